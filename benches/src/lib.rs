@@ -1,0 +1,1 @@
+//! Criterion benchmarks; see the files beside this folder.

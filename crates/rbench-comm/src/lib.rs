@@ -1,0 +1,119 @@
+//! How ranks talk: the control plane's few collective operations, quiet while
+//! they wait.
+//!
+//! Three communicators do the same things: [`solo`] (one rank, nothing to
+//! wait for), [`threads`] (N ranks in one process, for tests) and `mpi`
+//! (feature `mpi`). One conformance suite runs on all of them. This is the
+//! only crate that knows MPI, and nothing here touches a file system.
+//!
+//! All futures are driven by a tokio current-thread runtime on the rank's
+//! main thread; MPI is called from that thread alone (FUNNELED). At most one
+//! collective of a communicator may be under way at a rank, beside any number
+//! of notes.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use rbench_core::Rank;
+
+/// A future of the control plane; it lives on the main thread.
+pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, CommError>> + 'a>>;
+
+/// Why ranks could not talk.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommError {
+    /// The MPI library reported an error.
+    #[error("MPI {call} failed: {message}")]
+    Mpi {
+        /// The MPI call.
+        call: &'static str,
+        /// What the library said.
+        message: String,
+    },
+    /// Another rank has gone (threads communicator).
+    #[error("rank {0} has gone")]
+    Gone(Rank),
+    /// MPI could not be started as this program needs it.
+    #[error("{0}")]
+    Start(String),
+}
+
+/// How a reduction combines two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Combine {
+    /// The sum (wrapping).
+    Sum,
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+}
+
+/// Words that a note carries beside its kind.
+pub const NOTE_WORDS: usize = 6;
+
+/// A short message outside the collectives, sent without waiting: progress,
+/// a request to abort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note {
+    /// The sender.
+    pub from: Rank,
+    /// What it is about; its meaning is the caller's.
+    pub kind: u64,
+    /// The content; its meaning is the caller's.
+    pub words: [u64; NOTE_WORDS],
+}
+
+/// A group of ranks.
+///
+/// Every rank must make the same collective calls in the same order. A future
+/// that is dropped before it is ready leaves its collective under way: the
+/// group cannot be used after that except for [`Communicator::post`] and
+/// [`Communicator::next_note`].
+pub trait Communicator {
+    /// This rank's number in the group.
+    fn rank(&self) -> Rank;
+
+    /// The number of ranks in the group, at least 1.
+    fn size(&self) -> u32;
+
+    /// The name for reports: `solo`, `threads`, `mpi`.
+    fn kind(&self) -> &'static str;
+
+    /// Ready when every rank has entered.
+    fn barrier(&self) -> Wait<'_, ()>;
+
+    /// Rank `root`'s bytes, at every rank; what the others pass is ignored.
+    fn broadcast(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Vec<u8>>;
+
+    /// Every rank's bytes (of any length, also none) in the order of ranks,
+    /// at `root`; `None` at the others.
+    fn gather(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Option<Vec<Vec<u8>>>>;
+
+    /// Element by element combination of every rank's numbers (the same
+    /// length everywhere), at `root`; `None` at the others.
+    fn reduce(&self, root: Rank, combine: Combine, numbers: Vec<u64>) -> Wait<'_, Option<Vec<u64>>>;
+
+    /// As [`Communicator::reduce`], at every rank.
+    fn all_reduce(&self, combine: Combine, numbers: Vec<u64>) -> Wait<'_, Vec<u64>>;
+
+    /// The sub-group of the ranks that pass the same `color` (below 2^31),
+    /// ordered as in this group. Notes are not available in sub-groups.
+    fn split(&self, color: u32) -> Wait<'_, Box<dyn Communicator>>;
+
+    /// Sends a note to `to` (also to itself) without waiting. A note to a
+    /// rank that has gone is lost.
+    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]);
+
+    /// The next note for this rank, in the order of arrival. May be dropped
+    /// and called again without losing any.
+    fn next_note(&self) -> Wait<'_, Note>;
+
+    /// Sends numbers to `to` for its [`Communicator::receive`]: polled without
+    /// pause, for measuring the clock offset at start-up only.
+    fn send(&self, to: Rank, numbers: [u64; 2]) -> Result<(), CommError>;
+
+    /// Receives what `from` sent with [`Communicator::send`], polling without
+    /// pause.
+    fn receive(&self, from: Rank) -> Result<[u64; 2], CommError>;
+}

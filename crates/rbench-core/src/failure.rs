@@ -1,0 +1,220 @@
+//! What went wrong with operations: counted by kind, the first example kept.
+
+use std::fmt;
+
+use nix::errno::Errno;
+
+use crate::op::OpKind;
+use crate::units::Rank;
+
+/// Why an operation did not count as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FailureKind {
+    /// The system call failed with this errno.
+    Errno(i32),
+    /// Fewer bytes than asked for, up to the end of the file.
+    Short,
+    /// The call succeeded, but what it delivered is wrong: a listing that
+    /// misses entries, a block that does not verify.
+    Mismatch,
+}
+
+impl FailureKind {
+    /// The name in reports and result files: `ENOSPC`, `SHORT`, `MISMATCH`.
+    pub fn name(self) -> String {
+        match self {
+            FailureKind::Errno(code) => match Errno::from_raw(code) {
+                Errno::UnknownErrno => format!("E{code}"),
+                known => format!("{known:?}"),
+            },
+            FailureKind::Short => "SHORT".to_owned(),
+            FailureKind::Mismatch => "MISMATCH".to_owned(),
+        }
+    }
+
+    /// What it means, in words.
+    pub fn describe(self) -> String {
+        match self {
+            FailureKind::Errno(code) => Errno::from_raw(code).desc().to_owned(),
+            FailureKind::Short => "fewer bytes than asked for".to_owned(),
+            FailureKind::Mismatch => "not what was written".to_owned(),
+        }
+    }
+}
+
+impl From<Errno> for FailureKind {
+    fn from(errno: Errno) -> Self {
+        FailureKind::Errno(errno as i32)
+    }
+}
+
+/// One operation that failed: what, on which path, why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Failure {
+    /// The operation.
+    pub op: OpKind,
+    /// The path it was for, as far as it is text.
+    pub path: String,
+    /// Why.
+    pub kind: FailureKind,
+    /// More words, such as the offset and what was found; may be empty.
+    pub detail: String,
+}
+
+impl Failure {
+    /// A failure without further detail.
+    pub fn new(op: OpKind, path: impl Into<String>, kind: impl Into<FailureKind>) -> Failure {
+        Failure {
+            op,
+            path: path.into(),
+            kind: kind.into(),
+            detail: String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}: {} ({})",
+            self.op,
+            self.path,
+            self.kind.describe(),
+            self.kind.name()
+        )?;
+        if !self.detail.is_empty() {
+            write!(f, ": {}", self.detail)?;
+        }
+        Ok(())
+    }
+}
+
+/// The first failure of its kind, and where it happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// The rank that met it.
+    pub rank: Rank,
+    /// The host of that rank.
+    pub host: String,
+    /// The failure.
+    pub failure: Failure,
+}
+
+/// Failures counted by kind, each with its first example.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Failures {
+    kinds: Vec<(FailureKind, u64, Example)>,
+}
+
+impl Failures {
+    /// Counts one failure of `rank` on `host`.
+    pub fn add(&mut self, rank: Rank, host: &str, failure: Failure) {
+        match self
+            .kinds
+            .iter_mut()
+            .find(|(kind, _, _)| *kind == failure.kind)
+        {
+            Some((_, count, _)) => *count += 1,
+            None => {
+                let example = Example {
+                    rank,
+                    host: host.to_owned(),
+                    failure,
+                };
+                self.insert(example.failure.kind, 1, example);
+            }
+        }
+    }
+
+    /// Adds `count` failures of a kind of which `example` is the first.
+    pub fn insert(&mut self, kind: FailureKind, count: u64, example: Example) {
+        match self.kinds.iter_mut().find(|(k, _, _)| *k == kind) {
+            Some((_, n, first)) => {
+                *n += count;
+                // The example of the lowest rank: the same whatever the order
+                // of merging.
+                if example.rank < first.rank {
+                    *first = example;
+                }
+            }
+            None => {
+                self.kinds.push((kind, count, example));
+                self.kinds.sort_by_key(|(kind, _, _)| *kind);
+            }
+        }
+    }
+
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &Failures) {
+        let Failures { kinds } = other;
+        for (kind, count, example) in kinds {
+            self.insert(*kind, *count, example.clone());
+        }
+    }
+
+    /// Number of failures of all kinds.
+    pub fn total(&self) -> u64 {
+        self.kinds.iter().map(|(_, n, _)| n).sum()
+    }
+
+    /// Whether nothing failed.
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// The kinds, ascending, with count and first example.
+    pub fn iter(&self) -> impl Iterator<Item = (FailureKind, u64, &Example)> {
+        self.kinds
+            .iter()
+            .map(|(kind, n, example)| (*kind, *n, example))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(kind: FailureKind, path: &str) -> Failure {
+        Failure::new(OpKind::Create, path, kind)
+    }
+
+    #[test]
+    fn failures_are_counted_by_kind_and_keep_the_first_example() {
+        let mut all = Failures::default();
+        all.add(Rank(3), "b", failure(Errno::ENOSPC.into(), "x"));
+        all.add(Rank(3), "b", failure(Errno::ENOSPC.into(), "y"));
+        all.add(Rank(3), "b", failure(FailureKind::Short, "z"));
+        let seen: Vec<_> = all
+            .iter()
+            .map(|(k, n, e)| (k.name(), n, e.failure.path.clone()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("ENOSPC".into(), 2, "x".into()),
+                ("SHORT".into(), 1, "z".into())
+            ]
+        );
+    }
+
+    #[test]
+    fn merging_adds_counts_and_keeps_the_example_of_the_lowest_rank() {
+        let (mut a, mut b) = (Failures::default(), Failures::default());
+        a.add(Rank(3), "b", failure(Errno::EIO.into(), "late"));
+        b.add(Rank(1), "a", failure(Errno::EIO.into(), "early"));
+        let (mut ab, mut ba) = (a.clone(), b.clone());
+        ab.merge(&b);
+        ba.merge(&a);
+        assert_eq!(ab, ba);
+        assert_eq!(ab.total(), 2);
+        assert_eq!(ab.iter().next().map(|(_, _, e)| e.host.as_str()), Some("a"));
+    }
+
+    #[test]
+    fn a_failure_reads_as_a_sentence() {
+        let text = failure(Errno::ENOSPC.into(), "d/f.1").to_string();
+        assert_eq!(text, "create d/f.1: No space left on device (ENOSPC)");
+        assert_eq!(FailureKind::Errno(12345).name(), "E12345");
+    }
+}

@@ -1,0 +1,423 @@
+//! The latency recorder: an HDR histogram with a fixed range whose merge is
+//! exact, whatever the order.
+//!
+//! The bucket layout is HdrHistogram's for lowest value 1, highest value one
+//! hour and 3 significant digits, so the counts carry over one to one into
+//! the standard encoding (which rbench-report does). Sum and sum of squares
+//! are kept as integers: mean and standard deviation do not depend on the
+//! order of recording or merging.
+
+use crate::units::Nanos;
+
+/// log2 of the number of linear steps in each power-of-two bucket; 2048 steps
+/// are what 3 significant digits need.
+const STEP_BITS: u32 = 11;
+const HALF_STEPS: usize = 1 << (STEP_BITS - 1);
+
+/// Largest value that is recorded in a bucket: one hour.
+pub const HIGHEST: Nanos = Nanos(3_600_000_000_000);
+
+/// Number of buckets: every index that a value of at most [`HIGHEST`] has,
+/// filled up to whole powers of two as HdrHistogram does.
+pub const BUCKETS: usize = 33 * HALF_STEPS;
+
+/// Number of words of [`Latency::sums`].
+pub const SUM_WORDS: usize = 9;
+
+/// The bucket of a value.
+#[inline(always)]
+fn index_of(ns: u64) -> usize {
+    // 53 = 64 - STEP_BITS: the values below 2048 lie in bucket 0, one apart.
+    let shift = (64 - STEP_BITS) - (ns | ((1 << STEP_BITS) - 1)).leading_zeros();
+    ((shift as usize) << (STEP_BITS - 1)) + (ns >> shift) as usize
+}
+
+/// The largest value of the bucket `index`.
+fn highest_of(index: usize) -> u64 {
+    if index < 2 * HALF_STEPS {
+        return index as u64;
+    }
+    let shift = (index >> (STEP_BITS - 1)) - 1;
+    let step = (index - (shift << (STEP_BITS - 1))) as u64;
+    ((step + 1) << shift) - 1
+}
+
+/// The smallest value of the bucket `index`.
+fn lowest_of(index: usize) -> u64 {
+    if index < 2 * HALF_STEPS {
+        return index as u64;
+    }
+    let shift = (index >> (STEP_BITS - 1)) - 1;
+    ((index - (shift << (STEP_BITS - 1))) as u64) << shift
+}
+
+/// A distribution of latencies in ns, from 0 to one hour with 3 significant
+/// digits; what lies above is counted in [`Latency::above`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Latency {
+    counts: Box<[u64]>,
+    /// Values above [`HIGHEST`].
+    above: u64,
+    sum: u128,
+    sum_of_squares: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Latency {
+            counts: vec![0; BUCKETS].into_boxed_slice(),
+            above: 0,
+            sum: 0,
+            sum_of_squares: 0,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+}
+
+impl Latency {
+    /// An empty distribution.
+    pub fn new() -> Latency {
+        Latency::default()
+    }
+
+    /// Adds one value. Does not allocate.
+    #[inline]
+    pub fn record(&mut self, value: Nanos) {
+        let ns = value.0;
+        match self.counts.get_mut(index_of(ns)) {
+            Some(count) if ns <= HIGHEST.0 => *count += 1,
+            _ => self.above += 1,
+        }
+        let wide = u128::from(ns);
+        self.sum += wide;
+        self.sum_of_squares += wide * wide;
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &Latency) {
+        let Latency {
+            counts,
+            above,
+            sum,
+            sum_of_squares,
+            min,
+            max,
+        } = other;
+        for (mine, theirs) in self.counts.iter_mut().zip(counts.iter()) {
+            *mine += theirs;
+        }
+        self.above += above;
+        self.sum += sum;
+        self.sum_of_squares += sum_of_squares;
+        self.min = self.min.min(*min);
+        self.max = self.max.max(*max);
+    }
+
+    /// Number of values, those above the range included.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum::<u64>() + self.above
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.max == 0 && self.min == u64::MAX
+    }
+
+    /// Number of values above [`HIGHEST`], which no bucket holds.
+    pub fn above(&self) -> u64 {
+        self.above
+    }
+
+    /// The smallest value, exact; zero when empty.
+    pub fn min(&self) -> Nanos {
+        Nanos(if self.is_empty() { 0 } else { self.min })
+    }
+
+    /// The largest value, exact; zero when empty.
+    pub fn max(&self) -> Nanos {
+        Nanos(self.max)
+    }
+
+    /// The arithmetic mean in ns, from the exact sum; zero when empty.
+    pub fn mean_ns(&self) -> f64 {
+        match self.count() {
+            0 => 0.0,
+            n => self.sum as f64 / n as f64,
+        }
+    }
+
+    /// The population standard deviation in ns, from the exact sums.
+    pub fn stddev_ns(&self) -> f64 {
+        let n = u128::from(self.count());
+        if n == 0 {
+            return 0.0;
+        }
+        // n·Σx² − (Σx)² is an exact integer where it fits: no cancellation.
+        match (
+            self.sum_of_squares.checked_mul(n),
+            self.sum.checked_mul(self.sum),
+        ) {
+            (Some(a), Some(b)) => (a.saturating_sub(b) as f64).sqrt() / n as f64,
+            _ => {
+                let mean = self.mean_ns();
+                (self.sum_of_squares as f64 / n as f64 - mean * mean)
+                    .max(0.0)
+                    .sqrt()
+            }
+        }
+    }
+
+    /// The value at `quantile` (0 to 1): the largest value of the bucket that
+    /// holds the ⌈quantile·count⌉-th smallest one, never above the maximum.
+    /// Zero when empty.
+    pub fn quantile(&self, quantile: f64) -> Nanos {
+        let count = self.count();
+        if count == 0 {
+            return Nanos(0);
+        }
+        let wanted = ((quantile * count as f64).ceil() as u64).clamp(1, count);
+        let mut seen = 0;
+        for (index, n) in self.used() {
+            seen += n;
+            if seen >= wanted {
+                return Nanos(highest_of(index).min(self.max));
+            }
+        }
+        Nanos(self.max)
+    }
+
+    /// The buckets that hold something, as (index, count), ascending.
+    pub fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.counts
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, n)| *n > 0)
+    }
+
+    /// The buckets that hold something, as (lowest value, highest value,
+    /// count), ascending.
+    pub fn ranges(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> + '_ {
+        self.used()
+            .map(|(i, n)| (Nanos(lowest_of(i)), Nanos(highest_of(i)), n))
+    }
+
+    /// All buckets, [`BUCKETS`] of them: what a reduction adds up.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// The scalar part that a reduction adds up: `above`, and both sums in
+    /// 32-bit pieces, so that 2^32 of them can be added without overflow.
+    pub fn sums(&self) -> [u64; SUM_WORDS] {
+        let piece = |value: u128, i: u32| ((value >> (32 * i)) & 0xffff_ffff) as u64;
+        let (s, q) = (self.sum, self.sum_of_squares);
+        [
+            self.above,
+            piece(s, 0),
+            piece(s, 1),
+            piece(s, 2),
+            piece(s, 3),
+            piece(q, 0),
+            piece(q, 1),
+            piece(q, 2),
+            piece(q, 3),
+        ]
+    }
+
+    /// Smallest and largest value as they lie in memory (`u64::MAX` and 0 when
+    /// empty): what a reduction takes the minimum and maximum of.
+    pub fn extremes(&self) -> (u64, u64) {
+        (self.min, self.max)
+    }
+
+    /// Puts a distribution together from what a reduction delivers: buckets
+    /// from `first` on, [`Latency::sums`] and [`Latency::extremes`]. Buckets
+    /// past the last one are ignored.
+    pub fn from_parts(
+        first: usize,
+        counts: &[u64],
+        sums: [u64; SUM_WORDS],
+        extremes: (u64, u64),
+    ) -> Latency {
+        let mut all = Latency::new();
+        for (place, n) in all.counts.iter_mut().skip(first).zip(counts) {
+            *place = *n;
+        }
+        let join = |p: &[u64]| {
+            p.iter().enumerate().fold(0_u128, |sum, (i, piece)| {
+                sum.wrapping_add(u128::from(*piece).wrapping_shl(32 * i as u32))
+            })
+        };
+        all.above = sums[0];
+        all.sum = join(&sums[1..5]);
+        all.sum_of_squares = join(&sums[5..9]);
+        (all.min, all.max) = extremes;
+        all
+    }
+
+    /// The distribution as words, short where few buckets are used: two for
+    /// each used bucket after the scalars. [`Latency::from_words`] reads it.
+    pub fn to_words(&self) -> Vec<u64> {
+        let mut words = Vec::with_capacity(SUM_WORDS + 2 + 64);
+        words.extend_from_slice(&self.sums());
+        words.extend([self.min, self.max]);
+        for (index, n) in self.used() {
+            words.extend([index as u64, n]);
+        }
+        words
+    }
+
+    /// Reads what [`Latency::to_words`] made; `None` when it is malformed.
+    pub fn from_words(words: &[u64]) -> Option<Latency> {
+        let (sums, rest) = words.split_first_chunk::<SUM_WORDS>()?;
+        let ([min, max], pairs) = rest.split_first_chunk::<2>()?;
+        let mut all = Latency::from_parts(0, &[], *sums, (*min, *max));
+        for pair in pairs.chunks(2) {
+            let [index, n] = pair else { return None };
+            *all.counts.get_mut(usize::try_from(*index).ok()?)? = *n;
+        }
+        Some(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn recorded(values: &[u64]) -> Latency {
+        let mut all = Latency::new();
+        values.iter().for_each(|v| all.record(Nanos(*v)));
+        all
+    }
+
+    /// Values spread evenly over the magnitudes, the ends of the range and
+    /// what lies beyond included.
+    fn latency() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            (0_u32..43, any::<u64>()).prop_map(|(bits, x)| x & ((1 << bits) - 1)),
+            Just(0),
+            Just(HIGHEST.0),
+            Just(HIGHEST.0 + 1),
+            Just(HIGHEST.0 * 5),
+        ]
+    }
+
+    fn hdr(values: &[u64]) -> hdrhistogram::Histogram<u64> {
+        let mut h =
+            hdrhistogram::Histogram::new_with_bounds(1, HIGHEST.0, 3).expect("valid bounds");
+        values.iter().for_each(|v| h.record(*v).expect("in range"));
+        h
+    }
+
+    #[test]
+    fn the_number_of_buckets_is_hdrhistograms() {
+        assert_eq!(hdr(&[]).distinct_values(), BUCKETS);
+    }
+
+    #[test]
+    fn values_above_an_hour_are_counted_and_not_clamped() {
+        let all = recorded(&[5, HIGHEST.0 + 1]);
+        assert_eq!(
+            (all.count(), all.above(), all.max()),
+            (2, 1, Nanos(HIGHEST.0 + 1))
+        );
+        assert_eq!(all.quantile(1.0), Nanos(HIGHEST.0 + 1));
+    }
+
+    #[test]
+    fn an_empty_distribution_reads_as_zeros() {
+        let all = Latency::new();
+        assert!(all.is_empty());
+        assert_eq!(
+            (all.min(), all.max(), all.quantile(0.5)),
+            (Nanos(0), Nanos(0), Nanos(0))
+        );
+        assert_eq!((all.mean_ns(), all.stddev_ns()), (0.0, 0.0));
+        assert!(!recorded(&[0]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn merging_equals_recording_all_in_one(
+            x in prop::collection::vec(latency(), 0..200),
+            y in prop::collection::vec(latency(), 0..200),
+        ) {
+            let mut merged = recorded(&x);
+            merged.merge(&recorded(&y));
+            let all: Vec<u64> = x.iter().chain(&y).copied().collect();
+            prop_assert_eq!(merged, recorded(&all));
+        }
+
+        #[test]
+        fn buckets_and_quantiles_are_hdrhistograms(
+            values in prop::collection::vec(latency().prop_filter("in range", |v| *v <= HIGHEST.0), 1..300),
+            quantile in 0.0_f64..=1.0,
+        ) {
+            let (mine, theirs) = (recorded(&values), hdr(&values));
+            let their_buckets: Vec<_> = theirs
+                .iter_recorded()
+                .map(|r| (Nanos(theirs.highest_equivalent(r.value_iterated_to())), r.count_since_last_iteration()))
+                .collect();
+            let my_buckets: Vec<_> = mine.ranges().map(|(_, high, n)| (high, n)).collect();
+            prop_assert_eq!(my_buckets, their_buckets);
+            prop_assert_eq!(mine.quantile(quantile).0, theirs.value_at_quantile(quantile).min(mine.max().0));
+        }
+
+        #[test]
+        fn a_quantile_is_the_ranked_value_within_a_thousandth(
+            mut values in prop::collection::vec(0_u64..HIGHEST.0, 1..300),
+            quantile in 0.0_f64..=1.0,
+        ) {
+            let got = recorded(&values).quantile(quantile).0;
+            values.sort_unstable();
+            let rank = ((quantile * values.len() as f64).ceil() as usize).clamp(1, values.len());
+            let exact = values[rank - 1];
+            prop_assert!(got >= exact && got as f64 <= exact as f64 * 1.001, "{} for {}", got, exact);
+        }
+
+        #[test]
+        fn mean_and_deviation_are_those_of_the_values(values in prop::collection::vec(latency(), 1..100)) {
+            let all = recorded(&values);
+            let n = values.len() as f64;
+            let mean = values.iter().map(|v| *v as f64).sum::<f64>() / n;
+            let deviation = (values.iter().map(|v| (*v as f64 - mean).powi(2)).sum::<f64>() / n).sqrt();
+            prop_assert!((all.mean_ns() - mean).abs() <= mean * 1e-9);
+            prop_assert!((all.stddev_ns() - deviation).abs() <= deviation * 1e-6 + 1e-6);
+        }
+
+        #[test]
+        fn words_and_parts_carry_everything(values in prop::collection::vec(latency(), 0..100)) {
+            let all = recorded(&values);
+            prop_assert_eq!(Latency::from_words(&all.to_words()), Some(all.clone()));
+            let parts = Latency::from_parts(0, all.counts(), all.sums(), all.extremes());
+            prop_assert_eq!(parts, all);
+        }
+
+        #[test]
+        fn summed_parts_equal_a_merge(
+            x in prop::collection::vec(latency(), 0..100),
+            y in prop::collection::vec(latency(), 0..100),
+        ) {
+            let (a, b) = (recorded(&x), recorded(&y));
+            let counts: Vec<u64> = a.counts().iter().zip(b.counts()).map(|(p, q)| p + q).collect();
+            let mut sums = a.sums();
+            sums.iter_mut().zip(b.sums()).for_each(|(p, q)| *p += q);
+            let extremes = (a.extremes().0.min(b.extremes().0), a.extremes().1.max(b.extremes().1));
+            let mut merged = a.clone();
+            merged.merge(&b);
+            prop_assert_eq!(Latency::from_parts(0, &counts, sums, extremes), merged);
+        }
+
+        #[test]
+        fn malformed_words_are_refused_not_fatal(words in prop::collection::vec(any::<u64>(), 0..40)) {
+            let _ = Latency::from_words(&words);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The words that every other crate of rbench speaks: units, operation kinds,
+//! the clock, seeded random streams, the latency recorder, failures and
+//! outcomes.
+//!
+//! Nothing here touches a file system, MPI, the terminal or the environment.
+
+pub mod clock;
+pub mod failure;
+pub mod latency;
+pub mod op;
+pub mod outcome;
+pub mod random;
+pub mod timeline;
+pub mod units;
+
+pub use clock::{Clock, ManualClock, MonotonicClock};
+pub use failure::{Failure, FailureKind, Failures};
+pub use latency::Latency;
+pub use op::OpKind;
+pub use timeline::Timeline;
+pub use units::{Bytes, Nanos, Rank};

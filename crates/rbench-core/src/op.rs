@@ -1,0 +1,60 @@
+//! The kinds of operation that rbench issues and reports.
+
+use std::fmt;
+
+macro_rules! op_kinds {
+    ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
+        /// One kind of operation: what a phase repeats and a failure names.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum OpKind { $($(#[$doc])* $variant,)* }
+
+        impl OpKind {
+            /// Every kind, in the order of definition.
+            pub const ALL: &'static [OpKind] = &[$(OpKind::$variant,)*];
+
+            /// The name in reports and result files.
+            pub fn name(self) -> &'static str {
+                match self { $(OpKind::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+op_kinds! {
+    /// Make a directory: `mkdirat`.
+    Mkdir => "mkdir",
+    /// Remove an empty directory: `unlinkat(AT_REMOVEDIR)`.
+    Rmdir => "rmdir",
+    /// Read the attributes of a name: `fstatat`.
+    Stat => "stat",
+    /// Give a name another name in the same directory: `renameat`.
+    Rename => "rename",
+    /// Open a directory, read all entries, close it.
+    List => "list",
+    /// Make a file that is not there yet, write what was asked for, close it.
+    Create => "create",
+    /// Open a file, read what was asked for, close it.
+    ReadFile => "read-file",
+    /// Open a file that may exist, write all of it, close it.
+    WriteFile => "write-file",
+    /// Remove a file: `unlinkat`.
+    Unlink => "unlink",
+    /// Open a file (set-up of an I/O phase).
+    Open => "open",
+    /// Close a file.
+    Close => "close",
+    /// Read one block.
+    Read => "read",
+    /// Write one block.
+    Write => "write",
+    /// Bring written data to stable storage: `fsync`.
+    Fsync => "fsync",
+    /// Set the length of a file: `ftruncate`.
+    Truncate => "truncate",
+}
+
+impl fmt::Display for OpKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,192 @@
+//! Random streams that derive from (seed, rank, worker, phase) alone, so that
+//! the same seed gives the same run on any machine, and the data generator
+//! for write buffers.
+
+use rand_core::Rng as _;
+use rand_core::SeedableRng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// One step of SplitMix64 (Steele, Lea, Flood 2014): mixes `x` so that near
+/// inputs give unrelated outputs.
+pub fn mix(x: u64) -> u64 {
+    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Folds `parts` into one 64-bit key; order matters.
+pub fn key(parts: &[u64]) -> u64 {
+    parts
+        .iter()
+        .fold(0x5b_7262_656e_6368, |acc, part| mix(acc ^ mix(*part)))
+}
+
+/// A stream of random numbers (xoshiro256++).
+#[derive(Debug, Clone)]
+pub struct Stream(Xoshiro256PlusPlus);
+
+impl Stream {
+    /// The stream that belongs to `parts`, such as (seed, rank, worker, phase).
+    pub fn new(parts: &[u64]) -> Stream {
+        Stream(Xoshiro256PlusPlus::seed_from_u64(key(parts)))
+    }
+
+    /// The next 64 random bits.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A number in `0..bound` (bound > 0), by the multiply-shift method
+    /// (Lemire 2019); its bias is below bound / 2^64.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// A number in the half-open interval (0, 1]: never 0, so that its
+    /// logarithm is finite.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        ((self.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// An exponentially distributed number with mean 1: the gap between two
+    /// arrivals of a Poisson process of rate 1.
+    #[inline]
+    pub fn exponential(&mut self) -> f64 {
+        -self.unit().ln()
+    }
+}
+
+/// Lanes of the data generator: eight independent xorshift64 generators that
+/// the compiler can keep in vector registers.
+const LANES: usize = 8;
+
+/// Fills buffers with incompressible data at memory speed.
+///
+/// Eight interleaved xorshift64 generators (Marsaglia 2003) fill 64 bytes a
+/// step. Data that a reader must be able to make again comes from
+/// [`DataStream::for_block`].
+#[derive(Debug, Clone)]
+pub struct DataStream {
+    lanes: [u64; LANES],
+}
+
+impl DataStream {
+    /// The stream that belongs to `parts`.
+    pub fn new(parts: &[u64]) -> DataStream {
+        DataStream::for_block(key(parts))
+    }
+
+    /// The stream of one block, from its 64-bit key alone.
+    pub fn for_block(block_key: u64) -> DataStream {
+        let mut lanes = [0; LANES];
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            // An xorshift generator must not start at 0.
+            *lane = mix(block_key ^ mix(i as u64)) | 1;
+        }
+        DataStream { lanes }
+    }
+
+    #[inline(always)]
+    fn step(lanes: &mut [u64; LANES]) {
+        for lane in lanes.iter_mut() {
+            let mut x = *lane;
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            *lane = x;
+        }
+    }
+
+    /// Fills the whole of `buffer` with the next bytes of the stream. A call
+    /// always starts at a fresh 64-byte step.
+    pub fn fill(&mut self, buffer: &mut [u8]) {
+        let mut lanes = self.lanes;
+        let mut chunks = buffer.chunks_exact_mut(8 * LANES);
+        for chunk in &mut chunks {
+            Self::step(&mut lanes);
+            for (place, lane) in chunk.chunks_exact_mut(8).zip(&lanes) {
+                place.copy_from_slice(&lane.to_le_bytes());
+            }
+        }
+        let rest = chunks.into_remainder();
+        if !rest.is_empty() {
+            Self::step(&mut lanes);
+            let mut last = [0_u8; 8 * LANES];
+            for (place, lane) in last.chunks_exact_mut(8).zip(&lanes) {
+                place.copy_from_slice(&lane.to_le_bytes());
+            }
+            rest.copy_from_slice(&last[..rest.len()]);
+        }
+        self.lanes = lanes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_same_parts_give_the_same_stream_and_others_another() {
+        let take = |parts: &[u64]| {
+            let mut s = Stream::new(parts);
+            [s.next_u64(), s.next_u64()]
+        };
+        assert_eq!(take(&[1, 2, 3]), take(&[1, 2, 3]));
+        assert_ne!(take(&[1, 2, 3]), take(&[1, 3, 2]));
+        assert_ne!(take(&[1, 2, 3]), take(&[2, 2, 3]));
+    }
+
+    #[test]
+    fn exponential_gaps_have_mean_one_and_the_right_tail() {
+        let mut stream = Stream::new(&[7]);
+        let n = 400_000;
+        let (mut sum, mut above_three) = (0.0, 0);
+        for _ in 0..n {
+            let gap = stream.exponential();
+            sum += gap;
+            above_three += u32::from(gap > 3.0);
+        }
+        let mean = sum / f64::from(n);
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+        let tail = f64::from(above_three) / f64::from(n);
+        assert!((tail - (-3.0_f64).exp()).abs() < 0.003, "{tail}");
+    }
+
+    #[test]
+    fn filled_buffers_have_no_repeated_words_and_even_bits() {
+        let mut buffer = vec![0_u8; 1 << 20];
+        DataStream::new(&[1]).fill(&mut buffer);
+        let mut words: Vec<u64> = buffer
+            .chunks_exact(8)
+            .filter_map(|c| c.try_into().ok().map(u64::from_le_bytes))
+            .collect();
+        let ones: u32 = words.iter().map(|w| w.count_ones()).sum();
+        let share = f64::from(ones) / (buffer.len() as f64 * 8.0);
+        assert!((share - 0.5).abs() < 0.001, "{share}");
+        let n = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), n);
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_below_a_bound_stay_below_it(seed: u64, bound in 1_u64..) {
+            let mut stream = Stream::new(&[seed]);
+            for _ in 0..50 { prop_assert!(stream.below(bound) < bound); }
+        }
+
+        #[test]
+        fn a_filled_prefix_does_not_depend_on_the_length(block: u64, short in 0_usize..300) {
+            let (mut a, mut b) = (vec![0_u8; 300], vec![0_u8; short]);
+            DataStream::for_block(block).fill(&mut a);
+            DataStream::for_block(block).fill(&mut b);
+            prop_assert_eq!(&a[..short], &b[..]);
+        }
+    }
+}

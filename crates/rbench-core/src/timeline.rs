@@ -1,0 +1,200 @@
+//! What happened when: counts in bins of equal width from the common start.
+//!
+//! The bins start narrow and double their width when the last one is full, so
+//! memory is fixed and between 512 and 1024 bins describe any run longer than
+//! half a second.
+
+use crate::units::Nanos;
+
+/// Most bins that a timeline holds.
+pub const BINS: usize = 1024;
+const FIRST_WIDTH: Nanos = Nanos(1_000_000);
+
+/// The counts of one bin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bin {
+    /// Operations that ended without error in the bin.
+    pub items: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// The longest service time among them.
+    pub max: Nanos,
+}
+
+impl Bin {
+    fn merge(&mut self, other: Bin) {
+        let Bin {
+            items,
+            bytes,
+            errors,
+            max,
+        } = other;
+        self.items += items;
+        self.bytes += bytes;
+        self.errors += errors;
+        self.max = self.max.max(max);
+    }
+}
+
+/// Bins of equal width from the common start on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timeline {
+    width: Nanos,
+    bins: Vec<Bin>,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Timeline {
+            width: FIRST_WIDTH,
+            bins: Vec::with_capacity(BINS),
+        }
+    }
+}
+
+impl Timeline {
+    /// Adds an operation that ended at `at` after the common start. Does not
+    /// allocate.
+    #[inline]
+    pub fn record(&mut self, at: Nanos, bin: Bin) {
+        let mut index = (at.0 / self.width.0) as usize;
+        while index >= BINS {
+            self.double();
+            index = (at.0 / self.width.0) as usize;
+        }
+        if index >= self.bins.len() {
+            self.bins.resize(index + 1, Bin::default());
+        }
+        self.bins[index].merge(bin);
+    }
+
+    fn double(&mut self) {
+        self.width.0 *= 2;
+        let half = self.bins.len().div_ceil(2);
+        for i in 0..half {
+            let mut bin = self.bins[2 * i];
+            if let Some(next) = self.bins.get(2 * i + 1) {
+                bin.merge(*next);
+            }
+            self.bins[i] = bin;
+        }
+        self.bins.truncate(half);
+    }
+
+    /// Makes the bins at least `width` wide (rounded up to a power of two
+    /// milliseconds).
+    pub fn widen(&mut self, width: Nanos) {
+        while self.width < width {
+            self.double();
+        }
+    }
+
+    /// Makes the bins wide enough that at most `most` are left.
+    pub fn shorten(&mut self, most: usize) {
+        while self.bins.len() > most.max(1) {
+            self.double();
+        }
+    }
+
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &Timeline) {
+        self.widen(other.width);
+        let mut other = other.clone();
+        other.widen(self.width);
+        let Timeline { width: _, bins } = other;
+        if self.bins.len() < bins.len() {
+            self.bins.resize(bins.len(), Bin::default());
+        }
+        self.bins
+            .iter_mut()
+            .zip(bins)
+            .for_each(|(mine, theirs)| mine.merge(theirs));
+    }
+
+    /// The width of each bin.
+    pub fn width(&self) -> Nanos {
+        self.width
+    }
+
+    /// The bins from the common start on; trailing empty ones are left out.
+    pub fn bins(&self) -> &[Bin] {
+        &self.bins
+    }
+
+    /// Puts a timeline together from bins of `width`, which must be
+    /// 1 ms · 2^k with at most [`BINS`] bins; `None` otherwise.
+    pub fn from_bins(width: Nanos, bins: Vec<Bin>) -> Option<Timeline> {
+        let ratio = width.0 / FIRST_WIDTH.0;
+        let fits =
+            bins.len() <= BINS && width.0.is_multiple_of(FIRST_WIDTH.0) && ratio.is_power_of_two();
+        fits.then_some(Timeline { width, bins })
+    }
+
+    /// Items and bytes done up to `at` after the common start; within a bin
+    /// they are taken as evenly spread.
+    pub fn done_by(&self, at: Nanos) -> (u64, u64) {
+        let (mut items, mut bytes) = (0_u64, 0_u64);
+        for (i, bin) in self.bins.iter().enumerate() {
+            let start = self.width.0 * i as u64;
+            let covered = at.0.saturating_sub(start).min(self.width.0);
+            let share =
+                |n: u64| (u128::from(n) * u128::from(covered) / u128::from(self.width.0)) as u64;
+            items += share(bin.items);
+            bytes += share(bin.bytes);
+        }
+        (items, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn recorded(times: &[u64]) -> Timeline {
+        let mut line = Timeline::default();
+        for t in times {
+            line.record(
+                Nanos(*t),
+                Bin {
+                    items: 1,
+                    bytes: 10,
+                    errors: 0,
+                    max: Nanos(*t),
+                },
+            );
+        }
+        line
+    }
+
+    #[test]
+    fn a_long_run_keeps_at_most_1024_bins_and_loses_nothing() {
+        let times: Vec<u64> = (0..5000).map(|i| i * 7_000_000).collect();
+        let line = recorded(&times);
+        assert!(line.bins().len() <= BINS && line.bins().len() > BINS / 2 - 1);
+        assert_eq!(line.bins().iter().map(|b| b.items).sum::<u64>(), 5000);
+    }
+
+    #[test]
+    fn half_a_bin_counts_half() {
+        let line = recorded(&[100_000, 200_000, 300_000, 400_000]);
+        assert_eq!(line.done_by(Nanos(500_000)), (2, 20));
+        assert_eq!(line.done_by(Nanos(1_000_000)), (4, 40));
+        assert_eq!(line.done_by(Nanos(0)), (0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn merging_equals_recording_all_in_one(
+            x in prop::collection::vec(0_u64..20_000_000_000, 0..60),
+            y in prop::collection::vec(0_u64..20_000_000_000, 0..60),
+        ) {
+            let mut merged = recorded(&x);
+            merged.merge(&recorded(&y));
+            let all: Vec<u64> = x.iter().chain(&y).copied().collect();
+            prop_assert_eq!(merged, recorded(&all));
+        }
+    }
+}

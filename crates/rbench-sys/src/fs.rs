@@ -1,0 +1,63 @@
+//! One method for each metadata operation.
+//!
+//! Paths are relative to the directory that the `Fs` was opened on, so that
+//! nothing outside it is reached. They are C strings: the caller patches path
+//! bytes in place and no call allocates.
+
+use std::ffi::CStr;
+use std::os::fd::{OwnedFd, RawFd};
+
+use nix::errno::Errno;
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// `O_RDONLY`
+    Read,
+    /// `O_WRONLY | O_CREAT | O_EXCL`, mode 0664: it must not exist.
+    CreateNew,
+    /// `O_WRONLY | O_CREAT`, mode 0664: it may exist and keeps its length.
+    Write,
+    /// `O_RDWR | O_CREAT`, mode 0664.
+    ReadWrite,
+}
+
+/// The metadata operations of a target, relative to one directory.
+///
+/// Implementations: POSIX calls, and a recorder that writes down the sequence
+/// of operations instead of doing them. Every method is one system call (a
+/// listing: the three that it names) and is not retried: what the kernel
+/// says is what is reported. A descriptor is a plain number so that the
+/// recorder can make them up; who opens one closes it.
+pub trait Fs: Send + Sync {
+    /// `mkdirat(path, 0775)`
+    fn mkdir(&self, path: &CStr) -> Result<(), Errno>;
+    /// `unlinkat(path, AT_REMOVEDIR)`
+    fn rmdir(&self, path: &CStr) -> Result<(), Errno>;
+    /// `fstatat(path, AT_SYMLINK_NOFOLLOW)`; the size in bytes.
+    fn stat(&self, path: &CStr) -> Result<u64, Errno>;
+    /// `renameat(from, to)`
+    fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno>;
+    /// `openat(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)`, `getdents64` up to
+    /// the end with `buffer`, `close`; the number of entries without `.` and
+    /// `..`.
+    fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno>;
+    /// `openat(path, …, O_CLOEXEC | O_NOFOLLOW)`, with `O_DIRECT` when asked.
+    fn open(&self, path: &CStr, mode: OpenMode, direct: bool) -> Result<RawFd, Errno>;
+    /// `close`
+    fn close(&self, fd: RawFd) -> Result<(), Errno>;
+    /// `unlinkat(path, 0)`
+    fn unlink(&self, path: &CStr) -> Result<(), Errno>;
+    /// `write` of the whole buffer at the file's position; the number of
+    /// bytes the kernel took.
+    fn write(&self, fd: RawFd, buffer: &[u8]) -> Result<usize, Errno>;
+    /// `read` at the file's position; 0 at the end of the file.
+    fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno>;
+    /// `fsync`
+    fn fsync(&self, fd: RawFd) -> Result<(), Errno>;
+    /// `ftruncate`
+    fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno>;
+    /// A directory descriptor to resolve paths against, for engines that open
+    /// files themselves; `None` when there is no real directory.
+    fn directory(&self) -> Option<&OwnedFd>;
+}

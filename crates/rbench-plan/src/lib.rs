@@ -1,1 +1,20 @@
-//! To be filled.
+//! From what was typed ([`spec`]) to what will be done ([`Plan`]), and the
+//! arithmetic both need: trees, paths, offsets, arrivals, shifts.
+//!
+//! Pure: the same Spec and [`Facts`] give the same Plan on every rank. Nothing
+//! here looks at the machine, the file system or the clock.
+
+pub mod arrival;
+pub mod cache;
+pub mod io;
+pub mod meta;
+pub mod permutation;
+pub mod resolve;
+pub mod shift;
+pub mod spec;
+pub mod tree;
+
+pub use io::IoPlan;
+pub use meta::MetaPlan;
+pub use resolve::{Facts, Plan, PlanError, Work, resolve};
+pub use spec::Spec;

@@ -1,0 +1,312 @@
+//! The I/O workload: its phases, its files, and the order of offsets.
+
+use rbench_core::{Bytes, Nanos, Rank};
+
+use crate::arrival::Arrival;
+use crate::permutation::Permutation;
+
+/// Smallest block that can carry the stamp of `--verify`.
+pub const VERIFY_BLOCK_MIN: u64 = 512;
+
+/// What a phase of I/O does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rw {
+    /// Sequential writes.
+    Write,
+    /// Sequential reads.
+    Read,
+    /// Random writes.
+    RandWrite,
+    /// Random reads.
+    RandRead,
+    /// Sequential reads and writes, mixed.
+    Rw,
+    /// Random reads and writes, mixed.
+    RandRw,
+}
+
+impl Rw {
+    /// All of them.
+    pub const ALL: [Rw; 6] = [
+        Rw::Write,
+        Rw::Read,
+        Rw::RandWrite,
+        Rw::RandRead,
+        Rw::Rw,
+        Rw::RandRw,
+    ];
+
+    /// The name on the command line, also the phase's.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rw::Write => "write",
+            Rw::Read => "read",
+            Rw::RandWrite => "randwrite",
+            Rw::RandRead => "randread",
+            Rw::Rw => "rw",
+            Rw::RandRw => "randrw",
+        }
+    }
+
+    /// For people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Rw::Write => "Sequential write",
+            Rw::Read => "Sequential read",
+            Rw::RandWrite => "Random write",
+            Rw::RandRead => "Random read",
+            Rw::Rw => "Sequential mix",
+            Rw::RandRw => "Random mix",
+        }
+    }
+
+    /// Whether it reads.
+    pub fn reads(self) -> bool {
+        !matches!(self, Rw::Write | Rw::RandWrite)
+    }
+
+    /// Whether it writes.
+    pub fn writes(self) -> bool {
+        !matches!(self, Rw::Read | Rw::RandRead)
+    }
+
+    /// Whether offsets are in random order.
+    pub fn random(self) -> bool {
+        matches!(self, Rw::RandWrite | Rw::RandRead | Rw::RandRw)
+    }
+
+    /// Whether it needs files that are already there in full.
+    pub fn needs_files(self) -> bool {
+        self != Rw::Write
+    }
+}
+
+/// Whose file is whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// A file for each worker.
+    #[default]
+    PerWorker,
+    /// One file; each worker has one contiguous segment.
+    SharedSegmented,
+    /// One file; the workers' blocks alternate.
+    SharedInterleaved,
+}
+
+impl Layout {
+    /// Whether all workers use one file.
+    pub fn shared(self) -> bool {
+        self != Layout::PerWorker
+    }
+}
+
+/// When written data is brought to stable storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FsyncRule {
+    /// Once, after the last write; inside the phase's time.
+    #[default]
+    End,
+    /// Not at all.
+    Never,
+    /// After every so many writes, and at the end.
+    Every(u64),
+    /// By closing the file, inside the phase's time.
+    Close,
+}
+
+/// The small-file form: many files, each opened, moved whole and closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SmallFiles {
+    /// Files of each worker.
+    pub files: u64,
+    /// Length of each.
+    pub size: Bytes,
+}
+
+/// Operations at a given rate, whatever the target does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OpenLoop {
+    /// Operations a second over all workers.
+    pub rate: f64,
+    /// How they are spread.
+    pub arrival: Arrival,
+}
+
+/// The I/O workload, complete.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IoPlan {
+    /// The phases in order.
+    pub phases: Vec<Rw>,
+    /// Percentage of reads in a mix.
+    pub mix_read: u32,
+    /// Bytes of each operation; the last one of a file may be shorter.
+    pub block: Bytes,
+    /// Bytes of each worker (of its file or its part of the shared one).
+    pub size: Bytes,
+    /// `Some`: the small-file form.
+    pub small: Option<SmallFiles>,
+    /// Whose file is whose.
+    pub layout: Layout,
+    /// Name of the engine.
+    pub engine: String,
+    /// Requests under way per worker.
+    pub depth: u32,
+    /// O_DIRECT.
+    pub direct: bool,
+    /// When data is synced.
+    pub fsync: FsyncRule,
+    /// Loop until then.
+    pub time: Option<Nanos>,
+    /// `Some`: open loop.
+    pub open_loop: Option<OpenLoop>,
+    /// Stamp and check each block.
+    pub verify: bool,
+}
+
+impl IoPlan {
+    /// Operations that cover a worker's part once.
+    pub fn blocks(&self) -> u64 {
+        match self.small {
+            Some(small) => small.files,
+            None => self.size.0.div_ceil(self.block.0),
+        }
+    }
+
+    /// Where the `index`-th block of worker `worker` of `workers` lies in its
+    /// file, and its length.
+    #[inline]
+    pub fn place(&self, index: u64, worker: u64, workers: u64) -> (u64, usize) {
+        let start = index * self.block.0;
+        let length = self.block.0.min(self.size.0 - start) as usize;
+        let offset = match self.layout {
+            Layout::PerWorker => start,
+            Layout::SharedSegmented => worker * self.size.0 + start,
+            Layout::SharedInterleaved => (index * workers + worker) * self.block.0,
+        };
+        (offset, length)
+    }
+
+    /// The name of the file that holds worker `worker`'s blocks, relative to
+    /// the run's directory.
+    pub fn file_name(&self, worker: u64) -> String {
+        if self.layout.shared() {
+            "data.shared".to_owned()
+        } else {
+            format!("data.{worker}")
+        }
+    }
+}
+
+/// The directory of a worker's small files, relative to the run's directory.
+pub fn small_dir(worker: u64) -> String {
+    format!("files.{worker}")
+}
+
+/// The number of worker `thread` of `rank` among all.
+pub fn worker_number(rank: Rank, thread: u32, threads: u32) -> u64 {
+    u64::from(rank.0) * u64::from(threads) + u64::from(thread)
+}
+
+/// The order in which a worker visits its blocks, pass after pass.
+#[derive(Debug, Clone)]
+pub struct Order {
+    blocks: u64,
+    next: u64,
+    pass: u64,
+    random: Option<(Permutation, [u64; 4])>,
+}
+
+impl Order {
+    /// Ascending, or in a random order of its own for each pass, that belongs
+    /// to `parts` (seed, phase, worker).
+    pub fn new(blocks: u64, random: bool, parts: [u64; 3]) -> Order {
+        let [a, b, c] = parts;
+        let parts = [a, b, c, 0];
+        let random = random.then(|| (Permutation::new(blocks, &parts), parts));
+        Order {
+            blocks,
+            next: 0,
+            pass: 0,
+            random,
+        }
+    }
+
+    /// The next block.
+    #[inline]
+    pub fn step(&mut self) -> u64 {
+        if self.next == self.blocks {
+            self.next = 0;
+            self.pass += 1;
+            if let Some((permutation, parts)) = &mut self.random {
+                parts[3] = self.pass;
+                *permutation = Permutation::new(self.blocks, parts);
+            }
+        }
+        let index = self.next;
+        self.next += 1;
+        match &self.random {
+            Some((permutation, _)) => permutation.at(index),
+            None => index,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plan(layout: Layout, size: u64, block: u64) -> IoPlan {
+        IoPlan {
+            phases: vec![Rw::Write],
+            mix_read: 50,
+            block: Bytes(block),
+            size: Bytes(size),
+            small: None,
+            layout,
+            engine: "psync".to_owned(),
+            depth: 1,
+            direct: false,
+            fsync: FsyncRule::End,
+            time: None,
+            open_loop: None,
+            verify: false,
+        }
+    }
+
+    #[test]
+    fn each_pass_visits_every_block_once_in_another_order() {
+        let mut order = Order::new(1000, true, [1, 2, 3]);
+        let first: Vec<u64> = (0..1000).map(|_| order.step()).collect();
+        let second: Vec<u64> = (0..1000).map(|_| order.step()).collect();
+        assert_ne!(first, second);
+        for mut pass in [first, second] {
+            pass.sort_unstable();
+            assert_eq!(pass, (0..1000).collect::<Vec<_>>());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_workers_blocks_cover_the_shared_file_without_overlap(
+            workers in 1_u64..9, blocks in 1_u64..40, interleaved: bool,
+        ) {
+            let layout = if interleaved { Layout::SharedInterleaved } else { Layout::SharedSegmented };
+            let p = plan(layout, blocks * 512, 512);
+            let mut offsets: Vec<u64> = (0..workers)
+                .flat_map(|w| (0..blocks).map(move |i| (w, i)))
+                .map(|(w, i)| p.place(i, w, workers).0)
+                .collect();
+            offsets.sort_unstable();
+            prop_assert_eq!(offsets, (0..workers * blocks).map(|i| i * 512).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn the_blocks_of_a_file_add_up_to_its_size(size in 1_u64..100_000, block in 1_u64..10_000) {
+            prop_assume!(block <= size);
+            let p = plan(Layout::PerWorker, size, block);
+            let sum: u64 = (0..p.blocks()).map(|i| p.place(i, 0, 1).1 as u64).sum();
+            prop_assert_eq!(sum, size);
+        }
+    }
+}

@@ -1,0 +1,641 @@
+//! From Spec to Plan: defaults filled in, combinations checked, nothing left
+//! to decide.
+
+use std::path::PathBuf;
+
+use rbench_core::{Bytes, Nanos};
+
+use crate::arrival::Arrival;
+use crate::io::{self, FsyncRule, IoPlan, Layout as IoLayout, OpenLoop, Rw, SmallFiles};
+use crate::meta::{Layout as TreeLayout, MetaPlan, PHASES, PhaseKind};
+use crate::spec::{self, Spec, Workload};
+use crate::tree::{ItemKind, NATIVE, PATH_MAX, Paths, Shape};
+
+/// What is known of the world when a Spec is resolved; the same on all ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The host of each rank, as a number.
+    pub host_of: Vec<u32>,
+    /// The seed to take when none is given.
+    pub seed: u64,
+    /// (name, most requests under way) of each engine.
+    pub engines: Vec<(&'static str, u32)>,
+}
+
+impl Facts {
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.host_of.len() as u32
+    }
+
+    /// Number of hosts.
+    pub fn hosts(&self) -> u32 {
+        self.host_of.iter().max().map_or(1, |h| h + 1)
+    }
+}
+
+/// Why a Spec cannot be done: one sentence that names the option.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PlanError(pub String);
+
+macro_rules! refuse {
+    ($($arg:tt)*) => { return Err(PlanError(format!($($arg)*))) };
+}
+
+/// The workload, complete.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// `rbench meta`
+    Meta(MetaPlan),
+    /// `rbench io`
+    Io(IoPlan),
+}
+
+/// All that will be done; nothing in it means "default".
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The directory; `None`: the built-in file system.
+    pub dir: Option<PathBuf>,
+    /// Everything random derives from it.
+    pub seed: u64,
+    /// Ranks of the world.
+    pub ranks: u32,
+    /// The host of each rank, as a number.
+    pub host_of: Vec<u32>,
+    /// Workers of each rank.
+    pub threads: u32,
+    /// Passes over all phases.
+    pub iterations: u32,
+    /// Rank r works on what rank r − shift·k made.
+    pub shift: u32,
+    /// Drop the caches of every host before each phase that reads or stats.
+    pub drop_caches: bool,
+    /// Leave the run's directory.
+    pub keep: bool,
+    /// The workload.
+    pub work: Work,
+    /// What was rounded or implied, for the report.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// Number of workers of all ranks.
+    pub fn workers(&self) -> u64 {
+        u64::from(self.ranks) * u64::from(self.threads)
+    }
+
+    /// Why every host must see the same directory; `None` when it need not.
+    pub fn needs_shared(&self) -> Option<&'static str> {
+        let several_hosts = self.host_of.iter().any(|h| *h != 0);
+        let shared_layout = match &self.work {
+            Work::Meta(meta) => meta.layout == TreeLayout::Shared,
+            Work::Io(io) => io.layout.shared(),
+        };
+        match (several_hosts, self.shift > 0, shared_layout) {
+            (false, _, _) => None,
+            (true, true, _) => Some("--shift"),
+            (true, _, true) => Some("--layout shared"),
+            _ => None,
+        }
+    }
+
+    /// Bytes of data on the target at the busiest moment, all ranks together.
+    pub fn data_bytes(&self) -> u64 {
+        match &self.work {
+            Work::Meta(meta) => meta
+                .items_per_rank
+                .saturating_mul(meta.write.0)
+                .saturating_mul(u64::from(self.ranks)),
+            Work::Io(io) => {
+                let each = io
+                    .small
+                    .map_or(io.size.0, |s| s.size.0.saturating_mul(s.files));
+                each.saturating_mul(self.workers())
+            }
+        }
+    }
+
+    /// A number that two plans share only if they are the same.
+    pub fn digest(&self) -> u64 {
+        let text = format!("{self:?}");
+        let words: Vec<u64> = text
+            .as_bytes()
+            .chunks(8)
+            .map(|c| c.iter().fold(0_u64, |word, b| (word << 8) | u64::from(*b)))
+            .collect();
+        rbench_core::random::key(&words)
+    }
+
+    /// The options that shaped the run, as (name, value), for reports.
+    pub fn describe(&self) -> Vec<(&'static str, String)> {
+        let mut rows = match &self.work {
+            Work::Meta(meta) => describe_meta(meta),
+            Work::Io(io) => describe_io(io),
+        };
+        rows.push(("threads", self.threads.to_string()));
+        rows.push(("iterations", self.iterations.to_string()));
+        if self.shift > 0 {
+            rows.push(("shift", self.shift.to_string()));
+        }
+        if self.drop_caches {
+            rows.push(("drop-caches", "yes".to_owned()));
+        }
+        rows
+    }
+}
+
+fn yes_rows(flags: &[(&'static str, bool)]) -> impl Iterator<Item = (&'static str, String)> {
+    flags
+        .iter()
+        .filter(|(_, on)| *on)
+        .map(|(name, _)| (*name, "yes".to_owned()))
+}
+
+fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("branch", meta.shape.branch.to_string()),
+        ("depth", meta.shape.depth.to_string()),
+        ("items", meta.shape.items_per_node.to_string()),
+        ("items-per-rank", meta.items_per_rank.to_string()),
+        (
+            "layout",
+            match meta.layout {
+                TreeLayout::Unique => "unique".to_owned(),
+                TreeLayout::Shared => "shared".to_owned(),
+            },
+        ),
+        ("write", meta.write.to_string()),
+        ("read", meta.read.to_string()),
+    ];
+    rows.extend(yes_rows(&[
+        ("leaf-only", meta.shape.leaf_only),
+        ("fsync", meta.fsync),
+        ("random-order", meta.random_order),
+    ]));
+    if let Some(deadline) = meta.stonewall {
+        rows.push(("stonewall", deadline.to_string()));
+    }
+    rows
+}
+
+fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
+    let phases: Vec<&str> = io.phases.iter().map(|rw| rw.name()).collect();
+    let mut rows = vec![("rw", phases.join(",")), ("bs", io.block.to_string())];
+    match io.small {
+        Some(small) => {
+            rows.push(("files", small.files.to_string()));
+            rows.push(("file-size", small.size.to_string()));
+        }
+        None => rows.push(("size", io.size.to_string())),
+    }
+    let layout = match io.layout {
+        IoLayout::PerWorker => "per-worker",
+        IoLayout::SharedSegmented => "shared, segmented",
+        IoLayout::SharedInterleaved => "shared, interleaved",
+    };
+    rows.push(("layout", layout.to_owned()));
+    rows.push(("engine", io.engine.clone()));
+    rows.push(("depth", io.depth.to_string()));
+    let fsync = match io.fsync {
+        FsyncRule::End => "end".to_owned(),
+        FsyncRule::Never => "never".to_owned(),
+        FsyncRule::Every(n) => format!("every={n}"),
+        FsyncRule::Close => "close".to_owned(),
+    };
+    if io.phases.iter().any(|rw| rw.writes()) {
+        rows.push(("fsync", fsync));
+    }
+    if io.phases.iter().any(|rw| rw.reads() && rw.writes()) {
+        rows.push(("mix", format!("{}% reads", io.mix_read)));
+    }
+    rows.extend(yes_rows(&[("direct", io.direct), ("verify", io.verify)]));
+    if let Some(time) = io.time {
+        rows.push(("time", time.to_string()));
+    }
+    if let Some(open_loop) = io.open_loop {
+        rows.push(("rate", format!("{}/s over all workers", open_loop.rate)));
+        rows.push(("arrival", open_loop.arrival.name().to_owned()));
+    }
+    rows
+}
+
+/// Fills in the defaults and checks that it can be done.
+///
+/// # Errors
+/// A sentence that names the option at fault.
+pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
+    let common = &spec.common;
+    let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
+    let iterations = at_least_one("--iterations", common.iterations.unwrap_or(1))?;
+    let shift = common.shift.unwrap_or(0);
+    let ranks = facts.ranks();
+    if shift > 0 && ranks == 1 {
+        refuse!("--shift {shift} needs several ranks, and this run has one: start it with mpirun");
+    }
+    if shift > 0 && shift.is_multiple_of(ranks) {
+        refuse!(
+            "--shift {shift} with {ranks} ranks leaves every rank with its own items: take 1 to {}",
+            ranks - 1
+        );
+    }
+    let mut notes = Vec::new();
+    let work = match &spec.workload {
+        Workload::Meta(meta) => Work::Meta(resolve_meta(meta, ranks, &mut notes)?),
+        Workload::Io(io) => {
+            let plan = resolve_io(io, facts)?;
+            if shift > 0 && plan.phases.iter().any(|rw| rw.writes() && rw.reads()) {
+                refuse!(
+                    "--shift cannot be combined with --rw rw or randrw: ranks would write to each other's files"
+                );
+            }
+            Work::Io(plan)
+        }
+    };
+    let plan = Plan {
+        dir: common.dir.clone(),
+        seed: common.seed.unwrap_or(facts.seed),
+        ranks,
+        host_of: facts.host_of.clone(),
+        threads,
+        iterations,
+        shift,
+        drop_caches: common.drop_caches,
+        keep: common.keep,
+        work,
+        notes,
+    };
+    if plan.dir.is_none() {
+        if let Some(flag) = plan.needs_shared() {
+            refuse!(
+                "{flag} needs a directory that all hosts share, and the built-in file system is private \
+                 to each of the {} hosts: give one with --dir",
+                facts.hosts()
+            );
+        }
+        if plan.keep {
+            refuse!("--keep needs --dir: the built-in file system ends with the run");
+        }
+    }
+    Ok(plan)
+}
+
+fn at_least_one(flag: &str, value: u32) -> Result<u32, PlanError> {
+    if value == 0 {
+        refuse!("{flag} must be at least 1");
+    }
+    Ok(value)
+}
+
+fn resolve_meta(
+    meta: &spec::Meta,
+    ranks: u32,
+    notes: &mut Vec<String>,
+) -> Result<MetaPlan, PlanError> {
+    let branch = meta.branch.unwrap_or(3);
+    if branch == 0 {
+        refuse!("--branch must be at least 1");
+    }
+    if meta.files_only && meta.dirs_only {
+        refuse!("--files-only and --dirs-only exclude each other");
+    }
+    if meta.items.is_some() && meta.items_per_rank.is_some() {
+        refuse!("--items and --items-per-rank exclude each other");
+    }
+    let mut shape = Shape {
+        branch,
+        depth: meta.depth.unwrap_or(1),
+        items_per_node: meta.items.unwrap_or(100),
+        leaf_only: meta.leaf_only,
+    };
+    let too_large = || {
+        PlanError(format!(
+            "--branch {branch} --depth {} is a tree of over 2^62 items",
+            shape.depth
+        ))
+    };
+    let nodes = shape.nodes().ok_or_else(too_large)?;
+    if let Some(wanted) = meta.items_per_rank {
+        let item_nodes = shape.item_nodes();
+        let places = item_nodes.end - item_nodes.start;
+        shape.items_per_node = wanted / places;
+        let got = shape.items_per_node * places;
+        if got == 0 && wanted > 0 {
+            refuse!(
+                "--items-per-rank {wanted} is less than one for each of the {places} tree directories"
+            );
+        }
+        if got != wanted {
+            notes.push(format!(
+                "--items-per-rank {wanted} does not divide over {places} tree directories: each rank has {got}"
+            ));
+        }
+    }
+    if shape.items_per_node == 0 {
+        refuse!("--items must be at least 1");
+    }
+    let items_per_rank = shape.items().ok_or_else(too_large)?;
+    let layout = meta.layout.unwrap_or_default();
+    check_path_length(shape, layout, ranks, nodes)?;
+    let write = meta.write.unwrap_or(Bytes(0));
+    let read = meta.read.unwrap_or(write);
+    check_file_sizes(meta, write, read)?;
+    Ok(MetaPlan {
+        shape,
+        nodes,
+        items_per_rank,
+        layout,
+        naming: NATIVE,
+        phases: phases(meta, notes)?,
+        write,
+        read,
+        fsync: meta.fsync,
+        random_order: meta.random_order,
+        stonewall: nonzero_time("--stonewall", meta.stonewall)?,
+    })
+}
+
+fn check_path_length(
+    shape: Shape,
+    layout: TreeLayout,
+    ranks: u32,
+    nodes: u64,
+) -> Result<(), PlanError> {
+    // Room for the iteration before the tree and a renamed item behind it.
+    let prefix = "9".repeat(10);
+    if shape.depth > PATH_MAX as u32 {
+        refuse!(
+            "--depth {} makes paths longer than the {PATH_MAX} bytes a path can have",
+            shape.depth
+        );
+    }
+    let last = rbench_core::Rank(ranks - 1);
+    let private = layout == TreeLayout::Unique;
+    let mut paths = Paths::new(shape, NATIVE, &prefix, private, last, ItemKind::File, true);
+    let longest = paths.node(nodes - 1).count_bytes() + 64;
+    if longest > PATH_MAX {
+        refuse!(
+            "--depth {} makes paths longer than the {PATH_MAX} bytes a path can have",
+            shape.depth
+        );
+    }
+    Ok(())
+}
+
+fn check_file_sizes(meta: &spec::Meta, write: Bytes, read: Bytes) -> Result<(), PlanError> {
+    if read > write {
+        refuse!("--read {read} is more than the {write} that --write puts into each file");
+    }
+    if meta.fsync && write.0 == 0 {
+        refuse!("--fsync needs --write: there is nothing to sync in an empty file");
+    }
+    if meta.dirs_only && write.0 > 0 {
+        refuse!("--write and --dirs-only exclude each other");
+    }
+    if write.0 > 1 << 30 {
+        refuse!(
+            "--write {write} is more than the 1GiB that one call writes: use rbench io for large files"
+        );
+    }
+    Ok(())
+}
+
+/// The measured phases: those asked for, what they need, in order.
+fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, PlanError> {
+    let excluded = match (meta.files_only, meta.dirs_only) {
+        (true, _) => Some(ItemKind::Dir),
+        (_, true) => Some(ItemKind::File),
+        _ => None,
+    };
+    let Some(asked) = &meta.phases else {
+        return Ok(PHASES
+            .iter()
+            .filter(|p| p.items.is_none() || p.items != excluded)
+            .map(|p| p.kind)
+            .collect());
+    };
+    if asked.is_empty() {
+        refuse!("--phases needs at least one phase");
+    }
+    for kind in asked {
+        let info = kind.info();
+        if info.items.is_some() && info.items == excluded {
+            let flag = if meta.files_only {
+                "--files-only"
+            } else {
+                "--dirs-only"
+            };
+            refuse!("--phases {} and {flag} exclude each other", info.name);
+        }
+    }
+    let needed = |info: &crate::meta::PhaseInfo| {
+        asked.contains(&info.kind)
+            || info.kind == PhaseKind::TreeCreate
+            || info.step == 0
+                && info.items.is_some()
+                && asked.iter().any(|kind| kind.info().items == info.items)
+    };
+    let chosen: Vec<_> = PHASES.iter().filter(|info| needed(info)).collect();
+    let added: Vec<&str> = chosen
+        .iter()
+        .filter(|info| !asked.contains(&info.kind))
+        .map(|info| info.name)
+        .collect();
+    if !added.is_empty() {
+        notes.push(format!("--phases needs {} as well", added.join(" and ")));
+    }
+    Ok(chosen.iter().map(|info| info.kind).collect())
+}
+
+fn nonzero_time(flag: &str, time: Option<Nanos>) -> Result<Option<Nanos>, PlanError> {
+    if time == Some(Nanos(0)) {
+        refuse!("{flag} must be longer than 0");
+    }
+    Ok(time)
+}
+
+/// The largest block: what one read or write call takes at most on Linux is
+/// just below 2 GiB.
+const BLOCK_MAX: Bytes = Bytes(1 << 30);
+
+fn resolve_io(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError> {
+    let small = match (io.files, io.file_size) {
+        (None, None) => None,
+        (Some(0), _) => refuse!("--files must be at least 1"),
+        (_, Some(Bytes(0))) => refuse!("--file-size must be at least 1"),
+        (Some(files), Some(size)) => Some(SmallFiles { files, size }),
+        (Some(_), None) => refuse!("--files needs --file-size"),
+        (None, Some(_)) => refuse!("--file-size needs --files"),
+    };
+    let default_size = small.map_or(Bytes(256 << 20), |s| s.size);
+    let size = io.size.unwrap_or(default_size);
+    if small.is_some() && io.size.is_some() {
+        refuse!("--size and --files exclude each other: --file-size times --files is the size");
+    }
+    let block = io.block.unwrap_or(Bytes((128 << 10).min(size.0)));
+    check_block(block, size, small, io)?;
+    let phases = io.rw.clone().unwrap_or_else(|| vec![Rw::Write, Rw::Read]);
+    if phases.is_empty() {
+        refuse!(
+            "--rw needs at least one of {}",
+            Rw::ALL.map(Rw::name).join(", ")
+        );
+    }
+    let mixes = phases.iter().any(|rw| rw.reads() && rw.writes());
+    if io.mix.is_some() && !mixes {
+        refuse!("--mix needs --rw rw or randrw");
+    }
+    let mix_read = io.mix.unwrap_or(50);
+    if mix_read > 100 {
+        refuse!("--mix {mix_read} is not a percentage");
+    }
+    let layout = io_layout(io, size, block)?;
+    let (engine, depth) = engine_and_depth(io, facts)?;
+    check_small(small, layout, depth, mixes, &engine)?;
+    if io.verify && mixes {
+        refuse!(
+            "--verify cannot be combined with --rw rw or randrw: a read may meet a block whose write is under way"
+        );
+    }
+    if io.verify && engine == "null" {
+        refuse!("--verify needs an engine that moves data, and null does not");
+    }
+    if io.verify && block.0.min(size.0) < io::VERIFY_BLOCK_MIN {
+        refuse!(
+            "--verify needs --bs of at least {} bytes for the stamp",
+            io::VERIFY_BLOCK_MIN
+        );
+    }
+    Ok(IoPlan {
+        mix_read,
+        block,
+        size,
+        small,
+        layout,
+        engine,
+        depth,
+        direct: io.direct,
+        fsync: fsync_rule(io, &phases)?,
+        time: nonzero_time("--time", io.time)?,
+        open_loop: open_loop(io)?,
+        verify: io.verify,
+        phases,
+    })
+}
+
+fn check_block(
+    block: Bytes,
+    size: Bytes,
+    small: Option<SmallFiles>,
+    io: &spec::Io,
+) -> Result<(), PlanError> {
+    if block.0 == 0 {
+        refuse!("--bs must be at least 1");
+    }
+    if block > BLOCK_MAX {
+        refuse!("--bs {block} is more than {BLOCK_MAX}");
+    }
+    if block > size {
+        let flag = if small.is_some() {
+            "--file-size"
+        } else {
+            "--size"
+        };
+        refuse!("{flag} {size} is smaller than one block of --bs {block}");
+    }
+    if io.direct && (block.0 % 512 != 0 || size.0 % 512 != 0) {
+        refuse!("--direct needs --bs and sizes that are multiples of 512");
+    }
+    if io.verify && size.0 % block.0 != 0 {
+        refuse!("--verify needs a size that is a multiple of --bs: {size} is not one of {block}");
+    }
+    Ok(())
+}
+
+fn io_layout(io: &spec::Io, size: Bytes, block: Bytes) -> Result<IoLayout, PlanError> {
+    match (io.layout.unwrap_or_default(), io.interleave) {
+        (IoLayout::PerWorker, true) => refuse!("--interleave needs --layout shared"),
+        (layout, false) => Ok(layout),
+        (_, true) if size.0 % block.0 != 0 => {
+            refuse!("--interleave needs --size {size} to be a multiple of --bs {block}")
+        }
+        (_, true) => Ok(IoLayout::SharedInterleaved),
+    }
+}
+
+fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanError> {
+    let depth = io.depth.unwrap_or(1);
+    let name = io.engine.clone().unwrap_or_else(|| "psync".to_owned());
+    let Some((_, depth_max)) = facts.engines.iter().find(|(n, _)| *n == name) else {
+        let names: Vec<&str> = facts.engines.iter().map(|(n, _)| *n).collect();
+        refuse!("--engine {name} is not one of {}", names.join(", "));
+    };
+    if depth == 0 {
+        refuse!("--depth must be at least 1");
+    }
+    if depth > *depth_max {
+        let advice = if *depth_max == 1 {
+            ": a synchronous engine has one request under way; take --engine io_uring"
+        } else {
+            ""
+        };
+        refuse!("--depth {depth} is more than the {depth_max} of --engine {name}{advice}");
+    }
+    Ok((name, depth))
+}
+
+fn check_small(
+    small: Option<SmallFiles>,
+    layout: IoLayout,
+    depth: u32,
+    mixes: bool,
+    engine: &str,
+) -> Result<(), PlanError> {
+    if small.is_none() {
+        return Ok(());
+    }
+    if layout.shared() {
+        refuse!("--files and --layout shared exclude each other");
+    }
+    if depth > 1 {
+        refuse!("--files works on one file at a time: --depth {depth} cannot be combined with it");
+    }
+    if mixes {
+        refuse!("--files cannot be combined with --rw rw or randrw");
+    }
+    if engine == "null" {
+        refuse!("--files opens real files: --engine null cannot be combined with it");
+    }
+    Ok(())
+}
+
+fn fsync_rule(io: &spec::Io, phases: &[Rw]) -> Result<FsyncRule, PlanError> {
+    if let Some(rule) = io.fsync {
+        if rule == FsyncRule::Every(0) {
+            refuse!("--fsync every=0 is no interval: take every=1 or more, or never");
+        }
+        if rule != FsyncRule::Never && !phases.iter().any(|rw| rw.writes()) {
+            refuse!("--fsync needs a phase that writes in --rw");
+        }
+    }
+    Ok(io.fsync.unwrap_or_default())
+}
+
+fn open_loop(io: &spec::Io) -> Result<Option<OpenLoop>, PlanError> {
+    match (io.rate, io.arrival) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => refuse!("--arrival needs --rate"),
+        (Some(rate), _) if !(rate.is_finite() && rate > 0.0 && rate <= 1e9) => {
+            refuse!(
+                "--rate {rate} is not a number of operations a second between 0 and 1,000,000,000"
+            )
+        }
+        (Some(rate), arrival) => Ok(Some(OpenLoop {
+            rate,
+            arrival: arrival.unwrap_or(Arrival::Uniform),
+        })),
+    }
+}
+
+#[cfg(test)]
+mod tests;

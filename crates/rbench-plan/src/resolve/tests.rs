@@ -1,0 +1,236 @@
+use super::*;
+use rbench_core::Rank;
+
+const KIB: u64 = 1024;
+
+fn facts(host_of: &[u32]) -> Facts {
+    Facts {
+        host_of: host_of.to_vec(),
+        seed: 7,
+        engines: vec![("psync", 1), ("io_uring", 4096), ("null", 4096)],
+    }
+}
+
+fn twelve() -> Facts {
+    facts(&[0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+}
+
+fn meta(
+    change: impl FnOnce(&mut spec::Common, &mut spec::Meta),
+    facts: &Facts,
+) -> Result<Plan, String> {
+    let (mut common, mut meta) = (
+        spec::Common {
+            dir: Some("/mnt".into()),
+            ..Default::default()
+        },
+        spec::Meta::default(),
+    );
+    change(&mut common, &mut meta);
+    resolve(
+        &Spec {
+            common,
+            workload: Workload::Meta(meta),
+        },
+        facts,
+    )
+    .map_err(|e| e.0)
+}
+
+fn io(
+    change: impl FnOnce(&mut spec::Common, &mut spec::Io),
+    facts: &Facts,
+) -> Result<Plan, String> {
+    let (mut common, mut io) = (
+        spec::Common {
+            dir: Some("/mnt".into()),
+            ..Default::default()
+        },
+        spec::Io::default(),
+    );
+    change(&mut common, &mut io);
+    resolve(
+        &Spec {
+            common,
+            workload: Workload::Io(io),
+        },
+        facts,
+    )
+    .map_err(|e| e.0)
+}
+
+fn check_meta(expect: &str, change: impl FnOnce(&mut spec::Common, &mut spec::Meta)) {
+    let got = meta(change, &twelve()).expect_err(expect);
+    assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+}
+
+fn check_io(expect: &str, change: impl FnOnce(&mut spec::Common, &mut spec::Io)) {
+    let got = io(change, &twelve()).expect_err(expect);
+    assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+}
+
+#[test]
+fn a_bare_meta_is_the_published_metadata_test() {
+    let plan = meta(|_, _| (), &twelve()).expect("valid");
+    let Work::Meta(work) = &plan.work else {
+        panic!("not meta")
+    };
+    assert_eq!((work.nodes, work.items_per_rank), (4, 400));
+    assert_eq!(work.phases.len(), PHASES.len());
+    assert_eq!((plan.threads, plan.iterations, plan.seed), (1, 1, 7));
+}
+
+#[test]
+fn asked_phases_bring_what_they_need() {
+    let plan = meta(|_, m| m.phases = Some(vec![PhaseKind::FileStat]), &twelve()).expect("valid");
+    let Work::Meta(work) = &plan.work else {
+        panic!("not meta")
+    };
+    assert_eq!(
+        work.phases,
+        [
+            PhaseKind::TreeCreate,
+            PhaseKind::FileCreate,
+            PhaseKind::FileStat
+        ]
+    );
+    assert_eq!(
+        plan.notes,
+        ["--phases needs tree-create and file-create as well"]
+    );
+}
+
+#[test]
+fn items_per_rank_are_spread_over_the_tree_and_rounding_is_said() {
+    let plan = meta(
+        |_, m| (m.items_per_rank, m.branch, m.depth) = (Some(5000), Some(1), Some(2)),
+        &twelve(),
+    );
+    let plan = plan.expect("valid");
+    let Work::Meta(work) = &plan.work else {
+        panic!("not meta")
+    };
+    assert_eq!(
+        (work.shape.items_per_node, work.items_per_rank),
+        (1666, 4998)
+    );
+    assert_eq!(plan.notes.len(), 1);
+}
+
+#[test]
+fn impossible_metadata_runs_are_refused_by_the_name_of_the_flag() {
+    check_meta("--branch", |_, m| m.branch = Some(0));
+    check_meta("--items must", |_, m| m.items = Some(0));
+    check_meta("--items-per-rank 3 is less", |_, m| {
+        m.items_per_rank = Some(3)
+    });
+    check_meta("--items and --items-per-rank", |_, m| {
+        (m.items, m.items_per_rank) = (Some(1), Some(4))
+    });
+    check_meta("--files-only and --dirs-only", |_, m| {
+        (m.files_only, m.dirs_only) = (true, true)
+    });
+    check_meta("--read 8KiB", |_, m| {
+        (m.write, m.read) = (Some(Bytes(4 * KIB)), Some(Bytes(8 * KIB)))
+    });
+    check_meta("--fsync needs --write", |_, m| m.fsync = true);
+    check_meta("--phases file-stat and --dirs-only", |_, m| {
+        (m.dirs_only, m.phases) = (true, Some(vec![PhaseKind::FileStat]));
+    });
+    check_meta("2^62", |_, m| (m.branch, m.depth) = (Some(1000), Some(40)));
+    check_meta("--depth 600 makes paths", |_, m| {
+        (m.branch, m.depth) = (Some(1), Some(600))
+    });
+    check_meta("--shift 12", |c, _| c.shift = Some(12));
+    check_meta("--threads", |c, _| c.threads = Some(0));
+    check_meta("--iterations", |c, _| c.iterations = Some(0));
+    check_meta("--stonewall", |_, m| m.stonewall = Some(Nanos(0)));
+    let alone = meta(|c, _| c.shift = Some(1), &facts(&[0])).expect_err("one rank");
+    assert!(alone.contains("--shift 1 needs several ranks"), "{alone}");
+}
+
+#[test]
+fn impossible_io_runs_are_refused_by_the_name_of_the_flag() {
+    check_io("--size 1KiB is smaller", |_, i| {
+        (i.size, i.block) = (Some(Bytes(KIB)), Some(Bytes(4 * KIB)))
+    });
+    check_io("--bs must", |_, i| i.block = Some(Bytes(0)));
+    check_io("--files needs", |_, i| i.files = Some(3));
+    check_io("--file-size needs", |_, i| i.file_size = Some(Bytes(3)));
+    check_io(
+        "--engine warp is not one of psync, io_uring, null",
+        |_, i| i.engine = Some("warp".into()),
+    );
+    check_io("take --engine io_uring", |_, i| i.depth = Some(4));
+    check_io("--depth must", |_, i| i.depth = Some(0));
+    check_io("--mix needs", |_, i| i.mix = Some(30));
+    check_io("--mix 130", |_, i| {
+        (i.mix, i.rw) = (Some(130), Some(vec![Rw::RandRw]))
+    });
+    check_io("--arrival needs --rate", |_, i| {
+        i.arrival = Some(Arrival::Poisson)
+    });
+    check_io("--rate", |_, i| i.rate = Some(-3.0));
+    check_io("--time", |_, i| i.time = Some(Nanos(0)));
+    check_io("multiples of 512", |_, i| {
+        (i.direct, i.block) = (true, Some(Bytes(1000)))
+    });
+    check_io("--interleave needs --layout", |_, i| i.interleave = true);
+    check_io("--fsync every=0", |_, i| {
+        i.fsync = Some(FsyncRule::Every(0))
+    });
+    check_io("--fsync needs", |_, i| {
+        (i.fsync, i.rw) = (Some(FsyncRule::End), Some(vec![Rw::Read]))
+    });
+    check_io("--verify cannot", |_, i| {
+        (i.verify, i.rw) = (true, Some(vec![Rw::RandRw]))
+    });
+    check_io("--files works on one", |_, i| {
+        (i.files, i.file_size) = (Some(2), Some(Bytes(4096)));
+        (i.engine, i.depth) = (Some("io_uring".into()), Some(2));
+    });
+}
+
+#[test]
+fn the_built_in_file_system_is_private_to_each_host() {
+    check_meta("--layout shared needs a directory", |c, m| {
+        (c.dir, m.layout) = (None, Some(TreeLayout::Shared))
+    });
+    check_meta("--shift needs a directory", |c, _| {
+        (c.dir, c.shift) = (None, Some(4))
+    });
+    check_io("--layout shared needs a directory", |c, i| {
+        (c.dir, i.layout) = (None, Some(IoLayout::SharedSegmented))
+    });
+    check_meta("--keep needs --dir", |c, _| (c.dir, c.keep) = (None, true));
+    assert!(
+        meta(
+            |c, m| (c.dir, m.layout) = (None, Some(TreeLayout::Shared)),
+            &facts(&[0, 0])
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn equal_plans_have_equal_digests_and_others_do_not() {
+    let a = meta(|_, _| (), &twelve()).expect("valid");
+    let b = meta(|_, m| m.items = Some(101), &twelve()).expect("valid");
+    assert_eq!(a.digest(), a.clone().digest());
+    assert_ne!(a.digest(), b.digest());
+}
+
+#[test]
+fn small_files_are_moved_in_blocks_of_at_most_their_size() {
+    let plan = io(
+        |_, i| (i.files, i.file_size) = (Some(1000), Some(Bytes(4096))),
+        &twelve(),
+    )
+    .expect("valid");
+    let Work::Io(work) = &plan.work else {
+        panic!("not io")
+    };
+    assert_eq!((work.block, work.blocks()), (Bytes(4096), 1000));
+    assert_eq!(crate::io::worker_number(Rank(3), 1, 2), 7);
+    assert_eq!(plan.data_bytes(), 12 * 1000 * 4096);
+}

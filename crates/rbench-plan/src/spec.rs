@@ -1,0 +1,117 @@
+//! What was asked for, as it was typed: an option that was not given is
+//! `None`. Every command line, native or foreign, ends up here.
+
+use std::path::PathBuf;
+
+use rbench_core::{Bytes, Nanos};
+
+use crate::arrival::Arrival;
+use crate::io::{FsyncRule, Layout as IoLayout, Rw};
+use crate::meta::{Layout as TreeLayout, PhaseKind};
+
+/// What all workloads have in common.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Common {
+    /// `--dir`, or `RBENCH_DIR`; `None`: the built-in file system.
+    pub dir: Option<PathBuf>,
+    /// `--seed`
+    pub seed: Option<u64>,
+    /// `--threads`: workers of each rank.
+    pub threads: Option<u32>,
+    /// `--iterations`
+    pub iterations: Option<u32>,
+    /// `--shift`: rank r works on what rank r − N·k made.
+    pub shift: Option<u32>,
+    /// `--drop-caches`
+    pub drop_caches: bool,
+    /// `--keep`: leave the run's directory.
+    pub keep: bool,
+}
+
+/// `rbench meta`
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Meta {
+    /// `--branch`: children of each tree directory.
+    pub branch: Option<u64>,
+    /// `--depth`: levels below the root.
+    pub depth: Option<u32>,
+    /// `--items`: per tree directory, of each kind.
+    pub items: Option<u64>,
+    /// `--items-per-rank`: instead of `--items`.
+    pub items_per_rank: Option<u64>,
+    /// `--layout`
+    pub layout: Option<TreeLayout>,
+    /// `--leaf-only`
+    pub leaf_only: bool,
+    /// `--files-only`
+    pub files_only: bool,
+    /// `--dirs-only`
+    pub dirs_only: bool,
+    /// `--write`: bytes written to each created file.
+    pub write: Option<Bytes>,
+    /// `--read`: bytes read from each file.
+    pub read: Option<Bytes>,
+    /// `--fsync`: after each write.
+    pub fsync: bool,
+    /// `--phases`
+    pub phases: Option<Vec<PhaseKind>>,
+    /// `--random-order`
+    pub random_order: bool,
+    /// `--stonewall`
+    pub stonewall: Option<Nanos>,
+}
+
+/// `rbench io`
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Io {
+    /// `--rw`: phases in that order.
+    pub rw: Option<Vec<Rw>>,
+    /// `--mix`: percentage of reads in `rw` and `randrw`.
+    pub mix: Option<u32>,
+    /// `--bs`
+    pub block: Option<Bytes>,
+    /// `--size`: per worker.
+    pub size: Option<Bytes>,
+    /// `--files`: the small-file form, files per worker.
+    pub files: Option<u64>,
+    /// `--file-size`: of each small file.
+    pub file_size: Option<Bytes>,
+    /// `--layout`
+    pub layout: Option<IoLayout>,
+    /// `--interleave`: blocks of the workers alternate in the shared file.
+    pub interleave: bool,
+    /// `--engine`
+    pub engine: Option<String>,
+    /// `--depth`: requests under way per worker.
+    pub depth: Option<u32>,
+    /// `--direct`
+    pub direct: bool,
+    /// `--fsync`
+    pub fsync: Option<FsyncRule>,
+    /// `--time`: loop until then.
+    pub time: Option<Nanos>,
+    /// `--rate`: operations a second over all workers.
+    pub rate: Option<f64>,
+    /// `--arrival`
+    pub arrival: Option<Arrival>,
+    /// `--verify`
+    pub verify: bool,
+}
+
+/// A workload with its options.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Workload {
+    /// `rbench meta`
+    Meta(Meta),
+    /// `rbench io`
+    Io(Io),
+}
+
+/// All that was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// What all workloads have in common.
+    pub common: Common,
+    /// The workload.
+    pub workload: Workload,
+}

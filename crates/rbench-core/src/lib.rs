@@ -12,6 +12,7 @@ pub mod outcome;
 pub mod random;
 pub mod timeline;
 pub mod units;
+pub mod wire;
 
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use failure::{Failure, FailureKind, Failures};

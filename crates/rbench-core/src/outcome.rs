@@ -124,7 +124,7 @@ pub struct FirstDone {
     /// When that was after the common start.
     pub elapsed: Nanos,
     /// Items of all workers done by then (from the timeline: exact to one of
-    /// its bins, 1/512 of the phase or 1 ms).
+    /// its bins, 1/512 of the phase or 66 us).
     pub items: u64,
 }
 

@@ -2,13 +2,14 @@
 //!
 //! The bins start narrow and double their width when the last one is full, so
 //! memory is fixed and between 512 and 1024 bins describe any run longer than
-//! half a second.
+//! 34 ms. Widths are powers of two ns, so that a shift finds the bin.
 
 use crate::units::Nanos;
 
 /// Most bins that a timeline holds.
 pub const BINS: usize = 1024;
-const FIRST_WIDTH: Nanos = Nanos(1_000_000);
+/// log2 of the width in ns at the start: 66 us.
+const FIRST_SHIFT: u32 = 16;
 
 /// The counts of one bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,14 +42,15 @@ impl Bin {
 /// Bins of equal width from the common start on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeline {
-    width: Nanos,
+    /// log2 of the width in ns.
+    shift: u32,
     bins: Vec<Bin>,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
         Timeline {
-            width: FIRST_WIDTH,
+            shift: FIRST_SHIFT,
             bins: Vec::with_capacity(BINS),
         }
     }
@@ -59,10 +61,10 @@ impl Timeline {
     /// allocate.
     #[inline]
     pub fn record(&mut self, at: Nanos, bin: Bin) {
-        let mut index = (at.0 / self.width.0) as usize;
+        let mut index = (at.0 >> self.shift) as usize;
         while index >= BINS {
             self.double();
-            index = (at.0 / self.width.0) as usize;
+            index = (at.0 >> self.shift) as usize;
         }
         if index >= self.bins.len() {
             self.bins.resize(index + 1, Bin::default());
@@ -71,7 +73,7 @@ impl Timeline {
     }
 
     fn double(&mut self) {
-        self.width.0 *= 2;
+        self.shift += 1;
         let half = self.bins.len().div_ceil(2);
         for i in 0..half {
             let mut bin = self.bins[2 * i];
@@ -83,10 +85,9 @@ impl Timeline {
         self.bins.truncate(half);
     }
 
-    /// Makes the bins at least `width` wide (rounded up to a power of two
-    /// milliseconds).
+    /// Makes the bins at least `width` wide (rounded up to a power of two ns).
     pub fn widen(&mut self, width: Nanos) {
-        while self.width < width {
+        while self.width() < width {
             self.double();
         }
     }
@@ -100,10 +101,10 @@ impl Timeline {
 
     /// Adds everything that `other` holds.
     pub fn merge(&mut self, other: &Timeline) {
-        self.widen(other.width);
+        self.widen(other.width());
         let mut other = other.clone();
-        other.widen(self.width);
-        let Timeline { width: _, bins } = other;
+        other.widen(self.width());
+        let Timeline { shift: _, bins } = other;
         if self.bins.len() < bins.len() {
             self.bins.resize(bins.len(), Bin::default());
         }
@@ -115,7 +116,7 @@ impl Timeline {
 
     /// The width of each bin.
     pub fn width(&self) -> Nanos {
-        self.width
+        Nanos(1 << self.shift)
     }
 
     /// The bins from the common start on; trailing empty ones are left out.
@@ -123,13 +124,12 @@ impl Timeline {
         &self.bins
     }
 
-    /// Puts a timeline together from bins of `width`, which must be
-    /// 1 ms · 2^k with at most [`BINS`] bins; `None` otherwise.
+    /// Puts a timeline together from bins of `width`, which must be a power of
+    /// two ns of at least 2^16, with at most [`BINS`] bins; `None` otherwise.
     pub fn from_bins(width: Nanos, bins: Vec<Bin>) -> Option<Timeline> {
-        let ratio = width.0 / FIRST_WIDTH.0;
-        let fits =
-            bins.len() <= BINS && width.0.is_multiple_of(FIRST_WIDTH.0) && ratio.is_power_of_two();
-        fits.then_some(Timeline { width, bins })
+        let shift = width.0.trailing_zeros();
+        let fits = bins.len() <= BINS && width.0.is_power_of_two() && shift >= FIRST_SHIFT;
+        fits.then_some(Timeline { shift, bins })
     }
 
     /// Items and bytes done up to `at` after the common start; within a bin
@@ -137,10 +137,10 @@ impl Timeline {
     pub fn done_by(&self, at: Nanos) -> (u64, u64) {
         let (mut items, mut bytes) = (0_u64, 0_u64);
         for (i, bin) in self.bins.iter().enumerate() {
-            let start = self.width.0 * i as u64;
-            let covered = at.0.saturating_sub(start).min(self.width.0);
-            let share =
-                |n: u64| (u128::from(n) * u128::from(covered) / u128::from(self.width.0)) as u64;
+            let width = self.width().0;
+            let start = width * i as u64;
+            let covered = at.0.saturating_sub(start).min(width);
+            let share = |n: u64| (u128::from(n) * u128::from(covered) / u128::from(width)) as u64;
             items += share(bin.items);
             bytes += share(bin.bytes);
         }
@@ -179,9 +179,9 @@ mod tests {
 
     #[test]
     fn half_a_bin_counts_half() {
-        let line = recorded(&[100_000, 200_000, 300_000, 400_000]);
-        assert_eq!(line.done_by(Nanos(500_000)), (2, 20));
-        assert_eq!(line.done_by(Nanos(1_000_000)), (4, 40));
+        let line = recorded(&[10_000, 20_000, 30_000, 40_000]);
+        assert_eq!(line.done_by(Nanos(1 << 15)), (2, 20));
+        assert_eq!(line.done_by(Nanos(1 << 16)), (4, 40));
         assert_eq!(line.done_by(Nanos(0)), (0, 0));
     }
 

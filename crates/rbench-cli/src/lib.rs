@@ -1,1 +1,156 @@
-//! To be filled.
+//! Every command line of rbench, read into an [`Invocation`].
+//!
+//! Pure: nothing here looks at the environment, the file system or the
+//! terminal; the caller passes what is needed and prints what comes back.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{CommandFactory as _, Parser as _};
+use rbench_core::{Bytes, Nanos};
+use rbench_plan::Spec;
+
+mod args;
+mod values;
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Invocation {
+    /// A workload.
+    Run(Box<Spec>, Output),
+    /// The built-in file system in the foreground.
+    Testfs(Testfs),
+    /// A result file or journal as a report.
+    Show {
+        /// The file.
+        file: PathBuf,
+        /// How.
+        format: Format,
+    },
+}
+
+/// The form of the report on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// Tables for people.
+    #[default]
+    Text,
+    /// The result file's content.
+    Json,
+}
+
+/// How rank 0 shows what goes on, on stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Progress {
+    /// A bar on a terminal, a line every few seconds otherwise.
+    #[default]
+    Auto,
+    /// A line every few seconds.
+    Plain,
+    /// Nothing.
+    Off,
+}
+
+/// Which communicator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Communicator {
+    /// MPI when started by an MPI launcher, else solo.
+    #[default]
+    Auto,
+    /// This process alone.
+    Solo,
+    /// MPI.
+    Mpi,
+}
+
+/// Where a run's results go, and what surrounds it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Output {
+    /// `--out`
+    pub out: Option<PathBuf>,
+    /// `--format`
+    pub format: Format,
+    /// `--label`, in the order given.
+    pub labels: Vec<(String, String)>,
+    /// `--progress`; `Off` with `--quiet`.
+    pub progress: Progress,
+    /// `--quiet`: no notes on stderr.
+    pub quiet: bool,
+    /// `--communicator`
+    pub communicator: Communicator,
+}
+
+/// `rbench testfs`
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Testfs {
+    /// Where to mount.
+    pub mountpoint: PathBuf,
+    /// `--memory`: the cap of data in memory.
+    pub memory: Option<Bytes>,
+    /// `--passthrough`: the folder to serve.
+    pub passthrough: Option<PathBuf>,
+    /// `--latency`, unparsed: its words belong to the file system.
+    pub latency: Option<String>,
+    /// `--fault`, unparsed, in the order given.
+    pub faults: Vec<String>,
+    /// `--attr-timeout`
+    pub attr_timeout: Option<Nanos>,
+    /// `--entry-timeout`
+    pub entry_timeout: Option<Nanos>,
+    /// `--threads`
+    pub threads: Option<u32>,
+    /// `--stats`
+    pub stats: Option<PathBuf>,
+    /// `--seed`
+    pub seed: Option<u64>,
+    /// End when standard input ends.
+    pub watch_parent: bool,
+}
+
+/// The command line asks for help, or is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    /// What to print: on stdout when `code` is 0, else on stderr.
+    pub text: String,
+    /// The exit code: 0 for help and version, 2 for misuse.
+    pub code: i32,
+}
+
+/// Reads a command line, the program's name first. `env_dir` is the value of
+/// `RBENCH_DIR`, which stands in for `--dir`.
+///
+/// # Errors
+/// [`Stop`] when there is nothing to run.
+pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Invocation, Stop> {
+    let args = args::Args::try_parse_from(argv).map_err(|error| Stop {
+        text: error.render().to_string(),
+        code: if error.use_stderr() { 2 } else { 0 },
+    })?;
+    Ok(args.invocation(env_dir))
+}
+
+/// The communicator that a command line asks for, found without reading the
+/// rest of it: it has to be known before rank 0's command line can be shared.
+pub fn communicator(argv: &[OsString]) -> Communicator {
+    args::Args::try_parse_from(argv).map_or(Communicator::Auto, |args| args.communicator())
+}
+
+/// The help texts of the program and each command, for checks of the docs.
+pub fn help_texts() -> Vec<(String, String)> {
+    let mut command = args::Args::command();
+    command.build();
+    let mut all = vec![("rbench".to_owned(), command.render_long_help().to_string())];
+    for sub in command
+        .get_subcommands_mut()
+        .filter(|s| s.get_name() != "help")
+    {
+        all.push((
+            sub.get_name().to_owned(),
+            sub.render_long_help().to_string(),
+        ));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -132,19 +132,18 @@ impl Timeline {
         fits.then_some(Timeline { shift, bins })
     }
 
-    /// Items and bytes done up to `at` after the common start; within a bin
-    /// they are taken as evenly spread.
-    pub fn done_by(&self, at: Nanos) -> (u64, u64) {
-        let (mut items, mut bytes) = (0_u64, 0_u64);
-        for (i, bin) in self.bins.iter().enumerate() {
-            let width = self.width().0;
-            let start = width * i as u64;
-            let covered = at.0.saturating_sub(start).min(width);
-            let share = |n: u64| (u128::from(n) * u128::from(covered) / u128::from(width)) as u64;
-            items += share(bin.items);
-            bytes += share(bin.bytes);
+    /// Items done up to `at` after the common start, in a phase whose last
+    /// operation ended at `end`; within a bin they are taken as evenly spread,
+    /// in the last one up to `end`.
+    pub fn done_by(&self, at: Nanos, end: Nanos) -> u64 {
+        let width = self.width().0;
+        let mut items = 0;
+        for (start, bin) in (0..).step_by(width as usize).zip(&self.bins) {
+            let span = width.min(end.0.saturating_sub(start)).max(1);
+            let covered = at.0.saturating_sub(start).min(span);
+            items += (u128::from(bin.items) * u128::from(covered) / u128::from(span)) as u64;
         }
-        (items, bytes)
+        items
     }
 }
 
@@ -180,9 +179,18 @@ mod tests {
     #[test]
     fn half_a_bin_counts_half() {
         let line = recorded(&[10_000, 20_000, 30_000, 40_000]);
-        assert_eq!(line.done_by(Nanos(1 << 15)), (2, 20));
-        assert_eq!(line.done_by(Nanos(1 << 16)), (4, 40));
-        assert_eq!(line.done_by(Nanos(0)), (0, 0));
+        let whole = Nanos(1 << 20);
+        assert_eq!(line.done_by(Nanos(1 << 15), whole), 2);
+        assert_eq!(line.done_by(Nanos(1 << 16), whole), 4);
+        assert_eq!(line.done_by(Nanos(0), whole), 0);
+    }
+
+    #[test]
+    fn at_the_end_of_the_phase_everything_is_done() {
+        let times: Vec<u64> = (1..=1000).map(|i| i * 777_777).collect();
+        let (line, end) = (recorded(&times), Nanos(1000 * 777_777));
+        assert_eq!(line.done_by(end, end), 1000);
+        assert!((499..=501).contains(&line.done_by(Nanos(end.0 / 2), end)));
     }
 
     proptest! {

@@ -1,1 +1,27 @@
-//! To be filled.
+//! Carries out a plan: workers that issue operations, phases that start and
+//! end together, pacing, verification, and the exact reduction to the rows of
+//! the report.
+//!
+//! The control plane is async on each rank's main thread ([`group`],
+//! [`phase`]); the data plane is plain threads ([`worker`], [`ops`], [`io`])
+//! with nothing but the operation between two clock readings. Nothing here
+//! prints, reads the command line, or knows MPI.
+
+pub mod calibrate;
+pub mod group;
+pub mod io;
+pub mod meta;
+pub mod meter;
+pub mod ops;
+pub mod pace;
+pub mod phase;
+pub mod reduce;
+pub mod run;
+pub mod target;
+pub mod verify;
+pub mod worker;
+
+pub use calibrate::{Calibration, calibrate};
+pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
+pub use run::{Finished, execute};
+pub use target::Place;

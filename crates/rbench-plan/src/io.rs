@@ -4,6 +4,7 @@ use rbench_core::{Bytes, Nanos, Rank};
 
 use crate::arrival::Arrival;
 use crate::permutation::Permutation;
+use crate::tree::Shape;
 
 /// Smallest block that can carry the stamp of `--verify`.
 pub const VERIFY_BLOCK_MIN: u64 = 512;
@@ -114,6 +115,10 @@ pub enum FsyncRule {
     Close,
 }
 
+/// Largest file of the small-file form: all its blocks are prepared before it
+/// is opened.
+pub const SMALL_FILE_MAX: Bytes = Bytes(64 << 20);
+
 /// The small-file form: many files, each opened, moved whole and closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SmallFiles {
@@ -197,9 +202,15 @@ impl IoPlan {
     }
 }
 
-/// The directory of a worker's small files, relative to the run's directory.
-pub fn small_dir(worker: u64) -> String {
-    format!("files.{worker}")
+/// The shape of a worker's small files: one directory, named as the root of a
+/// tree that the worker owns.
+pub fn small_shape(files: u64) -> Shape {
+    Shape {
+        branch: 1,
+        depth: 0,
+        items_per_node: files,
+        leaf_only: false,
+    }
 }
 
 /// The number of worker `thread` of `rank` among all.

@@ -463,6 +463,12 @@ fn resolve_io(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError> {
         (None, None) => None,
         (Some(0), _) => refuse!("--files must be at least 1"),
         (_, Some(Bytes(0))) => refuse!("--file-size must be at least 1"),
+        (Some(_), Some(size)) if size > io::SMALL_FILE_MAX => {
+            refuse!(
+                "--file-size {size} is more than {}: use --size for large files",
+                io::SMALL_FILE_MAX
+            )
+        }
         (Some(files), Some(size)) => Some(SmallFiles { files, size }),
         (Some(_), None) => refuse!("--files needs --file-size"),
         (None, Some(_)) => refuse!("--file-size needs --files"),

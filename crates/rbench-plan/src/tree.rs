@@ -202,6 +202,12 @@ impl Paths {
     #[inline]
     fn finish(&mut self) -> &CStr {
         self.bytes.push(0);
+        self.current()
+    }
+
+    /// The path that was built last; empty before the first.
+    #[inline]
+    pub fn current(&self) -> &CStr {
         // No part of a path holds a NUL: words are ours, the rest is digits.
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }

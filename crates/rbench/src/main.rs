@@ -1,1 +1,58 @@
-fn main() {}
+//! The rbench program: wiring, progress, signals, files, exit codes. What is
+//! done lies in the crates below; this one only connects them and is the only
+//! one that writes.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use rbench_cli::Invocation;
+
+mod embedded;
+mod files;
+mod launch;
+mod progress;
+mod result;
+mod run;
+mod show;
+mod signals;
+mod testfs;
+
+/// Bad usage: the command line is wrong or cannot be done.
+const USAGE: u8 = 2;
+/// The run failed, or some of its operations did.
+const FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    let env_dir = std::env::var_os("RBENCH_DIR");
+    match rbench_cli::parse(&argv, env_dir.as_deref()) {
+        Ok(Invocation::Testfs(args)) => testfs::serve(args),
+        Ok(Invocation::Show { file, format }) => show::show(&file, format),
+        // Workloads, and mistakes too: rank 0's command line counts, and only
+        // rank 0 speaks.
+        Ok(Invocation::Run(..)) | Err(_) => run::run(&argv),
+    }
+}
+
+/// One sentence on standard error.
+fn complain(message: &str) {
+    // Nothing is left to do when standard error is closed.
+    let _ = writeln!(std::io::stderr(), "rbench: {message}");
+}
+
+/// Writes to standard output; a reader that went away (as `head` does) is no
+/// failure.
+fn print(text: &str) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(e) => {
+            complain(&format!(
+                "the report cannot be written to standard output: {e}"
+            ));
+            ExitCode::from(FAILED)
+        }
+    }
+}

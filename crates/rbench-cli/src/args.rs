@@ -1,0 +1,433 @@
+//! The native commands and their options.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use rbench_core::{Bytes, Nanos};
+use rbench_plan::arrival::Arrival;
+use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
+use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
+use rbench_plan::spec::{self, Spec, Workload};
+
+use crate::values;
+use crate::{Communicator, Format, Invocation, Output, Progress, Testfs};
+
+/// Load generator for mounted file systems: metadata and I/O, on one machine
+/// or over MPI ranks, with exactly merged latency percentiles.
+#[derive(Debug, Parser)]
+#[command(name = "rbench", version, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Metadata rates: trees, directories and small files
+    Meta(Meta),
+    /// Reads and writes of big and small files
+    Io(Box<Io>),
+    /// Mount the built-in FUSE file system in the foreground
+    Testfs(TestfsArgs),
+    /// Show a result file, or the journal of a run that did not end
+    Show(Show),
+}
+
+#[derive(Debug, ClapArgs)]
+struct Common {
+    /// Directory to test; else RBENCH_DIR, else a built-in file system in
+    /// memory (a demonstration)
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    dir: Option<PathBuf>,
+    /// Workers of each rank
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    threads: Option<u32>,
+    /// Passes over all phases
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    iterations: Option<u32>,
+    /// Rank r works on what rank r-N made, a different distance for each
+    /// phase, so that no rank meets its own items
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    shift: Option<u32>,
+    /// Drop the kernel's caches on every host before each phase that reads or
+    /// stats (needs root)
+    #[arg(long, help_heading = "Run")]
+    drop_caches: bool,
+    /// Leave the run's directory
+    #[arg(long, help_heading = "Run")]
+    keep: bool,
+    /// Everything random derives from it; it is in every result
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    seed: Option<u64>,
+    /// Whether ranks talk over MPI
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "WHICH",
+        help_heading = "Run"
+    )]
+    communicator: Communicator,
+    /// Write the result to this file (JSON); while the run goes on, finished
+    /// phases are in FILE.journal
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    out: Option<PathBuf>,
+    /// Form of the report on stdout
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORM",
+        help_heading = "Output"
+    )]
+    format: Format,
+    /// Note key=value in the result; may be repeated
+    #[arg(long, value_name = "K=V", value_parser = values::label, help_heading = "Output")]
+    label: Vec<(String, String)>,
+    /// What rank 0 shows on stderr while it runs
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "HOW",
+        help_heading = "Output"
+    )]
+    progress: Progress,
+    /// No progress and no notes, only the report and errors
+    #[arg(long, short, help_heading = "Output")]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TreeLayoutArg {
+    /// A private tree for each rank
+    Unique,
+    /// One tree with items of all ranks in each directory
+    Shared,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Without options: 4 tree directories for each rank, 100 directories and 100 empty \
+    files in each, every phase once.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench meta --dir \
+    /mnt/fs --out meta.json\n  rbench meta --dir /mnt/fs --files-only --write 100k --items 1000 --depth 0"
+)]
+struct Meta {
+    /// Children of each tree directory [default: 3]
+    #[arg(long, value_name = "N")]
+    branch: Option<u64>,
+    /// Levels of the tree below its root [default: 1]
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+    /// Directories and files in each tree directory [default: 100]
+    #[arg(long, value_name = "N")]
+    items: Option<u64>,
+    /// Directories and files of each rank, spread over its tree
+    #[arg(long, value_name = "N")]
+    items_per_rank: Option<u64>,
+    /// Whether ranks share a tree [default: unique]
+    #[arg(long, value_enum, value_name = "LAYOUT")]
+    layout: Option<TreeLayoutArg>,
+    /// Items only in the lowest level of the tree
+    #[arg(long)]
+    leaf_only: bool,
+    /// No directories as items
+    #[arg(long)]
+    files_only: bool,
+    /// No files
+    #[arg(long)]
+    dirs_only: bool,
+    /// Bytes written to each file, in one call [default: 0]
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    write: Option<Bytes>,
+    /// Bytes read from each file, in one call; 0: open and close [default: as
+    /// --write]
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    read: Option<Bytes>,
+    /// fsync after each write
+    #[arg(long)]
+    fsync: bool,
+    /// Only these phases, by name and separated by commas; creation is added
+    /// where it is needed
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::phase)]
+    phases: Option<Vec<PhaseKind>>,
+    /// Stat, read, rename and remove in random order
+    #[arg(long)]
+    random_order: bool,
+    /// Stop creation, stat, listing and read after this time; creation then
+    /// tops up to what the worker with the most has made
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    stonewall: Option<Nanos>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IoLayoutArg {
+    /// A file for each worker
+    PerWorker,
+    /// One file, a segment for each worker
+    Shared,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ArrivalArg {
+    /// Equal gaps
+    Uniform,
+    /// Exponential gaps
+    Poisson,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Without options: 256 MiB for each worker are written and read in blocks of \
+    128 KiB.\n\nExamples:\n  rbench io --dir /mnt/fs --bs 4M\n  mpirun -np 12 --hostfile myhost rbench io \
+    --dir /mnt/fs --bs 4k --rw randread,randwrite --direct --time 60\n  rbench io --dir /mnt/fs --files \
+    1000 --file-size 4k"
+)]
+struct Io {
+    /// Phases in this order: write, read, randwrite, randread, rw, randrw
+    /// [default: write,read]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::rw)]
+    rw: Option<Vec<Rw>>,
+    /// Percentage of reads in rw and randrw [default: 50]
+    #[arg(long, value_name = "PERCENT")]
+    mix: Option<u32>,
+    /// Bytes of each operation [default: 128k, or the size of the files when
+    /// that is less]
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    bs: Option<Bytes>,
+    /// Bytes of each worker [default: 256M]
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    size: Option<Bytes>,
+    /// Small-file form: so many files of each worker, each opened, moved whole
+    /// and closed
+    #[arg(long, value_name = "N")]
+    files: Option<u64>,
+    /// Bytes of each small file
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    file_size: Option<Bytes>,
+    /// Whether workers share a file [default: per-worker]
+    #[arg(long, value_enum, value_name = "LAYOUT")]
+    layout: Option<IoLayoutArg>,
+    /// In a shared file the workers' blocks alternate
+    #[arg(long)]
+    interleave: bool,
+    /// How blocks are moved: psync, io_uring, null [default: psync]
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
+    /// Requests under way for each worker [default: 1]
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+    /// O_DIRECT
+    #[arg(long)]
+    direct: bool,
+    /// When written data is synced: end, never, every=N (writes), close; all
+    /// but never inside the phase's time [default: end]
+    #[arg(long, value_name = "RULE", value_parser = values::fsync)]
+    fsync: Option<FsyncRule>,
+    /// Loop over the files for this time
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    time: Option<Nanos>,
+    /// Open loop: so many operations a second over all workers, whatever the
+    /// target does; response times are reported beside service times
+    #[arg(long, value_name = "OPS", value_parser = values::rate)]
+    rate: Option<f64>,
+    /// How intended starts are spread [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
+    arrival: Option<ArrivalArg>,
+    /// Stamp every block that is written, check every block that is read
+    #[arg(long)]
+    verify: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Unmounts itself on SIGINT, SIGTERM and SIGHUP; SIGUSR1 writes the \
+    statistics.\n\nExample:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \
+    --attr-timeout 0 --entry-timeout 0 --stats stats.json"
+)]
+struct TestfsArgs {
+    /// An empty directory
+    mountpoint: PathBuf,
+    /// Keep data in memory, at most so much [default: a quarter of what is
+    /// available]
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
+    memory: Option<Bytes>,
+    /// Serve this folder instead
+    #[arg(long, value_name = "DIR")]
+    passthrough: Option<PathBuf>,
+    /// Time from the arrival of a request to its reply, at least, by kind:
+    /// create=2ms,read=100us
+    #[arg(long, value_name = "LIST")]
+    latency: Option<String>,
+    /// A fault by kind of request, such as read:stall=500ms@nth=100 or
+    /// write:EIO@p=0.01; may be repeated
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<String>,
+    /// How long the kernel may keep attributes; 0: every call asks
+    /// [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    attr_timeout: Option<Nanos>,
+    /// How long the kernel may keep names; 0: every call asks [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    entry_timeout: Option<Nanos>,
+    /// Threads that serve requests
+    #[arg(long, value_name = "N")]
+    threads: Option<u32>,
+    /// Write request counts and times to this file, at the end and on SIGUSR1
+    #[arg(long, value_name = "FILE")]
+    stats: Option<PathBuf>,
+    /// What faults with a probability derive from
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// End when standard input ends; say "ready" on standard output
+    #[arg(long, hide = true)]
+    watch_parent: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+struct Show {
+    /// A result file of --out, or its journal
+    file: PathBuf,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    format: Format,
+}
+
+impl Args {
+    pub fn communicator(&self) -> Communicator {
+        match &self.command {
+            Command::Meta(meta) => meta.common.communicator,
+            Command::Io(io) => io.common.communicator,
+            Command::Testfs(_) | Command::Show(_) => Communicator::Solo,
+        }
+    }
+
+    pub fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+        match self.command {
+            Command::Meta(meta) => meta.invocation(env_dir),
+            Command::Io(io) => io.invocation(env_dir),
+            Command::Testfs(args) => Invocation::Testfs(args.into()),
+            Command::Show(Show { file, format }) => Invocation::Show { file, format },
+        }
+    }
+}
+
+impl Common {
+    fn split(self, env_dir: Option<&OsStr>) -> (spec::Common, Output) {
+        let from_env = env_dir.filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let common = spec::Common {
+            dir: self.dir.or(from_env),
+            seed: self.seed,
+            threads: self.threads,
+            iterations: self.iterations,
+            shift: self.shift,
+            drop_caches: self.drop_caches,
+            keep: self.keep,
+        };
+        let output = Output {
+            out: self.out,
+            format: self.format,
+            labels: self.label,
+            progress: if self.quiet {
+                Progress::Off
+            } else {
+                self.progress
+            },
+            quiet: self.quiet,
+            communicator: self.communicator,
+        };
+        (common, output)
+    }
+}
+
+impl Meta {
+    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+        let (common, output) = self.common.split(env_dir);
+        let meta = spec::Meta {
+            branch: self.branch,
+            depth: self.depth,
+            items: self.items,
+            items_per_rank: self.items_per_rank,
+            layout: self.layout.map(|layout| match layout {
+                TreeLayoutArg::Unique => TreeLayout::Unique,
+                TreeLayoutArg::Shared => TreeLayout::Shared,
+            }),
+            leaf_only: self.leaf_only,
+            files_only: self.files_only,
+            dirs_only: self.dirs_only,
+            write: self.write,
+            read: self.read,
+            fsync: self.fsync,
+            phases: self.phases,
+            random_order: self.random_order,
+            stonewall: self.stonewall,
+        };
+        Invocation::Run(
+            Box::new(Spec {
+                common,
+                workload: Workload::Meta(meta),
+            }),
+            output,
+        )
+    }
+}
+
+impl Io {
+    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+        let (common, output) = self.common.split(env_dir);
+        let io = spec::Io {
+            rw: self.rw,
+            mix: self.mix,
+            block: self.bs,
+            size: self.size,
+            files: self.files,
+            file_size: self.file_size,
+            layout: self.layout.map(|layout| match layout {
+                IoLayoutArg::PerWorker => IoLayout::PerWorker,
+                IoLayoutArg::Shared => IoLayout::SharedSegmented,
+            }),
+            interleave: self.interleave,
+            engine: self.engine,
+            depth: self.depth,
+            direct: self.direct,
+            fsync: self.fsync,
+            time: self.time,
+            rate: self.rate,
+            arrival: self.arrival.map(|arrival| match arrival {
+                ArrivalArg::Uniform => Arrival::Uniform,
+                ArrivalArg::Poisson => Arrival::Poisson,
+            }),
+            verify: self.verify,
+        };
+        Invocation::Run(
+            Box::new(Spec {
+                common,
+                workload: Workload::Io(io),
+            }),
+            output,
+        )
+    }
+}
+
+impl From<TestfsArgs> for Testfs {
+    fn from(args: TestfsArgs) -> Testfs {
+        Testfs {
+            mountpoint: args.mountpoint,
+            memory: args.memory,
+            passthrough: args.passthrough,
+            latency: args.latency,
+            faults: args.fault,
+            attr_timeout: args.attr_timeout,
+            entry_timeout: args.entry_timeout,
+            threads: args.threads,
+            stats: args.stats,
+            seed: args.seed,
+            watch_parent: args.watch_parent,
+        }
+    }
+}

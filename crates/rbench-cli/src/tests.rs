@@ -1,0 +1,128 @@
+use super::*;
+use rbench_plan::io::{FsyncRule, Rw};
+use rbench_plan::meta::PhaseKind;
+use rbench_plan::spec::Workload;
+
+fn read(line: &str) -> Result<Invocation, Stop> {
+    let argv: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    parse(&argv, None)
+}
+
+fn meta(line: &str) -> rbench_plan::spec::Meta {
+    match read(line) {
+        Ok(Invocation::Run(spec, _)) => match spec.workload {
+            Workload::Meta(meta) => meta,
+            Workload::Io(_) => panic!("not meta"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+fn io(line: &str) -> rbench_plan::spec::Io {
+    match read(line) {
+        Ok(Invocation::Run(spec, _)) => match spec.workload {
+            Workload::Io(io) => io,
+            Workload::Meta(_) => panic!("not io"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+fn check_misuse(line: &str, expect: &str) {
+    let stop = read(line).expect_err(line);
+    assert_eq!(stop.code, 2, "{line}");
+    assert!(
+        stop.text.contains(expect),
+        "'{}' does not contain '{expect}'",
+        stop.text
+    );
+}
+
+#[test]
+fn a_bare_command_asks_for_nothing_but_defaults() {
+    assert_eq!(meta("rbench meta"), rbench_plan::spec::Meta::default());
+    assert_eq!(io("rbench io"), rbench_plan::spec::Io::default());
+}
+
+#[test]
+fn options_keep_what_was_typed() {
+    let m = meta(
+        "rbench meta --branch 2 --depth=0 --write 100k --phases file-create,file-stat --stonewall 30",
+    );
+    assert_eq!(
+        (m.branch, m.depth, m.write),
+        (Some(2), Some(0), Some(Bytes(102_400)))
+    );
+    assert_eq!(
+        m.phases,
+        Some(vec![PhaseKind::FileCreate, PhaseKind::FileStat])
+    );
+    assert_eq!(m.stonewall, Some(Nanos(30_000_000_000)));
+    let i = io("rbench io --bs 4M --rw randread,randwrite --fsync every=8 --rate 1000.5 --time 1m");
+    assert_eq!((i.block, i.rate), (Some(Bytes(4 << 20)), Some(1000.5)));
+    assert_eq!(
+        (i.rw, i.fsync),
+        (
+            Some(vec![Rw::RandRead, Rw::RandWrite]),
+            Some(FsyncRule::Every(8))
+        )
+    );
+}
+
+#[test]
+fn rbench_dir_stands_in_for_dir() {
+    let argv = ["rbench", "io"].map(OsString::from);
+    let dir =
+        |argv: &[OsString], env: &str| match parse(argv, Some(OsString::from(env).as_os_str())) {
+            Ok(Invocation::Run(spec, _)) => spec.common.dir,
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(dir(&argv, "/mnt/a"), Some("/mnt/a".into()));
+    assert_eq!(dir(&argv, ""), None);
+    assert_eq!(
+        dir(
+            &["rbench", "io", "--dir", "/b"].map(OsString::from),
+            "/mnt/a"
+        ),
+        Some("/b".into())
+    );
+}
+
+#[test]
+fn misuse_names_the_flag_and_ends_with_2() {
+    check_misuse("rbench meta --brunch 3", "--brunch");
+    check_misuse("rbench meta --write 4x", "--write");
+    check_misuse(
+        "rbench meta --phases file-dance",
+        "'file-dance' is not one of tree-create",
+    );
+    check_misuse(
+        "rbench io --rw readwrite",
+        "'readwrite' is not one of write, read",
+    );
+    check_misuse("rbench io --fsync sometimes", "end, never, close, every=N");
+    check_misuse("rbench io --label nonsense", "key=value");
+    check_misuse("rbench", "Usage");
+    check_misuse("rbench dance", "dance");
+}
+
+#[test]
+fn help_and_version_are_no_misuse() {
+    for line in ["rbench --help", "rbench meta --help", "rbench --version"] {
+        assert_eq!(read(line).map_err(|stop| stop.code), Err(0), "{line}");
+    }
+    for (name, text) in help_texts() {
+        assert!(
+            text.lines().all(|l| l.chars().count() <= 100),
+            "help of {name} is wider than 100 columns"
+        );
+    }
+}
+
+#[test]
+fn quiet_turns_progress_off() {
+    let Ok(Invocation::Run(_, output)) = read("rbench meta --quiet --progress plain") else {
+        panic!()
+    };
+    assert_eq!((output.quiet, output.progress), (true, Progress::Off));
+}

@@ -1,0 +1,491 @@
+//! The block loop: reads and writes through an engine, one or many requests
+//! under way, closed or open loop.
+
+use std::ops::RangeInclusive;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rbench_core::random::{DataStream, Stream};
+use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_plan::IoPlan;
+use rbench_plan::arrival::Schedule;
+use rbench_plan::io::{FsyncRule, Order, Rw};
+use rbench_sys::engine::Completion;
+use rbench_sys::{Engine, Fs, Request, Transfer};
+
+use crate::meter::{Meter, Span};
+use crate::pace::Gate;
+use crate::verify::{self, Expected, Identity};
+use crate::worker::Runner;
+
+/// The stamps of a phase.
+#[derive(Debug, Clone)]
+pub struct Stamps {
+    /// The run.
+    pub run: u64,
+    /// Number of this phase, for what it writes (in the upper half).
+    pub writes: u64,
+    /// The generations that blocks may have when this phase reads them.
+    pub reads: RangeInclusive<u64>,
+}
+
+/// Bits below the phase number in a generation: the pass.
+pub const PASS_BITS: u32 = 32;
+
+/// The lanes of a phase, in order.
+#[derive(Debug, Clone, Copy)]
+pub struct Lanes {
+    /// Of reads.
+    pub read: Option<usize>,
+    /// Of writes.
+    pub write: Option<usize>,
+    /// Of fsync or close.
+    pub sync: Option<usize>,
+}
+
+/// What a worker's block loop works on.
+pub struct Blocks {
+    /// The workload.
+    pub plan: Arc<IoPlan>,
+    /// What this phase does.
+    pub rw: Rw,
+    /// The lanes.
+    pub lanes: Lanes,
+    /// Moves the blocks.
+    pub engine: Box<dyn Engine>,
+    /// Where the file was opened.
+    pub fs: Arc<dyn Fs>,
+    /// The open file; `None` with an engine that moves nothing.
+    pub fd: Option<RawFd>,
+    /// Its path, for messages.
+    pub path: String,
+    /// Its number, for stamps.
+    pub file: u64,
+    /// The worker whose blocks these are, and the number of all workers.
+    pub owner: (u64, u64),
+    /// The order of blocks.
+    pub order: Order,
+    /// Operations in all; `u64::MAX` when time decides.
+    pub planned: u64,
+    /// Open loop.
+    pub schedule: Option<Schedule>,
+    /// Chooses between reads and writes of a mix.
+    pub chooser: Stream,
+    /// Data for writes that are not stamped.
+    pub data: DataStream,
+    /// Stamps, with `--verify`.
+    pub stamps: Option<Stamps>,
+    /// Blocks that are written from the start on without a gap: told to the
+    /// layout of later phases.
+    pub covered: Option<Arc<AtomicU64>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    transfer: Transfer,
+    offset: u64,
+    length: usize,
+    intended: Option<Nanos>,
+    start: Nanos,
+}
+
+const IDLE: Slot = Slot {
+    transfer: Transfer::Read,
+    offset: 0,
+    length: 0,
+    intended: None,
+    start: Nanos(0),
+};
+
+/// Runs [`Blocks`].
+pub struct BlockRunner {
+    work: Blocks,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    /// Slots that are filled and wait to be submitted.
+    ready: Vec<usize>,
+    done: Vec<Completion>,
+    in_flight: usize,
+    next_intended: Option<Nanos>,
+    issued: u64,
+    failed: u64,
+    writes_since_sync: u64,
+    broken: bool,
+}
+
+impl BlockRunner {
+    /// A runner with as many slots as the plan's depth.
+    pub fn new(work: Blocks) -> BlockRunner {
+        let depth = work.plan.depth as usize;
+        BlockRunner {
+            work,
+            slots: vec![IDLE; depth],
+            free: (0..depth).rev().collect(),
+            ready: Vec::with_capacity(depth),
+            done: Vec::with_capacity(depth),
+            in_flight: 0,
+            next_intended: None,
+            issued: 0,
+            failed: 0,
+            writes_since_sync: 0,
+            broken: false,
+        }
+    }
+
+    /// Chooses the next block and fills the buffer of a free slot.
+    fn aim(&mut self, slot: usize) {
+        let work = &mut self.work;
+        let pass = self.issued / work.plan.blocks().max(1);
+        let index = work.order.step();
+        let (owner, workers) = work.owner;
+        let (offset, length) = work.plan.place(index, owner, workers);
+        let write = match (work.lanes.read, work.lanes.write) {
+            (Some(_), Some(_)) => work.chooser.below(100) >= u64::from(work.plan.mix_read),
+            (read, _) => read.is_none(),
+        };
+        let transfer = if write {
+            Transfer::Write
+        } else {
+            Transfer::Read
+        };
+        if write {
+            let buffer = &mut work.engine.buffer(slot)[..length];
+            match &work.stamps {
+                Some(stamps) => {
+                    let generation = (stamps.writes << PASS_BITS) | pass;
+                    verify::stamp(
+                        buffer,
+                        &Identity {
+                            run: stamps.run,
+                            file: work.file,
+                            offset,
+                            generation,
+                        },
+                    );
+                }
+                None => work.data.fill(buffer),
+            }
+        }
+        self.slots[slot] = Slot {
+            transfer,
+            offset,
+            length,
+            intended: None,
+            start: Nanos(0),
+        };
+        self.issued += 1;
+    }
+
+    /// The intended start of the next operation; `None` in a closed loop.
+    fn intended(&mut self, gate: &Gate) -> Option<Nanos> {
+        if self.next_intended.is_none() {
+            let schedule = self.work.schedule.as_mut()?;
+            self.next_intended = Some(Nanos(gate.start.0 + schedule.next_start().0));
+        }
+        self.next_intended
+    }
+
+    /// Fills and submits what may start now. Whether the loop goes on.
+    fn issue(&mut self, gate: &Gate, limit: u64) -> bool {
+        let mut going = true;
+        while self.issued < limit && !self.free.is_empty() {
+            let now = gate.clock.now();
+            if gate.closed(now) {
+                going = false;
+                break;
+            }
+            let intended = self.intended(gate);
+            if let Some(at) = intended
+                && at > now
+            {
+                if self.in_flight > 0 || !self.ready.is_empty() {
+                    break;
+                }
+                // The buffer is filled before the wait, so that the call
+                // starts when it was meant to.
+                let slot = self.prepare(intended);
+                if !gate.wait(at) {
+                    self.unprepare(slot);
+                    going = false;
+                    break;
+                }
+                continue;
+            }
+            self.prepare(intended);
+            if self.wants_sync() {
+                break;
+            }
+        }
+        if !self.ready.is_empty() {
+            let start = gate.clock.now();
+            for slot in self.ready.drain(..) {
+                let s = &mut self.slots[slot];
+                s.start = start;
+                let fd = self.work.fd.unwrap_or(-1);
+                let request = Request {
+                    transfer: s.transfer,
+                    fd,
+                    offset: s.offset,
+                    length: s.length,
+                };
+                self.work.engine.submit(slot, request);
+                self.in_flight += 1;
+            }
+        }
+        going && (self.issued < limit || self.in_flight > 0)
+    }
+
+    fn prepare(&mut self, intended: Option<Nanos>) -> usize {
+        let slot = self.free.pop().unwrap_or_default();
+        self.aim(slot);
+        self.slots[slot].intended = intended;
+        self.next_intended = None;
+        self.ready.push(slot);
+        if self.slots[slot].transfer == Transfer::Write {
+            self.writes_since_sync += 1;
+        }
+        slot
+    }
+
+    /// Takes back what was prepared but will not be submitted.
+    fn unprepare(&mut self, slot: usize) {
+        self.ready.pop();
+        self.free.push(slot);
+        self.issued -= 1;
+    }
+
+    fn wants_sync(&self) -> bool {
+        matches!(self.work.plan.fsync, FsyncRule::Every(n) if self.writes_since_sync >= n)
+    }
+
+    /// Waits for completions and notes them.
+    fn reap(&mut self, gate: &Gate, meter: &mut Meter) {
+        let waited = match self.next_intended {
+            // Slots are free and the next start lies ahead: do not sleep past it.
+            Some(at) if !self.free.is_empty() => {
+                let left = at.since(gate.clock.now());
+                self.work.engine.wait_for(&mut self.done, left)
+            }
+            _ => self.work.engine.wait(&mut self.done),
+        };
+        let end = gate.clock.now();
+        if let Err(errno) = waited {
+            // The engine itself fails: nothing under way will complete.
+            let failure = Failure::new(OpKind::Read, self.work.path.as_str(), errno);
+            let lane = self.work.lanes.read.or(self.work.lanes.write).unwrap_or(0);
+            meter.failed(
+                lane,
+                Span {
+                    intended: None,
+                    start: end,
+                    end,
+                },
+                failure,
+            );
+            self.broken = true;
+            self.in_flight = 0;
+            return;
+        }
+        while let Some(completion) = self.done.pop() {
+            self.complete(completion, end, meter);
+        }
+    }
+
+    fn complete(&mut self, completion: Completion, end: Nanos, meter: &mut Meter) {
+        let Completion { slot, result } = completion;
+        let Slot {
+            transfer,
+            offset,
+            length,
+            intended,
+            start,
+        } = self.slots[slot];
+        self.in_flight -= 1;
+        self.free.push(slot);
+        let span = Span {
+            intended,
+            start,
+            end,
+        };
+        let (lane, op) = match transfer {
+            Transfer::Read => (self.work.lanes.read, OpKind::Read),
+            Transfer::Write | Transfer::Fsync => (self.work.lanes.write, OpKind::Write),
+        };
+        let lane = lane.unwrap_or(0);
+        let outcome = match result {
+            Err(errno) => Err((errno.into(), format!("at offset {offset}"))),
+            Ok(got) if got < length => Err((
+                FailureKind::Short,
+                format!("{got} of {length} bytes at offset {offset}"),
+            )),
+            Ok(_) if transfer == Transfer::Read => self.verify(slot, offset, length),
+            Ok(_) => Ok(()),
+        };
+        match outcome {
+            Ok(()) => meter.done(lane, span, length as u64),
+            Err((kind, detail)) => {
+                self.failed += 1;
+                meter.failed(
+                    lane,
+                    span,
+                    Failure {
+                        op,
+                        path: self.work.path.clone(),
+                        kind,
+                        detail,
+                    },
+                );
+            }
+        }
+    }
+
+    fn verify(
+        &mut self,
+        slot: usize,
+        offset: u64,
+        length: usize,
+    ) -> Result<(), (FailureKind, String)> {
+        let Some(stamps) = &self.work.stamps else {
+            return Ok(());
+        };
+        let generation = *stamps.reads.end();
+        let expected = Expected {
+            identity: Identity {
+                run: stamps.run,
+                file: self.work.file,
+                offset,
+                generation,
+            },
+            generations: stamps.reads.clone(),
+        };
+        verify::check(&self.work.engine.buffer(slot)[..length], &expected).map_err(|damage| {
+            (
+                FailureKind::Mismatch,
+                format!("block at offset {offset}: {damage}"),
+            )
+        })
+    }
+
+    fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
+        while self.in_flight > 0 {
+            self.reap(gate, meter);
+        }
+    }
+
+    /// One fsync of the file, timed on its own.
+    fn sync(&mut self, gate: &Gate, meter: &mut Meter) {
+        self.writes_since_sync = 0;
+        let (Some(fd), Some(lane)) = (self.work.fd, self.work.lanes.sync) else {
+            return;
+        };
+        let start = gate.clock.now();
+        self.work.engine.submit(
+            0,
+            Request {
+                transfer: Transfer::Fsync,
+                fd,
+                offset: 0,
+                length: 0,
+            },
+        );
+        let waited = self.work.engine.wait(&mut self.done);
+        let end = gate.clock.now();
+        let span = Span {
+            intended: None,
+            start,
+            end,
+        };
+        let result = waited.and_then(|()| self.done.pop().map_or(Ok(0), |c| c.result));
+        match result {
+            Ok(_) => meter.done(lane, span, 0),
+            Err(errno) => {
+                self.failed += 1;
+                meter.failed(
+                    lane,
+                    span,
+                    Failure::new(OpKind::Fsync, self.work.path.as_str(), errno),
+                );
+            }
+        }
+    }
+
+    fn close_timed(&mut self, gate: &Gate, meter: &mut Meter) {
+        let (Some(fd), Some(lane)) = (self.work.fd.take(), self.work.lanes.sync) else {
+            return;
+        };
+        let start = gate.clock.now();
+        let result = self.work.fs.close(fd);
+        let span = Span {
+            intended: None,
+            start,
+            end: gate.clock.now(),
+        };
+        match result {
+            Ok(()) => meter.done(lane, span, 0),
+            Err(errno) => {
+                self.failed += 1;
+                meter.failed(
+                    lane,
+                    span,
+                    Failure::new(OpKind::Close, self.work.path.as_str(), errno),
+                );
+            }
+        }
+    }
+}
+
+impl Runner for BlockRunner {
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
+        let limit = upto.unwrap_or(self.work.planned).min(self.work.planned);
+        while !self.broken && self.issue(gate, limit) {
+            self.reap(gate, meter);
+            if self.wants_sync() {
+                self.drain(gate, meter);
+                self.sync(gate, meter);
+            }
+        }
+        self.drain(gate, meter);
+        if gate.stop.is_raised() || self.broken || self.issued == 0 {
+            return;
+        }
+        match self.work.plan.fsync {
+            FsyncRule::Never => {}
+            FsyncRule::End => self.sync(gate, meter),
+            FsyncRule::Every(_) if self.writes_since_sync == 0 => {}
+            FsyncRule::Every(_) => self.sync(gate, meter),
+            FsyncRule::Close => self.close_timed(gate, meter),
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    fn planned(&self) -> u64 {
+        self.work.planned
+    }
+
+    fn covered(&self) -> bool {
+        self.failed == 0 && !self.broken && self.issued >= self.work.plan.blocks()
+    }
+
+    fn finish(&mut self, meter: &mut Meter) {
+        if let Some(covered) = &self.work.covered
+            && self.failed == 0
+            && !self.broken
+        {
+            covered.fetch_max(self.issued.min(self.work.plan.blocks()), Ordering::Relaxed);
+        }
+        if let Some(fd) = self.work.fd.take()
+            && let Err(errno) = self.work.fs.close(fd)
+        {
+            // Some file systems only tell here that written data was lost.
+            let lane = self.work.lanes.write.or(self.work.lanes.read).unwrap_or(0);
+            meter.failed_untimed(
+                lane,
+                Failure::new(OpKind::Close, self.work.path.as_str(), errno),
+            );
+        }
+    }
+}

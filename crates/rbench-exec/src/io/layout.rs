@@ -1,0 +1,172 @@
+//! Untimed layout: files that a phase needs in full are written in large
+//! pieces, by all workers at once, and synced so that the phase does not pay
+//! for it.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rbench_core::random::DataStream;
+use rbench_core::{Clock as _, Failure, FailureKind, OpKind};
+use rbench_plan::IoPlan;
+use rbench_plan::io::Layout;
+use rbench_sys::{Engine, Fs, Request, Transfer};
+
+use super::blocks::{PASS_BITS, Stamps};
+use crate::meter::{Meter, Span};
+use crate::pace::Gate;
+use crate::verify::{self, Identity};
+use crate::worker::Runner;
+
+/// Bytes written in one call where the blocks lie side by side.
+pub const PIECE: u64 = 4 << 20;
+
+/// Blocks of the plan that one piece of the layout holds.
+pub fn piece_blocks(plan: &IoPlan) -> u64 {
+    if plan.layout == Layout::SharedInterleaved {
+        1
+    } else {
+        (PIECE / plan.block.0).max(1)
+    }
+}
+
+/// Writes the blocks of a worker's part that are not there yet.
+pub struct LayoutRunner {
+    /// The workload.
+    pub plan: Arc<IoPlan>,
+    /// Writes the pieces; its slot holds one.
+    pub engine: Box<dyn Engine>,
+    /// Where the file was opened.
+    pub fs: Arc<dyn Fs>,
+    /// The open file.
+    pub fd: RawFd,
+    /// Its path, for messages.
+    pub path: String,
+    /// Its number, for stamps.
+    pub file: u64,
+    /// This worker, and the number of all workers.
+    pub owner: (u64, u64),
+    /// Data that is not stamped.
+    pub data: DataStream,
+    /// Stamps, with `--verify`.
+    pub stamps: Option<Stamps>,
+    /// Blocks that are there; advanced when all are.
+    pub covered: Arc<AtomicU64>,
+    /// The next block.
+    pub next: u64,
+    /// Blocks written.
+    pub issued: u64,
+    /// Whether a write failed: the run cannot go on.
+    pub failed: bool,
+}
+
+impl LayoutRunner {
+    fn fill(&mut self, blocks: u64) -> (u64, usize) {
+        let (owner, workers) = self.owner;
+        let (first, _) = self.plan.place(self.next, owner, workers);
+        let mut filled = 0;
+        for index in self.next..self.next + blocks {
+            let (offset, length) = self.plan.place(index, owner, workers);
+            let buffer = &mut self.engine.buffer(0)[filled..filled + length];
+            match &self.stamps {
+                Some(stamps) => {
+                    let generation = stamps.writes << PASS_BITS;
+                    verify::stamp(
+                        buffer,
+                        &Identity {
+                            run: stamps.run,
+                            file: self.file,
+                            offset,
+                            generation,
+                        },
+                    );
+                }
+                None => self.data.fill(buffer),
+            }
+            filled += length;
+        }
+        (first, filled)
+    }
+
+    fn request(&mut self, request: Request) -> Result<(), FailureKind> {
+        self.engine.submit(0, request);
+        let mut done = Vec::with_capacity(1);
+        self.engine.wait(&mut done)?;
+        let got = done.pop().map_or(Ok(0), |c| c.result)?;
+        if got < request.length {
+            Err(FailureKind::Short)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Runner for LayoutRunner {
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
+        let blocks = self.plan.blocks();
+        let piece = piece_blocks(&self.plan);
+        while self.next < blocks && !self.failed && !gate.stop.is_raised() {
+            let count = piece.min(blocks - self.next);
+            let (offset, length) = self.fill(count);
+            let start = gate.clock.now();
+            let result = self.request(Request {
+                transfer: Transfer::Write,
+                fd: self.fd,
+                offset,
+                length,
+            });
+            let span = Span {
+                intended: None,
+                start,
+                end: gate.clock.now(),
+            };
+            self.next += count;
+            self.issued += count;
+            match result {
+                Ok(()) => meter.done(0, span, length as u64),
+                Err(kind) => {
+                    self.failed = true;
+                    meter.failed(
+                        0,
+                        span,
+                        Failure::new(OpKind::Write, self.path.as_str(), kind),
+                    );
+                }
+            }
+        }
+        if self.issued > 0 && !self.failed {
+            let sync = Request {
+                transfer: Transfer::Fsync,
+                fd: self.fd,
+                offset: 0,
+                length: 0,
+            };
+            if let Err(kind) = self.request(sync) {
+                self.failed = true;
+                meter.failed_untimed(0, Failure::new(OpKind::Fsync, self.path.as_str(), kind));
+            }
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    fn planned(&self) -> u64 {
+        (self.plan.blocks() - self.next).div_ceil(piece_blocks(&self.plan))
+    }
+
+    fn covered(&self) -> bool {
+        !self.failed && self.next >= self.plan.blocks()
+    }
+
+    fn finish(&mut self, meter: &mut Meter) {
+        if let Err(errno) = self.fs.close(self.fd) {
+            self.failed = true;
+            meter.failed_untimed(0, Failure::new(OpKind::Close, self.path.as_str(), errno));
+        }
+        if self.covered() {
+            self.covered.store(self.plan.blocks(), Ordering::Relaxed);
+        }
+    }
+}

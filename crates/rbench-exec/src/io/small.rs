@@ -1,0 +1,165 @@
+//! The small-file form: each file is opened, moved whole, synced if asked for
+//! and closed; the latency is that of the whole.
+
+use rbench_core::random::DataStream;
+use rbench_core::{FailureKind, OpKind};
+use rbench_plan::io::FsyncRule;
+use rbench_plan::tree::Paths;
+use rbench_sys::engine::Completion;
+use rbench_sys::fs::OpenMode;
+use rbench_sys::{Engine, Fs, Request, Transfer};
+
+use super::blocks::{PASS_BITS, Stamps};
+use crate::ops::ItemOp;
+use crate::verify::{self, Expected, Identity};
+
+/// Moves one small file after another.
+pub struct SmallFile {
+    /// Whether it writes.
+    pub write: bool,
+    /// Paths of the files.
+    pub paths: Paths,
+    /// Moves the blocks; it has a slot for each block of a file.
+    pub engine: Box<dyn Engine>,
+    /// Length of a file in bytes.
+    pub size: u64,
+    /// Length of a block in bytes.
+    pub block: u64,
+    /// O_DIRECT.
+    pub direct: bool,
+    /// When it is synced: `End` and `Every(_)` once for each file.
+    pub fsync: FsyncRule,
+    /// Data for writes that are not stamped.
+    pub data: DataStream,
+    /// Stamps, with `--verify`.
+    pub stamps: Option<Stamps>,
+    /// Number of the worker that owns the files, for stamps.
+    pub owner: u64,
+    /// The file aimed at.
+    pub index: u64,
+    /// Completions of one block.
+    pub done: Vec<Completion>,
+}
+
+impl SmallFile {
+    fn blocks(&self) -> impl Iterator<Item = (usize, u64, usize)> + use<> {
+        let (size, block) = (self.size, self.block);
+        (0..size.div_ceil(block)).map(move |i| {
+            let offset = i * block;
+            (i as usize, offset, block.min(size - offset) as usize)
+        })
+    }
+
+    fn identity(&self, run: u64, offset: u64, generation: u64) -> Identity {
+        Identity {
+            run,
+            file: (self.owner << 32) | self.index,
+            offset,
+            generation,
+        }
+    }
+
+    fn transfer(&mut self, fd: i32) -> Result<(), FailureKind> {
+        let transfer = if self.write {
+            Transfer::Write
+        } else {
+            Transfer::Read
+        };
+        for (slot, offset, length) in self.blocks() {
+            self.engine.submit(
+                slot,
+                Request {
+                    transfer,
+                    fd,
+                    offset,
+                    length,
+                },
+            );
+            self.engine.wait(&mut self.done)?;
+            let got = self.done.pop().map_or(Ok(0), |c| c.result)?;
+            if got < length {
+                return Err(FailureKind::Short);
+            }
+        }
+        if self.write && matches!(self.fsync, FsyncRule::End | FsyncRule::Every(_)) {
+            self.engine.submit(
+                0,
+                Request {
+                    transfer: Transfer::Fsync,
+                    fd,
+                    offset: 0,
+                    length: 0,
+                },
+            );
+            self.engine.wait(&mut self.done)?;
+            self.done.pop().map_or(Ok(0), |c| c.result)?;
+        }
+        Ok(())
+    }
+}
+
+impl ItemOp for SmallFile {
+    fn aim(&mut self, index: u64) {
+        self.index = index;
+        self.paths.item(index);
+        if !self.write {
+            return;
+        }
+        for (slot, offset, length) in self.blocks() {
+            match &self.stamps {
+                Some(stamps) => {
+                    let identity = self.identity(stamps.run, offset, stamps.writes << PASS_BITS);
+                    verify::stamp(&mut self.engine.buffer(slot)[..length], &identity);
+                }
+                None => self.data.fill(&mut self.engine.buffer(slot)[..length]),
+            }
+        }
+    }
+
+    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
+        let mode = if self.write {
+            OpenMode::Write
+        } else {
+            OpenMode::Read
+        };
+        let fd = fs.open(self.paths.current(), mode, self.direct)?;
+        let moved = self.transfer(fd);
+        let closed = fs.close(fd).map_err(FailureKind::from);
+        moved.and(closed)?;
+        Ok(self.size)
+    }
+
+    fn check(&mut self) -> Result<(), (FailureKind, String)> {
+        let Some(stamps) = self.stamps.clone() else {
+            return Ok(());
+        };
+        if self.write {
+            return Ok(());
+        }
+        for (slot, offset, length) in self.blocks() {
+            let expected = Expected {
+                identity: self.identity(stamps.run, offset, *stamps.reads.end()),
+                generations: stamps.reads.clone(),
+            };
+            verify::check(&self.engine.buffer(slot)[..length], &expected).map_err(|damage| {
+                (
+                    FailureKind::Mismatch,
+                    format!("block at offset {offset}: {damage}"),
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn path(&mut self) -> String {
+        self.paths.current().to_string_lossy().into_owned()
+    }
+
+    fn op(&self) -> OpKind {
+        if self.write {
+            OpKind::WriteFile
+        } else {
+            OpKind::ReadFile
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a worker notes of each operation, outside the two clock readings.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rbench_core::outcome::Lane;
+use rbench_core::timeline::Bin;
+use rbench_core::{Failure, Nanos, OpKind, Rank};
+
+/// A worker's running count for the progress display, on a cache line of its
+/// own so that workers do not slow each other down.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Tally {
+    items: AtomicU64,
+}
+
+impl Tally {
+    /// Operations done so far.
+    pub fn items(&self) -> u64 {
+        self.items.load(Ordering::Relaxed)
+    }
+}
+
+/// When an operation was meant to start, started and ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// The intended start; in an open loop only.
+    pub intended: Option<Nanos>,
+    /// The actual start.
+    pub start: Nanos,
+    /// The end.
+    pub end: Nanos,
+}
+
+/// Records the operations of one worker in one phase.
+#[derive(Debug)]
+pub struct Meter {
+    rank: Rank,
+    host: String,
+    common_start: Nanos,
+    lanes: Vec<Lane>,
+    last_end: Nanos,
+    tally: Arc<Tally>,
+    done: u64,
+}
+
+impl Meter {
+    /// A meter with one lane for each of `ops`; with response times in an
+    /// open loop.
+    pub fn new(
+        rank: Rank,
+        host: &str,
+        ops: &[OpKind],
+        open_loop: bool,
+        tally: Arc<Tally>,
+    ) -> Meter {
+        Meter {
+            rank,
+            host: host.to_owned(),
+            common_start: Nanos(0),
+            lanes: ops
+                .iter()
+                .map(|op| Lane::new(*op, open_loop && *op != OpKind::Fsync))
+                .collect(),
+            last_end: Nanos(0),
+            tally,
+            done: 0,
+        }
+    }
+
+    /// Sets the common start, which all times are counted from.
+    pub fn start_at(&mut self, common_start: Nanos) {
+        self.common_start = common_start;
+        self.last_end = common_start;
+    }
+
+    /// Notes an operation that moved `bytes` without error.
+    #[inline]
+    pub fn done(&mut self, lane: usize, span: Span, bytes: u64) {
+        let service = span.end.since(span.start);
+        let lane = &mut self.lanes[lane];
+        lane.items += 1;
+        lane.bytes += bytes;
+        lane.service.record(service);
+        if let (Some(response), Some(intended)) = (&mut lane.response, span.intended) {
+            response.record(span.end.since(intended));
+        }
+        let at = span.end.since(self.common_start);
+        lane.timeline.record(
+            at,
+            Bin {
+                items: 1,
+                bytes,
+                errors: 0,
+                max: service,
+            },
+        );
+        self.last_end = span.end;
+        self.done += 1;
+        self.tally.items.store(self.done, Ordering::Relaxed);
+    }
+
+    /// Notes an operation that failed.
+    #[cold]
+    pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
+        let lane = &mut self.lanes[lane];
+        lane.failures.add(self.rank, &self.host, failure);
+        let at = span.end.since(self.common_start);
+        lane.timeline.record(
+            at,
+            Bin {
+                errors: 1,
+                ..Bin::default()
+            },
+        );
+        self.last_end = span.end;
+    }
+
+    /// Notes a failure outside the timed part, which does not move its end.
+    #[cold]
+    pub fn failed_untimed(&mut self, lane: usize, failure: Failure) {
+        self.lanes[lane]
+            .failures
+            .add(self.rank, &self.host, failure);
+    }
+
+    /// The end of the last operation, after the common start.
+    pub fn last_end(&self) -> Nanos {
+        self.last_end.since(self.common_start)
+    }
+
+    /// Operations done without error, of all lanes but fsync and close, which
+    /// only follow others.
+    pub fn items(&self) -> u64 {
+        self.lanes
+            .iter()
+            .filter(|lane| !matches!(lane.op, OpKind::Fsync | OpKind::Close))
+            .map(|lane| lane.items)
+            .sum()
+    }
+
+    /// The lanes.
+    pub fn into_lanes(self) -> Vec<Lane> {
+        self.lanes
+    }
+}

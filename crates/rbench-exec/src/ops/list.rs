@@ -1,0 +1,102 @@
+//! Listing the tree directories that have items; a listing that misses
+//! entries, or has some that nobody made, does not count as done.
+
+use rbench_core::{FailureKind, OpKind};
+use rbench_plan::meta::Layout;
+use rbench_plan::tree::{Paths, Shape};
+use rbench_sys::Fs;
+
+use super::{ItemOp, ItemRunner, OpRow, Scene, Visit};
+
+/// Room for entries of one `getdents64`: what libc takes.
+const BUFFER: usize = 32 << 10;
+
+/// `openat`, `getdents64` to the end, `close`
+pub const ROW: OpRow = OpRow {
+    op: OpKind::List,
+    make,
+};
+
+fn make(scene: &Scene, thread: u32) -> Box<dyn crate::worker::Runner> {
+    let shape = scene.plan.shape;
+    let nodes = shape.item_nodes();
+    // One tree of all ranks: its directories are spread over them.
+    let (first, count) = match scene.plan.layout {
+        Layout::Unique => scene.share(thread, nodes.end - nodes.start),
+        Layout::Shared => {
+            let workers = u64::from(scene.ranks) * u64::from(scene.threads);
+            let me = u64::from(scene.owner().0) * u64::from(scene.threads) + u64::from(thread);
+            let part = |w: u64| {
+                (u128::from(nodes.end - nodes.start) * u128::from(w) / u128::from(workers)) as u64
+            };
+            (part(me), part(me + 1) - part(me))
+        }
+    };
+    let sharers = if scene.plan.layout == Layout::Shared {
+        u64::from(scene.ranks)
+    } else {
+        1
+    };
+    let op = List {
+        paths: scene.paths(false),
+        shape,
+        first_node: nodes.start,
+        items_per_node: scene.all_there.then_some(shape.items_per_node * sharers),
+        node: 0,
+        found: 0,
+        buffer: vec![0; BUFFER],
+    };
+    let visit = Visit {
+        first,
+        count,
+        visits: count,
+        order: None,
+        schedule: None,
+    };
+    Box::new(ItemRunner::new(op, scene.fs.clone(), visit))
+}
+
+struct List {
+    paths: Paths,
+    shape: Shape,
+    first_node: u64,
+    /// `None` when it is not known how many are there.
+    items_per_node: Option<u64>,
+    node: u64,
+    found: u64,
+    buffer: Vec<u8>,
+}
+
+impl ItemOp for List {
+    fn aim(&mut self, index: u64) {
+        self.node = self.first_node + index;
+        self.paths.node(self.node);
+    }
+
+    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
+        self.found = fs.list(self.paths.current(), &mut self.buffer)?;
+        Ok(0)
+    }
+
+    fn check(&mut self) -> Result<(), (FailureKind, String)> {
+        let Some(items) = self.items_per_node else {
+            return Ok(());
+        };
+        let expected = items + self.shape.children(self.node);
+        if self.found == expected {
+            return Ok(());
+        }
+        Err((
+            FailureKind::Mismatch,
+            format!("{} entries listed, {expected} expected", self.found),
+        ))
+    }
+
+    fn path(&mut self) -> String {
+        self.paths.current().to_string_lossy().into_owned()
+    }
+
+    fn op(&self) -> OpKind {
+        OpKind::List
+    }
+}

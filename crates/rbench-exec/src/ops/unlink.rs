@@ -1,0 +1,45 @@
+//! Removing files.
+
+use rbench_core::{FailureKind, OpKind};
+use rbench_plan::tree::Paths;
+use rbench_sys::Fs;
+
+use super::{ItemOp, ItemRunner, OpRow};
+
+/// `unlinkat`
+pub const ROW: OpRow = OpRow {
+    op: OpKind::Unlink,
+    make: |scene, thread| {
+        let op = Unlink {
+            paths: scene.paths(scene.renamed),
+        };
+        Box::new(ItemRunner::new(
+            op,
+            scene.fs.clone(),
+            scene.visit(thread, true),
+        ))
+    },
+};
+
+struct Unlink {
+    paths: Paths,
+}
+
+impl ItemOp for Unlink {
+    fn aim(&mut self, index: u64) {
+        self.paths.item(index);
+    }
+
+    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
+        fs.unlink(self.paths.current())?;
+        Ok(0)
+    }
+
+    fn path(&mut self) -> String {
+        self.paths.current().to_string_lossy().into_owned()
+    }
+
+    fn op(&self) -> OpKind {
+        OpKind::Unlink
+    }
+}

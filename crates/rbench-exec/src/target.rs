@@ -1,0 +1,331 @@
+//! The run's own directory on the target: made once, recognised by every
+//! host, removed at the end.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rbench_comm::Combine;
+use rbench_core::{Clock as _, Nanos, Rank};
+use rbench_sys::{Fs, RemoveError, WorkDir};
+use tokio::sync::oneshot;
+
+use crate::group::{ExecError, Group};
+
+/// How long another host may take to see a directory that rank 0 has made:
+/// some clients keep a parent's listing for a second or two.
+const SEEN_WITHIN: Nanos = Nanos(4_000_000_000);
+
+/// The run's own directory as this rank sees it.
+pub struct Target {
+    workdir: Arc<WorkDir>,
+    path: PathBuf,
+    /// Whether this rank makes and removes on behalf of its name space.
+    keeper: bool,
+    /// Whether every host sees the same directory.
+    shared: bool,
+}
+
+/// What the caller knows of the target.
+#[derive(Debug, Clone)]
+pub struct Place<'p> {
+    /// The directory given by the user, or this host's built-in mount.
+    pub parent: &'p Path,
+    /// Name of the run's own directory in it.
+    pub name: &'p str,
+    /// Content of the marker file.
+    pub marker: &'p [u8],
+    /// Why all hosts must see the same directory, as a flag.
+    pub needs_shared: Option<&'static str>,
+}
+
+impl Target {
+    /// Makes the run's own directory: once where all hosts see the same
+    /// target, on each host where they do not.
+    ///
+    /// # Errors
+    /// One sentence, the same on every rank.
+    pub async fn set_up(group: &Group<'_>, place: &Place<'_>) -> Result<Target, ExecError> {
+        let create =
+            || WorkDir::create(place.parent, place.name, place.marker).map_err(|e| e.to_string());
+        let made = group
+            .agree(if group.is_root() {
+                create().map(Some)
+            } else {
+                Ok(None)
+            })
+            .await?;
+        let mut found = Found {
+            workdir: made,
+            keeper: group.is_root(),
+            shared: true,
+        };
+        match found.everywhere(group, place, &create).await {
+            Ok(workdir) => {
+                let path = workdir.path().to_owned();
+                let Found {
+                    workdir: _,
+                    keeper,
+                    shared,
+                } = found;
+                Ok(Target {
+                    workdir: Arc::new(workdir),
+                    path,
+                    keeper,
+                    shared,
+                })
+            }
+            Err(error) => {
+                // What was made goes again; the first reason is the one to tell.
+                if let Some(dir) = found.workdir.filter(|_| found.keeper) {
+                    dir.remove(&AtomicBool::new(false), &mut |_| ()).ok();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether every host sees the same directory.
+    pub fn shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Operations relative to it.
+    pub fn fs(&self) -> Arc<dyn Fs> {
+        Arc::new(self.workdir.fs())
+    }
+
+    /// Makes the directories `own` (by this rank) below `shared_parent` (made
+    /// once for each name space), untimed.
+    ///
+    /// # Errors
+    /// One sentence, the same on every rank.
+    pub async fn make_dirs(
+        &self,
+        group: &Group<'_>,
+        parent: &str,
+        own: &[String],
+    ) -> Result<(), ExecError> {
+        let make = |name: &str| {
+            self.workdir
+                .mkdir_all(name)
+                .map(drop)
+                .map_err(|e| e.to_string())
+        };
+        group
+            .agree(if self.keeper { make(parent) } else { Ok(()) })
+            .await?;
+        group
+            .agree(
+                own.iter()
+                    .try_for_each(|name| make(&format!("{parent}/{name}"))),
+            )
+            .await
+    }
+
+    /// Removes what this rank left in `own`, all ranks at once, then `parent`.
+    /// Not being able to is no error of the run: what stays is named.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn clear(
+        &self,
+        group: &Group<'_>,
+        parent: &str,
+        own: Vec<String>,
+    ) -> Result<Vec<String>, ExecError> {
+        let below = own
+            .into_iter()
+            .map(|name| format!("{parent}/{name}"))
+            .collect();
+        let mut left = self.remove_some(group, below).await?;
+        let rest = if self.keeper {
+            vec![parent.to_owned()]
+        } else {
+            Vec::new()
+        };
+        left.extend(self.remove_some(group, rest).await?);
+        Ok(left)
+    }
+
+    /// Removes `names` in a thread of its own, so that this rank still hears
+    /// the others; what could not be removed, at rank 0.
+    async fn remove_some(
+        &self,
+        group: &Group<'_>,
+        names: Vec<String>,
+    ) -> Result<Vec<String>, ExecError> {
+        let workdir = Arc::clone(&self.workdir);
+        let work = move || {
+            let never = AtomicBool::new(false);
+            names
+                .iter()
+                .filter_map(|name| workdir.remove_below(name, &never, &mut |_| ()).err())
+                .map(|e| e.to_string())
+                .collect::<Vec<String>>()
+        };
+        let left = group.quietly(in_thread(work)).await?;
+        gather_texts(group, left).await
+    }
+
+    /// Removes the run's own directory; what could not be removed, at rank 0.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn remove(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
+        let Target {
+            workdir,
+            path: _,
+            keeper,
+            shared: _,
+        } = self;
+        // The others let go of their descriptors first.
+        let mine = if keeper {
+            Arc::into_inner(workdir)
+        } else {
+            None
+        };
+        group.quietly(group.world.barrier()).await?;
+        let work = move || {
+            mine.map(|dir| dir.remove(&AtomicBool::new(false), &mut |_| ()))
+                .and_then(Result::err)
+                .map(|e: RemoveError| e.to_string())
+                .into_iter()
+                .collect::<Vec<String>>()
+        };
+        let left = group.quietly(in_thread(work)).await?;
+        gather_texts(group, left).await
+    }
+}
+
+/// What this rank knows of the run's own directory while it is set up.
+struct Found {
+    workdir: Option<WorkDir>,
+    keeper: bool,
+    shared: bool,
+}
+
+impl Found {
+    /// After rank 0 has made the directory: opens it on every rank, and makes
+    /// one of its own on each host that does not see it. All ranks make the
+    /// same collective calls.
+    async fn everywhere(
+        &mut self,
+        group: &Group<'_>,
+        place: &Place<'_>,
+        create: &dyn Fn() -> Result<WorkDir, String>,
+    ) -> Result<WorkDir, ExecError> {
+        let open =
+            || WorkDir::open(place.parent, place.name, place.marker).map_err(|e| e.to_string());
+        let looks = group.is_leader() && self.workdir.is_none();
+        let seen = group
+            .agree(if looks {
+                look_for(group, &open).await
+            } else {
+                Ok(None)
+            })
+            .await?;
+        let private = looks && seen.is_none();
+        self.workdir = self.workdir.take().or(seen);
+        let any = group
+            .quietly(
+                group
+                    .world
+                    .all_reduce(Combine::Max, vec![u64::from(private)]),
+            )
+            .await?;
+        self.shared = any[0] == 0;
+        let refusal = place.needs_shared.filter(|_| private).map(|flag| {
+            let (parent, first) = (place.parent.display(), &group.host_names[0]);
+            format!("{flag} needs a directory that all hosts share, and {parent} is not the same there as on {first}")
+        });
+        group.agree(refusal.map_or(Ok(()), Err)).await?;
+        if private {
+            self.keeper = true;
+            let made = create();
+            self.workdir = group.agree(made.map(Some)).await?;
+        } else {
+            group.agree(Ok(())).await?;
+        }
+        let opened = if self.workdir.is_none() {
+            open()
+        } else {
+            Ok(None)
+        };
+        let opened = group.agree(opened).await?;
+        let there = self.workdir.is_some() || opened.is_some();
+        let gone = || format!("{} disappeared from {}", place.name, place.parent.display());
+        group
+            .agree(if there { Ok(()) } else { Err(gone()) })
+            .await?;
+        self.workdir
+            .take()
+            .or(opened)
+            .ok_or_else(|| ExecError::SetUp(gone()))
+    }
+}
+
+/// Looks for what rank 0 has made until it is seen or time is up.
+async fn look_for(
+    group: &Group<'_>,
+    open: &dyn Fn() -> Result<Option<WorkDir>, String>,
+) -> Result<Option<WorkDir>, String> {
+    let begun = group.clock.now();
+    loop {
+        match open() {
+            Ok(None) if group.clock.now().since(begun) < SEEN_WITHIN => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Runs blocking work beside the control plane.
+///
+/// # Errors
+/// When the thread cannot be started or panics.
+pub async fn in_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ExecError> {
+    let (sender, receiver) = oneshot::channel();
+    let lost = |what: &str| ExecError::SetUp(format!("a helper thread {what}"));
+    std::thread::Builder::new()
+        .name("rbench-untimed".to_owned())
+        .spawn(move || {
+            // The receiver is only gone when the run is.
+            let _ = sender.send(work());
+        })
+        .map_err(|e| lost(&format!("cannot be started: {e}")))?;
+    receiver.await.map_err(|_| lost("ended unexpectedly"))
+}
+
+/// All ranks' texts at rank 0, each with its host where there are several.
+async fn gather_texts(group: &Group<'_>, texts: Vec<String>) -> Result<Vec<String>, ExecError> {
+    let mut message = rbench_core::wire::Writer::default();
+    texts.iter().for_each(|text| {
+        message.text(text);
+    });
+    let all = group
+        .quietly(group.world.gather(Rank(0), message.finish()))
+        .await?;
+    let mut out = Vec::new();
+    for (rank, bytes) in (0..).map(Rank).zip(all.unwrap_or_default()) {
+        let mut reader = rbench_core::wire::Reader::new(&bytes);
+        while let Some(text) = reader.text() {
+            let several = group.host_names.len() > 1;
+            out.push(if several {
+                format!("on {}: {text}", group.host_name_of(rank))
+            } else {
+                text
+            });
+        }
+    }
+    Ok(out)
+}

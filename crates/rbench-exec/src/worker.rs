@@ -1,0 +1,209 @@
+//! A worker: an OS thread that prepares, waits for the common start, runs the
+//! bare loop, perhaps tops up, and hands over its outcome.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use rbench_core::outcome::WorkerOutcome;
+use rbench_core::{Clock as _, Failure, MonotonicClock, Nanos, OpKind, Rank};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::meter::{Meter, Tally};
+use crate::pace::{Gate, StopFlag, wait_until};
+
+/// The work of one worker in one phase.
+pub trait Runner {
+    /// Issues operations until the work is done, the gate closes, or (when
+    /// topping up) `upto` operations have been issued in all.
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>);
+
+    /// Operations issued so far, failed ones included.
+    fn issued(&self) -> u64;
+
+    /// Operations it would issue without a deadline; zero: nothing to do.
+    fn planned(&self) -> u64;
+
+    /// Whether everything it had was done once without error.
+    fn covered(&self) -> bool {
+        true
+    }
+
+    /// Closes files and the like, untimed; failures are noted all the same.
+    fn finish(&mut self, _meter: &mut Meter) {}
+}
+
+/// Makes the runner of the worker with that number within its rank, in the
+/// worker's thread: opens files, allocates buffers; untimed.
+pub type MakeRunner = Arc<dyn Fn(u32) -> Result<Box<dyn Runner>, Failure> + Send + Sync>;
+
+/// What the control plane tells a worker. A worker whose channel is closed
+/// ends without an outcome.
+#[derive(Debug, Clone, Copy)]
+pub enum Command {
+    /// Run from the common start to the end or the deadline.
+    Run {
+        /// The common start on this host's clock.
+        start: Nanos,
+        /// Stop issuing at this instant.
+        deadline: Option<Nanos>,
+    },
+    /// Go on until so many operations have been issued.
+    TopUp(u64),
+    /// Hand over the outcome and end.
+    Finish,
+}
+
+/// What a worker tells the control plane.
+#[derive(Debug)]
+pub enum Report {
+    /// Prepared, with the number of operations it plans, or why not.
+    Ready(Result<u64, Failure>),
+    /// Stopped running.
+    Reached {
+        /// Operations issued so far, failed ones included.
+        issued: u64,
+        /// Operations done without error so far.
+        done: u64,
+    },
+    /// Ended.
+    Ended {
+        /// What it did.
+        outcome: Box<WorkerOutcome>,
+        /// Whether everything it had was done once without error.
+        covered: bool,
+    },
+    /// Ended without an outcome: it panicked.
+    Lost,
+}
+
+/// What all workers of a rank have in common in a phase.
+#[derive(Debug, Clone)]
+pub struct Crew {
+    /// This rank.
+    pub rank: Rank,
+    /// Its host.
+    pub host: String,
+    /// One lane each.
+    pub ops: Vec<OpKind>,
+    /// Whether response times are recorded.
+    pub open_loop: bool,
+    /// The group's request to stop.
+    pub stop: StopFlag,
+}
+
+/// The way to a worker's thread.
+#[derive(Debug)]
+pub struct Worker {
+    /// Commands to it; dropping this ends it.
+    pub commands: mpsc::Sender<Command>,
+    /// Its running count.
+    pub tally: Arc<Tally>,
+}
+
+/// Tells of a worker that ends without having said so.
+struct LostGuard(Option<UnboundedSender<Report>>);
+
+impl Drop for LostGuard {
+    fn drop(&mut self) {
+        if let Some(reports) = self.0.take() {
+            // The control plane has gone as well when this fails.
+            let _ = reports.send(Report::Lost);
+        }
+    }
+}
+
+/// Starts worker `thread` of the crew; it prepares at once and then takes
+/// commands.
+///
+/// # Errors
+/// When the system has no thread left.
+pub fn spawn(
+    crew: &Crew,
+    thread: u32,
+    make: MakeRunner,
+    reports: UnboundedSender<Report>,
+) -> std::io::Result<Worker> {
+    let (commands, inbox) = mpsc::channel();
+    let tally = Arc::new(Tally::default());
+    let meter = Meter::new(
+        crew.rank,
+        &crew.host,
+        &crew.ops,
+        crew.open_loop,
+        Arc::clone(&tally),
+    );
+    let stop = crew.stop.clone();
+    std::thread::Builder::new()
+        .name(format!("worker-{thread}"))
+        .spawn(move || {
+            let mut guard = LostGuard(Some(reports.clone()));
+            work(thread, &make, meter, stop, &inbox, &reports);
+            guard.0 = None;
+        })?;
+    Ok(Worker { commands, tally })
+}
+
+fn work(
+    thread: u32,
+    make: &MakeRunner,
+    mut meter: Meter,
+    stop: StopFlag,
+    inbox: &mpsc::Receiver<Command>,
+    reports: &UnboundedSender<Report>,
+) {
+    // Without it the kernel may add 50 us to every sleep before an intended
+    // start; a refusal only costs precision, which the start skew shows.
+    let _ = rbench_sys::limits::set_timer_slack(Nanos(1));
+    let mut runner = match make(thread) {
+        Ok(runner) => runner,
+        Err(failure) => {
+            let _ = reports.send(Report::Ready(Err(failure)));
+            return;
+        }
+    };
+    if reports.send(Report::Ready(Ok(runner.planned()))).is_err() {
+        return;
+    }
+    let mut gate = Gate {
+        clock: MonotonicClock,
+        start: Nanos(0),
+        deadline: None,
+        stop,
+    };
+    let mut started_ns = 0;
+    while let Ok(command) = inbox.recv() {
+        match command {
+            Command::Run { start, deadline } => {
+                (gate.start, gate.deadline) = (start, deadline);
+                meter.start_at(start);
+                wait_until(gate.clock, start);
+                started_ns = gate.clock.now().0 as i64 - start.0 as i64;
+                runner.run(&gate, &mut meter, None);
+            }
+            Command::TopUp(upto) => {
+                gate.deadline = None;
+                runner.run(&gate, &mut meter, Some(upto));
+            }
+            Command::Finish => {
+                runner.finish(&mut meter);
+                let (covered, busy) = (runner.covered(), runner.issued() > 0);
+                let finished = meter.last_end();
+                let outcome = WorkerOutcome {
+                    started_ns,
+                    finished,
+                    busy,
+                    lanes: meter.into_lanes(),
+                };
+                let _ = reports.send(Report::Ended {
+                    outcome: Box::new(outcome),
+                    covered,
+                });
+                return;
+            }
+        }
+        let _ = reports.send(Report::Reached {
+            issued: runner.issued(),
+            done: meter.items(),
+        });
+    }
+}

@@ -1,0 +1,284 @@
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use rbench_core::{Bytes, Nanos};
+use rbench_plan::arrival::Arrival;
+use rbench_plan::io::{FsyncRule, Layout, Rw};
+use rbench_plan::spec::Io;
+
+use crate::group::{Run, check_adds_up};
+
+const KIB: u64 = 1024;
+
+fn io(rw: &[Rw]) -> Io {
+    Io {
+        rw: Some(rw.to_vec()),
+        block: Some(Bytes(4 * KIB)),
+        size: Some(Bytes(64 * KIB)),
+        ..Io::default()
+    }
+}
+
+#[test]
+fn every_pattern_engine_and_layout_adds_up() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let all = [
+        Rw::Write,
+        Rw::Read,
+        Rw::RandWrite,
+        Rw::RandRead,
+        Rw::Rw,
+        Rw::RandRw,
+    ];
+    for engine in ["psync", "io_uring"] {
+        for (layout, interleave) in [
+            (Layout::PerWorker, false),
+            (Layout::SharedSegmented, false),
+            (Layout::SharedSegmented, true),
+        ] {
+            let depth = if engine == "psync" { 1 } else { 8 };
+            let spec = Io {
+                engine: Some(engine.to_owned()),
+                depth: Some(depth),
+                layout: Some(layout),
+                interleave,
+                ..io(&all)
+            };
+            let mut run = Run::io(&[0, 0, 1], dir.path(), spec);
+            run.common.threads = Some(2);
+            let outcome = run.go().expect("runs");
+            outcome.rows.iter().for_each(check_adds_up);
+            outcome
+                .rows
+                .iter()
+                .for_each(|row| assert!(row.failures.is_empty(), "{:?}", row.failures));
+            for name in ["write", "read", "randwrite", "randread"] {
+                assert_eq!(outcome.row(name).items, 6 * 16, "{engine} {name}");
+                assert_eq!(outcome.row(name).bytes, 6 * 64 * KIB);
+            }
+            assert_eq!(outcome.row("write-fsync").items, 6);
+            let mix = outcome.row("randrw-read").items + outcome.row("randrw-write").items;
+            assert_eq!(mix, 6 * 16);
+            assert!(outcome.left.is_empty());
+        }
+    }
+    assert_eq!(fs::read_dir(dir.path()).expect("listing").count(), 0);
+}
+
+#[test]
+fn files_are_as_long_as_asked_for_and_do_not_compress() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = Io {
+        size: Some(Bytes(50_000)),
+        ..io(&[Rw::Write])
+    };
+    let mut run = Run::io(&[0, 0], dir.path(), spec);
+    run.between = Box::new(|_, own| {
+        let (a, b) = (
+            fs::read(own.join("0/data.0")).expect("data"),
+            fs::read(own.join("0/data.1")).expect("data"),
+        );
+        assert_eq!((a.len(), b.len()), (50_000, 50_000));
+        let mut words: Vec<&[u8]> = a.chunks_exact(8).chain(b.chunks_exact(8)).collect();
+        let all = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), all, "words repeat");
+    });
+    run.go().expect("runs");
+}
+
+#[test]
+fn small_files_are_made_read_and_checked() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = Io {
+        rw: Some(vec![Rw::Write, Rw::RandRead]),
+        files: Some(20),
+        file_size: Some(Bytes(10_240)),
+        block: Some(Bytes(1024)),
+        verify: true,
+        ..Io::default()
+    };
+    let mut run = Run::io(&[0, 1], dir.path(), spec);
+    run.common.shift = Some(1);
+    let outcome = run.go().expect("runs");
+    outcome.rows.iter().for_each(check_adds_up);
+    assert_eq!(
+        (outcome.row("write").items, outcome.row("randread").items),
+        (40, 40)
+    );
+    outcome
+        .rows
+        .iter()
+        .for_each(|row| assert!(row.failures.is_empty(), "{:?}", row.failures));
+}
+
+#[test]
+fn reads_lay_their_files_out_first_and_untimed() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (files, size) in [(None, Some(Bytes(64 * KIB))), (Some(7), None)] {
+        let spec = Io {
+            files,
+            size,
+            file_size: files.map(|_| Bytes(4 * KIB)),
+            verify: true,
+            ..io(&[Rw::RandRead])
+        };
+        let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+        assert_eq!(outcome.rows.len(), 1);
+        assert_eq!(outcome.rows[0].items, if files.is_some() { 14 } else { 32 });
+        assert!(outcome.rows[0].failures.is_empty());
+    }
+}
+
+fn damage(path: &Path, offset: u64, change: impl Fn(&mut [u8])) {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .expect("opens");
+    let mut block = vec![0; 4096];
+    file.read_exact_at(&mut block, offset).expect("reads");
+    change(&mut block);
+    file.write_all_at(&block, offset).expect("writes");
+}
+
+#[test]
+fn every_damaged_block_is_found_and_named() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (engine, layout) in [
+        ("psync", Layout::PerWorker),
+        ("io_uring", Layout::PerWorker),
+    ] {
+        let spec = Io {
+            verify: true,
+            engine: Some(engine.to_owned()),
+            layout: Some(layout),
+            ..io(&[Rw::Write, Rw::RandWrite, Rw::RandRead])
+        };
+        let mut run = Run::io(&[0, 0], dir.path(), spec);
+        run.between = Box::new(|row, own| {
+            if row.name == "randwrite" {
+                damage(&own.join("0/data.0"), 4096, |b| b[77] ^= 1);
+                damage(&own.join("0/data.0"), 8192, |b| b.fill(0));
+                damage(&own.join("0/data.1"), 0, |b| b[1024..].fill(0));
+                fs::copy(own.join("0/data.1"), own.join("0/data.1.copy")).expect("copied");
+            }
+        });
+        let outcome = run.go().expect("runs");
+        let read = outcome.row("randread");
+        check_adds_up(read);
+        assert_eq!(
+            (read.items, read.failures.total()),
+            (29, 3),
+            "{:?}",
+            read.failures
+        );
+        let (kind, _, example) = read.failures.iter().next().expect("a failure");
+        assert_eq!(
+            (kind.name().as_str(), example.failure.path.as_str()),
+            ("MISMATCH", "0/data.0")
+        );
+    }
+}
+
+#[test]
+fn a_truncated_file_is_short() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut run = Run::io(&[0], dir.path(), io(&[Rw::Write, Rw::Read]));
+    run.between = Box::new(|row, own| {
+        if row.name == "write" {
+            let file = OpenOptions::new()
+                .write(true)
+                .open(own.join("0/data.0"))
+                .expect("opens");
+            file.set_len(40_000).expect("truncated");
+        }
+    });
+    let outcome = run.go().expect("runs");
+    let read = outcome.row("read");
+    assert_eq!((read.items, read.failures.total()), (9, 7));
+    assert_eq!(
+        read.failures.iter().next().map(|(k, ..)| k.name()),
+        Some("SHORT".to_owned())
+    );
+}
+
+#[test]
+fn a_timed_phase_loops_and_ends_in_time() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = Io {
+        time: Some(Nanos(300_000_000)),
+        fsync: Some(FsyncRule::Never),
+        ..io(&[Rw::Write, Rw::Read])
+    };
+    let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+    for row in &outcome.rows {
+        check_adds_up(row);
+        assert!(row.items > 64, "{}", row.items);
+        assert!(
+            (0.29..1.5).contains(&row.elapsed.as_secs_f64()),
+            "{}",
+            row.elapsed
+        );
+    }
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_over_all_workers() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (arrival, engine, depth) in [
+        (Arrival::Uniform, "psync", 1),
+        (Arrival::Poisson, "psync", 1),
+        (Arrival::Uniform, "io_uring", 4),
+    ] {
+        let spec = Io {
+            time: Some(Nanos(1_000_000_000)),
+            rate: Some(2000.0),
+            arrival: Some(arrival),
+            engine: Some(engine.to_owned()),
+            depth: Some(depth),
+            ..io(&[Rw::RandRead])
+        };
+        let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+        let row = outcome.row("randread");
+        check_adds_up(row);
+        assert!(
+            (1700..2300).contains(&row.items),
+            "{} of about 2000",
+            row.items
+        );
+        let response = row.response.as_ref().expect("open loop");
+        assert!(response.quantile(0.5) >= row.service.quantile(0.5));
+    }
+}
+
+#[test]
+fn a_mix_keeps_its_share_of_reads() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = Io {
+        mix: Some(70),
+        size: Some(Bytes(8 << 20)),
+        ..io(&[Rw::RandRw])
+    };
+    let outcome = Run::io(&[0], dir.path(), spec).go().expect("runs");
+    let reads = outcome.row("randrw-read").items as f64 / 2048.0;
+    assert!((0.65..0.75).contains(&reads), "{reads}");
+}
+
+#[test]
+fn fsync_every_so_many_writes_is_a_row_of_its_own() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for engine in ["psync", "io_uring"] {
+        let depth = if engine == "psync" { 1 } else { 8 };
+        let spec = Io {
+            fsync: Some(FsyncRule::Every(4)),
+            engine: Some(engine.to_owned()),
+            depth: Some(depth),
+            ..io(&[Rw::Write])
+        };
+        let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+        assert_eq!(outcome.row("write-fsync").items, 2 * 4, "{engine}");
+    }
+}

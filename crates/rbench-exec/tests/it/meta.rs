@@ -1,0 +1,192 @@
+use std::fs;
+
+use rbench_core::outcome::Cache;
+use rbench_core::{Bytes, Nanos};
+use rbench_plan::meta::{Layout, PhaseKind};
+use rbench_plan::spec::Meta;
+
+use crate::group::{Run, check_adds_up};
+
+const THREE_HOSTS: [u32; 6] = [0, 0, 1, 1, 2, 2];
+
+fn small() -> Meta {
+    Meta {
+        branch: Some(2),
+        depth: Some(1),
+        items: Some(5),
+        ..Meta::default()
+    }
+}
+
+#[test]
+fn every_phase_adds_up_and_nothing_is_left() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for threads in [1, 3] {
+        let mut run = Run::meta(&THREE_HOSTS, dir.path(), small());
+        run.common.threads = Some(threads);
+        let outcome = run.go().expect("runs");
+        assert_eq!(outcome.rows.len(), 12);
+        assert!(outcome.complete && outcome.left.is_empty());
+        for row in &outcome.rows {
+            check_adds_up(row);
+            assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
+            let expect = match row.name.as_str() {
+                "tree-create" | "tree-remove" | "dir-list" => 6 * 3,
+                _ => 6 * 15,
+            };
+            assert_eq!(row.items, expect, "{}", row.name);
+        }
+        assert_eq!(fs::read_dir(dir.path()).expect("listing").count(), 0);
+    }
+}
+
+#[test]
+fn a_shared_tree_is_made_once_and_holds_the_items_of_all() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        layout: Some(Layout::Shared),
+        write: Some(Bytes(100)),
+        ..small()
+    };
+    let mut run = Run::meta(&THREE_HOSTS, dir.path(), meta);
+    run.between = Box::new(|row, own| {
+        if row.name == "file-create" {
+            let entries = fs::read_dir(own.join("0/tree.0/tree.2")).expect("listing");
+            let names: Vec<_> = entries.map(|e| e.expect("entry")).collect();
+            assert_eq!(names.len(), 30);
+            assert!(
+                names
+                    .iter()
+                    .all(|e| e.metadata().expect("metadata").len() == 100)
+            );
+        }
+    });
+    let outcome = run.go().expect("runs");
+    assert_eq!(outcome.row("tree-create").items, 3);
+    assert_eq!(outcome.row("dir-list").items, 3);
+    assert_eq!(outcome.row("file-create").bytes, 6 * 15 * 100);
+    assert_eq!(outcome.row("file-read").bytes, 6 * 15 * 100);
+    outcome
+        .rows
+        .iter()
+        .for_each(|row| assert!(row.failures.is_empty(), "{:?}", row.failures));
+}
+
+#[test]
+fn with_a_shift_over_hosts_reads_are_cold_and_without_it_warm() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let label = |shift: Option<u32>, name: &str| {
+        let mut run = Run::meta(&THREE_HOSTS, dir.path(), small());
+        run.common.shift = shift;
+        let outcome = run.go().expect("runs");
+        outcome
+            .rows
+            .iter()
+            .for_each(|row| assert!(row.failures.is_empty(), "{:?}", row.failures));
+        outcome.row(name).cache
+    };
+    assert_eq!(label(None, "file-stat"), Some(Cache::Warm));
+    assert_eq!(label(Some(2), "file-stat"), Some(Cache::Cold));
+    assert_eq!(label(Some(2), "file-read"), Some(Cache::Cold));
+    assert_eq!(label(Some(2), "file-create"), None);
+}
+
+#[test]
+fn after_a_stonewall_every_worker_has_made_as_many_and_later_phases_find_them() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        depth: Some(0),
+        items: Some(500_000),
+        files_only: true,
+        stonewall: Some(Nanos(30_000_000)),
+        phases: Some(vec![PhaseKind::FileStat, PhaseKind::FileRemove]),
+        ..Meta::default()
+    };
+    let outcome = Run::meta(&[0, 0, 0], dir.path(), meta).go().expect("runs");
+    let create = outcome.row("file-create");
+    let wall = create.stonewall.expect("a stonewall");
+    assert!(wall.items >= 3 * wall.least && wall.items <= 3 * wall.most && wall.most > 0);
+    assert_eq!(create.items, 3 * wall.most);
+    assert_eq!(outcome.row("file-remove").items, create.items);
+    outcome
+        .rows
+        .iter()
+        .for_each(|row| assert!(row.failures.is_empty(), "{:?}", row.failures));
+}
+
+#[test]
+fn failures_are_counted_by_errno_and_are_no_items() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut run = Run::meta(&[0, 0], dir.path(), small());
+    run.between = Box::new(|row, own| {
+        if row.name == "file-create" {
+            fs::remove_file(own.join("0/tree.1.0/file.1.3")).expect("removed");
+        }
+    });
+    let outcome = run.go().expect("runs");
+    let stat = outcome.row("file-stat");
+    check_adds_up(stat);
+    assert_eq!(stat.items, 29);
+    let (kind, count, example) = stat.failures.iter().next().expect("a failure");
+    assert_eq!((kind.name().as_str(), count), ("ENOENT", 1));
+    assert_eq!(
+        (example.rank.0, example.failure.path.as_str()),
+        (1, "0/tree.1.0/file.1.3")
+    );
+}
+
+#[test]
+fn a_listing_with_an_entry_too_many_is_no_listing_done() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut run = Run::meta(&[0], dir.path(), small());
+    run.between = Box::new(|row, own| {
+        if row.name == "dir-create" {
+            fs::write(own.join("0/tree.0.0/stray"), "").expect("written");
+        }
+    });
+    let outcome = run.go().expect("runs");
+    let list = outcome.row("dir-list");
+    assert_eq!((list.items, list.failures.total()), (2, 1));
+    let (kind, _, example) = list.failures.iter().next().expect("a failure");
+    assert_eq!(kind.name(), "MISMATCH");
+    assert_eq!(example.failure.detail, "8 entries listed, 7 expected");
+}
+
+#[test]
+fn a_taken_name_or_a_missing_directory_is_refused_on_every_rank() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    fs::create_dir(dir.path().join("rbench.test")).expect("made");
+    fs::write(dir.path().join("rbench.test/precious"), "x").expect("written");
+    let error = Run::meta(&[0, 0], dir.path(), small())
+        .go()
+        .map(drop)
+        .expect_err("refused")
+        .to_string();
+    assert!(error.contains("rbench.test already exists"), "{error}");
+    assert!(dir.path().join("rbench.test/precious").exists());
+    let missing = dir.path().join("nowhere");
+    let error = Run::meta(&[0, 0], &missing, small())
+        .go()
+        .map(drop)
+        .expect_err("refused")
+        .to_string();
+    assert!(error.contains("nowhere does not exist"), "{error}");
+}
+
+#[test]
+fn random_order_visits_every_item_once() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        random_order: true,
+        ..small()
+    };
+    let mut run = Run::meta(&[0, 0], dir.path(), meta);
+    run.common.threads = Some(2);
+    run.common.iterations = Some(2);
+    let outcome = run.go().expect("runs");
+    assert_eq!(outcome.rows.len(), 24);
+    outcome
+        .rows
+        .iter()
+        .for_each(|row| assert!(row.failures.is_empty(), "{:?}", row.failures));
+}

@@ -1,0 +1,120 @@
+//! A distribution in the result file: exact moments, quantiles, and the whole
+//! of it in the standard HdrHistogram encoding, which goes both ways.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use rbench_core::Latency;
+use rbench_core::latency::HIGHEST;
+use serde::{Deserialize, Serialize};
+
+pub use hdrhistogram::Histogram;
+
+/// HIST of the result file. Times in ns; all zero when `count` is 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hist {
+    /// Number of values, those above the range included.
+    pub count: u64,
+    /// The smallest value, exact.
+    pub min_ns: u64,
+    /// The largest value, exact.
+    pub max_ns: u64,
+    /// Arithmetic mean, from the exact sum.
+    pub mean_ns: f64,
+    /// Population standard deviation, from the exact sums.
+    pub stddev_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// 99.99th percentile.
+    pub p9999_ns: u64,
+    /// Values above one hour: in `hdr` they stand at one hour.
+    #[serde(default)]
+    pub above: u64,
+    /// HdrHistogram V2 compressed, base64: 1 ns to 1 h, 3 significant digits.
+    pub hdr: String,
+}
+
+impl From<&Latency> for Hist {
+    fn from(latency: &Latency) -> Hist {
+        let quantile = |q: f64| latency.quantile(q).0;
+        Hist {
+            count: latency.count(),
+            min_ns: latency.min().0,
+            max_ns: latency.max().0,
+            mean_ns: latency.mean_ns(),
+            stddev_ns: latency.stddev_ns(),
+            p50_ns: quantile(0.5),
+            p90_ns: quantile(0.9),
+            p95_ns: quantile(0.95),
+            p99_ns: quantile(0.99),
+            p999_ns: quantile(0.999),
+            p9999_ns: quantile(0.9999),
+            above: latency.above(),
+            hdr: encode(latency),
+        }
+    }
+}
+
+/// Why `hdr` could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HistError {
+    /// Not base64.
+    #[error("the field hdr is not base64: {0}")]
+    Base64(String),
+    /// Not an HdrHistogram.
+    #[error("the field hdr is not a V2 compressed HdrHistogram: {0}")]
+    Encoding(String),
+    /// The two fields contradict each other.
+    #[error("the field hdr holds {found} values, but count says {expected}")]
+    Count {
+        /// As decoded.
+        found: u64,
+        /// The field `count`.
+        expected: u64,
+    },
+}
+
+impl Hist {
+    /// Decodes `hdr`. Every value stands for its bucket (3 significant
+    /// digits), those above one hour stand at one hour.
+    pub fn latency(&self) -> Result<Histogram<u64>, HistError> {
+        let bytes = STANDARD
+            .decode(&self.hdr)
+            .map_err(|e| HistError::Base64(e.to_string()))?;
+        let decoded: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|e| HistError::Encoding(e.to_string()))?;
+        if decoded.len() != self.count {
+            return Err(HistError::Count {
+                found: decoded.len(),
+                expected: self.count,
+            });
+        }
+        Ok(decoded)
+    }
+}
+
+fn encode(latency: &Latency) -> String {
+    let mut histogram =
+        Histogram::<u64>::new_with_bounds(1, HIGHEST.0, 3).expect("the bounds are constants");
+    let above = (latency.above() > 0).then_some((HIGHEST, latency.above()));
+    let buckets = latency.ranges().map(|(lowest, _, n)| (lowest, n));
+    for (value, n) in buckets.chain(above) {
+        histogram
+            .record_n(value.0, n)
+            .expect("the recorder's range is the histogram's");
+    }
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(&histogram, &mut bytes)
+        .expect("writing to memory does not fail and counts are below 2^63");
+    STANDARD.encode(bytes)
+}

@@ -1,0 +1,175 @@
+//! The journal: what a run has so far, as lines of JSON, and the reading of
+//! journals and finished results.
+//!
+//! The first line says which run it is, each further line is one finished
+//! phase. A crash tears at most the last line, which reading leaves out.
+
+use std::borrow::Cow;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::schema::{
+    Calibration, PhaseResult, Run, RunResult, SCHEMA, Target, Warning, World, reads_schema,
+    same_major,
+};
+
+/// The name of the journal's schema.
+pub const JOURNAL_SCHEMA: &str = "rbench.journal/1";
+
+/// Why a result or a journal could not be read: one sentence that fits behind
+/// the name of the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// Nothing in it.
+    #[error("the file is empty")]
+    Empty,
+    /// Not JSON, or not of the shape that the schema asks for.
+    #[error("line {line}: {what}")]
+    Malformed {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        what: String,
+    },
+    /// JSON, but not from rbench.
+    #[error("not an rbench result: there is no field \"schema\"")]
+    Foreign,
+    /// Of another version or program.
+    #[error("the schema is '{0}', but this version of rbench reads {SCHEMA} and {JOURNAL_SCHEMA}")]
+    Schema(String),
+    /// The first line did not reach the file whole.
+    #[error("line 1: the journal breaks off in its first line, so there is nothing to show")]
+    TornHeader,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header<'a> {
+    schema: Cow<'a, str>,
+    run: Cow<'a, Run>,
+    world: Cow<'a, World>,
+    target: Cow<'a, Target>,
+    calibration: Cow<'a, Calibration>,
+    spec: Cow<'a, Map<String, Value>>,
+    #[serde(default)]
+    warnings: Cow<'a, [Warning]>,
+}
+
+/// A line of a later version may hold something else than a phase.
+#[derive(Serialize, Deserialize)]
+struct PhaseLine<'a> {
+    phase: Option<Cow<'a, PhaseResult>>,
+}
+
+#[derive(Deserialize)]
+struct Probe {
+    schema: Option<String>,
+}
+
+/// The first line of the journal of a run, with its newline: everything of
+/// `result` but phases and summary.
+pub fn header_line(result: &RunResult) -> String {
+    line(&Header {
+        schema: JOURNAL_SCHEMA.into(),
+        run: Cow::Borrowed(&result.run),
+        world: Cow::Borrowed(&result.world),
+        target: Cow::Borrowed(&result.target),
+        calibration: Cow::Borrowed(&result.calibration),
+        spec: Cow::Borrowed(&result.spec),
+        warnings: Cow::Borrowed(&result.warnings),
+    })
+}
+
+/// The line of one finished phase, with its newline.
+pub fn phase_line(phase: &PhaseResult) -> String {
+    line(&PhaseLine {
+        phase: Some(Cow::Borrowed(phase)),
+    })
+}
+
+fn line(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(value).expect("the schema's types always serialise");
+    text.push('\n');
+    text
+}
+
+/// Reads a journal: the result so far, `complete` false, with summary and
+/// warnings of what is there. A torn last line is left out.
+pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
+    if bytes.is_empty() {
+        return Err(ReadError::Empty);
+    }
+    let mut lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').collect();
+    if lines.last().is_some_and(|l| l.is_empty()) {
+        lines.pop();
+    }
+    let is_json = |l: &[u8]| serde_json::from_slice::<IgnoredAny>(l).is_ok();
+    if lines.last().is_some_and(|l| !is_json(l)) {
+        lines.pop();
+    }
+    let Some((first, rest)) = lines.split_first() else {
+        return Err(ReadError::TornHeader);
+    };
+    check_schema(parse(first, 1)?, |name| same_major(name, JOURNAL_SCHEMA))?;
+    let header: Header = parse(first, 1)?;
+    let mut phases = Vec::with_capacity(rest.len());
+    for (i, text) in rest.iter().enumerate() {
+        let PhaseLine { phase } = parse(text, i + 2)?;
+        phases.extend(phase.map(Cow::into_owned));
+    }
+    let mut result = RunResult {
+        schema: SCHEMA.to_owned(),
+        run: header.run.into_owned(),
+        world: header.world.into_owned(),
+        target: header.target.into_owned(),
+        calibration: header.calibration.into_owned(),
+        spec: header.spec.into_owned(),
+        phases,
+        summary: Vec::new(),
+        warnings: header.warnings.into_owned(),
+        complete: false,
+    };
+    crate::finish(&mut result);
+    Ok(result)
+}
+
+/// Reads a finished result or a journal, whichever it is.
+pub fn read_any(bytes: &[u8]) -> Result<RunResult, ReadError> {
+    if bytes.trim_ascii().is_empty() {
+        return Err(ReadError::Empty);
+    }
+    if is_journal(bytes) {
+        return read(bytes);
+    }
+    check_schema(parse(bytes, 1)?, reads_schema)?;
+    parse(bytes, 1)
+}
+
+/// Journals begin with their schema's name, so that a torn first line is
+/// known for what it is.
+fn is_journal(bytes: &[u8]) -> bool {
+    let (name, _) = JOURNAL_SCHEMA.split_at(JOURNAL_SCHEMA.len() - 1);
+    let start = &bytes[..bytes.len().min(64)];
+    start.windows(name.len()).any(|w| w == name.as_bytes())
+}
+
+fn check_schema(probe: Probe, reads: impl Fn(&str) -> bool) -> Result<(), ReadError> {
+    match probe.schema {
+        None => Err(ReadError::Foreign),
+        Some(name) if reads(&name) => Ok(()),
+        Some(found) => Err(ReadError::Schema(found)),
+    }
+}
+
+/// Parses text that begins in line `first` of the file.
+fn parse<'de, T: Deserialize<'de>>(text: &'de [u8], first: usize) -> Result<T, ReadError> {
+    serde_json::from_slice(text).map_err(|e| {
+        let full = e.to_string();
+        let what = full.rfind(" at line ").map_or(&*full, |end| &full[..end]);
+        ReadError::Malformed {
+            line: first + e.line().saturating_sub(1),
+            what: what.to_owned(),
+        }
+    })
+}

@@ -1,0 +1,112 @@
+//! The result file as text: JSON with a line for each field, and for each
+//! host, rank, distribution and row of a timeline.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::ser::Formatter;
+
+use crate::schema::RunResult;
+
+/// Containers nested deeper than this stay on one line.
+const OPEN_DEPTH: usize = 4;
+
+/// The result as readable JSON.
+pub fn render(result: &RunResult) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Layout::default());
+    result
+        .serialize(&mut serializer)
+        .expect("the schema's types always serialise");
+    bytes.push(b'\n');
+    String::from_utf8(bytes).expect("JSON is UTF-8")
+}
+
+/// Indents the outer levels and keeps the inner ones on a line.
+#[derive(Default)]
+struct Layout {
+    depth: usize,
+    has_value: bool,
+}
+
+impl Layout {
+    fn open<W: ?Sized + io::Write>(&mut self, w: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth += 1;
+        self.has_value = false;
+        w.write_all(bracket)
+    }
+
+    fn close<W: ?Sized + io::Write>(&mut self, w: &mut W, bracket: &[u8]) -> io::Result<()> {
+        let broken = self.has_value && self.depth <= OPEN_DEPTH;
+        self.depth -= 1;
+        if broken {
+            self.new_line(w)?;
+        }
+        w.write_all(bracket)
+    }
+
+    fn next<W: ?Sized + io::Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
+        match (first, self.depth <= OPEN_DEPTH) {
+            (true, true) => self.new_line(w),
+            (false, true) => {
+                w.write_all(b",")?;
+                self.new_line(w)
+            }
+            (true, false) => Ok(()),
+            (false, false) => w.write_all(b", "),
+        }
+    }
+
+    fn new_line<W: ?Sized + io::Write>(&self, w: &mut W) -> io::Result<()> {
+        w.write_all(b"\n")?;
+        (0..self.depth).try_for_each(|_| w.write_all(b"  "))
+    }
+}
+
+impl Formatter for Layout {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.open(w, b"[")
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.close(w, b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        w: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        self.next(w, first)
+    }
+
+    fn end_array_value<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.has_value = true;
+        Ok(())
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.open(w, b"{")
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.close(w, b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        w: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        self.next(w, first)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        w.write_all(b": ")
+    }
+
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.has_value = true;
+        Ok(())
+    }
+}

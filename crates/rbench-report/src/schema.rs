@@ -1,0 +1,525 @@
+//! The types of the result file, schema `rbench.result/1`, and the way from
+//! the outcomes of a phase to them.
+//!
+//! Fields may be added, never renamed. Reading ignores fields it does not
+//! know. What the fields mean is in docs/result-file.md.
+
+use std::collections::BTreeMap;
+
+use rbench_core::failure::{Example, FailureKind, Failures};
+use rbench_core::outcome::{
+    FirstDone, HostOutcome, PhaseOutcome, RankOutcome, Stonewall, per_second,
+};
+use rbench_core::{Nanos, Timeline};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value};
+
+use crate::hist::Hist;
+
+/// The name of the schema that this version writes.
+pub const SCHEMA: &str = "rbench.result/1";
+
+/// Most rows of [`PhaseResult::timeline`].
+pub const TIMELINE_ROWS: usize = 300;
+
+/// Everything that a run yields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`SCHEMA`]; reading refuses other major versions.
+    #[serde(deserialize_with = "read_schema")]
+    pub schema: String,
+    /// Which run this is.
+    pub run: Run,
+    /// Who took part.
+    pub world: World,
+    /// What was measured.
+    pub target: Target,
+    /// What measuring costs.
+    pub calibration: Calibration,
+    /// The settings of the run by name.
+    pub spec: Map<String, Value>,
+    /// The phases in the order of execution.
+    pub phases: Vec<PhaseResult>,
+    /// Statistics over the iterations.
+    pub summary: Vec<SummaryRow>,
+    /// What the reader should know before trusting the numbers.
+    pub warnings: Vec<Warning>,
+    /// Whether every phase of the run reached its end.
+    pub complete: bool,
+}
+
+/// Whether this version reads a result file of schema `name`: the same major
+/// version, any minor one (`rbench.result/1`, `rbench.result/1.4`).
+pub fn reads_schema(name: &str) -> bool {
+    same_major(name, SCHEMA)
+}
+
+pub(crate) fn same_major(name: &str, schema: &str) -> bool {
+    name.strip_prefix(schema)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn read_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if reads_schema(&name) {
+        Ok(name)
+    } else {
+        Err(de::Error::custom(format_args!(
+            "the schema is '{name}', but this version of rbench reads {SCHEMA}"
+        )))
+    }
+}
+
+/// Which run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Unique name of the run.
+    pub id: String,
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// Version of rbench.
+    pub version: String,
+    /// When it began: UTC, RFC 3339.
+    pub started: String,
+    /// When it ended: UTC, RFC 3339; `None` in a journal.
+    pub finished: Option<String>,
+    /// From which everything random derives.
+    pub seed: u64,
+    /// `--label` name and value.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Who took part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct World {
+    /// How the ranks talk: `solo`, `threads`, `mpi`.
+    pub communicator: String,
+    /// Number of ranks.
+    pub ranks: u32,
+    /// Worker threads of each rank.
+    pub threads_per_rank: u32,
+    /// Hosts in the order of their first rank.
+    pub hosts: Vec<Host>,
+}
+
+/// One machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// The ranks on it, ascending.
+    pub ranks: Vec<u32>,
+    /// Its kernel: name and release.
+    pub kernel: String,
+    /// CPUs that the ranks may use.
+    pub cpus: u32,
+    /// Its clock minus that of rank 0's host, ns, as estimated at the start.
+    pub clock_offset_ns: i64,
+    /// Uncertainty of that estimate, ns, to either side.
+    pub clock_error_ns: u64,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The directory.
+    pub path: String,
+    /// Type of the file system as the kernel names it; `None` if unknown.
+    pub fs_type: Option<String>,
+    /// What is mounted there; `None` if unknown.
+    pub mount_source: Option<String>,
+    /// Options of the mount, comma-separated; `None` if unknown.
+    pub mount_options: Option<String>,
+    /// Whether it is rbench's own file system in memory, a demonstration.
+    pub embedded: bool,
+    /// Whether all hosts see the same name space; `None` if not tested.
+    pub shared: Option<bool>,
+}
+
+/// What measuring itself costs, found at the start of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// One reading of the clock, ns.
+    pub clock_ns: f64,
+    /// Recording one latency, ns.
+    pub record_ns: f64,
+    /// One operation of the loop with the null engine, ns.
+    pub null_op_ns: f64,
+}
+
+/// One phase: a row of the report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// The pass over all phases, from 0.
+    pub iteration: u32,
+    /// Name for machines, such as `file-create`.
+    pub name: String,
+    /// Name for people, such as `File creation`.
+    pub label: String,
+    /// The kind of operation.
+    pub op: String,
+    /// Operations done without error.
+    pub items: u64,
+    /// Bytes that these moved.
+    pub bytes: u64,
+    /// Failed operations by name of the error.
+    pub errors: BTreeMap<String, u64>,
+    /// The first failure of each kind.
+    #[serde(default)]
+    pub error_examples: Vec<ErrorExample>,
+    /// Last finish minus common start, s.
+    pub elapsed_s: f64,
+    /// items / elapsed_s; 0 when no time passed.
+    pub rate: f64,
+    /// bytes / elapsed_s; `None` where the phase moved no bytes.
+    pub bandwidth: Option<f64>,
+    /// Results when the first worker finished; `None` if none was busy.
+    pub first_done: Option<FirstDoneResult>,
+    /// Spread of the actual starts of all workers, s.
+    pub start_skew_s: f64,
+    /// `cold`, `warm`, `forced`; `None` where the question has no meaning.
+    pub cache: Option<String>,
+    /// Where a stonewall came down.
+    #[serde(default)]
+    pub stonewall: Option<StonewallResult>,
+    /// Whether the phase reached its end.
+    pub complete: bool,
+    /// The distributions of all workers together.
+    pub latency: LatencyResult,
+    /// Hosts in the order of their first rank.
+    pub hosts: Vec<HostResult>,
+    /// Ranks ascending.
+    pub ranks: Vec<RankResult>,
+    /// Width of each row of the timeline, s.
+    #[serde(default)]
+    pub timeline_step_s: f64,
+    /// Counts over time since the common start, at most [`TIMELINE_ROWS`].
+    pub timeline: Vec<TimelineRow>,
+}
+
+impl PhaseResult {
+    /// Failed operations of all kinds.
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().sum()
+    }
+}
+
+/// The first failure of its kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorExample {
+    /// Name of the error, as in `errors`: `ENOSPC`, `SHORT`, `MISMATCH`.
+    pub error: String,
+    /// What it means, in words.
+    #[serde(default)]
+    pub meaning: String,
+    /// How often it happened.
+    pub count: u64,
+    /// The operation.
+    pub op: String,
+    /// The path it was for.
+    pub path: String,
+    /// More words; may be empty.
+    pub detail: String,
+    /// The rank that met it.
+    pub rank: u32,
+    /// The host of that rank.
+    pub host: String,
+}
+
+/// Results up to the moment the first worker finished.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FirstDoneResult {
+    /// When that was after the common start, s.
+    pub elapsed_s: f64,
+    /// Items of all workers done by then.
+    pub items: u64,
+    /// items / elapsed_s.
+    pub rate: f64,
+}
+
+/// What was reached when the stonewall came down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StonewallResult {
+    /// The deadline after the common start, s.
+    pub deadline_s: f64,
+    /// Items of all workers done by then.
+    pub items: u64,
+    /// Items of the worker with the fewest.
+    pub least: u64,
+    /// Items of the worker with the most.
+    pub most: u64,
+}
+
+/// The distributions of a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LatencyResult {
+    /// From the actual start of an operation to its end.
+    pub service: Hist,
+    /// From the intended start to the end; in an open loop only.
+    pub response: Option<Hist>,
+}
+
+/// One host's part in a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostResult {
+    /// Its name.
+    pub host: String,
+    /// Operations done without error.
+    pub items: u64,
+    /// Bytes that these moved.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Failed operations.
+    #[serde(default)]
+    pub errors: u64,
+    /// The end of its last worker after the common start, s.
+    pub elapsed_s: f64,
+    /// Service times of its workers.
+    pub latency: Hist,
+}
+
+impl HostResult {
+    /// Items a second up to the end of its own last worker; 0 when no time
+    /// passed.
+    pub fn rate(&self) -> f64 {
+        if self.elapsed_s > 0.0 {
+            self.items as f64 / self.elapsed_s
+        } else {
+            0.0
+        }
+    }
+}
+
+/// One rank's part in a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankResult {
+    /// Its number.
+    pub rank: u32,
+    /// Its host.
+    pub host: String,
+    /// Operations done without error.
+    pub items: u64,
+    /// Failed operations.
+    pub errors: u64,
+    /// The end of its last worker after the common start, s.
+    pub elapsed_s: f64,
+    /// Median service time, ns.
+    pub p50_ns: u64,
+    /// 99th percentile of the service time, ns.
+    pub p99_ns: u64,
+    /// Longest service time, ns.
+    pub max_ns: u64,
+    /// CPU time, user and system, that its process used, s.
+    #[serde(default)]
+    pub cpu_s: f64,
+}
+
+/// The counts of one stretch of time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimelineRow {
+    /// Start of the stretch after the common start, s.
+    pub t_s: f64,
+    /// Operations that ended in it without error.
+    pub items: u64,
+    /// Bytes that these moved.
+    pub bytes: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// The longest service time among them, ns.
+    pub max_ns: u64,
+}
+
+/// One phase over the iterations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SummaryRow {
+    /// Name of the phase for machines.
+    pub name: String,
+    /// Name of the phase for people.
+    pub label: String,
+    /// `ops/s` or `bytes/s`.
+    pub unit: String,
+    /// Number of iterations that entered.
+    pub iterations: u32,
+    /// The highest of them.
+    pub max: f64,
+    /// The lowest of them.
+    pub min: f64,
+    /// Their arithmetic mean.
+    pub mean: f64,
+    /// Their sample standard deviation; 0 for one iteration.
+    pub stddev: f64,
+}
+
+/// Something to know before trusting the numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Name for machines, such as `tool-cost`.
+    pub code: String,
+    /// A sentence or two.
+    pub message: String,
+}
+
+impl From<&PhaseOutcome> for PhaseResult {
+    fn from(outcome: &PhaseOutcome) -> PhaseResult {
+        // Taken apart whole: a field added to the outcome cannot be forgotten.
+        let PhaseOutcome {
+            iteration,
+            name,
+            label,
+            op,
+            items,
+            bytes,
+            failures,
+            elapsed,
+            first_done,
+            start_skew,
+            cache,
+            complete,
+            service,
+            response,
+            hosts,
+            ranks,
+            timeline,
+            stonewall,
+        } = outcome;
+        let mut shortened = timeline.clone();
+        shortened.shorten(TIMELINE_ROWS);
+        PhaseResult {
+            iteration: *iteration,
+            name: name.clone(),
+            label: label.clone(),
+            op: op.name().to_owned(),
+            items: *items,
+            bytes: *bytes,
+            errors: failures.iter().map(|(k, n, _)| (k.name(), n)).collect(),
+            error_examples: error_examples(failures),
+            elapsed_s: elapsed.as_secs_f64(),
+            rate: outcome.rate(),
+            bandwidth: (*bytes > 0).then(|| outcome.bandwidth()),
+            first_done: first_done.map(FirstDoneResult::from),
+            start_skew_s: start_skew.as_secs_f64(),
+            cache: cache.map(|c| c.name().to_owned()),
+            stonewall: stonewall.map(StonewallResult::from),
+            complete: *complete,
+            latency: LatencyResult {
+                service: Hist::from(service),
+                response: response.as_ref().map(Hist::from),
+            },
+            hosts: hosts.iter().map(HostResult::from).collect(),
+            ranks: ranks.iter().map(RankResult::from).collect(),
+            timeline_step_s: shortened.width().as_secs_f64(),
+            timeline: timeline_rows(&shortened),
+        }
+    }
+}
+
+fn error_examples(failures: &Failures) -> Vec<ErrorExample> {
+    let example = |(kind, count, first): (FailureKind, u64, &Example)| {
+        let Example {
+            rank,
+            host,
+            failure,
+        } = first;
+        ErrorExample {
+            error: kind.name(),
+            meaning: kind.describe(),
+            count,
+            op: failure.op.name().to_owned(),
+            path: failure.path.clone(),
+            detail: failure.detail.clone(),
+            rank: rank.0,
+            host: host.clone(),
+        }
+    };
+    failures.iter().map(example).collect()
+}
+
+fn timeline_rows(timeline: &Timeline) -> Vec<TimelineRow> {
+    let width = timeline.width().0;
+    let start = |i: usize| Nanos(width * i as u64).as_secs_f64();
+    let rows = timeline.bins().iter().enumerate();
+    rows.map(|(i, bin)| TimelineRow {
+        t_s: start(i),
+        items: bin.items,
+        bytes: bin.bytes,
+        errors: bin.errors,
+        max_ns: bin.max.0,
+    })
+    .collect()
+}
+
+impl From<FirstDone> for FirstDoneResult {
+    fn from(first: FirstDone) -> FirstDoneResult {
+        let FirstDone { elapsed, items } = first;
+        FirstDoneResult {
+            elapsed_s: elapsed.as_secs_f64(),
+            items,
+            rate: per_second(items, elapsed),
+        }
+    }
+}
+
+impl From<Stonewall> for StonewallResult {
+    fn from(stonewall: Stonewall) -> StonewallResult {
+        let Stonewall {
+            deadline,
+            items,
+            least,
+            most,
+        } = stonewall;
+        StonewallResult {
+            deadline_s: deadline.as_secs_f64(),
+            items,
+            least,
+            most,
+        }
+    }
+}
+
+impl From<&HostOutcome> for HostResult {
+    fn from(outcome: &HostOutcome) -> HostResult {
+        let HostOutcome {
+            host,
+            items,
+            bytes,
+            errors,
+            elapsed,
+            service,
+        } = outcome;
+        HostResult {
+            host: host.clone(),
+            items: *items,
+            bytes: *bytes,
+            errors: *errors,
+            elapsed_s: elapsed.as_secs_f64(),
+            latency: Hist::from(service),
+        }
+    }
+}
+
+impl From<&RankOutcome> for RankResult {
+    fn from(outcome: &RankOutcome) -> RankResult {
+        let RankOutcome {
+            rank,
+            host,
+            items,
+            errors,
+            elapsed,
+            p50,
+            p99,
+            max,
+            cpu,
+        } = outcome;
+        RankResult {
+            rank: rank.0,
+            host: host.clone(),
+            items: *items,
+            errors: *errors,
+            elapsed_s: elapsed.as_secs_f64(),
+            p50_ns: p50.0,
+            p99_ns: p99.0,
+            max_ns: max.0,
+            cpu_s: cpu.as_secs_f64(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Statistics over iterations, and over the ranks of one phase.
+
+use crate::schema::{PhaseResult, RankResult, SummaryRow};
+
+/// The unit of rates.
+pub const OPS_PER_S: &str = "ops/s";
+/// The unit of bandwidths.
+pub const BYTES_PER_S: &str = "bytes/s";
+
+/// One row for each phase name in the order of first appearance, a second one
+/// in bytes/s where the phase moved bytes. Phases that were stopped do not
+/// enter, nor do those that had nothing to do; one whose operations all
+/// failed enters with 0.
+pub fn over_iterations(phases: &[PhaseResult]) -> Vec<SummaryRow> {
+    let enters = |p: &&PhaseResult| p.complete && (p.items > 0 || p.error_count() > 0);
+    let entering: Vec<&PhaseResult> = phases.iter().filter(enters).collect();
+    let mut rows: Vec<SummaryRow> = Vec::new();
+    for phase in &entering {
+        if rows.iter().any(|row| row.name == phase.name) {
+            continue;
+        }
+        let same = || entering.iter().filter(|p| p.name == phase.name);
+        let rates: Vec<f64> = same().map(|p| p.rate).collect();
+        rows.push(row(phase, OPS_PER_S, &rates));
+        if same().any(|p| p.bandwidth.is_some()) {
+            let bandwidths: Vec<f64> = same().map(|p| p.bandwidth.unwrap_or(0.0)).collect();
+            rows.push(row(phase, BYTES_PER_S, &bandwidths));
+        }
+    }
+    rows
+}
+
+fn row(phase: &PhaseResult, unit: &str, values: &[f64]) -> SummaryRow {
+    let mean = mean(values);
+    SummaryRow {
+        name: phase.name.clone(),
+        label: phase.label.clone(),
+        unit: unit.to_owned(),
+        iterations: values.len() as u32,
+        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        mean,
+        stddev: sample_stddev(values, mean),
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// √(Σ(x − mean)² / (n − 1)); 0 for fewer than two values.
+fn sample_stddev(values: &[f64], mean: f64) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+    (squares / (values.len() - 1) as f64).sqrt()
+}
+
+/// The ranks that had something to do in a phase.
+pub fn busy_ranks(phase: &PhaseResult) -> impl Iterator<Item = &RankResult> {
+    phase.ranks.iter().filter(|r| r.items + r.errors > 0)
+}
+
+/// The busy rank that finished last (the lowest number among equals) and the
+/// median of the busy ranks' elapsed times in s; `None` if none was busy.
+pub fn slowest_rank(phase: &PhaseResult) -> Option<(&RankResult, f64)> {
+    let mut elapsed: Vec<f64> = busy_ranks(phase).map(|r| r.elapsed_s).collect();
+    elapsed.sort_by(f64::total_cmp);
+    let middle = elapsed.len() / 2;
+    let median = match elapsed.len() {
+        0 => return None,
+        n if n.is_multiple_of(2) => (elapsed[middle - 1] + elapsed[middle]) / 2.0,
+        _ => elapsed[middle],
+    };
+    let slower = |a: &&RankResult, b: &&RankResult| {
+        a.elapsed_s
+            .total_cmp(&b.elapsed_s)
+            .then(b.rank.cmp(&a.rank))
+    };
+    busy_ranks(phase).max_by(slower).map(|rank| (rank, median))
+}

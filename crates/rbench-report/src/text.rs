@@ -1,0 +1,192 @@
+//! The text report: plain text, aligned, without colours, at most 120 columns
+//! wide with ordinary values.
+//!
+//! How to read it is in docs/report.md.
+
+mod details;
+mod header;
+
+use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
+
+use crate::hist::Hist;
+use crate::schema::{PhaseResult, RunResult, SummaryRow};
+use crate::summary::BYTES_PER_S;
+use crate::table::{NONE, Table, left, right};
+
+/// The report of a run; sections are a blank line apart.
+pub fn render(result: &RunResult) -> String {
+    let sections = [
+        header::render(result),
+        phases(result),
+        summary(result),
+        details::by_host(result),
+        details::ranks(result),
+        details::stonewalls(result),
+        details::errors(result),
+        details::warnings(result),
+        details::ending(result),
+    ];
+    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
+    filled.join("\n")
+}
+
+/// Marks the phases that did not reach their end.
+const STOPPED: &str = " *";
+
+/// The name of the phase, marked if it was stopped.
+fn label(phase: &PhaseResult) -> String {
+    let mark = if phase.complete { "" } else { STOPPED };
+    format!("{}{mark}", phase.label)
+}
+
+/// Number of iterations, as far as the result tells.
+fn iterations(result: &RunResult) -> u32 {
+    let reached = result.phases.iter().map(|p| p.iteration + 1).max();
+    let asked = result.spec.get("iterations").and_then(|v| v.as_u64());
+    reached
+        .unwrap_or(0)
+        .max(asked.and_then(|n| u32::try_from(n).ok()).unwrap_or(0))
+}
+
+/// Adds rows for each phase, under a heading for each iteration when there
+/// are several.
+fn for_phases(result: &RunResult, table: &mut Table, add: impl Fn(&PhaseResult, &mut Table)) {
+    let total = iterations(result);
+    let mut current = None;
+    for phase in &result.phases {
+        if total > 1 && current != Some(phase.iteration) {
+            current = Some(phase.iteration);
+            table.heading(format!("Iteration {} of {total}", phase.iteration + 1));
+        }
+        add(phase, table);
+    }
+}
+
+fn phases(result: &RunResult) -> String {
+    const RATE: &str = "Items per second";
+    let open_loop = result.phases.iter().any(|p| p.latency.response.is_some());
+    let time = if open_loop { "Service time" } else { "Latency" };
+    let mut table = Table::new([
+        left("Operation"),
+        right("Items"),
+        right("last done").under(RATE),
+        right("first done").under(RATE),
+        right("Bandwidth").optional(),
+        right("Mean").under(time),
+        right("p50").under(time),
+        right("p99").under(time),
+        right("p99.9").under(time),
+        right("Max").under(time),
+        right("Errors"),
+        left("Cache").optional(),
+    ]);
+    for_phases(result, &mut table, |phase, table| {
+        let first = phase.first_done.as_ref().map(|f| f.rate);
+        let mut cells = vec![
+            label(phase),
+            some(phase, human_count(phase.items)),
+            some(phase, human_rate(phase.rate)),
+            first.map_or(NONE.into(), |rate| some(phase, human_rate(rate))),
+            phase.bandwidth.map_or(NONE.into(), human_bandwidth),
+        ];
+        cells.extend(latencies(&phase.latency.service));
+        cells.push(human_count(phase.error_count()));
+        cells.push(phase.cache.clone().unwrap_or_else(|| NONE.into()));
+        table.row(cells);
+        if let Some(response) = &phase.latency.response {
+            let mut cells = vec![String::new(); 5];
+            cells[0] = "  response time".to_owned();
+            cells.extend(latencies(response));
+            cells.extend([String::new(), String::new()]);
+            table.row(cells);
+        }
+    });
+    if table.is_empty() {
+        return "No phase has ended.\n".to_owned();
+    }
+    let mut text = table.render();
+    if result.phases.iter().any(|p| !p.complete) {
+        text.push_str("* stopped before its end\n");
+    }
+    text
+}
+
+/// `text`, or a dash where the phase had no items.
+fn some(phase: &PhaseResult, text: String) -> String {
+    if phase.items > 0 { text } else { NONE.into() }
+}
+
+/// Mean, p50, p99, p99.9 and maximum, dashes where there is no value.
+fn latencies(hist: &Hist) -> [String; 5] {
+    [
+        hist.mean_ns,
+        hist.p50_ns as f64,
+        hist.p99_ns as f64,
+        hist.p999_ns as f64,
+        hist.max_ns as f64,
+    ]
+    .map(|ns| time_of(hist, ns))
+}
+
+fn time_of(hist: &Hist, ns: f64) -> String {
+    if hist.count > 0 {
+        human_nanos(ns)
+    } else {
+        NONE.into()
+    }
+}
+
+fn summary(result: &RunResult) -> String {
+    if iterations(result) < 2 {
+        return String::new();
+    }
+    let mut table = Table::new([
+        left("SUMMARY"),
+        left("Unit"),
+        right("Iterations"),
+        right("Max"),
+        right("Min"),
+        right("Mean"),
+        right("Std dev"),
+        right("of mean"),
+    ]);
+    for row in &result.summary {
+        let (unit, show): (&str, fn(f64) -> String) = if row.unit == BYTES_PER_S {
+            ("bandwidth", human_bandwidth)
+        } else {
+            ("items/s", human_rate)
+        };
+        let (stddev, share) = match row.iterations {
+            0 | 1 => (NONE.to_owned(), NONE.to_owned()),
+            _ => (show(row.stddev), share_of_mean(row)),
+        };
+        table.row([
+            row.label.clone(),
+            unit.to_owned(),
+            row.iterations.to_string(),
+            show(row.max),
+            show(row.min),
+            show(row.mean),
+            stddev,
+            share,
+        ]);
+    }
+    if table.is_empty() {
+        String::new()
+    } else {
+        table.render()
+    }
+}
+
+fn share_of_mean(row: &SummaryRow) -> String {
+    if row.mean > 0.0 {
+        format!("{:.1}%", 100.0 * row.stddev / row.mean)
+    } else {
+        NONE.to_owned()
+    }
+}
+
+/// A time in s for people.
+fn seconds(s: f64) -> String {
+    human_nanos(s * 1e9)
+}

@@ -1,0 +1,224 @@
+//! What stands under the table: hosts, ranks, stonewalls, errors, warnings,
+//! and whether the run is complete.
+
+use rbench_core::units::{human_count, human_rate};
+
+use super::{for_phases, iterations, label, seconds, time_of};
+use crate::schema::{ErrorExample, HostResult, PhaseResult, RunResult};
+use crate::summary::slowest_rank;
+use crate::table::{NONE, Table, left, right, wrapped};
+
+/// Most hosts of a phase that are all shown.
+const MOST_HOSTS: usize = 16;
+/// Of more hosts, how many are shown from either end.
+const ENDS: usize = 4;
+
+/// Rows for each phase and host, when there is more than one host.
+pub fn by_host(result: &RunResult) -> String {
+    if result.world.hosts.len() < 2 {
+        return String::new();
+    }
+    let mut table = Table::new([
+        left("BY HOST"),
+        left("Host"),
+        right("Items"),
+        right("Items/s"),
+        right("p50"),
+        right("p99"),
+        right("Max"),
+        right("Errors"),
+    ]);
+    for_phases(result, &mut table, |phase, table| {
+        let mut name = label(phase);
+        for line in shown_hosts(phase) {
+            let name = std::mem::take(&mut name);
+            table.row(match line {
+                HostLine::Host(host) => host_cells(name, host),
+                HostLine::Gap(n) => {
+                    let mut cells = vec![String::new(); 8];
+                    cells[1] = format!("({n} hosts between)");
+                    cells
+                }
+            });
+        }
+    });
+    if table.is_empty() {
+        String::new()
+    } else {
+        table.render()
+    }
+}
+
+enum HostLine<'a> {
+    Host(&'a HostResult),
+    /// So many hosts, neither the slowest nor the fastest, are not shown.
+    Gap(usize),
+}
+
+/// All hosts, or of many the slowest and the fastest.
+fn shown_hosts(phase: &PhaseResult) -> Vec<HostLine<'_>> {
+    let mut hosts: Vec<&HostResult> = phase.hosts.iter().collect();
+    if hosts.len() <= MOST_HOSTS {
+        return hosts.into_iter().map(HostLine::Host).collect();
+    }
+    hosts.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
+    let between = HostLine::Gap(hosts.len() - 2 * ENDS);
+    let slowest = hosts[..ENDS].iter().map(|h| HostLine::Host(h));
+    let fastest = hosts[hosts.len() - ENDS..]
+        .iter()
+        .map(|h| HostLine::Host(h));
+    slowest.chain([between]).chain(fastest).collect()
+}
+
+fn host_cells(name: String, host: &HostResult) -> Vec<String> {
+    let some = |text: String| if host.items > 0 { text } else { NONE.into() };
+    let time = |ns: u64| time_of(&host.latency, ns as f64);
+    vec![
+        name,
+        host.host.clone(),
+        some(human_count(host.items)),
+        some(human_rate(host.rate())),
+        time(host.latency.p50_ns),
+        time(host.latency.p99_ns),
+        time(host.latency.max_ns),
+        human_count(host.errors),
+    ]
+}
+
+/// A line for each phase: how long it took, start skew, the slowest rank.
+/// Nothing for a single worker.
+pub fn ranks(result: &RunResult) -> String {
+    let one_worker = |p: &PhaseResult| p.ranks.len() < 2 && p.start_skew_s == 0.0;
+    if result.phases.iter().all(one_worker) {
+        return String::new();
+    }
+    let many = result.phases.iter().any(|p| p.ranks.len() > 1);
+    let mut columns = vec![left("BY RANK"), right("Elapsed"), right("Start skew")];
+    if many {
+        columns.extend([right("Median rank"), right("Slowest rank"), left("")]);
+    }
+    let mut table = Table::new(columns);
+    for_phases(result, &mut table, |phase, table| {
+        let mut cells = vec![
+            label(phase),
+            seconds(phase.elapsed_s),
+            seconds(phase.start_skew_s),
+        ];
+        if many {
+            cells.extend(match slowest_rank(phase) {
+                Some((slowest, median)) => [
+                    seconds(median),
+                    seconds(slowest.elapsed_s),
+                    format!("rank {} on {}", slowest.rank, slowest.host),
+                ],
+                None => [NONE.to_owned(), NONE.to_owned(), String::new()],
+            });
+        }
+        table.row(cells);
+    });
+    table.render()
+}
+
+/// A line for each phase in which a stonewall came down.
+pub fn stonewalls(result: &RunResult) -> String {
+    let mut table = Table::new([
+        left("STONEWALL"),
+        right("Deadline"),
+        right("Items by then"),
+        right("Least").under("Items of a worker"),
+        right("Most").under("Items of a worker"),
+    ]);
+    if result.phases.iter().all(|p| p.stonewall.is_none()) {
+        return String::new();
+    }
+    for_phases(result, &mut table, |phase, table| {
+        if let Some(wall) = &phase.stonewall {
+            table.row([
+                label(phase),
+                seconds(wall.deadline_s),
+                human_count(wall.items),
+                human_count(wall.least),
+                human_count(wall.most),
+            ]);
+        }
+    });
+    table.render()
+}
+
+/// The first failure of each kind.
+pub fn errors(result: &RunResult) -> String {
+    let mut lines = String::new();
+    for phase in &result.phases {
+        for example in &phase.error_examples {
+            lines.push_str(&error_line(result, phase, example));
+        }
+    }
+    section("ERRORS", lines)
+}
+
+fn error_line(result: &RunResult, phase: &PhaseResult, e: &ErrorExample) -> String {
+    let iteration = match iterations(result) {
+        0 | 1 => String::new(),
+        _ => format!(" in iteration {}", phase.iteration + 1),
+    };
+    let mut text = format!(
+        "{}{iteration}: {} x {}, for example rank {} on {}: {} {}",
+        label(phase),
+        human_count(e.count),
+        e.error,
+        e.rank,
+        e.host,
+        e.op,
+        e.path,
+    );
+    for more in [&e.meaning, &e.detail] {
+        if !more.is_empty() {
+            text.push_str(&format!(": {more}"));
+        }
+    }
+    bullet(&text)
+}
+
+/// All warnings.
+pub fn warnings(result: &RunResult) -> String {
+    let lines = result.warnings.iter();
+    section("WARNINGS", lines.map(|w| bullet(&w.message)).collect())
+}
+
+fn section(title: &str, lines: String) -> String {
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("{title}\n{lines}")
+    }
+}
+
+fn bullet(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    wrapped("- ", &words, " ")
+}
+
+/// The last line: whether this is the whole run.
+pub fn ending(result: &RunResult) -> String {
+    let failed: u64 = result.phases.iter().map(PhaseResult::error_count).sum();
+    let errors = match failed {
+        0 => "no operation failed".to_owned(),
+        1 => "1 operation failed".to_owned(),
+        n => format!("{} operations failed", human_count(n)),
+    };
+    if result.complete {
+        format!("The run is complete; {errors}.\n")
+    } else {
+        format!("The run is INCOMPLETE: it ended before all its phases did; {errors}.\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_bulleted_sentence_hangs_under_its_first_word() {
+        let text = super::bullet(&"word ".repeat(40));
+        assert!(text.starts_with("- word"));
+        assert!(text.lines().nth(1).is_some_and(|l| l.starts_with("  word")));
+    }
+}

@@ -1,0 +1,207 @@
+//! The head of the report: what ran, where, on what, and what measuring costs.
+
+use rbench_core::units::human_nanos;
+use serde_json::Value;
+
+use crate::schema::{Host, RunResult};
+use crate::table::{Table, left, right, wrapped};
+
+/// Most hosts that get a line of their own.
+const MOST_HOSTS: usize = 8;
+
+/// The head of the report.
+pub fn render(result: &RunResult) -> String {
+    let mut out = String::new();
+    if result.target.embedded {
+        out.push_str(
+            "DEMONSTRATION on rbench's built-in file system in memory: this is not your storage. Choose it with --dir.\n\n",
+        );
+    }
+    let run = &result.run;
+    out.push_str(&wrapped("rbench ", &[&run.version], ""));
+    out.push('\n');
+    let command: Vec<String> = run.command.iter().map(|w| shell_word(w)).collect();
+    fact(&mut out, "Command", &command, " ");
+    fact(&mut out, "Target", &target(result), ", ");
+    fact(&mut out, "Ranks", &world(result), ", ");
+    if result.world.hosts.len() > 1 {
+        hosts(&mut out, &result.world.hosts);
+    }
+    fact(&mut out, "Settings", &settings(result), "   ");
+    let mut identity = vec![run.id.clone(), format!("seed {}", run.seed)];
+    identity.push(match &run.finished {
+        Some(finished) => format!("{} to {finished}", run.started),
+        None => format!("started {}", run.started),
+    });
+    fact(&mut out, "Run", &identity, "   ");
+    let labels: Vec<String> = run.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    fact(&mut out, "Labels", &labels, "   ");
+    let cost = &result.calibration;
+    let costs = [
+        format!("clock {}", human_nanos(cost.clock_ns)),
+        format!("recording {}", human_nanos(cost.record_ns)),
+        format!("null operation {}", human_nanos(cost.null_op_ns)),
+    ];
+    fact(&mut out, "Tool cost", &costs, "   ");
+    out
+}
+
+/// Adds a line `name  words…`, or nothing when there are no words.
+fn fact(out: &mut String, name: &str, words: &[String], separator: &str) {
+    if !words.is_empty() {
+        out.push_str(&wrapped(&format!("{name:<11}"), words, separator));
+    }
+}
+
+fn target(result: &RunResult) -> Vec<String> {
+    let t = &result.target;
+    let mut words = vec![t.path.clone()];
+    words.extend(t.fs_type.clone());
+    words.extend(
+        t.mount_source
+            .as_deref()
+            .map(|s| format!("mounted from {}", s)),
+    );
+    if result.world.hosts.len() > 1 {
+        words.extend(t.shared.map(|shared| {
+            if shared {
+                "shared by the hosts".to_owned()
+            } else {
+                "private to each host".to_owned()
+            }
+        }));
+    }
+    words
+}
+
+fn world(result: &RunResult) -> Vec<String> {
+    let w = &result.world;
+    let place = match w.hosts.as_slice() {
+        [host] => format!(" on {}", host.name),
+        hosts => format!(" on {} hosts", hosts.len()),
+    };
+    let mut words = vec![
+        format!("{}{place}", number_of(w.ranks, "rank")),
+        match w.ranks {
+            1 => number_of(w.threads_per_rank, "thread"),
+            _ => format!("{} each", number_of(w.threads_per_rank, "thread")),
+        },
+        format!("communicator {}", w.communicator),
+    ];
+    if let [host] = w.hosts.as_slice() {
+        words.push(number_of(host.cpus, "CPU"));
+        words.push(host.kernel.clone());
+    }
+    words
+}
+
+fn number_of(n: u32, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A line for each host: ranks, CPUs, kernel, clock.
+fn hosts(out: &mut String, hosts: &[Host]) {
+    let columns = [left(""), left(""), left(""), right(""), left(""), left("")];
+    let mut table = Table::new(columns);
+    for (i, host) in hosts.iter().take(MOST_HOSTS).enumerate() {
+        table.row([
+            format!("{:<9}", if i == 0 { "Hosts" } else { "" }),
+            host.name.clone(),
+            match host.ranks.len() {
+                1 => format!("rank {}", ranges(&host.ranks)),
+                _ => format!("ranks {}", ranges(&host.ranks)),
+            },
+            number_of(host.cpus, "CPU"),
+            host.kernel.clone(),
+            clock(host),
+        ]);
+    }
+    out.push_str(&table.render());
+    if hosts.len() > MOST_HOSTS {
+        let more = hosts.len() - MOST_HOSTS;
+        fact(out, "", &[format!("and {more} more hosts")], "");
+    }
+}
+
+/// How far the host's clock is from that of rank 0's host.
+fn clock(host: &Host) -> String {
+    if host.ranks.contains(&0) {
+        return "reference clock".to_owned();
+    }
+    let sign = if host.clock_offset_ns < 0 { "-" } else { "+" };
+    let offset = human_nanos(host.clock_offset_ns.unsigned_abs() as f64);
+    let error = human_nanos(host.clock_error_ns as f64);
+    format!("clock {sign}{offset} (+/- {error})")
+}
+
+/// Ascending numbers with runs drawn together: `0-3,8`.
+fn ranges(numbers: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for n in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == *n => *last = *n,
+            _ => runs.push((*n, *n)),
+        }
+    }
+    let texts: Vec<String> = runs
+        .iter()
+        .map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        })
+        .collect();
+    texts.join(",")
+}
+
+/// The spec as `name value`; switches that are on by their name, what is off
+/// or unset not at all.
+fn settings(result: &RunResult) -> Vec<String> {
+    let pair = |(name, value): (&String, &Value)| match value {
+        Value::Null | Value::Bool(false) => None,
+        Value::Bool(true) => Some(name.clone()),
+        other => Some(format!("{} {}", name, plain(other))),
+    };
+    result.spec.iter().filter_map(pair).collect()
+}
+
+/// A JSON value without its quotes; lists with commas.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// A word of a command line as a shell would have to be given it.
+fn shell_word(word: &str) -> String {
+    let bare = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(bare) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_ranks_are_drawn_together() {
+        let check = |list: &[u32], expect: &str| assert_eq!(ranges(list), expect);
+        check(&[], "");
+        check(&[5], "5");
+        check(&[0, 1, 2, 3], "0-3");
+        check(&[0, 1, 4, 6, 7], "0-1,4,6-7");
+    }
+
+    #[test]
+    fn command_words_are_quoted_where_a_shell_needs_it() {
+        let check = |word: &str, expect: &str| assert_eq!(shell_word(word), expect);
+        check("--dir=/mnt/jfs", "--dir=/mnt/jfs");
+        check("two words", "'two words'");
+        check("", "''");
+        check("it's", r"'it'\''s'");
+    }
+}

@@ -1,0 +1,284 @@
+//! Rules that say what the reader should know before trusting the numbers.
+//!
+//! A rule judges one phase; what it finds in several phases becomes one
+//! warning that lists them.
+
+use rbench_core::units::{human_count, human_nanos};
+
+use crate::schema::{PhaseResult, RunResult, Warning};
+use crate::summary::slowest_rank;
+
+/// Share of a phase's median that the tool's own cost may have.
+const TOOL_COST_SHARE: f64 = 0.05;
+/// Share of a phase's elapsed time that the start skew may have.
+const SKEW_SHARE: f64 = 0.1;
+/// Start skew that never matters, s.
+const SKEW_FLOOR_S: f64 = 0.001;
+/// Shortest phase whose rate, ranks and hosts are worth comparing, s.
+const SHORTEST_S: f64 = 0.010;
+/// No request leaves a client and comes back in less, ns.
+const MEMORY_NS: u64 = 3_000;
+/// How much longer than the median a rank may take.
+const STRAGGLER_FACTOR: f64 = 1.5;
+/// How far the hosts' rates per rank may lie apart.
+const UNEVEN_FACTOR: f64 = 2.0;
+
+struct Rule {
+    code: &'static str,
+    /// The words before the list of phases.
+    before: fn(&RunResult) -> String,
+    /// The words behind it.
+    after: &'static str,
+    find: fn(&RunResult, &PhaseResult) -> Option<Finding>,
+    over_iterations: Over,
+}
+
+/// What a rule found in a phase: how bad, and in words.
+struct Finding {
+    weight: f64,
+    note: String,
+}
+
+/// What to tell of a phase that was found in several iterations.
+#[derive(Clone, Copy, PartialEq)]
+enum Over {
+    /// The sum of the weights, which are counts.
+    Total,
+    /// The note of the greatest weight.
+    Worst,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        code: "errors",
+        before: |_| "Operations failed; they are not part of items, rates and latencies: ".into(),
+        after: ".",
+        find: errors,
+        over_iterations: Over::Total,
+    },
+    Rule {
+        code: "cache-hit",
+        before: |_| {
+            "The client's memory answered, not the storage: the median is below 3 us in ".into()
+        },
+        after: ".",
+        find: cache_hit,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "short-phase",
+        before: |_| "Too short for a trustworthy rate (under 10 ms): ".into(),
+        after: ". More items would help.",
+        find: short_phase,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "straggler",
+        before: |_| "A rank took more than 1.5 times as long as the median rank: ".into(),
+        after: ".",
+        find: straggler,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "uneven-hosts",
+        before: |_| "Rates per rank differ more than 2 times between hosts: ".into(),
+        after: ".",
+        find: uneven_hosts,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "start-skew",
+        before: |_| "The workers did not start together, which lowers the rate: ".into(),
+        after: ".",
+        find: start_skew,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "tool-cost",
+        before: |result| {
+            let cost = human_nanos(tool_cost_ns(result));
+            format!(
+                "rbench's own cost ({cost}: clock, recording, null operation) exceeds 5% of the median of "
+            )
+        },
+        after: ".",
+        find: tool_cost,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "latency-above-range",
+        before: |_| "Values above one hour lie outside the histogram's range: ".into(),
+        after: ". Mean and maximum count them exactly.",
+        find: above_range,
+        over_iterations: Over::Total,
+    },
+];
+
+/// Whether `code` belongs to a rule of this module.
+pub fn is_rule_code(code: &str) -> bool {
+    RULES.iter().any(|rule| rule.code == code)
+}
+
+/// Everything that the rules find, at most one warning a rule.
+pub fn find(result: &RunResult) -> Vec<Warning> {
+    RULES
+        .iter()
+        .filter_map(|rule| {
+            let list = phases_found(rule, result);
+            (!list.is_empty()).then(|| Warning {
+                code: rule.code.to_owned(),
+                message: format!("{}{}{}", (rule.before)(result), list.join(", "), rule.after),
+            })
+        })
+        .collect()
+}
+
+/// One entry for each phase name in which the rule found something.
+fn phases_found(rule: &Rule, result: &RunResult) -> Vec<String> {
+    let mut entries: Vec<String> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for phase in &result.phases {
+        if seen.contains(&phase.name.as_str()) {
+            continue;
+        }
+        seen.push(&phase.name);
+        let same: Vec<&PhaseResult> = result
+            .phases
+            .iter()
+            .filter(|p| p.name == phase.name)
+            .collect();
+        let found: Vec<(u32, Finding)> = same
+            .iter()
+            .filter_map(|p| (rule.find)(result, p).map(|f| (p.iteration, f)))
+            .collect();
+        if !found.is_empty() {
+            entries.push(entry(rule, &phase.label, &found, same.len()));
+        }
+    }
+    entries
+}
+
+fn entry(rule: &Rule, label: &str, found: &[(u32, Finding)], iterations: usize) -> String {
+    let numbers: Vec<String> = found.iter().map(|(i, _)| (i + 1).to_string()).collect();
+    let place = match (found.len() == iterations, numbers.len()) {
+        (true, _) => String::new(),
+        (false, 1) => format!(" in iteration {}", numbers[0]),
+        (false, _) => format!(" in iterations {}", numbers.join(", ")),
+    };
+    let note = match rule.over_iterations {
+        Over::Total => human_count(found.iter().map(|(_, f)| f.weight as u64).sum()),
+        Over::Worst => {
+            let worst = found
+                .iter()
+                .max_by(|a, b| a.1.weight.total_cmp(&b.1.weight))
+                .map_or("", |(_, f)| f.note.as_str());
+            let prefix = if found.len() > 1 { "at worst " } else { "" };
+            format!("{prefix}{worst}")
+        }
+    };
+    format!("{label}{place} ({note})")
+}
+
+fn tool_cost_ns(result: &RunResult) -> f64 {
+    let c = &result.calibration;
+    c.clock_ns + c.record_ns + c.null_op_ns
+}
+
+fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let median = phase.latency.service.p50_ns as f64;
+    let share = tool_cost_ns(result) / median;
+    (phase.items > 0 && share > TOOL_COST_SHARE).then(|| Finding {
+        weight: share,
+        note: if median == 0.0 {
+            "of 0 ns".to_owned()
+        } else {
+            format!("{:.1}% of {}", share * 100.0, human_nanos(median))
+        },
+    })
+}
+
+fn errors(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    count(phase.error_count())
+}
+
+fn above_range(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let response = phase.latency.response.as_ref().map_or(0, |h| h.above);
+    count(phase.latency.service.above.max(response))
+}
+
+fn count(n: u64) -> Option<Finding> {
+    (n > 0).then(|| Finding {
+        weight: n as f64,
+        note: human_count(n),
+    })
+}
+
+fn start_skew(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let (skew, elapsed) = (phase.start_skew_s, phase.elapsed_s);
+    (skew > SKEW_FLOOR_S && skew > SKEW_SHARE * elapsed).then(|| Finding {
+        weight: skew / elapsed,
+        note: format!("{} apart in {}", seconds(skew), seconds(elapsed)),
+    })
+}
+
+fn short_phase(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    (phase.items > 0 && is_short(phase)).then(|| Finding {
+        weight: -phase.elapsed_s,
+        note: seconds(phase.elapsed_s),
+    })
+}
+
+fn is_short(phase: &PhaseResult) -> bool {
+    phase.elapsed_s < SHORTEST_S
+}
+
+fn cache_hit(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    // With the null engine nothing answers at all.
+    let nothing_asked = result.spec.get("engine").and_then(|e| e.as_str()) == Some("null");
+    let cold = phase.cache.as_deref() == Some("cold");
+    let reads = matches!(phase.op.as_str(), "read" | "read-file" | "stat");
+    let p50 = phase.latency.service.p50_ns;
+    (phase.items > 0 && (cold || reads) && p50 < MEMORY_NS && !nothing_asked).then(|| Finding {
+        weight: -(p50 as f64),
+        note: human_nanos(p50 as f64),
+    })
+}
+
+/// Ranks are compared in phases that last: below, the scheduler decides.
+fn straggler(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let (slowest, median) = slowest_rank(phase)?;
+    let factor = slowest.elapsed_s / median;
+    (!is_short(phase) && median > 0.0 && factor > STRAGGLER_FACTOR).then(|| Finding {
+        weight: factor,
+        note: format!(
+            "rank {} on {}, {factor:.1} times",
+            slowest.rank, slowest.host
+        ),
+    })
+}
+
+/// Rates per rank, so that hosts with more ranks compare with those with
+/// fewer; hosts that did nothing are left out.
+fn uneven_hosts(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let per_rank = |host: &str, rate: f64| {
+        let ranks = phase.ranks.iter().filter(|r| r.host == host).count();
+        rate / ranks.max(1) as f64
+    };
+    let rates: Vec<(f64, &str)> = phase
+        .hosts
+        .iter()
+        .filter(|h| h.items > 0 && h.elapsed_s > 0.0)
+        .map(|h| (per_rank(&h.host, h.rate()), h.host.as_str()))
+        .collect();
+    let (low, slow) = rates.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (high, fast) = rates.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let factor = high / low;
+    (!is_short(phase) && factor > UNEVEN_FACTOR).then(|| Finding {
+        weight: factor,
+        note: format!("{fast} {factor:.1} times {slow}"),
+    })
+}
+
+fn seconds(s: f64) -> String {
+    human_nanos(s * 1e9)
+}

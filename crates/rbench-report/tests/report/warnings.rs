@@ -1,0 +1,264 @@
+//! Each rule at its bound.
+
+use rbench_core::outcome::{Cache, PhaseOutcome};
+use rbench_core::{Latency, Nanos, OpKind};
+use rbench_report::RunResult;
+use rbench_report::schema::Warning;
+use serde_json::json;
+
+use crate::fixtures::{Made, fail, meta_spec, no_space, run};
+
+/// A phase that no rule minds: 2000 items of 100 us, 200 ms long.
+fn quiet(op: OpKind) -> PhaseOutcome {
+    Made::on(2, 2, 500, 0, 100_000).phase("phase", "The phase", op)
+}
+
+fn of(phases: Vec<PhaseOutcome>) -> RunResult {
+    run(2, 2, meta_spec(), phases)
+}
+
+fn codes(result: &RunResult) -> Vec<&str> {
+    result.warnings.iter().map(|w| w.code.as_str()).collect()
+}
+
+fn message<'a>(result: &'a RunResult, code: &str) -> &'a str {
+    let found = result.warnings.iter().find(|w| w.code == code);
+    &found.expect("the rule found something").message
+}
+
+/// Whether `code` is found in a phase changed by `change`.
+fn finds(code: &str, change: impl Fn(&mut PhaseOutcome)) -> bool {
+    let mut phase = quiet(OpKind::Create);
+    change(&mut phase);
+    codes(&of(vec![phase])).contains(&code)
+}
+
+/// Every service time is `ns`.
+fn all_at(phase: &mut PhaseOutcome, ns: u64) {
+    phase.service = Latency::new();
+    (0..phase.items).for_each(|_| phase.service.record(Nanos(ns)));
+}
+
+#[test]
+fn a_quiet_phase_has_no_warning() {
+    assert_eq!(codes(&of(vec![quiet(OpKind::Stat)])), Vec::<&str>::new());
+}
+
+#[test]
+fn the_tools_cost_may_be_a_twentieth_of_the_median() {
+    let with_cost = |null_op_ns: f64| {
+        let mut phase = quiet(OpKind::Create);
+        all_at(&mut phase, 2_000);
+        let mut result = of(vec![phase]);
+        result.calibration.clock_ns = 40.0;
+        result.calibration.record_ns = 20.0;
+        result.calibration.null_op_ns = null_op_ns;
+        rbench_report::finish(&mut result);
+        codes(&result).contains(&"tool-cost")
+    };
+    assert!(!with_cost(40.0));
+    assert!(with_cost(40.5));
+}
+
+#[test]
+fn one_failure_is_a_warning() {
+    let path = "d/f";
+    assert!(!finds("errors", |_| ()));
+    assert!(finds("errors", |p| fail(
+        p,
+        1,
+        1,
+        no_space(OpKind::Create, path)
+    )));
+}
+
+#[test]
+fn one_value_above_an_hour_is_a_warning() {
+    let hour = Nanos(3_600_000_000_000);
+    assert!(!finds("latency-above-range", |p| p.service.record(hour)));
+    assert!(finds("latency-above-range", |p| p
+        .service
+        .record(Nanos(hour.0 + 1))));
+    assert!(finds("latency-above-range", |p| {
+        let mut response = Latency::new();
+        response.record(Nanos(hour.0 + 1));
+        p.response = Some(response);
+    }));
+}
+
+#[test]
+fn start_skew_may_be_a_tenth_of_the_phase_or_a_millisecond() {
+    let skewed = |skew_ns: u64, elapsed_ns: u64| {
+        finds("start-skew", |p| {
+            p.start_skew = Nanos(skew_ns);
+            p.elapsed = Nanos(elapsed_ns);
+        })
+    };
+    assert!(!skewed(2_000_000, 20_000_000));
+    assert!(skewed(2_000_001, 20_000_000));
+    assert!(!skewed(1_000_000, 5_000_000));
+    assert!(skewed(1_000_001, 5_000_000));
+}
+
+#[test]
+fn a_phase_under_ten_milliseconds_is_short_if_it_did_anything() {
+    let short = |elapsed_ns: u64| finds("short-phase", |p| p.elapsed = Nanos(elapsed_ns));
+    assert!(!short(10_000_000));
+    assert!(short(9_999_999));
+    assert!(!finds("short-phase", |p| {
+        p.elapsed = Nanos(5);
+        p.items = 0;
+    }));
+}
+
+#[test]
+fn a_cold_or_reading_phase_under_three_microseconds_came_from_memory() {
+    let hit = |op: OpKind, cache: Option<Cache>, ns: u64| {
+        let mut phase = quiet(op);
+        phase.cache = cache;
+        all_at(&mut phase, ns);
+        codes(&of(vec![phase])).contains(&"cache-hit")
+    };
+    for op in [OpKind::Stat, OpKind::Read, OpKind::ReadFile] {
+        assert!(hit(op, None, 2_999), "{op}");
+        assert!(hit(op, Some(Cache::Warm), 2_990), "{op}");
+        assert!(!hit(op, None, 3_000), "{op}");
+    }
+    assert!(hit(OpKind::List, Some(Cache::Cold), 2_900));
+    assert!(!hit(OpKind::List, Some(Cache::Warm), 2_900));
+    assert!(!hit(OpKind::Write, None, 2_900));
+}
+
+#[test]
+fn the_null_engine_is_not_taken_for_a_cache() {
+    let mut phase = quiet(OpKind::Read);
+    all_at(&mut phase, 100);
+    let result = run(2, 2, json!({"engine": "null"}), vec![phase]);
+    assert!(!codes(&result).contains(&"cache-hit"));
+}
+
+#[test]
+fn a_rank_may_take_one_and_a_half_times_the_median() {
+    let factor = |slow_ns: u64| {
+        finds("straggler", |p| {
+            p.ranks
+                .iter_mut()
+                .for_each(|r| r.elapsed = Nanos(250_000_000));
+            p.ranks[2].elapsed = Nanos(slow_ns);
+        })
+    };
+    assert!(!factor(375_000_000));
+    assert!(factor(375_000_001));
+    // Ranks without work do not pull the median down.
+    assert!(!finds("straggler", |p| {
+        for rank in &mut p.ranks[1..] {
+            rank.elapsed = Nanos(0);
+            rank.items = 0;
+        }
+    }));
+    // In a phase of milliseconds the scheduler decides who is last.
+    assert!(!finds("straggler", |p| {
+        p.elapsed = Nanos(9_000_000);
+        p.ranks[2].elapsed = Nanos(900_000_000);
+    }));
+}
+
+#[test]
+fn a_straggler_is_named_with_its_host() {
+    let mut phase = quiet(OpKind::Create);
+    phase
+        .ranks
+        .iter_mut()
+        .for_each(|r| r.elapsed = Nanos(100_000_000));
+    phase.ranks[3].elapsed = Nanos(230_000_000);
+    assert_eq!(
+        message(&of(vec![phase]), "straggler"),
+        "A rank took more than 1.5 times as long as the median rank: \
+         The phase (rank 3 on client2, 2.3 times)."
+    );
+}
+
+#[test]
+fn hosts_may_differ_twofold_in_rate_per_rank() {
+    let differ = |items: [u64; 2]| {
+        finds("uneven-hosts", |p| {
+            for (host, n) in p.hosts.iter_mut().zip(items) {
+                host.items = n;
+                host.elapsed = Nanos(1_000_000_000);
+            }
+        })
+    };
+    assert!(!differ([2000, 1000]));
+    assert!(differ([2001, 1000]));
+    assert!(differ([1000, 2001]));
+    // A host without work is not slow.
+    assert!(!differ([1000, 0]));
+    // A host with three of four ranks does three times the work.
+    assert!(!finds("uneven-hosts", |p| {
+        p.hosts[0].items = 3000;
+        p.hosts[1].items = 1000;
+        p.hosts
+            .iter_mut()
+            .for_each(|h| h.elapsed = Nanos(1_000_000_000));
+        p.ranks[2].host = "client1".to_owned();
+    }));
+}
+
+#[test]
+fn warnings_of_one_code_are_one_line_that_lists_the_phases() {
+    let made = |name: &str, label: &str, iteration: u32, failures: u64| {
+        let mut phase = Made::on(2, 2, 500, 0, 100_000).phase(name, label, OpKind::Create);
+        phase.iteration = iteration;
+        fail(&mut phase, 0, failures, no_space(OpKind::Create, "f"));
+        phase
+    };
+    let result = of(vec![
+        made("a", "Phase A", 0, 3),
+        made("b", "Phase B", 0, 0),
+        made("c", "Phase C", 0, 1),
+        made("a", "Phase A", 1, 5),
+        made("b", "Phase B", 1, 7),
+        made("c", "Phase C", 1, 0),
+    ]);
+    assert_eq!(codes(&result), ["errors"]);
+    assert_eq!(
+        message(&result, "errors"),
+        "Operations failed; they are not part of items, rates and latencies: \
+         Phase A (8), Phase B in iteration 2 (7), Phase C in iteration 1 (1)."
+    );
+}
+
+#[test]
+fn of_several_iterations_the_worst_is_told() {
+    let made = |iteration: u32, elapsed: u64| {
+        let mut phase = quiet(OpKind::Create);
+        phase.iteration = iteration;
+        phase.elapsed = Nanos(elapsed);
+        phase
+    };
+    let result = of(vec![
+        made(0, 5_000_000),
+        made(1, 4_000_000),
+        made(2, 8_000_000),
+    ]);
+    assert_eq!(
+        message(&result, "short-phase"),
+        "Too short for a trustworthy rate (under 10 ms): The phase (at worst 4.00 ms). More items would help."
+    );
+}
+
+#[test]
+fn finishing_again_changes_nothing_and_keeps_the_runs_own_warnings() {
+    let mut phase = quiet(OpKind::Create);
+    fail(&mut phase, 0, 1, no_space(OpKind::Create, "f"));
+    let mut result = of(vec![phase]);
+    let own = Warning {
+        code: "clock-offset".to_owned(),
+        message: "The clocks could not be compared.".to_owned(),
+    };
+    result.warnings.insert(0, own);
+    let before = result.clone();
+    rbench_report::finish(&mut result);
+    assert_eq!(result, before);
+    assert_eq!(codes(&result), ["clock-offset", "errors"]);
+}

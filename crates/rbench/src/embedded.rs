@@ -1,0 +1,91 @@
+//! The built-in file system of a host: a child process that serves a private
+//! temporary directory and ends with this process, however that ends.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rbench_core::Bytes;
+use tempfile::TempDir;
+
+/// How long the child may take to mount, and to unmount.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A mounted built-in file system; unmounted when dropped.
+pub struct Embedded {
+    child: Child,
+    mountpoint: TempDir,
+}
+
+impl Embedded {
+    /// Mounts one with room for `cap`.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn mount(cap: Bytes) -> Result<Embedded, String> {
+        let failed = |what: &str, e: &dyn std::fmt::Display| {
+            format!(
+                "the built-in file system cannot be mounted: {what}: {e}; give a directory with --dir"
+            )
+        };
+        let mountpoint = tempfile::Builder::new()
+            .prefix("rbench-")
+            .tempdir()
+            .map_err(|e| failed("temporary directory", &e))?;
+        let program = std::env::current_exe().map_err(|e| failed("this program", &e))?;
+        let mut child = Command::new(program)
+            .arg("testfs")
+            .arg(mountpoint.path())
+            .args(["--memory", &cap.0.to_string(), "--watch-parent"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| failed("its process", &e))?;
+        if ready(&mut child) {
+            return Ok(Embedded { child, mountpoint });
+        }
+        // Its standard input ends with this, and so does the child.
+        let output = child
+            .wait_with_output()
+            .map_err(|e| failed("its process", &e))?;
+        let words = String::from_utf8_lossy(&output.stderr);
+        Err(failed(
+            "it says",
+            &words.trim().trim_start_matches("rbench: "),
+        ))
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        self.mountpoint.path()
+    }
+}
+
+/// Waits for the child's word that the mount answers.
+fn ready(child: &mut Child) -> bool {
+    let Some(stdout) = child.stdout.take() else {
+        return false;
+    };
+    let mut line = String::new();
+    // The child says it within its own time limit, or ends.
+    BufReader::new(stdout).read_line(&mut line).is_ok() && line.trim() == "ready"
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        // It hangs: ended by force, its mount is detached by name.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = nix::mount::umount2(self.mountpoint.path(), nix::mount::MntFlags::MNT_DETACH);
+    }
+}

@@ -1,0 +1,126 @@
+//! What every rank must know alike before it resolves the command line: rank
+//! 0's argv and environment, the run's id and seed.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+use rbench_comm::{CommError, Communicator};
+use rbench_core::Rank;
+use rbench_core::random::{Stream, key};
+use rbench_core::wire::{Reader, Writer};
+
+/// The same on every rank.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    /// The command line.
+    pub argv: Vec<OsString>,
+    /// `RBENCH_DIR`
+    pub env_dir: Option<OsString>,
+    /// Name of the run: when it started and four random letters.
+    pub run_id: String,
+    /// When it started: UTC, RFC 3339.
+    pub started: String,
+    /// The seed to take when none is given.
+    pub seed: u64,
+    /// Rank 0's working directory: relative paths start there.
+    pub cwd: OsString,
+}
+
+impl Launch {
+    /// Rank 0's, shared with all ranks.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn share(comm: &dyn Communicator, argv: &[OsString]) -> Result<Launch, CommError> {
+        let mine = if comm.rank() == Rank(0) {
+            Launch::here(argv).encode()
+        } else {
+            Vec::new()
+        };
+        let bytes = comm.broadcast(Rank(0), mine).await?;
+        Launch::decode(&bytes).ok_or_else(|| {
+            CommError::Start("rank 0's command line did not arrive whole".to_owned())
+        })
+    }
+
+    fn here(argv: &[OsString]) -> Launch {
+        let now = jiff::Timestamp::now();
+        let entropy = key(&[now.as_nanosecond() as u64, u64::from(std::process::id())]);
+        let mut stream = Stream::new(&[entropy]);
+        let letters: String = (0..4)
+            .map(|_| char::from(b'a' + stream.below(26) as u8))
+            .collect();
+        Launch {
+            argv: argv.to_vec(),
+            env_dir: std::env::var_os("RBENCH_DIR"),
+            run_id: format!("{}-{letters}", now.strftime("%Y%m%d-%H%M%S")),
+            started: format!("{now:.3}"),
+            // 53 bits: readers of JSON may take numbers as floating point.
+            seed: stream.next_u64() >> 11,
+            cwd: std::env::current_dir().map_or_else(|_| OsString::from("/"), OsString::from),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let Launch {
+            argv,
+            env_dir,
+            run_id,
+            started,
+            seed,
+            cwd,
+        } = self;
+        let mut w = Writer::default();
+        w.text(run_id)
+            .text(started)
+            .number(*seed)
+            .bytes(cwd.as_bytes());
+        w.number(u64::from(env_dir.is_some()))
+            .bytes(env_dir.as_deref().unwrap_or(OsStr::new("")).as_bytes());
+        argv.iter().for_each(|arg| {
+            w.bytes(arg.as_bytes());
+        });
+        w.finish()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Launch> {
+        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        let mut r = Reader::new(bytes);
+        let (run_id, started, seed) = (r.text()?, r.text()?, r.number()?);
+        let cwd = text(r.bytes()?);
+        let (given, dir) = (r.number()?, text(r.bytes()?));
+        let mut argv = Vec::new();
+        while let Some(arg) = r.bytes() {
+            argv.push(text(arg));
+        }
+        Some(Launch {
+            argv,
+            env_dir: (given == 1).then_some(dir),
+            run_id,
+            started,
+            seed,
+            cwd,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_arrives_as_it_was_sent() {
+        let sent = Launch {
+            argv: ["rbench", "meta", "", "--dir", "/mnt/\u{fc}"]
+                .map(OsString::from)
+                .to_vec(),
+            env_dir: Some(OsString::from_vec(vec![0xff, 1])),
+            run_id: "20261121-090000-abcd".to_owned(),
+            started: "2026-11-21T09:00:00Z".to_owned(),
+            seed: 7,
+            cwd: "/tmp".into(),
+        };
+        assert_eq!(Launch::decode(&sent.encode()), Some(sent.clone()));
+        assert_eq!(Launch::decode(&[1, 2, 3]), None);
+    }
+}

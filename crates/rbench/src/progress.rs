@@ -1,0 +1,101 @@
+//! What rank 0 shows on standard error while a run goes on: a bar on a
+//! terminal, a line every few seconds otherwise.
+
+use std::cell::{Cell, RefCell};
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rbench_cli::Progress as How;
+use rbench_core::units::{human_count, human_rate};
+use rbench_exec::{Progress, Show};
+
+/// Time between two lines.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Shows progress in one of the ways.
+pub struct Display {
+    bar: Option<ProgressBar>,
+    lines: bool,
+    label: RefCell<String>,
+    begun: Cell<Instant>,
+    last_line: Cell<Instant>,
+}
+
+impl Display {
+    /// A display; silent at other ranks than 0.
+    pub fn new(how: How, root: bool) -> Display {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = (root && how == How::Auto && terminal).then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+            bar.set_style(style(false));
+            bar
+        });
+        let lines = root && (how == How::Plain || how == How::Auto && !terminal);
+        let now = Cell::new(Instant::now());
+        Display {
+            bar,
+            lines,
+            label: RefCell::default(),
+            begun: now.clone(),
+            last_line: now,
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(total: bool) -> ProgressStyle {
+    let template = if total {
+        "{msg:28} {bar:32} {percent:>3}% {pos}/{len}  {per_sec}  {elapsed}"
+    } else {
+        "{msg:28} {spinner} {pos}  {per_sec}  {elapsed}"
+    };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+impl Show for Display {
+    fn step(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text.to_owned());
+        }
+    }
+
+    fn phase(&self, label: &str, total: Option<u64>) {
+        label.clone_into(&mut self.label.borrow_mut());
+        self.begun.set(Instant::now());
+        if let Some(bar) = &self.bar {
+            bar.reset();
+            bar.set_style(style(total.is_some()));
+            match total {
+                Some(total) => bar.set_length(total),
+                None => bar.unset_length(),
+            }
+            bar.set_message(label.to_owned());
+        }
+    }
+
+    fn progress(&self, progress: Progress) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(progress.items);
+        }
+        if self.lines && self.last_line.get().elapsed() >= LINE_EVERY {
+            self.last_line.set(Instant::now());
+            let seconds = self.begun.get().elapsed().as_secs_f64();
+            let total = progress
+                .total
+                .map_or(String::new(), |t| format!(" of {}", human_count(t)));
+            let rate = human_rate(progress.items as f64 / seconds.max(1e-3));
+            eprintln!(
+                "{}: {}{total}, {rate}/s",
+                self.label.borrow(),
+                human_count(progress.items)
+            );
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Puts the result together: what the run knows of itself beside its phases.
+
+use rbench_comm::{ClockOffset, Topology};
+use rbench_exec::Calibration;
+use rbench_plan::Plan;
+use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
+use rbench_sys::limits::HostFacts;
+use rbench_sys::mountinfo;
+
+use crate::launch::Launch;
+
+/// What surrounds the phases.
+pub struct Frame<'f> {
+    /// The launch.
+    pub launch: &'f Launch,
+    /// The plan.
+    pub plan: &'f Plan,
+    /// `--label`
+    pub labels: &'f [(String, String)],
+    /// `solo`, `mpi`
+    pub communicator: &'f str,
+    /// The hosts.
+    pub topology: &'f Topology,
+    /// Of each host.
+    pub offsets: &'f [ClockOffset],
+    /// Of each host.
+    pub facts: &'f [HostFacts],
+    /// What the tool costs.
+    pub calibration: Calibration,
+    /// Where the run's directory lies.
+    pub parent: &'f std::path::Path,
+    /// Whether that is the built-in file system.
+    pub embedded: bool,
+}
+
+impl Frame<'_> {
+    /// A result without phases. `shared`: whether all hosts see one target.
+    pub fn result(&self, shared: bool) -> RunResult {
+        let several = self.topology.hosts.len() > 1;
+        let mut warnings: Vec<Warning> = self
+            .plan
+            .notes
+            .iter()
+            .map(|note| warning("plan", note.clone()))
+            .collect();
+        if several && !shared && !self.embedded {
+            warnings.push(warning(
+                "target-not-shared",
+                "the hosts do not see the same directory: each one tested a file system of its own"
+                    .to_owned(),
+            ));
+        }
+        RunResult {
+            schema: SCHEMA.to_owned(),
+            run: schema::Run {
+                id: self.launch.run_id.clone(),
+                command: self
+                    .launch
+                    .argv
+                    .iter()
+                    .map(|a| a.to_string_lossy().into_owned())
+                    .collect(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                started: self.launch.started.clone(),
+                finished: None,
+                seed: self.plan.seed,
+                labels: self.labels.iter().cloned().collect(),
+            },
+            world: self.world(),
+            target: self.target(several.then_some(shared)),
+            calibration: schema::Calibration {
+                clock_ns: self.calibration.clock_ns,
+                record_ns: self.calibration.record_ns,
+                null_op_ns: self.calibration.null_op_ns,
+            },
+            spec: self
+                .plan
+                .describe()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), serde_json::Value::String(value)))
+                .collect(),
+            phases: Vec::new(),
+            summary: Vec::new(),
+            warnings,
+            complete: false,
+        }
+    }
+
+    fn world(&self) -> schema::World {
+        let hosts = self.topology.hosts.iter().zip(self.offsets).zip(self.facts);
+        schema::World {
+            communicator: self.communicator.to_owned(),
+            ranks: self.plan.ranks,
+            threads_per_rank: self.plan.threads,
+            hosts: hosts
+                .map(|((host, offset), facts)| schema::Host {
+                    name: host.name.clone(),
+                    ranks: host.ranks.iter().map(|r| r.0).collect(),
+                    kernel: facts.kernel.clone(),
+                    cpus: facts.cpus,
+                    // The schema gives the host's clock minus rank 0's.
+                    clock_offset_ns: -offset.offset_ns,
+                    clock_error_ns: offset.error_ns,
+                })
+                .collect(),
+        }
+    }
+
+    fn target(&self, shared: Option<bool>) -> schema::Target {
+        // An unknown mount is shown as unknown, not as a failure of the run.
+        let mount = mountinfo::of(self.parent).ok();
+        schema::Target {
+            path: self.parent.display().to_string(),
+            fs_type: mount.as_ref().map(|m| m.fs_type.clone()),
+            mount_source: mount.as_ref().map(|m| m.source.clone()),
+            mount_options: mount.map(|m| m.options.join(",")),
+            embedded: self.embedded,
+            shared,
+        }
+    }
+}
+
+/// A warning of the run itself.
+pub fn warning(code: &str, message: String) -> Warning {
+    Warning {
+        code: code.to_owned(),
+        message,
+    }
+}

@@ -1,0 +1,38 @@
+//! `rbench show`: a result file, or the journal of a run that did not end, as
+//! a report.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use rbench_cli::Format;
+use rbench_report::{RENDERERS, RunResult, journal};
+
+use crate::{FAILED, complain, print};
+
+/// Renders `result` in the form asked for.
+pub fn render(result: &RunResult, format: Format) -> String {
+    let name = match format {
+        Format::Text => "text",
+        Format::Json => "json",
+    };
+    RENDERERS
+        .iter()
+        .find(|r| r.name == name)
+        .map_or_else(String::new, |r| (r.render)(result))
+}
+
+/// Reads `file` and prints its report.
+pub fn show(file: &Path, format: Format) -> ExitCode {
+    let result = std::fs::read(file)
+        .map_err(|e| format!("{} cannot be read: {e}", file.display()))
+        .and_then(|bytes| {
+            journal::read_any(&bytes).map_err(|e| format!("{}: {e}", file.display()))
+        });
+    match result {
+        Ok(result) => print(&render(&result, format)),
+        Err(message) => {
+            complain(&message);
+            ExitCode::from(FAILED)
+        }
+    }
+}

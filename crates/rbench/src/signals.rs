@@ -1,0 +1,55 @@
+//! SIGINT, SIGTERM and SIGHUP: the first asks the group to stop, the second
+//! leaves at once.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+
+use rbench_exec::Interrupts;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+const KINDS: [SignalKind; 3] = [
+    SignalKind::interrupt(),
+    SignalKind::terminate(),
+    SignalKind::hangup(),
+];
+
+/// The signals of this process.
+pub struct Signals {
+    streams: RefCell<Vec<(i32, Signal)>>,
+    seen: std::cell::Cell<u32>,
+}
+
+impl Signals {
+    /// Takes the signals over; called within the runtime.
+    ///
+    /// # Errors
+    /// When the runtime cannot.
+    pub fn new() -> std::io::Result<Signals> {
+        let streams = KINDS
+            .iter()
+            .map(|kind| Ok((kind.as_raw_value(), signal(*kind)?)))
+            .collect::<std::io::Result<_>>()?;
+        Ok(Signals {
+            streams: RefCell::new(streams),
+            seen: std::cell::Cell::new(0),
+        })
+    }
+}
+
+impl Interrupts for Signals {
+    fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
+        Box::pin(std::future::poll_fn(|context| {
+            for (number, stream) in self.streams.borrow_mut().iter_mut() {
+                if stream.poll_recv(context).is_ready() {
+                    self.seen.set(self.seen.get() + 1);
+                    if self.seen.get() > 1 {
+                        std::process::exit(128 + *number);
+                    }
+                    return std::task::Poll::Ready(*number);
+                }
+            }
+            std::task::Poll::Pending
+        }))
+    }
+}

@@ -1,0 +1,66 @@
+//! `rbench testfs`: the built-in file system in the foreground.
+
+use std::process::ExitCode;
+
+use rbench_cli::Testfs;
+use rbench_core::Bytes;
+use rbench_testfs::{Backing, Config, ServeOptions};
+
+use crate::{FAILED, USAGE, complain};
+
+/// Serves until a signal, an unmount, or the end of the parent.
+pub fn serve(args: Testfs) -> ExitCode {
+    let config = match config(&args) {
+        Ok(config) => config,
+        Err(message) => {
+            complain(&message);
+            return ExitCode::from(USAGE);
+        }
+    };
+    let options = ServeOptions {
+        stats: args.stats.clone(),
+        parent_watch: args.watch_parent,
+    };
+    match rbench_testfs::serve(config, &args.mountpoint, &options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// What the command line asks for; a sentence that names the option if it
+/// cannot be had.
+fn config(args: &Testfs) -> Result<Config, String> {
+    let backing = match (&args.passthrough, args.memory) {
+        (Some(folder), _) => Backing::Passthrough(folder.clone()),
+        (None, cap) => Backing::Memory {
+            cap: cap.unwrap_or_else(quarter_of_memory),
+        },
+    };
+    let mut config = Config::new(backing);
+    if let Some(text) = &args.latency {
+        config.latency = text.parse().map_err(|e| format!("--latency: {e}"))?;
+    }
+    for text in &args.faults {
+        config
+            .faults
+            .push(text.parse().map_err(|e| format!("--fault: {e}"))?);
+    }
+    config.attr_timeout = args.attr_timeout.unwrap_or(config.attr_timeout);
+    config.entry_timeout = args.entry_timeout.unwrap_or(config.entry_timeout);
+    if let Some(threads) = args.threads {
+        if threads == 0 {
+            return Err("--threads must be at least 1".to_owned());
+        }
+        config.threads = threads as usize;
+    }
+    config.seed = args.seed.unwrap_or(config.seed);
+    Ok(config)
+}
+
+/// A quarter of what is available, or 1 GiB where that cannot be read.
+fn quarter_of_memory() -> Bytes {
+    rbench_sys::limits::available_memory().map_or(Bytes(1 << 30), |all| Bytes(all.0 / 4))
+}

@@ -20,7 +20,7 @@ const ROUNDS: u64 = 50_000;
 const TRIES: u32 = 5;
 
 /// Costs in ns.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Calibration {
     /// One clock reading.
     pub clock_ns: f64,

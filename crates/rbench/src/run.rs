@@ -11,7 +11,7 @@ use rbench_comm::{Choice, ClockOffset, Communicator, Topology, World};
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, MonotonicClock, Rank};
-use rbench_exec::{ExecError, Group, Place, StopReason, calibrate, execute};
+use rbench_exec::{Calibration, ExecError, Group, Place, StopReason, calibrate, execute};
 use rbench_plan::{Facts, Plan, Spec, resolve};
 use rbench_report::{PhaseResult, RunResult, json};
 use rbench_sys::engine::ENGINES;
@@ -280,6 +280,13 @@ struct Report {
     kept: Option<PathBuf>,
 }
 
+/// Rank 0 calibrates while the others wait, so that they do not disturb it.
+async fn calibrate_alone(group: &Group<'_>) -> Result<Calibration, Refusal> {
+    let mine = if group.is_root() { calibrate(group.clock) } else { Calibration::default() };
+    group.quietly(group.world.barrier()).await?;
+    Ok(mine)
+}
+
 /// Measures, and journals each phase as it ends.
 async fn measure(
     group: &Group<'_>,
@@ -289,7 +296,7 @@ async fn measure(
     hosts: &Hosts,
     parent: &Path,
 ) -> Result<Report, Refusal> {
-    let calibration = calibrate(group.clock);
+    let calibration = calibrate_alone(group).await?;
     let frame = Frame {
         launch,
         plan,

@@ -4,3 +4,4 @@
 mod group;
 mod io;
 mod meta;
+mod truth;

@@ -1,0 +1,278 @@
+//! Reports held against what the built-in file system counted and measured
+//! itself.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rbench_core::outcome::PhaseOutcome;
+use rbench_core::{Bytes, Latency, Nanos};
+use rbench_plan::io::Rw;
+use rbench_plan::spec::{Io, Meta};
+use rbench_testfs::{Config, Counts, Kind, Mounted};
+
+use crate::group::{Run, check_adds_up};
+
+struct Mount {
+    fs: Mounted,
+    dir: tempfile::TempDir,
+}
+
+fn mount(change: impl FnOnce(&mut Config)) -> Mount {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut config = Config::memory(Bytes(1 << 30)).uncached();
+    change(&mut config);
+    let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
+    Mount { fs, dir }
+}
+
+impl Mount {
+    fn end(self) {
+        let Mount { fs, dir } = self;
+        fs.unmount().expect("unmounts");
+        drop(dir);
+    }
+
+    fn times(&self, kind: Kind) -> Latency {
+        self.fs
+            .stats()
+            .snapshot()
+            .kind(kind)
+            .map(|k| k.latency.clone())
+            .unwrap_or_default()
+    }
+}
+
+/// Each worker a rank with a directory of its own: the kernel lets only one
+/// create at a time into a directory.
+fn files<'r>(ranks: &'r [u32], each: u64, dir: &'r std::path::Path) -> Run<'r> {
+    let meta = Meta {
+        depth: Some(0),
+        items: Some(each),
+        files_only: true,
+        write: Some(Bytes(4096)),
+        ..Meta::default()
+    };
+    Run::meta(ranks, dir, meta)
+}
+
+const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+
+fn quantiles(latency: &Latency) -> [u64; 3] {
+    QUANTILES.map(|q| latency.quantile(q).0)
+}
+
+#[test]
+fn reported_latencies_enclose_what_the_file_system_measured() {
+    for workers in [1, 4, 16] {
+        let ranks = vec![0; workers];
+        let plain = mount(|_| ());
+        let without = files(&ranks, 200, plain.dir.path()).go().expect("runs");
+        plain.end();
+        let slow = mount(|config| config.latency = "create=2ms,read=500us".parse().expect("valid"));
+        let with = files(&ranks, 200, slow.dir.path()).go().expect("runs");
+        for (name, kind, injected) in [
+            ("file-create", Kind::Create, 2_000_000),
+            ("file-read", Kind::Read, 500_000),
+        ] {
+            let row = with.row(name);
+            check_adds_up(row);
+            let (reported, truth) = (quantiles(&row.service), quantiles(&slow.times(kind)));
+            let bare = quantiles(&without.row(name).service);
+            eprintln!(
+                "{workers:2} workers {name:11} p50/p99/p99.9 ns: reported {reported:?} truth {truth:?} without {bare:?}"
+            );
+            for i in 0..3 {
+                assert!(
+                    truth[i] >= injected,
+                    "{name}: the file system kept its own time"
+                );
+                assert!(
+                    reported[i] >= truth[i],
+                    "{workers} workers, {name}: {reported:?} below {truth:?}"
+                );
+                // A wide bound: a machine under load wakes threads late.
+                assert!(
+                    reported[i] - truth[i] < 20_000_000,
+                    "{name}: {reported:?} far above {truth:?}"
+                );
+            }
+            assert!(
+                reported[0] - truth[0] < 1_000_000,
+                "{name}: {reported:?} far above {truth:?}"
+            );
+            let slowest = injected as f64 / 1e9 * 200.0 * 3.0 + 1.0;
+            assert!(
+                row.elapsed.as_secs_f64() < slowest,
+                "{workers} workers queued: {}",
+                row.elapsed
+            );
+        }
+        slow.end();
+    }
+}
+
+#[test]
+fn the_file_system_counts_as_many_requests_as_the_report_has_items() {
+    let target = mount(|_| ());
+    let stats = Arc::clone(target.fs.stats());
+    let seen = Mutex::new((
+        stats.snapshot(),
+        BTreeMap::<String, BTreeMap<Kind, Counts>>::new(),
+    ));
+    let meta = Meta {
+        items: Some(25),
+        write: Some(Bytes(4096)),
+        ..Meta::default()
+    };
+    let mut run = Run::meta(&[0, 0], target.dir.path(), meta);
+    run.between = Box::new(|row: &PhaseOutcome, _| {
+        let now = stats.snapshot();
+        let mut seen = seen.lock().expect("no panic");
+        let counts = now.since(&seen.0);
+        seen.1.insert(row.name.clone(), counts);
+        seen.0 = now;
+    });
+    let outcome = run.go().expect("runs");
+    let counted = seen.into_inner().expect("no panic").1;
+    let check = |name: &str, kind: Kind| {
+        let requests = counted[name].get(&kind).map_or(0, |c| c.requests);
+        assert_eq!(
+            requests,
+            outcome.row(name).items,
+            "{name}: {kind:?} of {:?}",
+            counted[name]
+        );
+    };
+    // The run's directory and that of the iteration come before.
+    assert_eq!(
+        counted["tree-create"][&Kind::Mkdir].requests,
+        outcome.row("tree-create").items + 2
+    );
+    check("dir-create", Kind::Mkdir);
+    check("dir-stat", Kind::Getattr);
+    check("dir-rename", Kind::Rename);
+    check("dir-list", Kind::Opendir);
+    check("dir-remove", Kind::Rmdir);
+    for kind in [Kind::Create, Kind::Write, Kind::Flush] {
+        check("file-create", kind);
+    }
+    check("file-stat", Kind::Getattr);
+    for kind in [Kind::Open, Kind::Read, Kind::Flush] {
+        check("file-read", kind);
+    }
+    check("file-rename", Kind::Rename);
+    check("file-remove", Kind::Unlink);
+    check("tree-remove", Kind::Rmdir);
+    assert_eq!(
+        counted["file-create"][&Kind::Write].bytes,
+        outcome.row("file-create").bytes
+    );
+    target.end();
+}
+
+#[test]
+fn direct_reads_and_writes_reach_the_file_system_one_by_one() {
+    let target = mount(|_| ());
+    let stats = Arc::clone(target.fs.stats());
+    let counts = Mutex::new(Vec::new());
+    let spec = Io {
+        rw: Some(vec![Rw::Write, Rw::RandRead]),
+        block: Some(Bytes(4096)),
+        size: Some(Bytes(1 << 20)),
+        direct: true,
+        ..Io::default()
+    };
+    let mut run = Run::io(&[0, 0], target.dir.path(), spec);
+    run.between = Box::new(|row, _| {
+        let now = stats.snapshot();
+        let both = (
+            now.counts(Kind::Write).requests,
+            now.counts(Kind::Read).requests,
+        );
+        counts
+            .lock()
+            .expect("no panic")
+            .push((row.name.clone(), both));
+    });
+    run.go().expect("runs");
+    let counts: BTreeMap<_, _> = counts.into_inner().expect("no panic").into_iter().collect();
+    // One write more is the marker of the run's directory.
+    assert_eq!(counts["write"].0, 512 + 1);
+    assert_eq!(counts["randread"].1 - counts["write"].1, 512);
+    target.end();
+}
+
+#[test]
+fn in_an_open_loop_a_stall_shows_in_response_times_and_not_in_the_median_service_time() {
+    let target = mount(|config| {
+        config
+            .faults
+            .push("read:stall=500ms@nth=1000".parse().expect("valid"))
+    });
+    let spec = Io {
+        rw: Some(vec![Rw::RandRead]),
+        block: Some(Bytes(4096)),
+        size: Some(Bytes(4 << 20)),
+        direct: true,
+        rate: Some(1000.0),
+        time: Some(Nanos(4_000_000_000)),
+        ..Io::default()
+    };
+    let outcome = Run::io(&[0], target.dir.path(), spec).go().expect("runs");
+    let row = outcome.row("randread");
+    check_adds_up(row);
+    let response = row.response.as_ref().expect("open loop");
+    eprintln!(
+        "service {:?} response {:?}",
+        quantiles(&row.service),
+        quantiles(response)
+    );
+    assert!(row.service.max().0 >= 500_000_000);
+    assert!(
+        row.service.quantile(0.5).0 < 10_000_000,
+        "{}",
+        row.service.quantile(0.5)
+    );
+    assert!(
+        row.service.quantile(0.99).0 < 100_000_000,
+        "{}",
+        row.service.quantile(0.99)
+    );
+    // About 500 of 4000 operations wait behind the stall: evenly from 0 to
+    // 500 ms, so a percentile of the whole lies at (1 − 1 %·8) of it.
+    let p99 = response.quantile(0.99).0;
+    assert!((400_000_000..550_000_000).contains(&p99), "{}", Nanos(p99));
+    target.end();
+}
+
+#[test]
+fn errors_of_the_file_system_are_reported_one_for_one() {
+    let target = mount(|config| {
+        config
+            .faults
+            .push("create:EIO@p=0.1".parse().expect("valid"))
+    });
+    let meta = Meta {
+        depth: Some(0),
+        items: Some(300),
+        files_only: true,
+        ..Meta::default()
+    };
+    let outcome = Run::meta(&[0, 0], target.dir.path(), meta)
+        .go()
+        .expect("runs");
+    let create = outcome.row("file-create");
+    let injected = target.fs.stats().snapshot().counts(Kind::Create).errors;
+    assert!(injected > 10);
+    assert_eq!(
+        create
+            .failures
+            .iter()
+            .map(|(k, n, _)| (k.name(), n))
+            .collect::<Vec<_>>(),
+        [("EIO".into(), injected)]
+    );
+    assert_eq!(create.items, 600 - injected);
+    assert_eq!(outcome.row("file-stat").failures.total(), injected);
+    target.end();
+}

@@ -11,10 +11,23 @@
 //! collective of a communicator may be under way at a rank, beside any number
 //! of notes.
 
+pub mod hosts;
+pub mod launcher;
+#[cfg(feature = "mpi")]
+mod mpi;
+pub mod offsets;
+pub mod solo;
+pub mod threads;
+mod world;
+
 use std::future::Future;
 use std::pin::Pin;
 
 use rbench_core::Rank;
+
+pub use hosts::{Host, Topology, topology};
+pub use offsets::{ClockOffset, clock_offsets};
+pub use world::{Choice, World, start};
 
 /// A future of the control plane; it lives on the main thread.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, CommError>> + 'a>>;
@@ -92,7 +105,8 @@ pub trait Communicator {
 
     /// Element by element combination of every rank's numbers (the same
     /// length everywhere), at `root`; `None` at the others.
-    fn reduce(&self, root: Rank, combine: Combine, numbers: Vec<u64>) -> Wait<'_, Option<Vec<u64>>>;
+    fn reduce(&self, root: Rank, combine: Combine, numbers: Vec<u64>)
+    -> Wait<'_, Option<Vec<u64>>>;
 
     /// As [`Communicator::reduce`], at every rank.
     fn all_reduce(&self, combine: Combine, numbers: Vec<u64>) -> Wait<'_, Vec<u64>>;
@@ -116,4 +130,13 @@ pub trait Communicator {
     /// Receives what `from` sent with [`Communicator::send`], polling without
     /// pause.
     fn receive(&self, from: Rank) -> Result<[u64; 2], CommError>;
+}
+
+/// Stops the program when it names a rank that is not in the group.
+#[track_caller]
+fn assert_member(rank: Rank, size: u32) {
+    assert!(
+        rank.0 < size,
+        "rank {rank} is not in this group of {size} ranks"
+    );
 }

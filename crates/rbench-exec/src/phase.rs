@@ -136,11 +136,12 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
             || hands.items(),
         )
         .await?;
-    let cpu = cpu().since(cpu_before);
     let mine_covered = ended.iter().all(|(_, covered)| *covered);
     let outcomes: Vec<WorkerOutcome> = ended.into_iter().map(|(outcome, _)| outcome).collect();
     let stopped = group.stopped().await?;
     let covered = all(group, mine_covered).await?;
+    // Every rank is done by here: waiting for the slowest one is counted.
+    let cpu = cpu().since(cpu_before);
     let part = Part {
         outcomes,
         cpu,

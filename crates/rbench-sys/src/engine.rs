@@ -7,6 +7,7 @@
 use std::os::fd::RawFd;
 
 use nix::errno::Errno;
+use rbench_core::Nanos;
 
 use crate::engines;
 
@@ -35,9 +36,14 @@ pub struct Request {
 }
 
 /// The end of a request: which slot, and how many bytes or which error.
+///
 /// Fewer bytes than asked for means the end of the file was reached (read) or
 /// the kernel would take no more (write): the engine has already continued a
-/// partial transfer and repeated an interrupted one.
+/// partial transfer and repeated an interrupted one. An error after part of
+/// the data has moved is the request's error. An fsync moves 0 bytes.
+///
+/// With `O_DIRECT` a transfer that ended off a block boundary, or whose rest
+/// the device refuses as unaligned, is complete with what was moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// The slot given to [`Engine::submit`].
@@ -59,7 +65,9 @@ pub struct EngineConfig {
 ///
 /// Each slot has a buffer of [`EngineConfig::block`] bytes, aligned to 4096,
 /// that the worker fills before it submits a write and looks at after a read
-/// has completed. No call allocates.
+/// has completed. No call allocates. Using a slot whose request is under way,
+/// or a request longer than the buffer, is a mistake of the program: it
+/// panics.
 pub trait Engine: Send {
     /// The buffer of `slot`. Must not be called while a request of the slot is
     /// under way.
@@ -80,6 +88,13 @@ pub trait Engine: Send {
     /// capacity is at least the depth.
     fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
 
+    /// As [`Engine::wait`], but waits for `timeout` at most: nothing may be
+    /// appended. What a synchronous engine was given is always complete.
+    fn wait_for(&mut self, done: &mut Vec<Completion>, timeout: Nanos) -> Result<(), Errno> {
+        let _ = timeout;
+        self.wait(done)
+    }
+
     /// As [`Engine::wait`] without waiting: appends what is complete now.
     fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
 }
@@ -95,12 +110,19 @@ pub struct EngineInfo {
     pub depth_max: usize,
     /// Whether it moves data at all: the null engine measures the tool.
     pub moves_data: bool,
-    /// Makes one for a worker.
+    /// Makes one for a worker, in the thread of that worker: an engine may be
+    /// bound to the thread that made it. `EINVAL` when the depth is 0 or above
+    /// `depth_max` or the block is 0, `ENOMEM` when the buffers do not fit,
+    /// `ENOSYS` or `EPERM` when the system has no such engine or forbids it.
     pub make: fn(EngineConfig) -> Result<Box<dyn Engine>, Errno>,
 }
 
 /// Every engine. A new one is a file under `engines/` and a line here.
-pub const ENGINES: &[EngineInfo] = &[engines::psync::INFO, engines::io_uring::INFO, engines::null::INFO];
+pub const ENGINES: &[EngineInfo] = &[
+    engines::psync::INFO,
+    engines::io_uring::INFO,
+    engines::null::INFO,
+];
 
 /// The engine of that name.
 pub fn find(name: &str) -> Option<&'static EngineInfo> {

@@ -4,9 +4,24 @@
 //!
 //! Nothing here measures, waits for other ranks or prints.
 
+pub mod caches;
+mod dirents;
 pub mod engine;
 pub mod engines;
+pub mod fault;
 pub mod fs;
+pub mod limits;
+pub mod mountinfo;
+pub mod posix;
+mod remove;
+pub mod trace;
+pub mod workdir;
 
-pub use engine::{Engine, EngineInfo, Request, Transfer};
-pub use fs::Fs;
+pub use engine::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
+pub use fault::FaultFs;
+pub use fs::{Fs, OpenMode};
+pub use mountinfo::MountInfo;
+pub use posix::PosixFs;
+pub use remove::RemoveError;
+pub use trace::{TraceEvent, TraceFs};
+pub use workdir::{SetupError, WorkDir};

@@ -1,1 +1,32 @@
-//! To be filled.
+//! The built-in FUSE file system of rbench: in memory, or a folder passed
+//! through, with latency and faults injected, and with its own exact account
+//! of every request.
+//!
+//! It is the ground truth that reports are held against: what it says of a
+//! request lies inside what a client measures around it. It is also what
+//! rbench runs on when no folder is given.
+//!
+//! Linux only; mounts as root without further programs, as an ordinary user
+//! with fusermount3.
+
+mod config;
+mod delay;
+mod fault;
+mod kind;
+mod memory;
+mod mount;
+mod passthrough;
+mod serve;
+mod service;
+mod session;
+mod stats;
+mod store;
+mod sync;
+
+pub use config::{Backing, Config, Latencies, ParseLatencyError};
+pub use fault::{Action, Fault, ParseFaultError, Trigger};
+pub use kind::{Kind, UnknownKind};
+pub use mount::{MountError, SUBTYPE};
+pub use serve::{ServeError, ServeOptions, serve};
+pub use session::{Mounted, mount};
+pub use stats::{Counts, FaultFired, KindStats, RequestStats, Snapshot, Stats, StatsFile};

@@ -1,0 +1,1 @@
+//! Holds the benchmarks beside it together; it has no code of its own.

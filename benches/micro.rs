@@ -1,0 +1,92 @@
+//! What rbench does between two system calls, piece by piece.
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use rbench_core::random::DataStream;
+use rbench_core::{Latency, MonotonicClock, Nanos, Rank};
+use rbench_exec::calibrate::null_loop;
+use rbench_exec::worker::Runner as _;
+use rbench_plan::io::Order;
+use rbench_plan::tree::{ItemKind, NATIVE, Paths, Shape};
+
+fn record(c: &mut Criterion) {
+    let mut latency = Latency::new();
+    let mut ns = 0;
+    c.bench_function("record a latency", |b| {
+        b.iter(|| {
+            ns = (ns + 997) & 0xf_ffff;
+            latency.record(black_box(Nanos(ns)));
+        });
+    });
+}
+
+fn path(c: &mut Criterion) {
+    let shape = Shape {
+        branch: 3,
+        depth: 2,
+        items_per_node: 100,
+        leaf_only: false,
+    };
+    let mut paths = Paths::new(shape, NATIVE, "0", true, Rank(11), ItemKind::File, false);
+    let mut index = 0;
+    c.bench_function("build the path of the next file", |b| {
+        b.iter(|| {
+            index = (index + 1) % 1300;
+            black_box(paths.item(index));
+        });
+    });
+}
+
+fn fill(c: &mut Criterion) {
+    let mut group = c.benchmark_group("fill a buffer");
+    for (name, size) in [("4 KiB", 4 << 10), ("4 MiB", 4 << 20)] {
+        let mut buffer = vec![0; size];
+        let mut data = DataStream::new(&[1]);
+        group.throughput(Throughput::Bytes(size as u64));
+        group.bench_function(name, |b| b.iter(|| data.fill(black_box(&mut buffer))));
+    }
+}
+
+fn offset(c: &mut Criterion) {
+    let mut order = Order::new(1 << 20, true, [1, 2, 3]);
+    c.bench_function("next random offset", |b| b.iter(|| black_box(order.step())));
+}
+
+fn merge(c: &mut Criterion) {
+    let parts: Vec<Latency> = (0..64_u64)
+        .map(|part| {
+            let mut latency = Latency::new();
+            (0..1000).for_each(|i| latency.record(Nanos((part + 1) * 1000 + i * 37)));
+            latency
+        })
+        .collect();
+    c.bench_function("merge 64 histograms", |b| {
+        b.iter_batched_ref(
+            Latency::new,
+            |all| parts.iter().for_each(|part| all.merge(part)),
+            BatchSize::LargeInput,
+        );
+    });
+}
+
+fn null_operation(c: &mut Criterion) {
+    const OPERATIONS: u64 = 10_000;
+    let mut group = c.benchmark_group("null engine");
+    group.throughput(Throughput::Elements(OPERATIONS));
+    group.bench_function("10,000 operations, fully measured", |b| {
+        b.iter_batched_ref(
+            || null_loop(MonotonicClock, OPERATIONS),
+            |parts| {
+                if let Some((runner, gate, meter)) = parts {
+                    runner.run(gate, meter, None);
+                }
+            },
+            BatchSize::LargeInput,
+        );
+    });
+}
+
+criterion_group!(benches, record, path, fill, offset, merge, null_operation);
+criterion_main!(benches);

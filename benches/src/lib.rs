@@ -1,1 +1,0 @@
-//! Criterion benchmarks; see the files beside this folder.

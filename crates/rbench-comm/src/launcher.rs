@@ -1,0 +1,205 @@
+//! Tells from the environment whether an MPI launcher started this process.
+//!
+//! Pure: the environment is passed in. A process that nobody launched must
+//! not touch MPI at all, so what is found here decides whether MPI is
+//! initialised.
+
+/// Variables that a launcher sets in the processes it starts, and in no
+/// others. The first that is set gives the name.
+const MARKS: &[(&str, &str)] = &[
+    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
+    ("MV2_COMM_WORLD_RANK", "MVAPICH's mpirun"),
+    ("PMIX_RANK", "a PMIx launcher"),
+    ("PMI_RANK", "a PMI launcher (MPICH's or Intel MPI's mpirun)"),
+    ("PMI_FD", "a PMI launcher (MPICH's or Intel MPI's mpirun)"),
+    ("MPI_LOCALRANKID", "Intel MPI's mpirun"),
+];
+
+/// Variables that hold the number of ranks that were launched together. The
+/// launcher nearest to the process comes first: `mpirun` inside a Slurm job
+/// is itself a Slurm step.
+const SIZES: &[&str] = &[
+    "OMPI_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+];
+
+/// The MPI launcher that started this process, for messages; `None` when it
+/// was started alone. `env` looks a variable up.
+///
+/// Slurm's batch script itself and the shell of an interactive allocation
+/// carry many of Slurm's variables: only a task of a step of several tasks
+/// counts, or one to which Slurm speaks PMI or PMIx.
+pub fn launcher(env: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    MARKS
+        .iter()
+        .find(|(variable, _)| env(variable).is_some())
+        .map(|&(_, name)| name)
+        .or_else(|| {
+            let tasks = env("SLURM_STEP_NUM_TASKS").and_then(|tasks| tasks.parse::<u32>().ok());
+            let of_several = env("SLURM_STEP_ID").is_some() && tasks.is_some_and(|n| n > 1);
+            of_several.then_some("Slurm's srun")
+        })
+}
+
+/// The number of ranks that the launcher of [`launcher`] says it started;
+/// `None` when it does not say.
+pub fn launched_ranks(env: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    launcher(&env)?;
+    SIZES
+        .iter()
+        .find_map(|variable| env(variable))
+        .and_then(|ranks| ranks.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look_up<'a>(variables: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| {
+            variables
+                .iter()
+                .find(|(variable, _)| *variable == name)
+                .map(|(_, value)| (*value).to_owned())
+        }
+    }
+
+    fn check(variables: &[(&str, &str)], name: Option<&str>, ranks: Option<u32>) {
+        let found = launcher(look_up(variables));
+        match name {
+            None => assert_eq!(found, None, "{variables:?}"),
+            Some(part) => assert!(
+                found.is_some_and(|found| found.contains(part)),
+                "{variables:?} gave {found:?}, not {part}"
+            ),
+        }
+        assert_eq!(launched_ranks(look_up(variables)), ranks, "{variables:?}");
+    }
+
+    #[test]
+    fn a_process_started_alone_has_no_launcher() {
+        check(&[], None, None);
+        check(&[("PATH", "/bin"), ("HOME", "/root")], None, None);
+    }
+
+    #[test]
+    fn settings_of_an_mpi_library_are_not_a_launch() {
+        check(&[("OMPI_MCA_btl", "tcp,self")], None, None);
+        check(
+            &[("MPICH_VERSION", "4.0"), ("I_MPI_ROOT", "/opt")],
+            None,
+            None,
+        );
+    }
+
+    #[test]
+    fn each_launcher_is_known_by_its_variables() {
+        check(
+            &[("OMPI_COMM_WORLD_SIZE", "12"), ("PMIX_RANK", "3")],
+            Some("Open MPI"),
+            Some(12),
+        );
+        check(
+            &[("MV2_COMM_WORLD_RANK", "0"), ("MV2_COMM_WORLD_SIZE", "2")],
+            Some("MVAPICH"),
+            Some(2),
+        );
+        check(&[("PMIX_RANK", "0")], Some("PMIx"), None);
+        check(
+            &[("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("PMI_FD", "9")],
+            Some("MPICH"),
+            Some(4),
+        );
+        check(&[("PMI_FD", "9")], Some("MPICH"), None);
+        check(
+            &[
+                ("PMI_RANK", "1"),
+                ("PMI_SIZE", "4"),
+                ("MPI_LOCALRANKID", "1"),
+            ],
+            Some("Intel"),
+            Some(4),
+        );
+        check(&[("MPI_LOCALRANKID", "1")], Some("Intel"), None);
+    }
+
+    #[test]
+    fn a_slurm_batch_script_is_not_a_launched_rank() {
+        check(
+            &[
+                ("SLURM_JOB_ID", "7"),
+                ("SLURM_NTASKS", "12"),
+                ("SLURM_PROCID", "0"),
+                ("SLURM_LOCALID", "0"),
+                ("SLURM_NODEID", "0"),
+            ],
+            None,
+            None,
+        );
+    }
+
+    #[test]
+    fn the_shell_of_an_interactive_slurm_allocation_is_not_a_launched_rank() {
+        check(
+            &[
+                ("SLURM_STEP_ID", "4294967290"),
+                ("SLURM_STEP_NUM_TASKS", "1"),
+                ("SLURM_PROCID", "0"),
+            ],
+            None,
+            None,
+        );
+    }
+
+    #[test]
+    fn tasks_of_srun_are_launched_ranks() {
+        check(
+            &[("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "4")],
+            Some("srun"),
+            Some(4),
+        );
+        check(
+            &[
+                ("SLURM_STEP_ID", "0"),
+                ("SLURM_STEP_NUM_TASKS", "1"),
+                ("PMIX_RANK", "0"),
+            ],
+            Some("PMIx"),
+            Some(1),
+        );
+        check(
+            &[
+                ("SLURM_STEP_ID", "0"),
+                ("SLURM_STEP_NUM_TASKS", "3"),
+                ("PMI_RANK", "2"),
+                ("PMI_SIZE", "3"),
+            ],
+            Some("PMI"),
+            Some(3),
+        );
+    }
+
+    #[test]
+    fn mpirun_inside_a_slurm_job_counts_before_slurm() {
+        check(
+            &[
+                ("SLURM_STEP_ID", "0"),
+                ("SLURM_STEP_NUM_TASKS", "3"),
+                ("OMPI_COMM_WORLD_SIZE", "12"),
+            ],
+            Some("Open MPI"),
+            Some(12),
+        );
+    }
+
+    #[test]
+    fn a_step_size_that_is_no_number_does_not_count() {
+        check(
+            &[("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "many")],
+            None,
+            None,
+        );
+    }
+}

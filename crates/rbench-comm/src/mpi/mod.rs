@@ -1,0 +1,562 @@
+//! The MPI communicator.
+//!
+//! [`session`] owns the start and the end of MPI, [`request`] the operations
+//! under way and how to wait for them, [`notes`] the notes; this file makes
+//! the collectives of them. Everything runs on the thread that started MPI:
+//! all types here hold an `Rc`, so the compiler sees to that.
+
+mod notes;
+mod request;
+mod session;
+
+use std::cell::RefCell;
+use std::ffi::c_int;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ::mpi::ffi;
+use rbench_core::Rank;
+
+use self::notes::Notes;
+use self::request::{Pauses, Pending};
+use self::session::{Session, check, returns_errors};
+use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_member};
+
+/// How long [`Communicator::send`] and [`Communicator::receive`] wait.
+const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a world that is dropped waits for the others.
+const DROP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The tag of [`Communicator::send`].
+const EXCHANGE_TAG: c_int = 1;
+
+/// Bytes of the first message of a broadcast: the length (8 bytes) and the
+/// beginning of the content. What fits needs no second message.
+const HEAD_BYTES: usize = 256;
+
+/// Content that fits into the first message of a broadcast.
+const HEAD_CONTENT_BYTES: usize = HEAD_BYTES - 8;
+
+/// Numbers of one message of a reduction, less than 64 KiB: Open MPI passes
+/// longer ones on in segments of 8 KiB, and each would wait for a poll.
+const REDUCTION_NUMBERS: usize = 8_000;
+
+/// Messages of one reduction that are under way at the same time.
+const REDUCTIONS_AT_ONCE: usize = 16;
+
+/// The reduction of one message: this rank's numbers and the result.
+type Reduction = Pending<(Vec<u64>, Vec<u64>)>;
+
+/// MPI, from start to end.
+pub(crate) struct MpiWorld {
+    /// `None` once it was shut down.
+    communicator: Option<MpiCommunicator>,
+}
+
+/// A group of MPI ranks.
+struct MpiCommunicator {
+    session: Rc<Session>,
+    raw: ffi::MPI_Comm,
+    rank: Rank,
+    size: u32,
+    /// Only for the group of all ranks.
+    notes: Option<RefCell<Notes>>,
+}
+
+impl fmt::Debug for MpiWorld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MpiWorld").finish_non_exhaustive()
+    }
+}
+
+impl MpiWorld {
+    /// Initialises MPI. `launched_ranks` is what the launcher says it
+    /// started, if it says.
+    pub(crate) fn start(
+        launcher: Option<&str>,
+        launched_ranks: Option<u32>,
+    ) -> Result<MpiWorld, CommError> {
+        let session = Session::start()?;
+        let size = session.size()?;
+        if let Some(launched) = launched_ranks.filter(|&launched| launched != size) {
+            session.finalize()?;
+            return Err(CommError::Start(format!(
+                "{launcher} started {launched} ranks but the MPI library sees {size}: \
+                 the launcher must belong to the MPI library that this program was built \
+                 with (with srun, choose the right --mpi)",
+                launcher = launcher.unwrap_or("the launcher"),
+            )));
+        }
+        let mut communicator = MpiCommunicator::new(&session, session::world())?;
+        let notes = Notes::open(&session, communicator.rank, communicator.size)?;
+        communicator.notes = Some(RefCell::new(notes));
+        Ok(MpiWorld {
+            communicator: Some(communicator),
+        })
+    }
+
+    pub(crate) fn communicator(&self) -> &dyn Communicator {
+        self.communicator
+            .as_ref()
+            .expect("only finish and drop take it, and nobody can call after those")
+    }
+
+    pub(crate) fn finish(mut self) -> Result<(), CommError> {
+        self.close(None)
+    }
+
+    fn close(&mut self, patience: Option<Duration>) -> Result<(), CommError> {
+        let Some(mut communicator) = self.communicator.take() else {
+            return Ok(());
+        };
+        communicator.session.settle()?;
+        if let Some(notes) = communicator.notes.take() {
+            notes.into_inner().close(patience)?;
+        }
+        communicator.session.finalize()
+    }
+
+    pub(crate) fn abort(&self, code: i32) {
+        session::abort(code);
+    }
+}
+
+impl Drop for MpiWorld {
+    fn drop(&mut self) {
+        // A rank that panics must take the others with it: without
+        // MPI_Finalize its end is an abnormal one to the launcher.
+        if !std::thread::panicking() {
+            // Nobody is left to hear of an error, but the launcher notices
+            // that MPI was not finalized.
+            let _ = self.close(Some(DROP_PATIENCE));
+        }
+    }
+}
+
+/// The number of elements of one message.
+fn count(elements: usize, call: &'static str) -> Result<c_int, CommError> {
+    c_int::try_from(elements).map_err(|_| CommError::Mpi {
+        call,
+        message: format!(
+            "{elements} elements are more than the {} of a message",
+            c_int::MAX
+        ),
+    })
+}
+
+/// A buffer with an address of its own. Without an allocation its address
+/// could be that of another empty buffer, or that of MPI_IN_PLACE.
+fn placed<T>(mut buffer: Vec<T>) -> Vec<T> {
+    if buffer.capacity() == 0 {
+        buffer.reserve(1);
+    }
+    buffer
+}
+
+/// MPI's operation for `combine`, and the type of the numbers that
+/// [`mapped`] made.
+fn operation(combine: Combine) -> (ffi::MPI_Op, ffi::MPI_Datatype) {
+    // SAFETY: constants of the MPI library.
+    unsafe {
+        match combine {
+            Combine::Sum => (ffi::RSMPI_SUM, ffi::RSMPI_UINT64_T),
+            Combine::Min => (ffi::RSMPI_MIN, ffi::RSMPI_INT64_T),
+            Combine::Max => (ffi::RSMPI_MAX, ffi::RSMPI_INT64_T),
+        }
+    }
+}
+
+/// Maps numbers so that MPI compares them rightly, and back again: MPICH 4.0
+/// compares unsigned numbers as if they were signed. With the top bit flipped
+/// the signed order is the unsigned one.
+fn mapped(combine: Combine, numbers: &[u64]) -> impl Iterator<Item = u64> {
+    let flipped = match combine {
+        Combine::Sum => 0,
+        Combine::Min | Combine::Max => 1 << 63,
+    };
+    numbers.iter().map(move |number| number ^ flipped)
+}
+
+/// The MPI type of `u64`.
+fn u64_type() -> ffi::MPI_Datatype {
+    // SAFETY: a constant of the MPI library.
+    unsafe { ffi::RSMPI_UINT64_T }
+}
+
+/// The MPI type of `u8`.
+fn u8_type() -> ffi::MPI_Datatype {
+    // SAFETY: a constant of the MPI library.
+    unsafe { ffi::RSMPI_UINT8_T }
+}
+
+impl MpiCommunicator {
+    fn new(session: &Rc<Session>, raw: ffi::MPI_Comm) -> Result<MpiCommunicator, CommError> {
+        returns_errors(raw)?;
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: `raw` is a communicator and `rank` a place for the answer.
+        check("MPI_Comm_rank", unsafe {
+            ffi::MPI_Comm_rank(raw, &raw mut rank)
+        })?;
+        // SAFETY: as above.
+        check("MPI_Comm_size", unsafe {
+            ffi::MPI_Comm_size(raw, &raw mut size)
+        })?;
+        Ok(MpiCommunicator {
+            session: Rc::clone(session),
+            raw,
+            rank: Rank(rank as u32),
+            size: size as u32,
+            notes: None,
+        })
+    }
+
+    /// Starts a non-blocking operation on `buffers`.
+    fn start<B: 'static>(
+        &self,
+        call: &'static str,
+        buffers: B,
+        operation: impl FnOnce(&mut B, *mut ffi::MPI_Request) -> c_int,
+    ) -> Result<Pending<B>, CommError> {
+        Pending::start(&self.session, call, buffers, operation)
+    }
+
+    async fn enter_barrier(&self) -> Result<(), CommError> {
+        self.start("MPI_Ibarrier", (), |(), request| {
+            // SAFETY: a live communicator, and a place for the request.
+            unsafe { ffi::MPI_Ibarrier(self.raw, request) }
+        })?
+        .complete()
+        .await
+    }
+
+    /// Broadcasts `bytes`, of a length that all ranks know.
+    async fn broadcast_bytes(&self, root: Rank, bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
+        let length = count(bytes.len(), "MPI_Ibcast")?;
+        self.start("MPI_Ibcast", bytes, |bytes, request| {
+            let bytes = bytes.as_mut_ptr().cast();
+            // SAFETY: `bytes` holds `length` bytes, which the pending
+            // operation keeps in place until MPI is done with them.
+            unsafe { ffi::MPI_Ibcast(bytes, length, u8_type(), root.0 as c_int, self.raw, request) }
+        })?
+        .complete()
+        .await
+    }
+
+    async fn broadcast_content(&self, root: Rank, bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
+        let is_root = self.rank == root;
+        let mut head = vec![0; HEAD_BYTES];
+        if is_root {
+            let begins = bytes.len().min(HEAD_CONTENT_BYTES);
+            head[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+            head[8..8 + begins].copy_from_slice(&bytes[..begins]);
+        }
+        let head = self.broadcast_bytes(root, head).await?;
+        let (length, begins) = head.split_first_chunk::<8>().expect("more than 8 bytes");
+        let length = u64::from_le_bytes(*length) as usize;
+        if length > HEAD_CONTENT_BYTES {
+            // Too long a message is an error at every rank alike.
+            count(length, "MPI_Ibcast")?;
+            let content = if is_root { bytes } else { vec![0; length] };
+            return self.broadcast_bytes(root, content).await;
+        }
+        Ok(if is_root {
+            bytes
+        } else {
+            begins[..length].to_vec()
+        })
+    }
+
+    /// Every rank's `number`, at every rank: so that too long a gather is an
+    /// error at every rank alike.
+    async fn all_gather(&self, number: u64) -> Result<Vec<u64>, CommError> {
+        let buffers = (vec![number], vec![0; self.size as usize]);
+        let (_, numbers) = self
+            .start("MPI_Iallgather", buffers, |(mine, all), request| {
+                // SAFETY: one number from each of the `size` ranks; the
+                // pending operation keeps both buffers in place.
+                unsafe {
+                    ffi::MPI_Iallgather(
+                        mine.as_ptr().cast(),
+                        1,
+                        u64_type(),
+                        all.as_mut_ptr().cast(),
+                        1,
+                        u64_type(),
+                        self.raw,
+                        request,
+                    )
+                }
+            })?
+            .complete()
+            .await?;
+        Ok(numbers)
+    }
+
+    async fn gather_content(
+        &self,
+        root: Rank,
+        bytes: Vec<u8>,
+    ) -> Result<Option<Vec<Vec<u8>>>, CommError> {
+        const CALL: &str = "MPI_Igatherv";
+        let lengths = self.all_gather(bytes.len() as u64).await?;
+        count(lengths.iter().sum::<u64>() as usize, CALL)?;
+        let is_root = self.rank == root;
+        let own = count(bytes.len(), CALL)?;
+        let mut counts = Vec::new();
+        let mut starts = Vec::new();
+        let mut total = 0;
+        for &length in lengths.iter().filter(|_| is_root) {
+            starts.push(total);
+            counts.push(length as c_int);
+            total += length as c_int;
+        }
+        let all = placed(vec![0_u8; total as usize]);
+        let bytes = placed(bytes);
+        let (_, all, counts, _) = self
+            .start(
+                CALL,
+                (bytes, all, counts, starts),
+                |(bytes, all, counts, starts), request| {
+                    // SAFETY: `bytes` holds `own` bytes; at the root `all` has
+                    // room for `counts[r]` bytes from `starts[r]` on for every
+                    // rank r, elsewhere MPI ignores these. The pending
+                    // operation keeps the four buffers in place.
+                    unsafe {
+                        ffi::MPI_Igatherv(
+                            bytes.as_ptr().cast(),
+                            own,
+                            u8_type(),
+                            all.as_mut_ptr().cast(),
+                            counts.as_ptr(),
+                            starts.as_ptr(),
+                            u8_type(),
+                            root.0 as c_int,
+                            self.raw,
+                            request,
+                        )
+                    }
+                },
+            )?
+            .complete()
+            .await?;
+        let mut rest = all.as_slice();
+        let parts = counts.iter().map(|&length| {
+            let (part, after) = rest.split_at(length as usize);
+            rest = after;
+            part.to_vec()
+        });
+        let parts = parts.collect();
+        Ok(is_root.then_some(parts))
+    }
+
+    /// Reduces `numbers`, at `root` or at every rank.
+    async fn reduce_numbers(
+        &self,
+        root: Option<Rank>,
+        combine: Combine,
+        numbers: Vec<u64>,
+    ) -> Result<Vec<u64>, CommError> {
+        let mut result = Vec::with_capacity(numbers.len());
+        for messages in numbers.chunks(REDUCTION_NUMBERS * REDUCTIONS_AT_ONCE) {
+            let under_way = messages
+                .chunks(REDUCTION_NUMBERS)
+                .map(|message| self.start_reduction(root, combine, message))
+                .collect::<Result<Vec<_>, _>>()?;
+            for reduction in under_way {
+                let (_, combined) = reduction.complete().await?;
+                result.extend(mapped(combine, &combined));
+            }
+        }
+        Ok(result)
+    }
+
+    /// Starts the reduction of one message.
+    fn start_reduction(
+        &self,
+        root: Option<Rank>,
+        combine: Combine,
+        numbers: &[u64],
+    ) -> Result<Reduction, CommError> {
+        let mine: Vec<u64> = mapped(combine, numbers).collect();
+        let all = vec![0; numbers.len()];
+        let (operation, number_type) = operation(combine);
+        let Some(root) = root else {
+            const CALL: &str = "MPI_Iallreduce";
+            let length = count(numbers.len(), CALL)?;
+            return self.start(CALL, (mine, all), |(mine, all), request| {
+                let (mine, all) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+                // SAFETY: both buffers hold `length` numbers, and the pending
+                // operation keeps them in place.
+                unsafe {
+                    ffi::MPI_Iallreduce(
+                        mine,
+                        all,
+                        length,
+                        number_type,
+                        operation,
+                        self.raw,
+                        request,
+                    )
+                }
+            });
+        };
+        const CALL: &str = "MPI_Ireduce";
+        let length = count(numbers.len(), CALL)?;
+        let root = root.0 as c_int;
+        self.start(CALL, (mine, all), |(mine, all), request| {
+            let (mine, all) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+            // SAFETY: as above.
+            unsafe {
+                ffi::MPI_Ireduce(
+                    mine,
+                    all,
+                    length,
+                    number_type,
+                    operation,
+                    root,
+                    self.raw,
+                    request,
+                )
+            }
+        })
+    }
+
+    async fn sub_group(&self, color: u32) -> Result<MpiCommunicator, CommError> {
+        // MPI_Comm_split has no non-blocking form. After a quiet barrier it
+        // does not wait for long.
+        self.enter_barrier().await?;
+        let mut raw = session::no_communicator();
+        // SAFETY: a live communicator, and a place for the new one.
+        check("MPI_Comm_split", unsafe {
+            ffi::MPI_Comm_split(self.raw, color as c_int, self.rank.0 as c_int, &raw mut raw)
+        })?;
+        MpiCommunicator::new(&self.session, raw)
+    }
+
+    fn notes(&self) -> &RefCell<Notes> {
+        self.notes.as_ref().expect("a sub-group has no notes")
+    }
+}
+
+impl Drop for MpiCommunicator {
+    fn drop(&mut self) {
+        // The group of all ranks is MPI's own; it cannot be freed.
+        if self.raw != session::world() {
+            self.session.free(&mut self.raw);
+        }
+    }
+}
+
+impl Communicator for MpiCommunicator {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn kind(&self) -> &'static str {
+        "mpi"
+    }
+
+    fn barrier(&self) -> Wait<'_, ()> {
+        Box::pin(self.enter_barrier())
+    }
+
+    fn broadcast(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Vec<u8>> {
+        Box::pin(self.broadcast_content(root, bytes))
+    }
+
+    fn gather(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Option<Vec<Vec<u8>>>> {
+        Box::pin(self.gather_content(root, bytes))
+    }
+
+    fn reduce(
+        &self,
+        root: Rank,
+        combine: Combine,
+        numbers: Vec<u64>,
+    ) -> Wait<'_, Option<Vec<u64>>> {
+        Box::pin(async move {
+            let result = self.reduce_numbers(Some(root), combine, numbers).await?;
+            Ok((self.rank == root).then_some(result))
+        })
+    }
+
+    fn all_reduce(&self, combine: Combine, numbers: Vec<u64>) -> Wait<'_, Vec<u64>> {
+        Box::pin(self.reduce_numbers(None, combine, numbers))
+    }
+
+    fn split(&self, color: u32) -> Wait<'_, Box<dyn Communicator>> {
+        assert!(color < 1 << 31, "the color {color} is not below 2^31");
+        Box::pin(async move {
+            let sub_group = self.sub_group(color).await?;
+            Ok(Box::new(sub_group) as Box<dyn Communicator>)
+        })
+    }
+
+    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
+        assert_member(to, self.size);
+        self.notes().borrow_mut().post(to, kind, words);
+    }
+
+    fn next_note(&self) -> Wait<'_, Note> {
+        let notes = self.notes();
+        Box::pin(async {
+            loop {
+                let next = notes.borrow_mut().next();
+                if let Some(note) = next? {
+                    return Ok(note);
+                }
+                tokio::time::sleep(notes::POLL_INTERVAL).await;
+            }
+        })
+    }
+
+    fn send(&self, to: Rank, numbers: [u64; 2]) -> Result<(), CommError> {
+        let sending = self.start("MPI_Isend", numbers.to_vec(), |numbers, request| {
+            // SAFETY: `numbers` holds two, and the pending operation keeps
+            // them in place.
+            unsafe {
+                ffi::MPI_Isend(
+                    numbers.as_ptr().cast(),
+                    2,
+                    u64_type(),
+                    to.0 as c_int,
+                    EXCHANGE_TAG,
+                    self.raw,
+                    request,
+                )
+            }
+        })?;
+        sending.complete_busily(EXCHANGE_PATIENCE, to)?;
+        Ok(())
+    }
+
+    fn receive(&self, from: Rank) -> Result<[u64; 2], CommError> {
+        let receiving = self.start(
+            "MPI_Irecv",
+            vec![0; 2],
+            |numbers: &mut Vec<u64>, request| {
+                // SAFETY: `numbers` has room for two, and the pending operation
+                // keeps it in place.
+                unsafe {
+                    ffi::MPI_Irecv(
+                        numbers.as_mut_ptr().cast(),
+                        2,
+                        u64_type(),
+                        from.0 as c_int,
+                        EXCHANGE_TAG,
+                        self.raw,
+                        request,
+                    )
+                }
+            },
+        )?;
+        let numbers = receiving.complete_busily(EXCHANGE_PATIENCE, from)?;
+        Ok([numbers[0], numbers[1]])
+    }
+}

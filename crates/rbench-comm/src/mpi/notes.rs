@@ -1,0 +1,253 @@
+//! Notes over MPI: fixed-size messages on a communicator of their own.
+//!
+//! Owns the one receive operation that is always posted, the sends under way,
+//! and the orderly end, after which no note is in flight anywhere.
+
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ::mpi::ffi;
+use rbench_core::Rank;
+
+use super::request::{Pauses, Pending};
+use super::session::{self, Session, check, returns_errors};
+use super::u64_type;
+use crate::{CommError, NOTE_WORDS, Note};
+
+/// The pause between two looks for a note.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A note as it travels: sender, kind, words.
+const MESSAGE_WORDS: usize = 2 + NOTE_WORDS;
+
+const TAG: c_int = 0;
+
+/// How the ranks learn how many messages they must still take in.
+const TALLY_CALL: &str = "MPI_Ireduce_scatter_block";
+
+/// What the end waits for.
+type Condition<'a> = Box<dyn FnMut(&mut Notes) -> Result<bool, CommError> + 'a>;
+
+/// A message under way in one direction.
+type Message = Pending<Vec<u64>>;
+
+/// The tally under way: what was sent to each rank, and in the end the number
+/// sent to this one.
+type Tally = Pending<(Vec<u64>, Vec<u64>)>;
+
+/// This rank's notes.
+pub(super) struct Notes {
+    session: Rc<Session>,
+    raw: ffi::MPI_Comm,
+    me: Rank,
+    /// `None` only after an error.
+    incoming: Option<Message>,
+    outgoing: Vec<Message>,
+    /// Arrived and not yet asked for.
+    arrived: VecDeque<Note>,
+    /// Messages sent to each rank.
+    sent: Vec<u64>,
+    /// Messages received from others.
+    received: u64,
+    /// The first error, for whoever asks for the next note.
+    failed: Option<CommError>,
+}
+
+impl Notes {
+    /// Opens the notes of all ranks; a collective call.
+    pub(super) fn open(session: &Rc<Session>, me: Rank, size: u32) -> Result<Notes, CommError> {
+        let mut raw = session::no_communicator();
+        // SAFETY: MPI is live, and `raw` is a place for the new communicator.
+        check("MPI_Comm_dup", unsafe {
+            ffi::MPI_Comm_dup(session::world(), &raw mut raw)
+        })?;
+        let mut notes = Notes {
+            session: Rc::clone(session),
+            raw,
+            me,
+            incoming: None,
+            outgoing: Vec::new(),
+            arrived: VecDeque::new(),
+            sent: vec![0; size as usize],
+            received: 0,
+            failed: None,
+        };
+        returns_errors(raw)?;
+        notes.incoming = Some(notes.receive()?);
+        Ok(notes)
+    }
+
+    /// Sends a note without waiting.
+    pub(super) fn post(&mut self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
+        if to == self.me {
+            let from = self.me;
+            self.arrived.push_back(Note { from, kind, words });
+            return;
+        }
+        let sending = self.send(to, kind, words);
+        match sending {
+            Ok(message) => {
+                self.sent[to.0 as usize] += 1;
+                self.outgoing.push(message);
+            }
+            Err(error) => self.fail(error),
+        }
+        self.look();
+    }
+
+    /// The next note, if one has arrived.
+    pub(super) fn next(&mut self) -> Result<Option<Note>, CommError> {
+        self.look();
+        if let Some(note) = self.arrived.pop_front() {
+            return Ok(Some(note));
+        }
+        self.failed.clone().map_or(Ok(None), Err)
+    }
+
+    /// Ends all notes; a collective call. Every rank takes in what was sent
+    /// to it, so that MPI ends with no message in flight. Without `patience`
+    /// it waits for the other ranks as long as they need.
+    pub(super) fn close(mut self, patience: Option<Duration>) -> Result<(), CommError> {
+        let mut pauses = Pauses::default();
+        let mut wait = |notes: &mut Notes, mut done: Condition<'_>| -> Result<(), CommError> {
+            while !done(notes)? {
+                notes.look();
+                notes.failed.clone().map_or(Ok(()), Err)?;
+                if patience.is_some_and(|patience| pauses.waited() > patience) {
+                    return Err(CommError::Mpi {
+                        call: TALLY_CALL,
+                        message: "the other ranks do not end".to_owned(),
+                    });
+                }
+                pauses.pause_blocking();
+            }
+            Ok(())
+        };
+        let mut tally = self.tally()?;
+        wait(&mut self, Box::new(|_| tally.test()))?;
+        let (_, expected) = tally.into_buffers();
+        wait(
+            &mut self,
+            Box::new(|notes| Ok(notes.received >= expected[0] && notes.outgoing.is_empty())),
+        )?;
+        self.incoming.take().map_or(Ok(()), Message::cancel)?;
+        self.session.free(&mut self.raw);
+        Ok(())
+    }
+
+    /// Tells every rank how many messages were sent to it.
+    fn tally(&self) -> Result<Tally, CommError> {
+        let buffers = (self.sent.clone(), vec![0]);
+        Pending::start(
+            &self.session,
+            TALLY_CALL,
+            buffers,
+            |(sent, all), request| {
+                // SAFETY: `sent` holds a number for each rank and `all` one; the
+                // pending operation keeps both in place.
+                unsafe {
+                    ffi::MPI_Ireduce_scatter_block(
+                        sent.as_ptr().cast(),
+                        all.as_mut_ptr().cast(),
+                        1,
+                        u64_type(),
+                        ffi::RSMPI_SUM,
+                        self.raw,
+                        request,
+                    )
+                }
+            },
+        )
+    }
+
+    /// Takes in what has arrived, and lets go of what was sent.
+    fn look(&mut self) {
+        if let Err(error) = self.take_in().and_then(|()| self.let_go()) {
+            self.fail(error);
+        }
+    }
+
+    fn take_in(&mut self) -> Result<(), CommError> {
+        while let Some(mut incoming) = self.incoming.take() {
+            if !incoming.test()? {
+                self.incoming = Some(incoming);
+                break;
+            }
+            let message = incoming.into_buffers();
+            self.incoming = Some(self.receive()?);
+            self.received += 1;
+            let mut words = [0; NOTE_WORDS];
+            words.copy_from_slice(&message[2..]);
+            self.arrived.push_back(Note {
+                from: Rank(message[0] as u32),
+                kind: message[1],
+                words,
+            });
+        }
+        Ok(())
+    }
+
+    fn let_go(&mut self) -> Result<(), CommError> {
+        let mut result = Ok(());
+        self.outgoing.retain_mut(|message| match message.test() {
+            Ok(done) => !done,
+            Err(error) => {
+                result = Err(error);
+                false
+            }
+        });
+        result
+    }
+
+    /// Keeps the first error.
+    fn fail(&mut self, error: CommError) {
+        self.failed.get_or_insert(error);
+    }
+
+    /// Posts the receive operation for the next message.
+    fn receive(&self) -> Result<Message, CommError> {
+        let buffer = vec![0; MESSAGE_WORDS];
+        Pending::start(
+            &self.session,
+            "MPI_Irecv",
+            buffer,
+            |message: &mut Vec<u64>, request| {
+                // SAFETY: `message` has room for a message, and the pending
+                // operation keeps it in place.
+                unsafe {
+                    ffi::MPI_Irecv(
+                        message.as_mut_ptr().cast(),
+                        MESSAGE_WORDS as c_int,
+                        u64_type(),
+                        ffi::RSMPI_ANY_SOURCE,
+                        TAG,
+                        self.raw,
+                        request,
+                    )
+                }
+            },
+        )
+    }
+
+    fn send(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) -> Result<Message, CommError> {
+        let mut message = vec![u64::from(self.me.0), kind];
+        message.extend_from_slice(&words);
+        Pending::start(&self.session, "MPI_Isend", message, |message, request| {
+            // SAFETY: `message` holds a message, and the pending operation
+            // keeps it in place.
+            unsafe {
+                ffi::MPI_Isend(
+                    message.as_ptr().cast(),
+                    MESSAGE_WORDS as c_int,
+                    u64_type(),
+                    to.0 as c_int,
+                    TAG,
+                    self.raw,
+                    request,
+                )
+            }
+        })
+    }
+}

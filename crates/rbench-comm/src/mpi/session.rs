@@ -1,0 +1,216 @@
+//! The start and the end of MPI, its errors, and the buffers of operations
+//! that nobody waits for any more.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::ptr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ::mpi::ffi;
+
+use super::Pauses;
+use super::request::test;
+use crate::CommError;
+
+/// How long the end of MPI waits for operations whose futures were dropped.
+const ABANDONED_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Room for a text of the MPI library: more than MPI_MAX_ERROR_STRING of any.
+const TEXT_BYTES: usize = 4096;
+
+/// MPI between its start and its end.
+pub(super) struct Session {
+    live: Cell<bool>,
+    /// Operations under way whose futures were dropped.
+    abandoned: RefCell<Vec<Abandoned>>,
+}
+
+/// An operation that nobody waits for, and the buffers that MPI still uses.
+struct Abandoned {
+    call: &'static str,
+    request: ffi::MPI_Request,
+    _buffers: Box<dyn Any>,
+}
+
+/// Turns the code that an MPI function returned into a result.
+pub(super) fn check(call: &'static str, code: c_int) -> Result<(), CommError> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    let mut text = [0_u8; TEXT_BYTES];
+    let mut length = 0;
+    // SAFETY: `text` has room for any text of the library.
+    let known = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast(), &raw mut length) };
+    let message = if known == ffi::MPI_SUCCESS as c_int {
+        let text = text.get(..length as usize).unwrap_or(&text);
+        String::from_utf8_lossy(text).trim_end().to_owned()
+    } else {
+        format!("error {code}")
+    };
+    Err(CommError::Mpi { call, message })
+}
+
+/// Makes errors of `communicator` codes to return instead of the end of all
+/// ranks.
+pub(super) fn returns_errors(communicator: ffi::MPI_Comm) -> Result<(), CommError> {
+    // SAFETY: `communicator` is one, and the handler is MPI's own.
+    check("MPI_Comm_set_errhandler", unsafe {
+        ffi::MPI_Comm_set_errhandler(communicator, ffi::RSMPI_ERRORS_RETURN)
+    })
+}
+
+/// MPI_COMM_WORLD.
+pub(super) fn world() -> ffi::MPI_Comm {
+    // SAFETY: a constant of the MPI library.
+    unsafe { ffi::RSMPI_COMM_WORLD }
+}
+
+/// MPI_COMM_NULL.
+pub(super) fn no_communicator() -> ffi::MPI_Comm {
+    // SAFETY: a constant of the MPI library.
+    unsafe { ffi::RSMPI_COMM_NULL }
+}
+
+/// Ends all ranks.
+pub(super) fn abort(code: i32) {
+    // SAFETY: may be called at any time while MPI is started. What it returns
+    // does not matter: the caller exits in any case.
+    unsafe { ffi::MPI_Abort(world(), code) };
+}
+
+impl Session {
+    pub(super) fn start() -> Result<Rc<Session>, CommError> {
+        let mut started = 0;
+        // SAFETY: may be called at any time.
+        check("MPI_Initialized", unsafe {
+            ffi::MPI_Initialized(&raw mut started)
+        })?;
+        if started != 0 {
+            let text = "MPI has already been started in this process";
+            return Err(CommError::Start(text.to_owned()));
+        }
+        // SAFETY: a constant of the MPI library.
+        let needed = unsafe { ffi::RSMPI_THREAD_FUNNELED };
+        let mut provided = 0;
+        // SAFETY: MPI allows null for the arguments of `main`.
+        let code = unsafe {
+            ffi::MPI_Init_thread(ptr::null_mut(), ptr::null_mut(), needed, &raw mut provided)
+        };
+        if code != ffi::MPI_SUCCESS as c_int {
+            // MPI_Error_string may not be used without MPI.
+            return Err(CommError::Start(format!("MPI did not start: error {code}")));
+        }
+        let session = Rc::new(Session {
+            live: Cell::new(true),
+            abandoned: RefCell::default(),
+        });
+        returns_errors(world())?;
+        if provided < needed {
+            session.finalize()?;
+            return Err(CommError::Start(
+                "the MPI library does not allow threads beside the one that calls it \
+                 (MPI_THREAD_FUNNELED)"
+                    .to_owned(),
+            ));
+        }
+        Ok(session)
+    }
+
+    /// The number of ranks in MPI_COMM_WORLD.
+    pub(super) fn size(&self) -> Result<u32, CommError> {
+        let mut size = 0;
+        // SAFETY: MPI is started, and `size` is a place for the answer.
+        check("MPI_Comm_size", unsafe {
+            ffi::MPI_Comm_size(world(), &raw mut size)
+        })?;
+        Ok(size as u32)
+    }
+
+    /// An error once MPI has ended: no MPI function may be called then.
+    pub(super) fn check_live(&self, call: &'static str) -> Result<(), CommError> {
+        if self.live.get() {
+            return Ok(());
+        }
+        Err(CommError::Mpi {
+            call,
+            message: "MPI has been finalized".to_owned(),
+        })
+    }
+
+    /// Keeps the buffers of an operation under way that nobody waits for.
+    pub(super) fn abandon(
+        &self,
+        call: &'static str,
+        request: ffi::MPI_Request,
+        buffers: Box<dyn Any>,
+    ) {
+        self.abandoned.borrow_mut().push(Abandoned {
+            call,
+            request,
+            _buffers: buffers,
+        });
+    }
+
+    /// Waits for the abandoned operations, but not for long.
+    pub(super) fn settle(&self) -> Result<(), CommError> {
+        self.check_live("MPI_Test")?;
+        let mut pauses = Pauses::default();
+        loop {
+            let mut abandoned = self.abandoned.borrow_mut();
+            let mut result = Ok(());
+            abandoned.retain_mut(|operation| match test(&mut operation.request) {
+                Ok(done) => !done,
+                Err(error) => {
+                    result = Err(error);
+                    true
+                }
+            });
+            result?;
+            let Some(operation) = abandoned.first() else {
+                return Ok(());
+            };
+            if pauses.waited() > ABANDONED_PATIENCE {
+                return Err(CommError::Mpi {
+                    call: operation.call,
+                    message: "abandoned here and not completed by the other ranks".to_owned(),
+                });
+            }
+            drop(abandoned);
+            pauses.pause_blocking();
+        }
+    }
+
+    /// Frees a communicator, unless MPI has ended.
+    pub(super) fn free(&self, communicator: &mut ffi::MPI_Comm) {
+        if self.live.get() {
+            // SAFETY: MPI is live and the communicator is freed only once,
+            // when its owner is dropped. An error would change nothing for
+            // anybody.
+            unsafe { ffi::MPI_Comm_free(communicator) };
+        }
+    }
+
+    /// Ends MPI. All ranks must be about to do the same.
+    pub(super) fn finalize(&self) -> Result<(), CommError> {
+        self.check_live("MPI_Finalize")?;
+        self.live.set(false);
+        // SAFETY: MPI is live, and after this no function of it is called.
+        let code = unsafe { ffi::MPI_Finalize() };
+        if code == ffi::MPI_SUCCESS as c_int {
+            return Ok(());
+        }
+        Err(CommError::Mpi {
+            call: "MPI_Finalize",
+            message: format!("error {code}"),
+        })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // MPI may still write into these buffers: they are never freed.
+        std::mem::forget(self.abandoned.take());
+    }
+}

@@ -1,0 +1,497 @@
+//! A group whose ranks are threads of one process, for tests of everything
+//! that talks.
+//!
+//! Owns the meeting point of each collective and the letter boxes. A rank
+//! whose communicator was dropped has gone: collectives that still need it
+//! fail at the others instead of hanging. Every collective waits for all
+//! ranks, which MPI allows but does not promise.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rbench_core::Rank;
+use tokio::sync::Notify;
+
+use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_member};
+
+/// How long [`Communicator::receive`] waits.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A group of `ranks` ranks (at least 1): one communicator for each, in the
+/// order of ranks, to be moved to its own thread.
+pub fn world(ranks: u32) -> Vec<ThreadsCommunicator> {
+    assert!(ranks >= 1, "a group has at least one rank");
+    let group = Arc::new(Group::new(ranks, true));
+    (0..ranks)
+        .map(|rank| ThreadsCommunicator::new(Arc::clone(&group), Rank(rank)))
+        .collect()
+}
+
+/// One rank of a group of threads.
+///
+/// # Panics
+///
+/// Ranks that call different collectives at the same place panic, and so do
+/// notes in a sub-group.
+#[derive(Debug)]
+pub struct ThreadsCommunicator {
+    group: Arc<Group>,
+    rank: Rank,
+    /// The number of this rank's next collective.
+    next_meeting: Cell<u64>,
+}
+
+/// What the ranks of a group share.
+struct Group {
+    size: u32,
+    has_notes: bool,
+    state: Mutex<State>,
+    /// Woken after every change of the state.
+    changed: Notify,
+}
+
+struct State {
+    /// For each rank whether its communicator was dropped.
+    gone: Vec<bool>,
+    /// The collectives under way, by number.
+    meetings: BTreeMap<u64, Meeting>,
+    /// For each rank the notes that it has not taken yet.
+    notes: Vec<VecDeque<Note>>,
+    /// What was sent and not yet received, by sender and receiver.
+    sent: BTreeMap<(Rank, Rank), VecDeque<[u64; 2]>>,
+}
+
+/// One collective, at which every rank leaves its part.
+struct Meeting {
+    call: Call,
+    parts: Vec<Option<Part>>,
+    result: Option<Arc<Met>>,
+    /// Ranks that have not taken the result yet.
+    left: u32,
+}
+
+/// What all ranks must agree on when they meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Barrier,
+    Broadcast(Rank),
+    Gather(Rank),
+    Reduce(Rank, Combine),
+    AllReduce(Combine),
+    Split,
+}
+
+/// What a rank brings to a meeting.
+enum Part {
+    Nothing,
+    Bytes(Vec<u8>),
+    Numbers(Vec<u64>),
+    Color(u32),
+}
+
+/// What a meeting gives to each rank.
+struct Met {
+    /// In the order of ranks.
+    parts: Vec<Part>,
+    /// After [`Call::Split`] each color's ranks and group.
+    groups: BTreeMap<u32, (Vec<Rank>, Arc<Group>)>,
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Met {
+    fn of(parts: Vec<Part>) -> Met {
+        let mut ranks: BTreeMap<u32, Vec<Rank>> = BTreeMap::new();
+        for (rank, part) in (0..).map(Rank).zip(&parts) {
+            if let Part::Color(color) = part {
+                ranks.entry(*color).or_default().push(rank);
+            }
+        }
+        let groups = ranks
+            .into_iter()
+            .map(|(color, ranks)| {
+                let group = Arc::new(Group::new(ranks.len() as u32, false));
+                (color, (ranks, group))
+            })
+            .collect();
+        Met { parts, groups }
+    }
+
+    fn bytes(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.parts.iter().map(|part| match part {
+            Part::Bytes(bytes) => bytes.clone(),
+            Part::Nothing | Part::Numbers(_) | Part::Color(_) => Vec::new(),
+        })
+    }
+
+    fn combined(&self, combine: Combine) -> Vec<u64> {
+        let mut lists = self.parts.iter().map(|part| match part {
+            Part::Numbers(numbers) => numbers.as_slice(),
+            Part::Nothing | Part::Bytes(_) | Part::Color(_) => &[],
+        });
+        let mut result = lists.next().unwrap_or_default().to_vec();
+        for list in lists {
+            assert_eq!(result.len(), list.len(), "ranks reduce unequal lengths");
+            for (into, &number) in result.iter_mut().zip(list) {
+                *into = match combine {
+                    Combine::Sum => into.wrapping_add(number),
+                    Combine::Min => number.min(*into),
+                    Combine::Max => number.max(*into),
+                };
+            }
+        }
+        result
+    }
+}
+
+impl Group {
+    fn new(size: u32, has_notes: bool) -> Group {
+        Group {
+            size,
+            has_notes,
+            state: Mutex::new(State {
+                gone: vec![false; size as usize],
+                meetings: BTreeMap::new(),
+                notes: (0..size).map(|_| VecDeque::new()).collect(),
+                sent: BTreeMap::new(),
+            }),
+            changed: Notify::new(),
+        }
+    }
+
+    /// A rank that panicked in here must not make the others panic too: they
+    /// are told that it has gone.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state and wakes whoever waits for that.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until `ready` gives something.
+    async fn wait_for<T>(
+        &self,
+        mut ready: impl FnMut(&mut State) -> Option<Result<T, CommError>>,
+    ) -> Result<T, CommError> {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            // Registers before the look, so that no change is missed.
+            changed.as_mut().enable();
+            let now = ready(&mut self.state());
+            if let Some(result) = now {
+                return result;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl State {
+    /// Leaves a rank's part; the last one to come works the result out.
+    fn bring(&mut self, number: u64, call: Call, rank: Rank, part: Part) {
+        let size = self.gone.len();
+        let meeting = self.meetings.entry(number).or_insert_with(|| Meeting {
+            call,
+            parts: (0..size).map(|_| None).collect(),
+            result: None,
+            left: size as u32,
+        });
+        assert_eq!(
+            call, meeting.call,
+            "rank {rank} makes another collective call than the rank before it"
+        );
+        meeting.parts[rank.0 as usize] = Some(part);
+        if meeting.parts.iter().all(Option::is_some) {
+            let parts = meeting.parts.drain(..).flatten().collect();
+            meeting.result = Some(Arc::new(Met::of(parts)));
+        }
+    }
+
+    /// The result, if all have come; an error if one who has not never will.
+    fn take(&mut self, number: u64) -> Option<Result<Arc<Met>, CommError>> {
+        let meeting = self.meetings.get_mut(&number)?;
+        let Some(result) = meeting.result.clone() else {
+            return (0..)
+                .map(Rank)
+                .zip(meeting.parts.iter().zip(&self.gone))
+                .find(|(_, (part, gone))| part.is_none() && **gone)
+                .map(|(rank, _)| Err(CommError::Gone(rank)));
+        };
+        meeting.left -= 1;
+        if meeting.left == 0 {
+            self.meetings.remove(&number);
+        }
+        Some(Ok(result))
+    }
+}
+
+impl ThreadsCommunicator {
+    fn new(group: Arc<Group>, rank: Rank) -> ThreadsCommunicator {
+        ThreadsCommunicator {
+            group,
+            rank,
+            next_meeting: Cell::new(0),
+        }
+    }
+
+    /// Brings `part` and waits for all others.
+    async fn meet(&self, call: Call, part: Part) -> Result<Arc<Met>, CommError> {
+        let number = self.next_meeting.get();
+        self.next_meeting.set(number + 1);
+        self.group
+            .change(|state| state.bring(number, call, self.rank, part));
+        self.group.wait_for(|state| state.take(number)).await
+    }
+}
+
+impl Drop for ThreadsCommunicator {
+    fn drop(&mut self) {
+        self.group
+            .change(|state| state.gone[self.rank.0 as usize] = true);
+    }
+}
+
+impl Communicator for ThreadsCommunicator {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.group.size
+    }
+
+    fn kind(&self) -> &'static str {
+        "threads"
+    }
+
+    fn barrier(&self) -> Wait<'_, ()> {
+        Box::pin(async {
+            self.meet(Call::Barrier, Part::Nothing).await?;
+            Ok(())
+        })
+    }
+
+    fn broadcast(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Vec<u8>> {
+        assert_member(root, self.size());
+        Box::pin(async move {
+            let part = if self.rank == root {
+                Part::Bytes(bytes)
+            } else {
+                Part::Nothing
+            };
+            let met = self.meet(Call::Broadcast(root), part).await?;
+            Ok(met.bytes().nth(root.0 as usize).unwrap_or_default())
+        })
+    }
+
+    fn gather(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Option<Vec<Vec<u8>>>> {
+        assert_member(root, self.size());
+        Box::pin(async move {
+            let met = self.meet(Call::Gather(root), Part::Bytes(bytes)).await?;
+            Ok((self.rank == root).then(|| met.bytes().collect()))
+        })
+    }
+
+    fn reduce(
+        &self,
+        root: Rank,
+        combine: Combine,
+        numbers: Vec<u64>,
+    ) -> Wait<'_, Option<Vec<u64>>> {
+        assert_member(root, self.size());
+        Box::pin(async move {
+            let part = Part::Numbers(numbers);
+            let met = self.meet(Call::Reduce(root, combine), part).await?;
+            Ok((self.rank == root).then(|| met.combined(combine)))
+        })
+    }
+
+    fn all_reduce(&self, combine: Combine, numbers: Vec<u64>) -> Wait<'_, Vec<u64>> {
+        Box::pin(async move {
+            let part = Part::Numbers(numbers);
+            let met = self.meet(Call::AllReduce(combine), part).await?;
+            Ok(met.combined(combine))
+        })
+    }
+
+    fn split(&self, color: u32) -> Wait<'_, Box<dyn Communicator>> {
+        assert!(color < 1 << 31, "the color {color} is not below 2^31");
+        Box::pin(async move {
+            let met = self.meet(Call::Split, Part::Color(color)).await?;
+            let (ranks, group) = &met.groups[&color];
+            let place = ranks.partition_point(|&rank| rank < self.rank);
+            let group = Arc::clone(group);
+            let sub_group = ThreadsCommunicator::new(group, Rank(place as u32));
+            Ok(Box::new(sub_group) as Box<dyn Communicator>)
+        })
+    }
+
+    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
+        assert!(self.group.has_notes, "a sub-group has no notes");
+        assert_member(to, self.size());
+        let from = self.rank;
+        self.group
+            .change(|state| state.notes[to.0 as usize].push_back(Note { from, kind, words }));
+    }
+
+    fn next_note(&self) -> Wait<'_, Note> {
+        assert!(self.group.has_notes, "a sub-group has no notes");
+        let me = self.rank.0 as usize;
+        Box::pin(
+            self.group
+                .wait_for(move |state| state.notes[me].pop_front().map(Ok)),
+        )
+    }
+
+    fn send(&self, to: Rank, numbers: [u64; 2]) -> Result<(), CommError> {
+        assert_member(to, self.size());
+        self.group.change(|state| {
+            let way = (self.rank, to);
+            state.sent.entry(way).or_default().push_back(numbers);
+        });
+        Ok(())
+    }
+
+    fn receive(&self, from: Rank) -> Result<[u64; 2], CommError> {
+        assert_member(from, self.size());
+        let start = Instant::now();
+        loop {
+            let mut state = self.group.state();
+            let queue = state.sent.get_mut(&(from, self.rank));
+            if let Some(numbers) = queue.and_then(VecDeque::pop_front) {
+                return Ok(numbers);
+            }
+            if state.gone[from.0 as usize] || start.elapsed() > PATIENCE {
+                return Err(CommError::Gone(from));
+            }
+            drop(state);
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime")
+            .block_on(future)
+    }
+
+    /// Runs `body` at each rank on its own thread; what the ranks return.
+    fn at_each_rank<T: Send>(
+        ranks: u32,
+        body: impl Fn(ThreadsCommunicator) -> T + Sync,
+    ) -> Vec<thread::Result<T>> {
+        thread::scope(|scope| {
+            let handles: Vec<_> = world(ranks)
+                .into_iter()
+                .map(|comm| scope.spawn(|| body(comm)))
+                .collect();
+            handles.into_iter().map(|handle| handle.join()).collect()
+        })
+    }
+
+    #[test]
+    fn a_collective_fails_when_a_rank_that_it_needs_has_gone() {
+        let results = at_each_rank(3, |comm| {
+            if comm.rank() == Rank(1) {
+                thread::sleep(Duration::from_millis(50));
+                return Err(CommError::Gone(Rank(1)));
+            }
+            run(comm.barrier())
+        });
+        for result in results {
+            assert_eq!(
+                result.expect("no rank panics"),
+                Err(CommError::Gone(Rank(1)))
+            );
+        }
+    }
+
+    #[test]
+    fn a_rank_may_go_once_it_has_done_its_part() {
+        let results = at_each_rank(2, |comm| {
+            if comm.rank() == Rank(1) {
+                thread::sleep(Duration::from_millis(50));
+            }
+            run(comm.all_reduce(Combine::Sum, vec![1]))
+        });
+        for result in results {
+            assert_eq!(result.expect("no rank panics"), Ok(vec![2]));
+        }
+    }
+
+    #[test]
+    fn the_gone_are_noticed_in_sub_groups_too() {
+        let results = at_each_rank(4, |comm| {
+            let sub_group = run(comm.split(comm.rank().0 % 2))?;
+            if comm.rank() == Rank(3) {
+                drop(sub_group);
+                return Err(CommError::Gone(Rank(1)));
+            }
+            run(sub_group.barrier())
+        });
+        let results: Vec<_> = results.into_iter().map(|r| r.expect("no panic")).collect();
+        let gone = Err(CommError::Gone(Rank(1)));
+        assert_eq!(results, [Ok(()), gone.clone(), Ok(()), gone]);
+    }
+
+    #[test]
+    fn ranks_that_call_different_collectives_do_not_hang() {
+        let results = at_each_rank(2, |comm| {
+            if comm.rank() == Rank(0) {
+                run(comm.barrier())
+            } else {
+                thread::sleep(Duration::from_millis(50));
+                run(comm.all_reduce(Combine::Sum, vec![])).map(|_| ())
+            }
+        });
+        let panicked = results.iter().filter(|result| result.is_err()).count();
+        assert_eq!(panicked, 1);
+        assert!(
+            results
+                .iter()
+                .flatten()
+                .all(|result| *result == Err(CommError::Gone(Rank(1))))
+        );
+    }
+
+    #[test]
+    fn receiving_from_a_rank_that_has_gone_is_an_error() {
+        let results = at_each_rank(2, |comm| match comm.rank() {
+            Rank(0) => comm.receive(Rank(1)),
+            _ => comm.send(Rank(1), [4, 2]).map(|()| [0, 0]),
+        });
+        let first = results.into_iter().next().expect("rank 0");
+        assert_eq!(first.expect("no panic"), Err(CommError::Gone(Rank(1))));
+    }
+
+    #[test]
+    fn a_note_to_a_rank_that_has_gone_is_lost() {
+        let mut ranks = world(2);
+        drop(ranks.pop());
+        ranks[0].post(Rank(1), 1, [0; NOTE_WORDS]);
+        ranks[0].post(Rank(0), 2, [0; NOTE_WORDS]);
+        assert_eq!(run(ranks[0].next_note()).map(|note| note.kind), Ok(2));
+    }
+}

@@ -1,0 +1,153 @@
+//! The start and the end of talking: chooses the communicator, and shuts it
+//! down.
+//!
+//! Without an MPI launcher nothing here calls MPI, so that a run on a single
+//! host starts at once and needs no working MPI.
+
+use crate::launcher::{launched_ranks, launcher};
+use crate::solo::Solo;
+use crate::{CommError, Communicator};
+
+/// Which communicator to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// MPI if an MPI launcher started this process, else solo.
+    #[default]
+    Auto,
+    /// One rank, also under an MPI launcher.
+    Solo,
+    /// MPI, also without a launcher: then one rank.
+    Mpi,
+}
+
+/// The group of all ranks, from the start of talking to its end.
+///
+/// [`World::finish`] is the ordinary end. A world that is dropped instead
+/// tries the same for 5 s, because the others may never come; if it fails, or
+/// the thread is panicking, MPI is left without being finalized, upon which
+/// the launcher ends the other ranks.
+#[derive(Debug)]
+pub struct World(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Solo(Solo),
+    #[cfg(feature = "mpi")]
+    Mpi(crate::mpi::MpiWorld),
+}
+
+/// Starts the communicator of all ranks; under MPI a collective call, to be
+/// made at most once and on the thread that will do all the talking. `env`
+/// looks up a variable of the environment.
+///
+/// MPI libraries catch signals of their own (crashes; MPICH also SIGUSR1) but
+/// neither SIGINT, SIGTERM nor SIGHUP. Handlers installed after this call win.
+///
+/// # Errors
+///
+/// [`CommError::Start`] when MPI is needed but was not built in, lacks what
+/// this program needs, or does not see the ranks that the launcher started.
+pub fn start(choice: Choice, env: impl Fn(&str) -> Option<String>) -> Result<World, CommError> {
+    let launcher = launcher(&env);
+    let inner = match (choice, launcher) {
+        (Choice::Solo, _) | (Choice::Auto, None) => Inner::Solo(Solo::new()),
+        (Choice::Auto | Choice::Mpi, launcher) => start_mpi(launcher, launched_ranks(&env))?,
+    };
+    Ok(World(inner))
+}
+
+#[cfg(feature = "mpi")]
+fn start_mpi(launcher: Option<&str>, launched_ranks: Option<u32>) -> Result<Inner, CommError> {
+    crate::mpi::MpiWorld::start(launcher, launched_ranks).map(Inner::Mpi)
+}
+
+#[cfg(not(feature = "mpi"))]
+fn start_mpi(launcher: Option<&str>, _launched_ranks: Option<u32>) -> Result<Inner, CommError> {
+    let why = match launcher {
+        Some(launcher) => format!("this process was started by {launcher}"),
+        None => "the MPI communicator was asked for".to_owned(),
+    };
+    Err(CommError::Start(format!(
+        "{why}, but this program was built without MPI: \
+         build it with the feature `mpi`, or use --communicator solo"
+    )))
+}
+
+impl World {
+    /// The group of all ranks.
+    pub fn communicator(&self) -> &dyn Communicator {
+        match &self.0 {
+            Inner::Solo(solo) => solo,
+            #[cfg(feature = "mpi")]
+            Inner::Mpi(world) => world.communicator(),
+        }
+    }
+
+    /// Ends talking; a collective call, which waits quietly for all ranks and
+    /// takes in the notes that nobody read. Sub-groups are of no use after
+    /// this.
+    ///
+    /// # Errors
+    ///
+    /// When this rank abandoned a collective that the others did not
+    /// complete, or MPI reports an error. MPI is then not finalized.
+    pub fn finish(self) -> Result<(), CommError> {
+        match self.0 {
+            Inner::Solo(_) => Ok(()),
+            #[cfg(feature = "mpi")]
+            Inner::Mpi(world) => world.finish(),
+        }
+    }
+
+    /// Ends this process and all other ranks at once with the exit code
+    /// `code`, for the case that others no longer answer.
+    pub fn abort(&self, code: i32) -> ! {
+        match &self.0 {
+            Inner::Solo(_) => {}
+            #[cfg(feature = "mpi")]
+            Inner::Mpi(world) => world.abort(code),
+        }
+        std::process::exit(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rbench_core::Rank;
+
+    use super::*;
+
+    fn open_mpi(name: &str) -> Option<String> {
+        (name == "OMPI_COMM_WORLD_SIZE").then(|| "4".to_owned())
+    }
+
+    fn check_solo(choice: Choice, env: impl Fn(&str) -> Option<String>) {
+        let world = start(choice, env).expect("solo always starts");
+        let comm = world.communicator();
+        assert_eq!(
+            (comm.kind(), comm.rank(), comm.size()),
+            ("solo", Rank(0), 1)
+        );
+        assert_eq!(world.finish(), Ok(()));
+    }
+
+    #[test]
+    fn without_a_launcher_one_rank_starts_alone() {
+        check_solo(Choice::Auto, |_| None);
+    }
+
+    #[test]
+    fn solo_is_solo_even_under_a_launcher() {
+        check_solo(Choice::Solo, open_mpi);
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    #[test]
+    fn a_program_without_mpi_says_so_when_it_is_launched_by_mpi() {
+        let error = start(Choice::Auto, open_mpi).expect_err("no MPI in here");
+        let text = error.to_string();
+        assert!(text.contains("started by Open MPI's mpirun"), "{text}");
+        assert!(text.contains("built without MPI"), "{text}");
+        assert!(start(Choice::Mpi, |_| None).is_err());
+    }
+}

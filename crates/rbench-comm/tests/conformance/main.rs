@@ -1,0 +1,163 @@
+//! One suite for all communicators.
+//!
+//! Run plainly, it checks the solo communicator, threads with several numbers
+//! of ranks, and MPI without a launcher in a process of its own. Started by an
+//! MPI launcher, it checks MPI with that launcher's ranks:
+//!
+//!     cargo test -p rbench-comm --test conformance
+//!     mpirun -np 4 target/debug/deps/conformance-…
+//!
+//! With the argument `measure`, under a launcher, it prints what waiting
+//! costs instead. Rank 0 prints one line per check; any failure makes the exit
+//! code 1.
+
+mod checks;
+mod collectives;
+mod measure;
+mod mpi;
+mod notes;
+mod places;
+mod waiting;
+
+use std::process::{Command, ExitCode};
+use std::thread;
+use std::time::Duration;
+
+use rbench_comm::launcher::launcher;
+use rbench_comm::{Choice, CommError, Communicator, World, start, threads};
+
+use checks::Checks;
+
+/// The suite must never hang, whatever is broken.
+const TIME_LIMIT: Duration = Duration::from_secs(110);
+
+/// Sizes of the groups of threads.
+const THREADS: &[u32] = &[1, 2, 3, 8, 12];
+
+fn main() -> ExitCode {
+    thread::spawn(|| {
+        thread::sleep(TIME_LIMIT);
+        eprintln!("not done within {TIME_LIMIT:?}");
+        std::process::exit(1);
+    });
+    let argument = std::env::args().nth(1).unwrap_or_default();
+    let launched = launcher(env).is_some();
+    let passed = match argument.as_str() {
+        "measure" => on_mpi(|world| {
+            run(measure::measure(world.communicator())).map_err(|error| error.to_string())?;
+            Ok(true)
+        }),
+        "alone" => on_mpi(check_world),
+        _ if launched => on_mpi(check_world),
+        _ => check_solo() & check_threads() & check_mpi_alone(),
+    };
+    if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Drives one rank as the program does.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime")
+        .block_on(future)
+}
+
+/// All checks that every communicator must pass.
+async fn suite(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Result<(), CommError> {
+    collectives::check_all(comm, checks).await?;
+    notes::check_all(comm, checks).await?;
+    places::check_all(comm, checks).await?;
+    waiting::check_all(comm, checks).await
+}
+
+/// Runs the suite at one rank; whether it passed.
+fn check_rank(comm: &dyn Communicator) -> bool {
+    let mut checks = Checks::new(comm);
+    match run(suite(comm, &mut checks)) {
+        Ok(()) => checks.passed(),
+        Err(error) => {
+            eprintln!("rank {}: the suite broke off: {error}", comm.rank());
+            false
+        }
+    }
+}
+
+fn check_solo() -> bool {
+    let world = start(Choice::Solo, env).expect("solo always starts");
+    let passed = check_rank(world.communicator());
+    world.finish().is_ok() & passed
+}
+
+fn check_threads() -> bool {
+    THREADS.iter().fold(true, |passed, &ranks| {
+        passed
+            & thread::scope(|scope| {
+                let handles: Vec<_> = threads::world(ranks)
+                    .into_iter()
+                    .map(|comm| scope.spawn(move || check_rank(&comm)))
+                    .collect();
+                handles
+                    .into_iter()
+                    .fold(true, |passed, rank| passed & rank.join().unwrap_or(false))
+            })
+    })
+}
+
+/// MPI without a launcher, in a process of its own because MPI can only be
+/// started once.
+fn check_mpi_alone() -> bool {
+    if !cfg!(feature = "mpi") {
+        println!("mpi: skipped: built without MPI");
+        return true;
+    }
+    let program = std::env::current_exe().expect("the path of this program");
+    let status = Command::new(program).arg("alone").status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Starts MPI, lets `body` work, and ends MPI; whether all went well.
+fn on_mpi(body: impl FnOnce(&World) -> Result<bool, String>) -> bool {
+    let handlers_before = mpi::handlers();
+    let world = match start(Choice::Mpi, env) {
+        Ok(world) => world,
+        Err(error) => {
+            eprintln!("{error}");
+            return false;
+        }
+    };
+    let handlers_kept = mpi::check_handlers(&handlers_before, world.communicator());
+    let passed = body(&world).unwrap_or_else(|error| {
+        eprintln!("{error}");
+        world.abort(1)
+    });
+    let is_first = world.communicator().rank().0 == 0;
+    match world.finish() {
+        Ok(()) => {
+            if is_first {
+                println!("mpi: ended with unread notes and a buried operation");
+            }
+            passed & handlers_kept
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            false
+        }
+    }
+}
+
+fn check_world(world: &World) -> Result<bool, String> {
+    let comm = world.communicator();
+    let passed = check_rank(comm);
+    let mut checks = Checks::new(comm);
+    run(mpi::check_all(world, &mut checks)).map_err(|error| error.to_string())?;
+    Ok(passed & checks.passed())
+}

@@ -1,0 +1,126 @@
+//! Notes: many to one, one to all, beside collectives, and dropped waits.
+
+use std::time::Duration;
+
+use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS};
+use rbench_core::Rank;
+
+use crate::checks::{Checks, Outcome, ensure, passed};
+
+const EACH: u64 = 50;
+
+pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Result<(), CommError> {
+    let outcome = many_to_one(comm).await;
+    checks
+        .record("notes of many reach one, each sender's in order", outcome)
+        .await?;
+    let outcome = one_to_all(comm).await;
+    checks
+        .record("notes of one reach all, itself too", outcome)
+        .await?;
+    let outcome = dropped_waits(comm).await;
+    checks
+        .record("a dropped wait for a note loses none", outcome)
+        .await?;
+    let outcome = beside_a_collective(comm).await;
+    checks
+        .record("notes arrive while a collective is under way", outcome)
+        .await
+}
+
+fn words(number: u64) -> [u64; NOTE_WORDS] {
+    std::array::from_fn(|place| number.wrapping_mul(1 << 40) ^ place as u64)
+}
+
+async fn many_to_one(comm: &dyn Communicator) -> Outcome {
+    let target = Rank(comm.size() - 1);
+    for number in 0..EACH {
+        comm.post(target, number, words(number));
+    }
+    let mut next = vec![0; comm.size() as usize];
+    if comm.rank() == target {
+        for _ in 0..EACH * u64::from(comm.size()) {
+            let note = comm.next_note().await?;
+            let expected = &mut next[note.from.0 as usize];
+            ensure!(
+                note.kind == *expected,
+                "note {} of rank {} came when {expected} was due",
+                note.kind,
+                note.from
+            );
+            ensure!(note.words == words(note.kind), "other words: {note:?}");
+            *expected += 1;
+        }
+        ensure!(next.iter().all(|&n| n == EACH), "{next:?}");
+    }
+    comm.barrier().await?;
+    passed()
+}
+
+async fn one_to_all(comm: &dyn Communicator) -> Outcome {
+    let sender = Rank(comm.size() / 2);
+    if comm.rank() == sender {
+        for to in (0..comm.size()).map(Rank) {
+            comm.post(to, 7, words(u64::from(to.0)));
+        }
+    }
+    let note = comm.next_note().await?;
+    ensure!(note.from == sender && note.kind == 7, "{note:?}");
+    ensure!(note.words == words(comm.rank().0.into()), "{note:?}");
+    comm.barrier().await?;
+    passed()
+}
+
+async fn dropped_waits(comm: &dyn Communicator) -> Outcome {
+    let neighbour = Rank((comm.rank().0 + 1) % comm.size());
+    let mut due = 0;
+    for number in 0..EACH {
+        comm.post(neighbour, number, words(number));
+        // The wait is dropped sooner or later than the note arrives.
+        let patience = Duration::from_millis(number % 7);
+        if let Ok(note) = tokio::time::timeout(patience, comm.next_note()).await {
+            ensure!(note?.kind == due, "a note came out of order");
+            due += 1;
+        }
+    }
+    while due < EACH {
+        ensure!(comm.next_note().await?.kind == due, "a note was lost");
+        due += 1;
+    }
+    comm.barrier().await?;
+    passed()
+}
+
+/// Each rank waits in a reduction that the last rank joins only when it has
+/// had a note of everybody, and they have had its answer.
+async fn beside_a_collective(comm: &dyn Communicator) -> Outcome {
+    let last = Rank(comm.size() - 1);
+    if comm.rank() == last {
+        for _ in 1..comm.size() {
+            let note = comm.next_note().await?;
+            comm.post(note.from, 2, words(note.kind));
+        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        comm.all_reduce(Combine::Sum, vec![1]).await?;
+        return passed();
+    }
+    let collective = comm.all_reduce(Combine::Sum, vec![1]);
+    tokio::pin!(collective);
+    let mut answered = false;
+    comm.post(last, 1, words(0));
+    loop {
+        tokio::select! {
+            biased;
+            note = comm.next_note(), if !answered => {
+                let note = note?;
+                ensure!(note.from == last && note.kind == 2, "{note:?}");
+                answered = true;
+            }
+            sum = &mut collective => {
+                ensure!(sum? == [u64::from(comm.size())], "the sum differs");
+                ensure!(answered, "the reduction was ready before the note");
+                return passed();
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Hosts and clock offsets, on made-up hosts of one machine.
+
+use std::time::Duration;
+
+use rbench_comm::{ClockOffset, CommError, Communicator, Topology, clock_offsets, topology};
+use rbench_core::{Clock, MonotonicClock, Nanos, Rank};
+
+use crate::checks::{Checks, Outcome, ensure, passed};
+
+/// What the estimate may be off beyond its own error: nothing in theory, this
+/// much for a machine under load.
+const TOLERANCE_NS: u64 = 50_000;
+
+/// Start-up time that one host may cost.
+const TIME_PER_HOST: Duration = Duration::from_millis(300);
+
+pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Result<(), CommError> {
+    let outcome = hosts(comm).await;
+    checks
+        .record("ranks with the same host name share a host", outcome)
+        .await?;
+    let outcome = same_clock(comm).await;
+    checks
+        .record("one machine's clocks are found to be equal", outcome)
+        .await?;
+    let outcome = shifted_clocks(comm).await;
+    checks
+        .record("clocks that differ are found to differ as much", outcome)
+        .await
+}
+
+/// The made-up host of a rank: three hosts, not in the order of their names.
+fn host_name(rank: u32) -> String {
+    format!("client{}", 9 - rank % 3)
+}
+
+async fn hosts(comm: &dyn Communicator) -> Outcome {
+    let found = topology(comm, &host_name(comm.rank().0)).await?;
+    ensure!(
+        found
+            .host_of
+            .iter()
+            .copied()
+            .eq((0..comm.size()).map(|rank| rank % 3)),
+        "{found:?}"
+    );
+    for (index, host) in (0..).zip(&found.hosts) {
+        let ranks = (index..comm.size()).step_by(3).map(Rank);
+        ensure!(host.name == host_name(index), "{found:?}");
+        ensure!(host.ranks.iter().copied().eq(ranks), "{found:?}");
+    }
+    let one = topology(comm, "here").await?;
+    ensure!(one.hosts.len() == 1, "{one:?}");
+    ensure!(one.hosts[0].ranks.len() as u32 == comm.size(), "{one:?}");
+    passed()
+}
+
+/// A clock that is ahead of the machine's.
+struct Ahead(u64);
+
+impl Clock for Ahead {
+    fn now(&self) -> Nanos {
+        Nanos(MonotonicClock.now().0 + self.0)
+    }
+}
+
+async fn same_clock(comm: &dyn Communicator) -> Outcome {
+    offsets(comm, |_| 0).await
+}
+
+async fn shifted_clocks(comm: &dyn Communicator) -> Outcome {
+    offsets(comm, |host| {
+        [5_000_000_000, 0, 7_000_000_000][host as usize]
+    })
+    .await
+}
+
+/// Measures with a clock of host h that is `ahead_ns(h)` ahead.
+async fn offsets(comm: &dyn Communicator, ahead_ns: fn(u32) -> u64) -> Outcome {
+    let hosts: Topology = topology(comm, &host_name(comm.rank().0)).await?;
+    let clock = Ahead(ahead_ns(hosts.host_of[comm.rank().0 as usize]));
+    let start = MonotonicClock.now();
+    let found = clock_offsets(comm, &hosts, &clock).await?;
+    let took = Duration::from_nanos(MonotonicClock.now().0 - start.0);
+    ensure!(found.len() == hosts.hosts.len(), "{found:?}");
+    ensure!(found[0] == ClockOffset::default(), "{found:?}");
+    for (host, offset) in (0..).zip(&found).skip(1) {
+        let truth = ahead_ns(0) as i64 - ahead_ns(host) as i64;
+        let wrong_by = (offset.offset_ns - truth).unsigned_abs();
+        ensure!(
+            wrong_by <= offset.error_ns + TOLERANCE_NS,
+            "{offset:?} of host {host} is wrong by {wrong_by} ns"
+        );
+    }
+    let limit = TIME_PER_HOST * hosts.hosts.len() as u32;
+    ensure!(took <= limit, "took {took:?}");
+    if found.len() == 1 {
+        return Ok("one host only".to_owned());
+    }
+    let worst = found.iter().map(|o| o.error_ns).max().unwrap_or_default();
+    Ok(format!("± {worst} ns, took {took:.1?}"))
+}

@@ -1,0 +1,45 @@
+//! Emptying the kernel's caches before a phase that is to run cold.
+
+use std::fs;
+use std::io;
+use std::os::fd::RawFd;
+
+use nix::errno::Errno;
+use nix::libc;
+
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// The caches stay as they are.
+#[derive(Debug, thiserror::Error)]
+pub enum CachesError {
+    /// Only root of the host, outside of containers, may do it.
+    #[error("dropping the caches needs root: {DROP_CACHES} cannot be written ({0:?})")]
+    NotPermitted(Errno),
+    /// Any other reason.
+    #[error("cannot drop the caches: writing {DROP_CACHES}: {0}")]
+    Failed(io::Error),
+}
+
+/// Writes all dirty pages of the host back, then drops its clean page cache,
+/// directory entries and inodes. It affects every program on the host: one
+/// rank a host does it.
+pub fn drop_caches() -> Result<(), CachesError> {
+    // SAFETY: sync takes nothing, returns nothing and cannot fail.
+    unsafe { libc::sync() };
+    fs::write(DROP_CACHES, "3\n").map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(errno @ (Errno::EACCES | Errno::EPERM | Errno::EROFS)) => {
+            CachesError::NotPermitted(errno)
+        }
+        _ => CachesError::Failed(error),
+    })
+}
+
+/// Asks the kernel to forget the clean pages of one open file: works without
+/// root, but it is a wish. Dirty pages stay: fsync first.
+pub fn evict(fd: RawFd) -> Result<(), Errno> {
+    // SAFETY: no memory is involved.
+    match unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED) } {
+        0 => Ok(()),
+        code => Err(Errno::from_raw(code)),
+    }
+}

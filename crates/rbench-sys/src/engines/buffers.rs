@@ -1,0 +1,138 @@
+//! The memory of a worker's blocks: one mapping, a page-aligned slot for each
+//! request. Who may touch a slot when is the engines' business.
+
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+
+use nix::errno::Errno;
+use nix::libc::c_void;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use crate::engine::EngineConfig;
+
+/// What `O_DIRECT` asks for on every common device.
+const ALIGNMENT: usize = 4096;
+
+/// The buffers of all slots. Its pages are there from the start, so that no
+/// page fault falls into a timed call.
+pub(super) struct Buffers {
+    base: NonNull<u8>,
+    mapped: NonZeroUsize,
+    stride: usize,
+    depth: usize,
+    block: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone and to no thread.
+unsafe impl Send for Buffers {}
+
+impl Buffers {
+    /// Maps the buffers. `EINVAL` when depth or block is 0 or depth exceeds
+    /// `depth_max`; `ENOMEM` when they do not fit.
+    pub(super) fn new(config: EngineConfig, depth_max: usize) -> Result<Buffers, Errno> {
+        let EngineConfig { depth, block } = config;
+        if depth == 0 || depth > depth_max || block == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let stride = block
+            .checked_next_multiple_of(ALIGNMENT)
+            .ok_or(Errno::ENOMEM)?;
+        let mapped = stride
+            .checked_mul(depth)
+            .and_then(NonZeroUsize::new)
+            .ok_or(Errno::ENOMEM)?;
+        // SAFETY: a new private mapping at an address of the kernel's choice
+        // touches no memory that is in use.
+        let base = unsafe {
+            mmap_anonymous(
+                None,
+                mapped,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_PRIVATE | MapFlags::MAP_POPULATE,
+            )
+        }?;
+        Ok(Buffers {
+            base: base.cast(),
+            mapped,
+            stride,
+            depth,
+            block,
+        })
+    }
+
+    /// Number of slots.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Length of a slot's buffer in bytes.
+    pub(super) fn block(&self) -> usize {
+        self.block
+    }
+
+    /// The start of a slot's buffer, for the kernel. Panics when the slot does
+    /// not exist or `length` bytes do not fit.
+    #[inline]
+    pub(super) fn pointer(&self, slot: usize, length: usize) -> *mut u8 {
+        assert!(slot < self.depth, "there is no slot {slot}");
+        assert!(length <= self.block, "{length} bytes exceed the buffer");
+        // SAFETY: `slot` is below the depth, so that the place is within the
+        // mapping of depth * stride bytes.
+        unsafe { self.base.as_ptr().add(slot * self.stride) }
+    }
+
+    /// The buffer of a slot, for the worker.
+    #[inline]
+    pub(super) fn slice(&mut self, slot: usize) -> &mut [u8] {
+        let start = self.pointer(slot, self.block);
+        // SAFETY: `block` initialised (zeroed) bytes from `start` on lie in
+        // the mapping, and `&mut self` keeps other references away.
+        unsafe { std::slice::from_raw_parts_mut(start, self.block) }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // SAFETY: base and length are those of the mapping made in `new`, and
+        // no reference into it outlives `self`.
+        let unmapped = unsafe { munmap(self.base.cast::<c_void>(), self.mapped.get()) };
+        debug_assert_eq!(unmapped, Ok(()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_is_aligned_zeroed_and_its_own() {
+        let config = EngineConfig {
+            depth: 5,
+            block: 5000,
+        };
+        let mut buffers = Buffers::new(config, 8).expect("20 pages are there");
+        for slot in 0..5 {
+            let bytes = buffers.slice(slot);
+            assert_eq!(bytes.as_ptr().addr() % ALIGNMENT, 0);
+            assert_eq!(bytes, &[0; 5000]);
+            bytes.fill(slot as u8 + 1);
+        }
+        for slot in 0..5 {
+            assert_eq!(buffers.slice(slot), &[slot as u8 + 1; 5000]);
+        }
+    }
+
+    #[test]
+    fn impossible_configurations_are_refused() {
+        let check = |depth, block, expect| {
+            let made = Buffers::new(EngineConfig { depth, block }, 8);
+            assert_eq!(made.err(), Some(expect), "{depth} x {block}");
+        };
+        check(0, 4096, Errno::EINVAL);
+        check(9, 4096, Errno::EINVAL);
+        check(1, 0, Errno::EINVAL);
+        check(1, usize::MAX, Errno::ENOMEM);
+        check(8, usize::MAX / 4, Errno::ENOMEM);
+        check(1, 1 << 50, Errno::ENOMEM);
+    }
+}

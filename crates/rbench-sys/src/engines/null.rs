@@ -1,0 +1,58 @@
+//! The engine `null`: every request is complete at once and nothing is done.
+//! What remains is the cost of the tool itself.
+
+use nix::errno::Errno;
+
+use super::buffers::Buffers;
+use crate::engine::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
+
+/// The line in [`crate::engine::ENGINES`].
+pub const INFO: EngineInfo = EngineInfo {
+    name: "null",
+    about: "moves nothing: the cost of the tool itself",
+    depth_max: 16_384,
+    moves_data: false,
+    make,
+};
+
+struct Null {
+    buffers: Buffers,
+    /// Requests that are complete and not collected; at most one a slot.
+    done: Vec<Completion>,
+}
+
+fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
+    let buffers = Buffers::new(config, INFO.depth_max)?;
+    let done = Vec::with_capacity(buffers.depth());
+    Ok(Box::new(Null { buffers, done }))
+}
+
+impl Engine for Null {
+    fn buffer(&mut self, slot: usize) -> &mut [u8] {
+        self.buffers.slice(slot)
+    }
+
+    #[inline]
+    fn submit(&mut self, slot: usize, request: Request) {
+        assert!(self.done.len() < self.buffers.depth(), "no slot is free");
+        assert!(
+            request.length <= self.buffers.block(),
+            "{} bytes exceed the buffer",
+            request.length
+        );
+        let result = match request.transfer {
+            Transfer::Read | Transfer::Write => Ok(request.length),
+            Transfer::Fsync => Ok(0),
+        };
+        self.done.push(Completion { slot, result });
+    }
+
+    fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        done.append(&mut self.done);
+        Ok(())
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        self.wait(done)
+    }
+}

@@ -1,0 +1,172 @@
+//! What this process may use, what it has used, and facts of its host.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::statvfs::statvfs;
+use nix::sys::time::TimeValLike;
+use nix::sys::utsname::uname;
+use rbench_core::{Bytes, Nanos};
+
+/// Raises the limit on open files to the most that is permitted, and tells
+/// it.
+pub fn raise_open_files() -> Result<u64, Errno> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    }
+    Ok(hard)
+}
+
+/// Memory that can be had without swapping: `MemAvailable` of
+/// `/proc/meminfo`. A smaller limit of a control group is not seen.
+pub fn available_memory() -> io::Result<Bytes> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    mem_available(&text)
+        .ok_or_else(|| io::Error::other("/proc/meminfo has no line for MemAvailable"))
+}
+
+fn mem_available(meminfo: &str) -> Option<Bytes> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes(kibibytes.checked_mul(1024)?))
+}
+
+/// Space that this user may still fill on the file system of `path`. Some
+/// file systems without a bound report 0 or a very large number.
+pub fn free_space(path: &Path) -> Result<Bytes, Errno> {
+    let found = statvfs(path)?;
+    Ok(Bytes(
+        found
+            .blocks_available()
+            .saturating_mul(found.fragment_size()),
+    ))
+}
+
+/// Facts of the host that a report names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFacts {
+    /// Its name.
+    pub name: String,
+    /// The release of its kernel.
+    pub kernel: String,
+    /// Processors that are online.
+    pub cpus: u32,
+}
+
+/// The facts of this host.
+pub fn host_facts() -> Result<HostFacts, Errno> {
+    let names = uname()?;
+    // SAFETY: sysconf reads a number and touches no memory of ours.
+    let cpus = Errno::result(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) })?;
+    Ok(HostFacts {
+        name: names.nodename().to_string_lossy().into_owned(),
+        kernel: names.release().to_string_lossy().into_owned(),
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+    })
+}
+
+/// CPU time, user and system, that all threads of this process have used so
+/// far; to the microsecond.
+pub fn process_cpu() -> Result<Nanos, Errno> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    let spent = usage.user_time() + usage.system_time();
+    Ok(Nanos(spent.num_nanoseconds().unsigned_abs()))
+}
+
+/// Lets sleeps of the calling thread end at most `slack` late by the kernel's
+/// choice (it groups wake-ups; the default is 50 us). At least 1 ns.
+pub fn set_timer_slack(slack: Nanos) -> Result<(), Errno> {
+    prctl::set_timerslack(slack.0.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use nix::time::{ClockId, clock_gettime};
+
+    use super::*;
+
+    fn output(program: &str, args: &[&str]) -> String {
+        let output = Command::new(program)
+            .args(args)
+            .output()
+            .expect("the program runs");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    #[test]
+    fn available_memory_is_read_in_kibibytes() {
+        let text = "MemTotal:  100 kB\nMemAvailable:   2048 kB\nSwap: 1 kB\n";
+        assert_eq!(mem_available(text), Some(Bytes(2 << 20)));
+        assert_eq!(mem_available("MemTotal: 100 kB\n"), None);
+        assert_eq!(mem_available("MemAvailable: many kB\n"), None);
+        let here = available_memory().expect("/proc is mounted");
+        assert!(here.0 > 1 << 20, "{here}");
+    }
+
+    #[test]
+    fn free_space_is_what_stat_reports() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().to_string_lossy().into_owned();
+        let told = output("stat", &["-f", "-c", "%a %S", &path]);
+        let numbers: Vec<u64> = told.split(' ').filter_map(|n| n.parse().ok()).collect();
+        let ours = free_space(directory.path()).expect("the directory exists");
+        let theirs = numbers.iter().product::<u64>();
+        // Others may write in between.
+        assert!(
+            ours.0.abs_diff(theirs) < 1 << 30,
+            "{} against {theirs}",
+            ours.0
+        );
+        assert_eq!(
+            free_space(&directory.path().join("missing")),
+            Err(Errno::ENOENT)
+        );
+    }
+
+    #[test]
+    fn the_facts_of_the_host_are_those_of_uname_and_nproc() {
+        let facts = host_facts().expect("uname works");
+        assert_eq!(facts.name, output("uname", &["-n"]));
+        assert_eq!(facts.kernel, output("uname", &["-r"]));
+        assert_eq!(
+            facts.cpus.to_string(),
+            output("getconf", &["_NPROCESSORS_ONLN"])
+        );
+    }
+
+    #[test]
+    fn cpu_time_is_that_of_the_process_clock() {
+        let clock = || {
+            let now = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
+            Nanos(now.expect("it exists").num_nanoseconds().unsigned_abs())
+        };
+        let start = clock();
+        while clock().since(start).0 < 200_000_000 {
+            std::hint::black_box(0);
+        }
+        let before = clock();
+        let spent = process_cpu().expect("getrusage works");
+        let after = clock();
+        let tolerance = 50_000_000;
+        assert!(spent.0 + tolerance > before.0, "{spent} < {before}");
+        assert!(spent.0 < after.0 + tolerance, "{spent} > {after}");
+    }
+
+    #[test]
+    fn timer_slack_is_set_for_the_calling_thread() {
+        set_timer_slack(Nanos(1234)).expect("the slack can be set");
+        assert_eq!(prctl::get_timerslack(), Ok(1234));
+        set_timer_slack(Nanos(0)).expect("the slack can be set");
+        assert_eq!(prctl::get_timerslack(), Ok(1), "0 would mean the default");
+    }
+}

@@ -1,0 +1,240 @@
+//! What is mounted where, from `/proc/self/mountinfo` (proc(5)).
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+
+/// A mounted file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountInfo {
+    /// Its type: `ext4`, `fuse.juicefs` …
+    pub fs_type: String,
+    /// Its source: a device, `host:/export`, a name …
+    pub source: String,
+    /// `ro` or `rw` as it takes effect, the options of the mount, then those
+    /// of the file system.
+    pub options: Vec<String>,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+}
+
+/// One line of the table.
+struct Line {
+    mount_id: u64,
+    mount: MountInfo,
+}
+
+/// The mount that `path` lies on, by the longest mount point in front of it
+/// and the last of several mounts at the same place. `path` is absolute and
+/// has no symbolic links in it; lines that cannot be read are passed over.
+pub fn find(table: &str, path: &Path) -> Option<MountInfo> {
+    table
+        .lines()
+        .filter_map(parse)
+        .map(|line| line.mount)
+        .filter(|mount| path.starts_with(&mount.mount_point))
+        // The last of equally long ones: the one on top.
+        .max_by_key(|mount| mount.mount_point.components().count())
+}
+
+/// The mount that `path` lies on. Where the kernel tells which one that is,
+/// its word counts; it knows of mounts hidden below others.
+pub fn of(path: &Path) -> io::Result<MountInfo> {
+    let table = table()?;
+    let file = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+    let id = mount_id(&file)?;
+    let told = table
+        .lines()
+        .filter_map(parse)
+        .find(|line| line.mount_id == id)
+        .map(|line| line.mount);
+    match told {
+        Some(mount) => Ok(mount),
+        None => find(&table, &fs::canonicalize(path)?).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("no mount is known for {}", path.display()),
+            )
+        }),
+    }
+}
+
+/// The table of this process. Names may be of any encoding.
+fn table() -> io::Result<String> {
+    let bytes = fs::read("/proc/self/mountinfo")?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The number of the mount through which `file` was opened. Unlike the device
+/// number it tells bind mounts of the same file system apart.
+pub fn mount_id(file: impl AsFd) -> io::Result<u64> {
+    let fd = file.as_fd().as_raw_fd();
+    let facts = fs::read_to_string(format!("/proc/self/fdinfo/{fd}"))?;
+    facts
+        .lines()
+        .find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
+        .ok_or_else(|| io::Error::other(format!("/proc/self/fdinfo/{fd} names no mount")))
+}
+
+/// Reads `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`:
+/// number, parent, device, root, mount point, options, optional fields up to
+/// a dash, type, source, options of the file system.
+fn parse(line: &str) -> Option<Line> {
+    let (mount, fs) = line.split_once(" - ")?;
+    let mut mount = mount.split(' ');
+    let mount_id = mount.next()?.parse().ok()?;
+    let mount_point = unescape(mount.nth(3)?);
+    let mount_options = mount.next()?;
+    let mut fs = fs.split(' ');
+    let fs_type = text(fs.next()?);
+    let source = text(fs.next()?);
+    let fs_options = fs.next().unwrap_or_default();
+    Some(Line {
+        mount_id,
+        mount: MountInfo {
+            fs_type,
+            source,
+            options: options(mount_options, fs_options),
+            mount_point: PathBuf::from(OsString::from_vec(mount_point)),
+        },
+    })
+}
+
+/// Both lists in one, without doubles. What is read-only in either is
+/// read-only.
+fn options(mount: &str, fs: &str) -> Vec<String> {
+    let all = || mount.split(',').chain(fs.split(','));
+    let access = if all().any(|option| option == "ro") {
+        "ro"
+    } else {
+        "rw"
+    };
+    let mut merged = vec![access.to_owned()];
+    for option in all().filter(|option| !matches!(*option, "" | "ro" | "rw")) {
+        let option = text(option);
+        if !merged.contains(&option) {
+            merged.push(option);
+        }
+    }
+    merged
+}
+
+/// Undoes the escapes `\ooo` (three octal digits) of blanks and backslashes.
+fn unescape(field: &str) -> Vec<u8> {
+    let mut rest = field.as_bytes();
+    let mut plain = Vec::with_capacity(rest.len());
+    while let Some((&first, after)) = rest.split_first() {
+        match rest {
+            [
+                b'\\',
+                a @ b'0'..=b'3',
+                b @ b'0'..=b'7',
+                c @ b'0'..=b'7',
+                after @ ..,
+            ] => {
+                plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = after;
+            }
+            _ => {
+                plain.push(first);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+fn text(field: &str) -> String {
+    String::from_utf8_lossy(&unescape(field)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
+23 22 0:21 / /proc rw,nosuid - proc proc rw
+24 22 0:40 / /mnt/jfs rw,relatime shared:7 master:2 - fuse.juicefs JuiceFS:prod\\040one rw,user_id=0,default_permissions,allow_other
+25 22 0:41 / /mnt/jfs rw - tmpfs over rw
+26 22 0:42 /sub /mnt/with\\040blank\\134\\011\\012end ro,noatime - nfs4 host:/export rw,vers=4.2
+27 22 0:43 / /mnt/jfs2 rw - tmpfs empty-options 
+28 22 0:44 / /srv rw,noatime - xfs /dev/vdb ro,noatime
+broken line
+29 x 0:44
+";
+
+    fn check(path: &str, mount_point: &str, fs_type: &str, source: &str, options: &str) {
+        let found = find(TABLE, Path::new(path)).expect("everything lies on /");
+        assert_eq!(found.mount_point, Path::new(mount_point), "{path}");
+        assert_eq!(found.fs_type, fs_type, "{path}");
+        assert_eq!(found.source, source, "{path}");
+        assert_eq!(found.options.join(","), options, "{path}");
+    }
+
+    #[test]
+    fn the_longest_mount_point_counts_component_by_component() {
+        check("/", "/", "ext4", "/dev/vda", "rw,relatime,discard");
+        check("/mnt/jf", "/", "ext4", "/dev/vda", "rw,relatime,discard");
+        check("/proc/self", "/proc", "proc", "proc", "rw,nosuid");
+        check("/mnt/jfs2/a", "/mnt/jfs2", "tmpfs", "empty-options", "rw");
+    }
+
+    #[test]
+    fn the_last_of_stacked_mounts_is_on_top() {
+        check("/mnt/jfs/a/b", "/mnt/jfs", "tmpfs", "over", "rw");
+        let lower: Vec<&str> = TABLE.lines().filter(|l| !l.starts_with("25 ")).collect();
+        let found = find(&lower.join("\n"), Path::new("/mnt/jfs")).expect("a mount");
+        assert_eq!(found.fs_type, "fuse.juicefs");
+        assert_eq!(found.source, "JuiceFS:prod one");
+        assert_eq!(
+            found.options.join(","),
+            "rw,relatime,user_id=0,default_permissions,allow_other"
+        );
+    }
+
+    #[test]
+    fn octal_escapes_are_undone() {
+        let place = "/mnt/with blank\\\t\nend";
+        let inside = format!("{place}/x");
+        check(
+            &inside,
+            place,
+            "nfs4",
+            "host:/export",
+            "ro,noatime,vers=4.2",
+        );
+        assert_eq!(unescape("\\04"), b"\\04");
+        assert_eq!(unescape("\\400\\377"), b"\\400\xff");
+    }
+
+    #[test]
+    fn what_is_read_only_in_either_list_is_read_only() {
+        check("/srv", "/srv", "xfs", "/dev/vdb", "ro,noatime");
+    }
+
+    #[test]
+    fn nothing_is_found_in_an_empty_table() {
+        assert_eq!(find("", Path::new("/")), None);
+    }
+
+    #[test]
+    fn the_running_system_agrees_with_the_kernel() {
+        let proc = of(Path::new("/proc/self")).expect("/proc is mounted");
+        assert_eq!(proc.fs_type, "proc");
+        assert_eq!(proc.mount_point, Path::new("/proc"));
+
+        // Both ways lead to the same mount where none is hidden.
+        let here = fs::canonicalize(std::env::temp_dir()).expect("it exists");
+        assert_eq!(
+            Some(of(&here).expect("it lies on a mount")),
+            find(&table().expect("/proc is mounted"), &here)
+        );
+    }
+}

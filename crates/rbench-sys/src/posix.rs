@@ -1,0 +1,175 @@
+//! The metadata operations as plain system calls.
+//!
+//! On the way to the kernel nothing is allocated, retried or translated.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::libc;
+use nix::sys::stat::Mode;
+
+use crate::dirents::{self, Records};
+use crate::fs::{Fs, OpenMode};
+
+/// POSIX calls relative to one directory. Clones share its descriptor.
+#[derive(Debug, Clone)]
+pub struct PosixFs {
+    /// The number of `directory`, at hand for the calls.
+    at: RawFd,
+    directory: Arc<OwnedFd>,
+}
+
+impl PosixFs {
+    /// Operations relative to `directory`, which may be an `O_PATH`
+    /// descriptor.
+    pub fn new(directory: impl Into<Arc<OwnedFd>>) -> PosixFs {
+        let directory = directory.into();
+        PosixFs {
+            at: directory.as_raw_fd(),
+            directory,
+        }
+    }
+
+    /// Operations relative to the directory at `path`.
+    pub fn open_directory(path: &Path) -> Result<PosixFs, Errno> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        Ok(PosixFs::new(open(path, flags, Mode::empty())?))
+    }
+
+    fn openat(&self, path: &CStr, flags: libc::c_int, mode: libc::mode_t) -> Result<RawFd, Errno> {
+        // SAFETY: `path` is a C string; the descriptor is open while self is.
+        Errno::result(unsafe { libc::openat(self.at, path.as_ptr(), flags, mode) })
+    }
+
+    fn unlinkat(&self, path: &CStr, flags: libc::c_int) -> Result<(), Errno> {
+        // SAFETY: `path` is a C string; the descriptor is open while self is.
+        check(unsafe { libc::unlinkat(self.at, path.as_ptr(), flags) })
+    }
+}
+
+#[inline]
+fn check(returned: libc::c_int) -> Result<(), Errno> {
+    Errno::result(returned).map(drop)
+}
+
+/// The number of entries that the open directory `fd` has, read in portions
+/// of `buffer`.
+fn count_entries(fd: RawFd, buffer: &mut [u8]) -> Result<u64, Errno> {
+    let mut entries = 0;
+    loop {
+        let records = dirents::read(fd, buffer)?;
+        if records.is_empty() {
+            return Ok(entries);
+        }
+        for record in Records(records) {
+            entries += u64::from(!record?.is_dots());
+        }
+    }
+}
+
+impl Fs for PosixFs {
+    #[inline]
+    fn mkdir(&self, path: &CStr) -> Result<(), Errno> {
+        // SAFETY: `path` is a C string; the descriptor is open while self is.
+        check(unsafe { libc::mkdirat(self.at, path.as_ptr(), 0o775) })
+    }
+
+    #[inline]
+    fn rmdir(&self, path: &CStr) -> Result<(), Errno> {
+        self.unlinkat(path, libc::AT_REMOVEDIR)
+    }
+
+    #[inline]
+    fn stat(&self, path: &CStr) -> Result<u64, Errno> {
+        let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: `path` is a C string, `found` a place for a stat; the
+        // descriptor is open while self is.
+        check(unsafe {
+            libc::fstatat(
+                self.at,
+                path.as_ptr(),
+                found.as_mut_ptr(),
+                libc::AT_SYMLINK_NOFOLLOW,
+            )
+        })?;
+        // SAFETY: the call succeeded, so `found` is filled in.
+        Ok(unsafe { found.assume_init_ref() }.st_size as u64)
+    }
+
+    #[inline]
+    fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        // SAFETY: both are C strings; the descriptor is open while self is.
+        check(unsafe { libc::renameat(self.at, from.as_ptr(), self.at, to.as_ptr()) })
+    }
+
+    fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let fd = self.openat(path, flags, 0)?;
+        let entries = count_entries(fd, buffer);
+        let closed = self.close(fd);
+        let entries = entries?;
+        closed.map(|()| entries)
+    }
+
+    #[inline]
+    fn open(&self, path: &CStr, mode: OpenMode, direct: bool) -> Result<RawFd, Errno> {
+        let mut flags = libc::O_CLOEXEC | libc::O_NOFOLLOW;
+        flags |= match mode {
+            OpenMode::Read => libc::O_RDONLY,
+            OpenMode::CreateNew => libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL,
+            OpenMode::Write => libc::O_WRONLY | libc::O_CREAT,
+            OpenMode::ReadWrite => libc::O_RDWR | libc::O_CREAT,
+        };
+        if direct {
+            flags |= libc::O_DIRECT;
+        }
+        self.openat(path, flags, 0o664)
+    }
+
+    #[inline]
+    fn close(&self, fd: RawFd) -> Result<(), Errno> {
+        // SAFETY: the contract of `Fs` gives the descriptor to the caller,
+        // who closes it once.
+        check(unsafe { libc::close(fd) })
+    }
+
+    #[inline]
+    fn unlink(&self, path: &CStr) -> Result<(), Errno> {
+        self.unlinkat(path, 0)
+    }
+
+    #[inline]
+    fn write(&self, fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
+        // SAFETY: the kernel reads `buffer.len()` bytes from `buffer`.
+        let returned = unsafe { libc::write(fd, buffer.as_ptr().cast(), buffer.len()) };
+        Errno::result(returned).map(|n| n as usize)
+    }
+
+    #[inline]
+    fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        // SAFETY: the kernel writes at most `buffer.len()` bytes to `buffer`.
+        let returned = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+        Errno::result(returned).map(|n| n as usize)
+    }
+
+    #[inline]
+    fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
+        // SAFETY: no memory is involved.
+        check(unsafe { libc::fsync(fd) })
+    }
+
+    #[inline]
+    fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {
+        // A length above i64::MAX turns negative, which the kernel refuses.
+        // SAFETY: no memory is involved.
+        check(unsafe { libc::ftruncate(fd, length as libc::off_t) })
+    }
+
+    fn directory(&self) -> Option<&OwnedFd> {
+        Some(&self.directory)
+    }
+}

@@ -1,0 +1,232 @@
+//! A recorder: writes down the sequence of operations instead of doing them.
+//!
+//! A small model of a tree answers, so that what follows from an answer (a
+//! short read, a count of entries, a name that exists) is as on a real file
+//! system. It keeps lengths, no data: what is read is zeros.
+
+mod model;
+
+use std::ffi::CStr;
+use std::fmt;
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nix::errno::Errno;
+use rbench_core::OpKind;
+
+use crate::fs::{Fs, OpenMode};
+use model::Model;
+
+/// What an operation was given besides the path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detail {
+    /// Nothing.
+    None,
+    /// The new name.
+    To(String),
+    /// How the file was to be opened, and whether with `O_DIRECT`.
+    Open(OpenMode, bool),
+    /// Length of the buffer, or of the file to be, in bytes.
+    Bytes(u64),
+}
+
+/// One call of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceEvent {
+    /// The operation.
+    pub op: OpKind,
+    /// Its path; for a descriptor, the path that was opened.
+    pub path: String,
+    /// What else it was given.
+    pub detail: Detail,
+    /// How it failed, if it did.
+    pub error: Option<Errno>,
+}
+
+impl fmt::Display for TraceEvent {
+    /// One line: `mkdir a`, `rename a -> b`, `open f create-new direct`,
+    /// `write f 4096`, `mkdir a = EEXIST`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.op, self.path)?;
+        match &self.detail {
+            Detail::None => {}
+            Detail::To(to) => write!(f, " -> {to}")?,
+            Detail::Open(mode, direct) => {
+                f.write_str(match mode {
+                    OpenMode::Read => " read",
+                    OpenMode::CreateNew => " create-new",
+                    OpenMode::Write => " write",
+                    OpenMode::ReadWrite => " read-write",
+                })?;
+                if *direct {
+                    f.write_str(" direct")?;
+                }
+            }
+            Detail::Bytes(bytes) => write!(f, " {bytes}")?,
+        }
+        match self.error {
+            Some(errno) => write!(f, " = {errno:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Events in the order of the calls.
+pub type Log = Arc<Mutex<Vec<TraceEvent>>>;
+
+/// The recorder. Clones share the log and the tree, which is empty at first.
+#[derive(Debug, Clone, Default)]
+pub struct TraceFs {
+    log: Log,
+    model: Arc<Mutex<Model>>,
+}
+
+/// A panic of another thread leaves log and model as they are.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn text(path: &CStr) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+impl TraceFs {
+    /// A recorder with a tree of its own that writes to `log`.
+    pub fn with_log(log: Log) -> TraceFs {
+        TraceFs {
+            log,
+            model: Arc::default(),
+        }
+    }
+
+    /// What was called up to now.
+    pub fn events(&self) -> Vec<TraceEvent> {
+        lock(&self.log).clone()
+    }
+
+    /// The calls up to now as lines.
+    pub fn lines(&self) -> Vec<String> {
+        lock(&self.log).iter().map(TraceEvent::to_string).collect()
+    }
+
+    /// Forgets the calls up to now, not the tree.
+    pub fn clear(&self) {
+        lock(&self.log).clear();
+    }
+
+    fn record<T>(
+        &self,
+        op: OpKind,
+        path: String,
+        detail: Detail,
+        act: impl FnOnce(&mut Model) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let mut model = lock(&self.model);
+        let result = act(&mut model);
+        // Under the model's lock: the log has the order of the answers.
+        lock(&self.log).push(TraceEvent {
+            op,
+            path,
+            detail,
+            error: result.as_ref().err().copied(),
+        });
+        result
+    }
+
+    /// The path that `fd` was opened with.
+    fn opened(&self, fd: RawFd) -> String {
+        lock(&self.model)
+            .opened(fd)
+            .map_or_else(|| format!("fd {fd}"), str::to_owned)
+    }
+}
+
+impl Fs for TraceFs {
+    fn mkdir(&self, path: &CStr) -> Result<(), Errno> {
+        let name = text(path);
+        self.record(OpKind::Mkdir, name.clone(), Detail::None, |m| {
+            m.mkdir(&name)
+        })
+    }
+
+    fn rmdir(&self, path: &CStr) -> Result<(), Errno> {
+        let name = text(path);
+        self.record(OpKind::Rmdir, name.clone(), Detail::None, |m| {
+            m.rmdir(&name)
+        })
+    }
+
+    /// The size of a directory is 0.
+    fn stat(&self, path: &CStr) -> Result<u64, Errno> {
+        let name = text(path);
+        self.record(OpKind::Stat, name.clone(), Detail::None, |m| m.stat(&name))
+    }
+
+    fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        let (from, to) = (text(from), text(to));
+        let detail = Detail::To(to.clone());
+        self.record(OpKind::Rename, from.clone(), detail, |m| {
+            m.rename(&from, &to)
+        })
+    }
+
+    fn list(&self, path: &CStr, _buffer: &mut [u8]) -> Result<u64, Errno> {
+        let name = text(path);
+        self.record(OpKind::List, name.clone(), Detail::None, |m| m.list(&name))
+    }
+
+    /// A directory cannot be opened.
+    fn open(&self, path: &CStr, mode: OpenMode, direct: bool) -> Result<RawFd, Errno> {
+        let name = text(path);
+        let detail = Detail::Open(mode, direct);
+        self.record(OpKind::Open, name.clone(), detail, |m| m.open(&name, mode))
+    }
+
+    fn close(&self, fd: RawFd) -> Result<(), Errno> {
+        let path = self.opened(fd);
+        self.record(OpKind::Close, path, Detail::None, |m| m.close(fd))
+    }
+
+    fn unlink(&self, path: &CStr) -> Result<(), Errno> {
+        let name = text(path);
+        self.record(OpKind::Unlink, name.clone(), Detail::None, |m| {
+            m.unlink(&name)
+        })
+    }
+
+    fn write(&self, fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
+        let detail = Detail::Bytes(buffer.len() as u64);
+        self.record(OpKind::Write, self.opened(fd), detail, |m| {
+            m.write(fd, buffer.len())
+        })
+    }
+
+    fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let detail = Detail::Bytes(buffer.len() as u64);
+        let length = self.record(OpKind::Read, self.opened(fd), detail, |m| {
+            m.read(fd, buffer.len())
+        })?;
+        buffer[..length].fill(0);
+        Ok(length)
+    }
+
+    fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
+        self.record(OpKind::Fsync, self.opened(fd), Detail::None, |m| {
+            m.fsync(fd)
+        })
+    }
+
+    fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {
+        let detail = Detail::Bytes(length);
+        self.record(OpKind::Truncate, self.opened(fd), detail, |m| {
+            m.truncate(fd, length)
+        })
+    }
+
+    fn directory(&self) -> Option<&OwnedFd> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

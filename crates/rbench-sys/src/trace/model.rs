@@ -1,0 +1,253 @@
+//! The tree that answers for the recorder: names, lengths and open files.
+//! The answers are those of Linux; the recorder's tests compare them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::RawFd;
+
+use nix::errno::Errno;
+
+use crate::fs::OpenMode;
+
+/// The first descriptor: far above those of the process, so that none is
+/// mistaken for a real one.
+const FIRST_FD: RawFd = 1_000_000_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Node {
+    Directory,
+    /// Its place in [`Model::lengths`].
+    File(usize),
+}
+
+#[derive(Debug)]
+struct Open {
+    path: String,
+    file: usize,
+    position: u64,
+    mode: OpenMode,
+}
+
+/// The tree.
+#[derive(Debug)]
+pub(super) struct Model {
+    /// Everything by its path; the root is the empty one.
+    nodes: BTreeMap<String, Node>,
+    /// The length of every file ever made.
+    lengths: Vec<u64>,
+    open: HashMap<RawFd, Open>,
+    next_fd: RawFd,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Model {
+            nodes: BTreeMap::from([(String::new(), Node::Directory)]),
+            lengths: Vec::new(),
+            open: HashMap::new(),
+            next_fd: FIRST_FD,
+        }
+    }
+}
+
+/// Whether `path` lies below the directory `top`.
+fn is_below(path: &str, top: &str) -> bool {
+    path.strip_prefix(top)
+        .is_some_and(|rest| top.is_empty() && !rest.is_empty() || rest.starts_with('/'))
+}
+
+impl Model {
+    /// The plain form of `path`, whose parent must be a directory. What a slash
+    /// at the end asks for beyond that is not looked at.
+    fn resolve(&self, path: &str) -> Result<String, Errno> {
+        if path.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        let mut plain = String::new();
+        for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+            match self.nodes.get(&plain) {
+                Some(Node::Directory) => {}
+                Some(Node::File(_)) => return Err(Errno::ENOTDIR),
+                None => return Err(Errno::ENOENT),
+            }
+            if !plain.is_empty() {
+                plain.push('/');
+            }
+            plain.push_str(part);
+        }
+        Ok(plain)
+    }
+
+    fn lookup(&self, path: &str) -> Result<(String, Node), Errno> {
+        let plain = self.resolve(path)?;
+        let node = *self.nodes.get(&plain).ok_or(Errno::ENOENT)?;
+        Ok((plain, node))
+    }
+
+    /// Everything below the directory `top`.
+    fn below(&self, top: &str) -> impl Iterator<Item = &String> {
+        self.nodes
+            .range(top.to_owned()..)
+            .map(|(path, _)| path)
+            // Names such as `top-1` sort between `top` and `top/x`.
+            .take_while(move |path| path.starts_with(top))
+            .filter(move |path| is_below(path, top))
+    }
+
+    pub(super) fn mkdir(&mut self, path: &str) -> Result<(), Errno> {
+        let plain = self.resolve(path)?;
+        if self.nodes.contains_key(&plain) {
+            return Err(Errno::EEXIST);
+        }
+        self.nodes.insert(plain, Node::Directory);
+        Ok(())
+    }
+
+    pub(super) fn rmdir(&mut self, path: &str) -> Result<(), Errno> {
+        let (plain, node) = self.lookup(path)?;
+        if node != Node::Directory {
+            return Err(Errno::ENOTDIR);
+        }
+        if plain.is_empty() {
+            return Err(Errno::EINVAL);
+        }
+        if self.below(&plain).next().is_some() {
+            return Err(Errno::ENOTEMPTY);
+        }
+        self.nodes.remove(&plain);
+        Ok(())
+    }
+
+    pub(super) fn stat(&self, path: &str) -> Result<u64, Errno> {
+        match self.lookup(path)?.1 {
+            Node::Directory => Ok(0),
+            Node::File(file) => Ok(self.lengths[file]),
+        }
+    }
+
+    pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), Errno> {
+        // Both parents are looked at before either name.
+        let (source, target) = (self.resolve(from)?, self.resolve(to)?);
+        if source.is_empty() || target.is_empty() {
+            return Err(Errno::EBUSY);
+        }
+        let node = *self.nodes.get(&source).ok_or(Errno::ENOENT)?;
+        if source == target {
+            return Ok(());
+        }
+        if is_below(&target, &source) {
+            return Err(Errno::EINVAL);
+        }
+        if is_below(&source, &target) {
+            return Err(Errno::ENOTEMPTY);
+        }
+        match (node, self.nodes.get(&target)) {
+            (Node::Directory, Some(Node::File(_))) => return Err(Errno::ENOTDIR),
+            (Node::File(_), Some(Node::Directory)) => return Err(Errno::EISDIR),
+            (Node::Directory, Some(Node::Directory)) if self.below(&target).next().is_some() => {
+                return Err(Errno::ENOTEMPTY);
+            }
+            _ => {}
+        }
+        let moving: Vec<String> = self.below(&source).cloned().collect();
+        for path in moving.into_iter().chain([source.clone()]) {
+            if let Some(node) = self.nodes.remove(&path) {
+                let moved = format!("{target}{}", &path[source.len()..]);
+                self.nodes.insert(moved, node);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn list(&self, path: &str) -> Result<u64, Errno> {
+        let (plain, node) = self.lookup(path)?;
+        if node != Node::Directory {
+            return Err(Errno::ENOTDIR);
+        }
+        let names_start = if plain.is_empty() { 0 } else { plain.len() + 1 };
+        let children = self
+            .below(&plain)
+            .filter(|path| !path[names_start..].contains('/'));
+        Ok(children.count() as u64)
+    }
+
+    pub(super) fn unlink(&mut self, path: &str) -> Result<(), Errno> {
+        let (plain, node) = self.lookup(path)?;
+        if node == Node::Directory {
+            return Err(Errno::EISDIR);
+        }
+        self.nodes.remove(&plain);
+        Ok(())
+    }
+
+    pub(super) fn open(&mut self, path: &str, mode: OpenMode) -> Result<RawFd, Errno> {
+        let plain = self.resolve(path)?;
+        let file = match (self.nodes.get(&plain), mode) {
+            (Some(_), OpenMode::CreateNew) => return Err(Errno::EEXIST),
+            (Some(Node::Directory), _) => return Err(Errno::EISDIR),
+            (Some(Node::File(file)), _) => *file,
+            (None, OpenMode::Read) => return Err(Errno::ENOENT),
+            (None, OpenMode::CreateNew | OpenMode::Write | OpenMode::ReadWrite) => {
+                let file = self.lengths.len();
+                self.lengths.push(0);
+                self.nodes.insert(plain, Node::File(file));
+                file
+            }
+        };
+        let fd = self.next_fd;
+        self.next_fd += 1;
+        let open = Open {
+            path: path.to_owned(),
+            file,
+            position: 0,
+            mode,
+        };
+        self.open.insert(fd, open);
+        Ok(fd)
+    }
+
+    /// The path that `fd` was opened with.
+    pub(super) fn opened(&self, fd: RawFd) -> Option<&str> {
+        self.open.get(&fd).map(|open| open.path.as_str())
+    }
+
+    pub(super) fn close(&mut self, fd: RawFd) -> Result<(), Errno> {
+        self.open.remove(&fd).map(drop).ok_or(Errno::EBADF)
+    }
+
+    pub(super) fn write(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
+        let open = self.open.get_mut(&fd).ok_or(Errno::EBADF)?;
+        if open.mode == OpenMode::Read {
+            return Err(Errno::EBADF);
+        }
+        if length > 0 {
+            open.position += length as u64;
+            let end = &mut self.lengths[open.file];
+            *end = open.position.max(*end);
+        }
+        Ok(length)
+    }
+
+    pub(super) fn read(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
+        let open = self.open.get_mut(&fd).ok_or(Errno::EBADF)?;
+        if !matches!(open.mode, OpenMode::Read | OpenMode::ReadWrite) {
+            return Err(Errno::EBADF);
+        }
+        let left = self.lengths[open.file].saturating_sub(open.position);
+        let read = left.min(length as u64);
+        open.position += read;
+        Ok(read as usize)
+    }
+
+    pub(super) fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
+        self.open.get(&fd).map(drop).ok_or(Errno::EBADF)
+    }
+
+    pub(super) fn truncate(&mut self, fd: RawFd, length: u64) -> Result<(), Errno> {
+        let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
+        if open.mode == OpenMode::Read {
+            return Err(Errno::EINVAL);
+        }
+        self.lengths[open.file] = length;
+        Ok(())
+    }
+}

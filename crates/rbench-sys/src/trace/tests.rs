@@ -1,0 +1,190 @@
+use std::ffi::CString;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::posix::PosixFs;
+
+#[test]
+fn a_sequence_of_operations_reads_as_lines() {
+    let fs = TraceFs::default();
+    let mut buffer = [7; 8192];
+    fs.mkdir(c"tree.0.0").expect("a new name");
+    fs.mkdir(c"tree.0.0/dir.0.1").expect("a new name");
+    let fd = fs
+        .open(c"tree.0.0/f", OpenMode::CreateNew, false)
+        .expect("a new name");
+    assert_eq!(fs.write(fd, &buffer[..5000]), Ok(5000));
+    assert_eq!(fs.fsync(fd), Ok(()));
+    assert_eq!(fs.close(fd), Ok(()));
+    let fd = fs
+        .open(c"tree.0.0/f", OpenMode::Read, true)
+        .expect("it was made");
+    assert_eq!(fs.read(fd, &mut buffer), Ok(5000));
+    assert_eq!(buffer[4999..5001], [0, 7]);
+    assert_eq!(fs.read(fd, &mut buffer), Ok(0));
+    assert_eq!(fs.truncate(fd, 9), Err(Errno::EINVAL));
+    assert_eq!(fs.close(fd), Ok(()));
+    assert_eq!(fs.stat(c"tree.0.0/f"), Ok(5000));
+    assert_eq!(fs.rename(c"tree.0.0", c"t"), Ok(()));
+    assert_eq!(fs.list(c"t", &mut []), Ok(2));
+    assert_eq!(fs.unlink(c"t/f"), Ok(()));
+    assert_eq!(fs.rmdir(c"t"), Err(Errno::ENOTEMPTY));
+    assert_eq!(
+        fs.lines(),
+        [
+            "mkdir tree.0.0",
+            "mkdir tree.0.0/dir.0.1",
+            "open tree.0.0/f create-new",
+            "write tree.0.0/f 5000",
+            "fsync tree.0.0/f",
+            "close tree.0.0/f",
+            "open tree.0.0/f read direct",
+            "read tree.0.0/f 8192",
+            "read tree.0.0/f 8192",
+            "truncate tree.0.0/f 9 = EINVAL",
+            "close tree.0.0/f",
+            "stat tree.0.0/f",
+            "rename tree.0.0 -> t",
+            "list t",
+            "unlink t/f",
+            "rmdir t = ENOTEMPTY",
+        ]
+    );
+}
+
+#[test]
+fn recorders_can_share_a_log_without_sharing_a_tree() {
+    let log = Log::default();
+    let (a, b) = (
+        TraceFs::with_log(Arc::clone(&log)),
+        TraceFs::with_log(Arc::clone(&log)),
+    );
+    assert_eq!(a.mkdir(c"d"), Ok(()));
+    assert_eq!(a.clone().mkdir(c"d"), Err(Errno::EEXIST));
+    assert_eq!(b.mkdir(c"d"), Ok(()));
+    assert_eq!(b.lines(), ["mkdir d", "mkdir d = EEXIST", "mkdir d"]);
+    a.clear();
+    assert_eq!(b.events(), []);
+}
+
+/// One step of a random program. Files are named by their place among those
+/// that are open.
+#[derive(Debug, Clone)]
+enum Step {
+    Mkdir(&'static str),
+    Rmdir(&'static str),
+    Stat(&'static str),
+    Rename(&'static str, &'static str),
+    List(&'static str),
+    Open(&'static str, OpenMode),
+    Close(usize),
+    Unlink(&'static str),
+    Write(usize, usize),
+    Read(usize, usize),
+    Fsync(usize),
+    Truncate(usize, u64),
+}
+
+fn path() -> impl Strategy<Value = &'static str> {
+    // `a-` sorts between `a` and `a/…`.
+    prop::sample::select(vec![
+        "a", "b", "a-", "a/a", "a/b", "a-/b", "b/a", "a/a/a", "./b", "",
+    ])
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let mode = prop::sample::select(vec![
+        OpenMode::Read,
+        OpenMode::CreateNew,
+        OpenMode::Write,
+        OpenMode::ReadWrite,
+    ]);
+    prop_oneof![
+        3 => path().prop_map(Step::Mkdir),
+        1 => path().prop_map(Step::Rmdir),
+        1 => path().prop_map(Step::Stat),
+        2 => (path(), path()).prop_map(|(from, to)| Step::Rename(from, to)),
+        1 => path().prop_map(Step::List),
+        3 => (path(), mode).prop_map(|(path, mode)| Step::Open(path, mode)),
+        1 => (0..4_usize).prop_map(Step::Close),
+        1 => path().prop_map(Step::Unlink),
+        2 => (0..4_usize, 0..9000_usize).prop_map(|(file, n)| Step::Write(file, n)),
+        2 => (0..4_usize, 0..9000_usize).prop_map(|(file, n)| Step::Read(file, n)),
+        1 => (0..4_usize).prop_map(Step::Fsync),
+        1 => (0..4_usize, 0..9000_u64).prop_map(|(file, n)| Step::Truncate(file, n)),
+    ]
+}
+
+/// Runs a program and writes down every answer.
+fn run(fs: &dyn Fs, steps: &[Step], is_directory: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut buffer = vec![0; 9000];
+    let mut files: Vec<RawFd> = Vec::new();
+    let mut answers = Vec::new();
+    let c = |path: &str| CString::new(path).expect("no NUL in it");
+    for step in steps {
+        let file = |i: &usize| files.get(*i).copied();
+        let number = |result: Result<u64, Errno>| format!("{result:?}");
+        let bytes = |result: Result<usize, Errno>| format!("{result:?}");
+        let unit = |result: Result<(), Errno>| format!("{result:?}");
+        let answer = match step {
+            Step::Mkdir(path) => unit(fs.mkdir(&c(path))),
+            Step::Rmdir(path) => unit(fs.rmdir(&c(path))),
+            // The size of a directory is the file system's own business.
+            Step::Stat(path) if is_directory(path) => unit(fs.stat(&c(path)).map(drop)),
+            Step::Stat(path) => number(fs.stat(&c(path))),
+            Step::Rename(from, to) => unit(fs.rename(&c(from), &c(to))),
+            Step::List(path) => number(fs.list(&c(path), &mut buffer)),
+            // The one known difference: a directory opens for reading.
+            Step::Open(path, OpenMode::Read) if is_directory(path) => continue,
+            Step::Open(path, mode) => {
+                let opened = fs.open(&c(path), *mode, false);
+                files.extend(opened);
+                unit(opened.map(drop))
+            }
+            Step::Close(i) if file(i).is_some() => unit(fs.close(files.remove(*i))),
+            Step::Unlink(path) => unit(fs.unlink(&c(path))),
+            Step::Write(i, n) => match file(i) {
+                Some(fd) => bytes(fs.write(fd, &buffer[..*n])),
+                None => continue,
+            },
+            Step::Read(i, n) => match file(i) {
+                Some(fd) => bytes(fs.read(fd, &mut buffer[..*n])),
+                None => continue,
+            },
+            Step::Fsync(i) => match file(i) {
+                Some(fd) => unit(fs.fsync(fd)),
+                None => continue,
+            },
+            Step::Truncate(i, n) => match file(i) {
+                Some(fd) => unit(fs.truncate(fd, *n)),
+                None => continue,
+            },
+            Step::Close(_) => continue,
+        };
+        answers.push(format!("{step:?}: {answer}"));
+    }
+    for fd in files {
+        answers.push(format!("close: {:?}", fs.close(fd)));
+    }
+    answers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn the_model_answers_as_linux_does(steps in prop::collection::vec(step(), 1..60)) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let posix = PosixFs::open_directory(directory.path()).expect("it exists");
+        let trace = TraceFs::default();
+        let expect = run(&posix, &steps, &|path| {
+            !path.is_empty() && directory.path().join(path).is_dir()
+        });
+        let told = run(&trace, &steps, &|path| {
+            // `list` on a clone would be recorded: ask the model itself.
+            lock(&trace.model).list(path).is_ok()
+        });
+        prop_assert_eq!(told, expect);
+    }
+}

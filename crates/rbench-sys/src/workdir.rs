@@ -1,0 +1,359 @@
+//! rbench's own directory on the target, `rbench.<run id>/` or what another
+//! tool's command line names: made, recognised by the marker file in it,
+//! removed again. What goes on inside during a run is not its business.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::{Mode, fstat, mkdirat, stat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use crate::fs::Fs;
+use crate::posix::PosixFs;
+use crate::remove::{self, RemoveError};
+
+/// The name of the marker file, which says whose directory it is.
+pub const MARKER: &CStr = c".rbench-run";
+
+/// Why the directory cannot be set up, as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The parent or one of its parents is not there.
+    #[error("the directory {} does not exist", .0.display())]
+    Missing(PathBuf),
+    /// A file where a directory is needed.
+    #[error("{} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// The root directory of the host.
+    #[error("{} is the root directory: choose a directory of the file system under test", .0.display())]
+    Root(PathBuf),
+    /// Not one plain path component, or a relative path that leads outside.
+    #[error("'{0}' cannot be the name of a directory in the run's own directory")]
+    BadName(String),
+    /// The name is taken.
+    #[error("{} already exists", .0.display())]
+    Exists(PathBuf),
+    /// Mounted read-only.
+    #[error("{} is on a file system that is mounted read-only", .0.display())]
+    ReadOnly(PathBuf),
+    /// Access is denied.
+    #[error("no permission to {action} {}", path.display())]
+    NoPermission {
+        /// `write in`, `open` …
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+    },
+    /// Blocks, inodes or quota are used up.
+    #[error("no space or quota is left on the file system of {}", .0.display())]
+    NoSpace(PathBuf),
+    /// A FUSE mount whose server is gone.
+    #[error("the file system at {} does not answer: its server has ended", .0.display())]
+    NotConnected(PathBuf),
+    /// Anything else.
+    #[error("cannot {action} {}: {} ({errno:?})", path.display(), errno.desc())]
+    Other {
+        /// `write in`, `open` …
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the kernel said.
+        errno: Errno,
+    },
+}
+
+impl SetupError {
+    fn new(action: &'static str, path: &Path, errno: Errno) -> SetupError {
+        let path = path.to_owned();
+        match errno {
+            Errno::ENOENT => SetupError::Missing(path),
+            Errno::ENOTDIR => SetupError::NotADirectory(path),
+            Errno::EEXIST => SetupError::Exists(path),
+            Errno::EROFS => SetupError::ReadOnly(path),
+            Errno::EACCES | Errno::EPERM => SetupError::NoPermission { action, path },
+            Errno::ENOSPC | Errno::EDQUOT => SetupError::NoSpace(path),
+            Errno::ENOTCONN => SetupError::NotConnected(path),
+            _ => SetupError::Other {
+                action,
+                path,
+                errno,
+            },
+        }
+    }
+}
+
+impl SetupError {
+    /// The error number that stands for it.
+    fn errno(&self) -> Errno {
+        match self {
+            SetupError::Missing(_) => Errno::ENOENT,
+            SetupError::NotADirectory(_) => Errno::ENOTDIR,
+            SetupError::Root(_) | SetupError::BadName(_) => Errno::EINVAL,
+            SetupError::Exists(_) => Errno::EEXIST,
+            SetupError::ReadOnly(_) => Errno::EROFS,
+            SetupError::NoPermission { .. } => Errno::EACCES,
+            SetupError::NoSpace(_) => Errno::ENOSPC,
+            SetupError::NotConnected(_) => Errno::ENOTCONN,
+            SetupError::Other { errno, .. } => *errno,
+        }
+    }
+}
+
+/// rbench's own directory. Dropping the value leaves the directory in place.
+#[derive(Debug)]
+pub struct WorkDir {
+    path: PathBuf,
+    name: CString,
+    parent: OwnedFd,
+    directory: Arc<OwnedFd>,
+}
+
+const DIRECTORY: OFlag = OFlag::O_PATH
+    .union(OFlag::O_DIRECTORY)
+    .union(OFlag::O_CLOEXEC);
+
+impl WorkDir {
+    /// Makes the directory `name` in `parent`, which is there and not the
+    /// root directory, and writes `marker` into its marker file. When that
+    /// fails it is taken away again.
+    pub fn create(parent: &Path, name: &str, marker: &[u8]) -> Result<WorkDir, SetupError> {
+        let name = component(name)?;
+        let path = join(parent, &name);
+        let parent_fd = open_parent(parent)?;
+        mkdirat(&parent_fd, name.as_c_str(), Mode::from_bits_truncate(0o775)).map_err(|errno| {
+            let at = if errno == Errno::EEXIST {
+                &path
+            } else {
+                parent
+            };
+            SetupError::new("write in", at, errno)
+        })?;
+        let made = enter(&parent_fd, &name)
+            .map_err(|errno| SetupError::new("open", &path, errno))
+            .and_then(|directory| {
+                write_marker(&directory, marker)
+                    .map(|()| directory)
+                    .map_err(|errno| SetupError::new("write in", &path, errno))
+            });
+        match made {
+            Ok(directory) => Ok(WorkDir {
+                path,
+                name,
+                parent: parent_fd,
+                directory: Arc::new(directory),
+            }),
+            Err(error) => {
+                // If this fails too, the first reason is the one to tell.
+                unlinkat(&parent_fd, name.as_c_str(), UnlinkatFlags::RemoveDir).ok();
+                Err(error)
+            }
+        }
+    }
+
+    /// The directory `name` in `parent` as another process made it. `None`
+    /// when this host does not see it, or sees one with another marker.
+    pub fn open(
+        parent: &Path,
+        name: &str,
+        expected_marker: &[u8],
+    ) -> Result<Option<WorkDir>, SetupError> {
+        let name = component(name)?;
+        let path = join(parent, &name);
+        let parent_fd = open_parent(parent)?;
+        let directory = match enter(&parent_fd, &name) {
+            Ok(directory) => directory,
+            // With O_NOFOLLOW a symbolic link is no directory.
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
+            Err(errno) => return Err(SetupError::new("open", &path, errno)),
+        };
+        let marked = has_marker(&directory, expected_marker)
+            .map_err(|errno| SetupError::new("read the marker in", &path, errno))?;
+        Ok(marked.then(|| WorkDir {
+            path,
+            name,
+            parent: parent_fd,
+            directory: Arc::new(directory),
+        }))
+    }
+
+    /// Its path, as it was given: for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its descriptor (`O_PATH`).
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// Operations relative to it.
+    pub fn fs(&self) -> PosixFs {
+        PosixFs::new(Arc::clone(&self.directory))
+    }
+
+    /// Operations relative to the directory `relative` in it, which is there.
+    /// Symbolic links and `..` are refused.
+    pub fn subdir(&self, relative: &str) -> Result<PosixFs, SetupError> {
+        self.walk(relative, false)
+    }
+
+    /// As [`WorkDir::subdir`], and makes what is not there of the way to it.
+    pub fn mkdir_all(&self, relative: &str) -> Result<PosixFs, SetupError> {
+        self.walk(relative, true)
+    }
+
+    fn walk(&self, relative: &str, make: bool) -> Result<PosixFs, SetupError> {
+        let mut path = self.path.clone();
+        let mut at = Arc::clone(&self.directory);
+        for part in relative.split('/') {
+            let name = component(part).map_err(|_| SetupError::BadName(relative.to_owned()))?;
+            path.push(part);
+            if make {
+                match mkdirat(&*at, name.as_c_str(), Mode::from_bits_truncate(0o775)) {
+                    Ok(()) | Err(Errno::EEXIST) => {}
+                    Err(errno) => return Err(SetupError::new("make", &path, errno)),
+                }
+            }
+            let next = enter(&*at, &name).map_err(|errno| SetupError::new("open", &path, errno))?;
+            at = Arc::new(next);
+        }
+        Ok(PosixFs::new(at))
+    }
+
+    /// Removes the directory `relative` in it and everything below, as
+    /// [`WorkDir::remove`] does; nothing to do when it is not there.
+    pub fn remove_below(
+        &self,
+        relative: &str,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64, RemoveError> {
+        let path = self.path.join(relative);
+        let (above, last) = relative.rsplit_once('/').unwrap_or(("", relative));
+        let opened = component(last).and_then(|name| {
+            let parent = if above.is_empty() {
+                self.fs()
+            } else {
+                self.subdir(above)?
+            };
+            let directory = parent
+                .directory()
+                .ok_or_else(|| SetupError::Missing(path.clone()))?;
+            let entered =
+                enter(directory, &name).map_err(|errno| SetupError::new("open", &path, errno))?;
+            Ok((parent, name, entered))
+        });
+        match opened {
+            Ok((parent, name, directory)) => {
+                let Some(parent) = parent.directory() else {
+                    return Ok(0);
+                };
+                remove::remove(
+                    parent.as_fd(),
+                    &name,
+                    &path,
+                    directory.as_fd(),
+                    stop,
+                    progress,
+                )
+            }
+            Err(SetupError::Missing(_)) => Ok(0),
+            Err(error) => Err(RemoveError::Kept {
+                directory: self.path.clone(),
+                removed: 0,
+                kept: 1,
+                first: path,
+                errno: error.errno(),
+            }),
+        }
+    }
+
+    /// Removes everything in it, then itself. No symbolic link is followed
+    /// and no other mount entered. The marker goes last, so that a removal
+    /// that was broken off can be taken up again. When `stop` is set it ends
+    /// after the entry under way; `progress` is told the number of entries
+    /// removed so far, after each. Returns that number.
+    pub fn remove(
+        self,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64, RemoveError> {
+        remove::remove(
+            self.parent.as_fd(),
+            &self.name,
+            &self.path,
+            self.directory.as_fd(),
+            stop,
+            progress,
+        )
+    }
+}
+
+fn join(parent: &Path, name: &CStr) -> PathBuf {
+    parent.join(&*name.to_string_lossy())
+}
+
+/// One plain component of a path.
+fn component(name: &str) -> Result<CString, SetupError> {
+    let bad = || SetupError::BadName(name.to_owned());
+    if matches!(name, "" | "." | "..") || name.contains('/') {
+        return Err(bad());
+    }
+    CString::new(name).map_err(|_| bad())
+}
+
+/// Opens the directory in which the work directory lies.
+fn open_parent(path: &Path) -> Result<OwnedFd, SetupError> {
+    let failed = |errno| SetupError::new("open", path, errno);
+    let parent = open(path, DIRECTORY, Mode::empty()).map_err(failed)?;
+    let (here, root) = fstat(&parent)
+        .and_then(|here| Ok((here, stat("/")?)))
+        .map_err(failed)?;
+    if (here.st_dev, here.st_ino) == (root.st_dev, root.st_ino) {
+        return Err(SetupError::Root(path.to_owned()));
+    }
+    Ok(parent)
+}
+
+fn enter(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    openat(parent, name, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
+/// Writes the marker; takes it away again if that does not succeed.
+fn write_marker(directory: &OwnedFd, marker: &[u8]) -> Result<(), Errno> {
+    let flags =
+        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = openat(directory, MARKER, flags, Mode::from_bits_truncate(0o644))?;
+    let written = File::from(file).write_all(marker).map_err(errno);
+    if written.is_err() {
+        unlinkat(directory, MARKER, UnlinkatFlags::NoRemoveDir)?;
+    }
+    written
+}
+
+/// Whether the marker is there and says just this.
+fn has_marker(directory: &OwnedFd, expected: &[u8]) -> Result<bool, Errno> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = match openat(directory, MARKER, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::ENOENT | Errno::ELOOP) => return Ok(false),
+        Err(errno) => return Err(errno),
+    };
+    let mut found = Vec::new();
+    // A byte more than expected tells a longer marker.
+    file.take(expected.len() as u64 + 1)
+        .read_to_end(&mut found)
+        .map_err(errno)?;
+    Ok(found == expected)
+}

@@ -1,0 +1,694 @@
+//! What every engine promises, whichever it is: each test loops over the
+//! table of engines. Engines that move no data are left out where data is
+//! looked at.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigHandler, Signal, signal};
+use rbench_core::random::{DataStream, Stream};
+use rbench_sys::engine::{ENGINES, find};
+use rbench_sys::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
+
+use crate::allocations;
+use crate::support::{
+    Mounted, child, child_under_strace, child_with_own_mounts, disk, is_child, place, skip,
+};
+
+const BLOCK: usize = 4096;
+
+/// Makes an engine; `None`, in the open, where the system forbids it.
+fn make(info: &EngineInfo, depth: usize, block: usize) -> Option<Box<dyn Engine>> {
+    let depth = depth.min(info.depth_max);
+    match (info.make)(EngineConfig { depth, block }) {
+        Ok(engine) => Some(engine),
+        Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
+            skip(&format!("{} is not permitted here: {errno:?}", info.name));
+            None
+        }
+        Err(errno) => panic!("{}: {errno:?}", info.name),
+    }
+}
+
+/// Runs `body` with each engine that moves data.
+fn each_mover(depth: usize, block: usize, mut body: impl FnMut(&'static str, &mut dyn Engine)) {
+    for info in ENGINES.iter().filter(|info| info.moves_data) {
+        if let Some(mut engine) = make(info, depth, block) {
+            body(info.name, &mut *engine);
+        }
+    }
+}
+
+/// One request in slot 0, waited for.
+fn complete(engine: &mut dyn Engine, request: Request) -> Result<usize, Errno> {
+    let mut done = Vec::with_capacity(1);
+    engine.submit(0, request);
+    engine.wait(&mut done).expect("waiting works");
+    match done[..] {
+        [Completion { slot: 0, result }] => result,
+        ref other => panic!("one request, these completions: {other:?}"),
+    }
+}
+
+fn request(transfer: Transfer, file: &impl AsRawFd, offset: u64, length: usize) -> Request {
+    Request {
+        transfer,
+        fd: file.as_raw_fd(),
+        offset,
+        length,
+    }
+}
+
+fn read_at(file: &impl AsRawFd, offset: u64, length: usize) -> Request {
+    request(Transfer::Read, file, offset, length)
+}
+
+fn write_at(file: &impl AsRawFd, offset: u64, length: usize) -> Request {
+    request(Transfer::Write, file, offset, length)
+}
+
+fn data(length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    DataStream::new(&[length as u64]).fill(&mut bytes);
+    bytes
+}
+
+fn read_write(path: &std::path::Path) -> File {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .expect("the file can be made")
+}
+
+/// The numbers below `n` in a random order.
+fn shuffled(n: u64) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..n).collect();
+    let mut stream = Stream::new(&[n]);
+    for i in (1..order.len()).rev() {
+        order.swap(i, stream.below(i as u64 + 1) as usize);
+    }
+    order
+}
+
+/// Moves all blocks of `order` with every slot in use as long as there are
+/// blocks; `fill` and `check` see the buffer before and after.
+fn move_blocks(
+    engine: &mut dyn Engine,
+    depth: usize,
+    file: &File,
+    transfer: Transfer,
+    order: &[u64],
+    mut before: impl FnMut(u64, &mut [u8]),
+    mut after: impl FnMut(u64, &[u8]),
+) {
+    let mut left = order.iter().copied();
+    let mut under_way = vec![None; depth];
+    let mut done = Vec::with_capacity(depth);
+    loop {
+        for (slot, place) in under_way.iter_mut().enumerate() {
+            if place.is_none() {
+                *place = left.next();
+                if let Some(block) = *place {
+                    before(block, engine.buffer(slot));
+                    engine.submit(slot, request(transfer, file, block * BLOCK as u64, BLOCK));
+                }
+            }
+        }
+        if under_way.iter().all(Option::is_none) {
+            return;
+        }
+        engine.wait(&mut done).expect("waiting works");
+        assert!(!done.is_empty(), "waiting ended with nothing");
+        for Completion { slot, result } in done.drain(..) {
+            assert_eq!(result, Ok(BLOCK));
+            let block = under_way[slot].take().expect("the slot was in use");
+            after(block, engine.buffer(slot));
+        }
+    }
+}
+
+#[test]
+fn blocks_go_where_they_belong_whatever_the_order_of_offsets_and_completions() {
+    const BLOCKS: u64 = 500;
+    let directory = disk();
+    let content = data(BLOCKS as usize * BLOCK);
+    let block = |i: u64| &content[i as usize * BLOCK..][..BLOCK];
+    for info in ENGINES.iter().filter(|info| info.moves_data) {
+        for depth in [1, 7, 64] {
+            let Some(mut engine) = make(info, depth, BLOCK) else {
+                continue;
+            };
+            let depth = depth.min(info.depth_max);
+            let path = directory.path().join(info.name);
+            let file = read_write(&path);
+            file.set_len(0).expect("the file is ours");
+            let order = shuffled(BLOCKS);
+            let (mut writes, mut reads) = (0, 0);
+            move_blocks(
+                &mut *engine,
+                depth,
+                &file,
+                Transfer::Write,
+                &order,
+                |i, buffer| buffer.copy_from_slice(block(i)),
+                |_, _| writes += 1,
+            );
+            let written = fs::read(&path).expect("the file is there");
+            assert!(written == content, "{} {depth}: written", info.name);
+            move_blocks(
+                &mut *engine,
+                depth,
+                &file,
+                Transfer::Read,
+                &order,
+                |_, buffer| buffer.fill(0),
+                |i, buffer| {
+                    assert!(buffer == block(i), "{} {depth}: block {i}", info.name);
+                    reads += 1;
+                },
+            );
+            assert_eq!((writes, reads), (BLOCKS, BLOCKS));
+        }
+    }
+}
+
+#[test]
+fn all_slots_can_be_under_way_and_each_completes_once() {
+    for info in ENGINES {
+        let depth = info.depth_max.min(200);
+        let Some(mut engine) = make(info, depth, BLOCK) else {
+            continue;
+        };
+        let file = tempfile::tempfile().expect("a temporary file");
+        file.set_len((depth * BLOCK) as u64)
+            .expect("the file is ours");
+        for slot in 0..depth {
+            engine.submit(slot, read_at(&file, (slot * BLOCK) as u64, BLOCK));
+        }
+        let mut done = Vec::with_capacity(depth);
+        while done.len() < depth {
+            engine.wait(&mut done).expect("waiting works");
+        }
+        let mut slots: Vec<usize> = done.iter().map(|completion| completion.slot).collect();
+        slots.sort_unstable();
+        assert!(slots.into_iter().eq(0..depth), "{}", info.name);
+        assert!(done.iter().all(|completion| completion.result == Ok(BLOCK)));
+        engine.wait(&mut done).expect("waiting works");
+        assert_eq!(done.len(), depth, "{}: nothing more comes", info.name);
+    }
+}
+
+#[test]
+fn blocks_of_4_mib_are_moved_whole() {
+    const LARGE: usize = 4 << 20;
+    let content = data(LARGE);
+    each_mover(2, LARGE, |name, engine| {
+        let file = tempfile::tempfile().expect("a temporary file");
+        engine.buffer(0).copy_from_slice(&content);
+        let offset = 12_345;
+        assert_eq!(complete(engine, write_at(&file, offset, LARGE)), Ok(LARGE));
+        let mut found = vec![0; LARGE];
+        file.read_exact_at(&mut found, offset)
+            .expect("it was written");
+        assert!(found == content, "{name}");
+        engine.buffer(0).fill(0);
+        assert_eq!(complete(engine, read_at(&file, offset, LARGE)), Ok(LARGE));
+        assert!(engine.buffer(0) == content, "{name}");
+    });
+}
+
+#[test]
+fn the_end_of_the_file_gives_a_short_count_and_nothing_lies_beyond() {
+    let file = tempfile::tempfile().expect("a temporary file");
+    file.write_all_at(&data(10_000), 0).expect("there is space");
+    each_mover(1, BLOCK, |name, engine| {
+        let mut check = |offset, expect| {
+            engine.buffer(0).fill(0xee);
+            let read = complete(engine, read_at(&file, offset, BLOCK));
+            assert_eq!(read, Ok(expect), "{name} at {offset}");
+            let beyond = &engine.buffer(0)[expect..];
+            assert!(beyond.iter().all(|b| *b == 0xee), "{name} at {offset}");
+        };
+        check(0, BLOCK);
+        check(10_000 - BLOCK as u64, BLOCK);
+        check(8192, 1808);
+        check(9_999, 1);
+        check(10_000, 0);
+        check(1 << 40, 0);
+        assert_eq!(complete(engine, read_at(&file, 0, 0)), Ok(0), "{name}");
+    });
+}
+
+#[test]
+fn a_descriptor_that_does_not_permit_the_transfer_gives_ebadf() {
+    let directory = disk();
+    let path = directory.path().join("f");
+    fs::write(&path, "content").expect("there is space");
+    let read_only = File::open(&path).expect("it was made");
+    let write_only = OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .expect("it was made");
+    each_mover(1, BLOCK, |name, engine| {
+        let mut check = |request| {
+            let result = complete(engine, request);
+            assert_eq!(result, Err(Errno::EBADF), "{name}: {request:?}");
+        };
+        check(write_at(&read_only, 0, BLOCK));
+        check(read_at(&write_only, 0, BLOCK));
+        check(read_at(&-1, 0, BLOCK));
+        check(write_at(&-1, 0, BLOCK));
+        check(request(Transfer::Fsync, &-1, 0, 0));
+    });
+    assert_eq!(fs::read(&path).expect("it is there"), b"content");
+}
+
+#[test]
+fn an_offset_that_no_file_has_gives_einval() {
+    let file = tempfile::tempfile().expect("a temporary file");
+    file.write_all_at(b"content", 0).expect("there is space");
+    each_mover(1, BLOCK, |name, engine| {
+        for offset in [u64::MAX, u64::MAX - 1, 1 << 63] {
+            let read = complete(engine, read_at(&file, offset, BLOCK));
+            assert_eq!(read, Err(Errno::EINVAL), "{name} at {offset}");
+        }
+    });
+}
+
+#[test]
+fn a_full_device_gives_enospc() {
+    let full = OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("every Linux has /dev/full");
+    each_mover(1, BLOCK, |name, engine| {
+        let written = complete(engine, write_at(&full, 0, BLOCK));
+        assert_eq!(written, Err(Errno::ENOSPC), "{name}");
+    });
+}
+
+#[test]
+fn a_file_system_that_fills_up_within_a_block_gives_enospc() {
+    const TEST: &str = "conformance::a_file_system_that_fills_up_within_a_block_gives_enospc";
+    if !is_child(TEST) {
+        return child_with_own_mounts(TEST);
+    }
+    let place = place();
+    let _mounted = Mounted::tmpfs(&place, "size=64k");
+    each_mover(1, 128 << 10, |name, engine| {
+        let path = place.join("f");
+        let file = File::create(&path).expect("there is an inode left");
+        let written = complete(engine, write_at(&file, 0, 128 << 10));
+        assert_eq!(written, Err(Errno::ENOSPC), "{name}");
+        let length = file.metadata().expect("it is open").len();
+        assert_eq!(length, 64 << 10, "{name}: a part had been written");
+    });
+}
+
+#[test]
+fn a_write_that_crosses_the_limit_on_file_size_gives_efbig() {
+    const TEST: &str = "conformance::a_write_that_crosses_the_limit_on_file_size_gives_efbig";
+    if !is_child(TEST) {
+        child(TEST, &["env"]);
+        return;
+    }
+    // SAFETY: the signal is ignored, no handler runs.
+    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.expect("it can be ignored");
+    each_mover(1, 8192, |name, engine| {
+        let file = tempfile::tempfile().expect("a temporary file");
+        setrlimit(Resource::RLIMIT_FSIZE, 6000, 1 << 30).expect("lowering is permitted");
+        let written = complete(engine, write_at(&file, 0, 8192));
+        setrlimit(Resource::RLIMIT_FSIZE, 1 << 30, 1 << 30).expect("back to the hard limit");
+        assert_eq!(written, Err(Errno::EFBIG), "{name}");
+        let length = file.metadata().expect("it is open").len();
+        assert_eq!(length, 6000, "{name}: the kernel had taken a part");
+    });
+}
+
+#[test]
+fn short_reads_of_the_kernel_are_continued_to_the_whole_block() {
+    const LENGTH: usize = 1 << 20;
+    let Ok(symbols) = File::open("/proc/kallsyms") else {
+        return skip("there is no /proc/kallsyms, which is read in small pieces");
+    };
+    let expect = fs::read("/proc/kallsyms").expect("it opened before");
+    let mut once = vec![0; LENGTH];
+    let short = symbols.read_at(&mut once, 0).expect("it opened before");
+    if expect.len() < LENGTH || short == LENGTH {
+        return skip("/proc/kallsyms is not read in small pieces");
+    }
+    each_mover(1, LENGTH, |name, engine| {
+        let read = complete(engine, read_at(&symbols, 0, LENGTH));
+        assert_eq!(read, Ok(LENGTH), "{name}; once: {short}");
+        assert!(engine.buffer(0) == &expect[..LENGTH], "{name}");
+        let last = expect.len() - 100;
+        let read = complete(engine, read_at(&symbols, last as u64, LENGTH));
+        assert_eq!(read, Ok(100), "{name}: up to the end");
+        assert!(engine.buffer(0)[..100] == expect[last..], "{name}");
+    });
+}
+
+#[test]
+fn direct_transfers_say_what_pread_says() {
+    const PAGES: usize = 8;
+    let directory = disk();
+    let path = directory.path().join("f");
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(&path);
+    let file = match opened {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            return skip("the file system of the build directory has no O_DIRECT");
+        }
+        opened => opened.expect("the file can be made"),
+    };
+    let content = data(PAGES * BLOCK);
+    let mut plain = vec![0; 2 * BLOCK];
+    let start = plain.as_ptr().align_offset(BLOCK);
+    let plain = &mut plain[start..][..BLOCK];
+    each_mover(1, PAGES * BLOCK, |name, engine| {
+        file.set_len(0).expect("the file is ours");
+        engine.buffer(0).copy_from_slice(&content);
+        let whole = PAGES * BLOCK;
+        assert_eq!(complete(engine, write_at(&file, 0, whole)), Ok(whole));
+        assert!(fs::read(&path).expect("it is there") == content, "{name}");
+        engine.buffer(0).fill(0);
+        assert_eq!(complete(engine, read_at(&file, 0, whole)), Ok(whole));
+        assert!(engine.buffer(0) == content, "{name}");
+
+        // A length or offset off the block boundary: what pread says.
+        for (offset, length) in [(0, 100), (100, BLOCK), (1, 1)] {
+            let expect = file
+                .read_at(&mut plain[..length], offset)
+                .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)));
+            let read = complete(engine, read_at(&file, offset, length));
+            assert_eq!(read, expect, "{name}: {length} at {offset}");
+        }
+
+        // The file ends within a block: what is there is read, once.
+        file.set_len(5000).expect("the file is ours");
+        assert_eq!(complete(engine, read_at(&file, 0, whole)), Ok(5000));
+        assert!(engine.buffer(0)[..5000] == content[..5000], "{name}");
+    });
+}
+
+#[test]
+fn an_fsync_moves_no_bytes_and_reports_what_cannot_be_synced() {
+    let file = tempfile::tempfile().expect("a temporary file");
+    let (pipe, _other_end) = std::io::pipe().expect("a pipe");
+    each_mover(1, BLOCK, |name, engine| {
+        assert_eq!(complete(engine, write_at(&file, 0, BLOCK)), Ok(BLOCK));
+        let synced = complete(engine, request(Transfer::Fsync, &file, 0, 0));
+        assert_eq!(synced, Ok(0), "{name}");
+        let synced = complete(engine, request(Transfer::Fsync, &pipe, 0, 0));
+        assert_eq!(synced, Err(Errno::EINVAL), "{name}");
+    });
+}
+
+#[test]
+fn with_nothing_under_way_waiting_returns_at_once() {
+    for info in ENGINES {
+        let Some(mut engine) = make(info, 4, BLOCK) else {
+            continue;
+        };
+        let mut done = Vec::with_capacity(4);
+        assert_eq!(engine.flush(), Ok(()));
+        assert_eq!(engine.wait(&mut done), Ok(()));
+        assert_eq!(engine.poll(&mut done), Ok(()));
+        assert_eq!(done, [], "{}", info.name);
+    }
+}
+
+#[test]
+fn polling_brings_every_completion_without_waiting() {
+    let file = tempfile::tempfile().expect("a temporary file");
+    for info in ENGINES {
+        let depth = info.depth_max.min(8);
+        let Some(mut engine) = make(info, depth, BLOCK) else {
+            continue;
+        };
+        let mut done = Vec::with_capacity(depth);
+        for slot in 0..depth {
+            // An fsync is handled by another thread of the kernel.
+            let transfer = if slot % 2 == 0 {
+                Transfer::Fsync
+            } else {
+                Transfer::Write
+            };
+            engine.submit(slot, request(transfer, &file, 0, BLOCK));
+        }
+        let start = Instant::now();
+        while done.len() < depth {
+            engine.poll(&mut done).expect("polling works");
+            assert!(start.elapsed() < Duration::from_secs(30), "{}", info.name);
+        }
+        assert!(done.iter().all(|completion| completion.result.is_ok()));
+    }
+}
+
+#[test]
+fn after_a_flush_the_kernel_works_without_further_calls() {
+    let content = data(BLOCK);
+    each_mover(2, BLOCK, |name, engine| {
+        let file = tempfile::tempfile().expect("a temporary file");
+        engine.buffer(0).copy_from_slice(&content);
+        engine.submit(0, write_at(&file, 0, BLOCK));
+        engine.flush().expect("flushing works");
+        let start = Instant::now();
+        let mut found = vec![0; BLOCK];
+        while file.read_exact_at(&mut found, 0).is_err() || found != content {
+            assert!(start.elapsed() < Duration::from_secs(30), "{name}");
+        }
+    });
+}
+
+#[test]
+fn dropping_an_engine_waits_for_what_is_under_way() {
+    let content = data(1 << 20);
+    for info in ENGINES.iter().filter(|info| info.moves_data) {
+        let Some(mut engine) = make(info, 8, 1 << 20) else {
+            continue;
+        };
+        let depth = info.depth_max.min(8);
+        let directory = disk();
+        let path = directory.path().join("f");
+        let file = read_write(&path);
+        for slot in 0..depth {
+            engine.buffer(slot).copy_from_slice(&content);
+            engine.submit(slot, write_at(&file, (slot as u64) << 20, 1 << 20));
+        }
+        drop(engine);
+        let written = fs::read(&path).expect("it is there");
+        assert!(written == content.repeat(depth), "{}", info.name);
+    }
+}
+
+#[test]
+fn an_engine_in_a_foreign_thread_fails_cleanly_or_works() {
+    let file = tempfile::tempfile().expect("a temporary file");
+    for info in ENGINES.iter().filter(|info| info.moves_data) {
+        let Some(mut engine) = make(info, 1, BLOCK) else {
+            continue;
+        };
+        engine.submit(0, write_at(&file, 0, BLOCK));
+        let mut done = Vec::with_capacity(1);
+        let waited = std::thread::scope(|scope| {
+            let other = scope.spawn(|| engine.wait(&mut done));
+            other.join().expect("no panic")
+        });
+        match waited {
+            Ok(()) => assert_eq!(done.len(), 1, "{}", info.name),
+            Err(errno) => assert_eq!(errno, Errno::EEXIST, "{}", info.name),
+        }
+    }
+}
+
+#[test]
+fn mistakes_of_the_program_are_refused_loudly() {
+    let file = tempfile::tempfile().expect("a temporary file");
+    let panics = |work: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(work)).is_err();
+    for info in ENGINES {
+        for (depth, block) in [(0, BLOCK), (info.depth_max + 1, BLOCK), (1, 0)] {
+            let made = (info.make)(EngineConfig { depth, block });
+            assert_eq!(made.err(), Some(Errno::EINVAL), "{} {depth}", info.name);
+        }
+        let Some(mut engine) = make(info, 1, BLOCK) else {
+            continue;
+        };
+        let name = info.name;
+        let long = read_at(&file, 0, BLOCK + 1);
+        assert!(panics(&mut || engine.submit(0, long)), "{name}: too long");
+        let fits = read_at(&file, 0, BLOCK);
+        engine.submit(0, fits);
+        assert!(panics(&mut || engine.submit(0, fits)), "{name}: in use");
+        let mut done = Vec::with_capacity(1);
+        engine.wait(&mut done).expect("waiting works");
+        assert_eq!(done.len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn no_call_of_an_engine_allocates() {
+    let file = tempfile::tempfile().expect("a temporary file");
+    file.write_all_at(&data(64 * BLOCK), 0)
+        .expect("there is space");
+    for info in ENGINES {
+        let depth = info.depth_max.min(16);
+        let Some(mut engine) = make(info, depth, BLOCK) else {
+            continue;
+        };
+        let mut done = Vec::with_capacity(depth);
+        let mut round = |transfer| {
+            for slot in 0..depth {
+                engine.buffer(slot)[0] = 1;
+                // The last block of each round ends the file.
+                engine.submit(slot, request(transfer, &file, 50_000, BLOCK));
+            }
+            engine.flush().expect("flushing works");
+            let mut completions = 0;
+            while completions < depth {
+                engine.wait(&mut done).expect("waiting works");
+                completions += done.len();
+                done.clear();
+                engine.poll(&mut done).expect("polling works");
+                completions += done.len();
+                done.clear();
+            }
+        };
+        let allocated = allocations::calls(|| {
+            for transfer in [Transfer::Read, Transfer::Write, Transfer::Fsync] {
+                round(transfer);
+            }
+        });
+        assert_eq!(allocated, 0, "{}", info.name);
+    }
+}
+
+#[test]
+fn the_null_engine_completes_everything_and_touches_nothing() {
+    let info = find("null").expect("it is in the table");
+    let mut engine = make(info, 4, BLOCK).expect("it is always permitted");
+    let file = tempfile::tempfile().expect("a temporary file");
+    engine.buffer(0).fill(7);
+    assert_eq!(complete(&mut *engine, write_at(&file, 0, BLOCK)), Ok(BLOCK));
+    assert_eq!(complete(&mut *engine, read_at(&-1, 0, 100)), Ok(100));
+    let synced = complete(&mut *engine, request(Transfer::Fsync, &file, 0, BLOCK));
+    assert_eq!(synced, Ok(0));
+    assert_eq!(engine.buffer(0), [7; BLOCK]);
+    assert_eq!(file.metadata().expect("it is open").len(), 0);
+}
+
+#[test]
+fn names_in_the_table_are_unique_and_found() {
+    for info in ENGINES {
+        assert_eq!(find(info.name).map(|found| found.about), Some(info.about));
+    }
+    assert!(find("mmap2").is_none());
+}
+
+/// Writes and reads a few blocks with every engine: what has to work under
+/// each of the injected faults below.
+fn round_trip() {
+    let content = data(8 * BLOCK);
+    each_mover(8, BLOCK, |name, engine| {
+        let file = read_write(&place().join("f"));
+        for i in 0..8 {
+            engine
+                .buffer(0)
+                .copy_from_slice(&content[i * BLOCK..][..BLOCK]);
+            let written = complete(engine, write_at(&file, (i * BLOCK) as u64, BLOCK));
+            assert_eq!(written, Ok(BLOCK), "{name}");
+        }
+        for i in 0..8 {
+            let read = complete(engine, read_at(&file, (i * BLOCK) as u64, BLOCK));
+            assert_eq!(read, Ok(BLOCK), "{name}");
+            assert!(engine.buffer(0) == &content[i * BLOCK..][..BLOCK], "{name}");
+        }
+        let synced = complete(engine, request(Transfer::Fsync, &file, 0, 0));
+        assert_eq!(synced, Ok(0), "{name}");
+    });
+}
+
+#[test]
+fn calls_that_a_signal_interrupts_are_repeated() {
+    const TEST: &str = "conformance::calls_that_a_signal_interrupts_are_repeated";
+    if is_child(TEST) {
+        return round_trip();
+    }
+    for (call, path) in [
+        // The loader of programs calls pread too: only the file counts.
+        ("pread64", "--trace-path={place}/f"),
+        ("pwrite64", "--trace-path={place}/f"),
+        ("fsync", "--trace-path={place}/f"),
+        ("io_uring_enter", "--quiet=all"),
+    ] {
+        let inject = format!("inject={call}:error=EINTR:when=1+2");
+        let options = [path, "-e", &format!("trace={call}"), "-e", &inject];
+        let Some(run) = child_under_strace(TEST, &options) else {
+            return;
+        };
+        let log = run.log;
+        let interrupted = log.lines().filter(|line| line.contains("INJECTED")).count();
+        assert!(interrupted > 0 || call == "io_uring_enter", "{call}: {log}");
+    }
+}
+
+#[test]
+fn older_kernels_and_strict_limits_get_a_plainer_ring() {
+    const TEST: &str = "conformance::older_kernels_and_strict_limits_get_a_plainer_ring";
+    if is_child(TEST) {
+        return round_trip();
+    }
+    for (call, fault, times) in [
+        ("io_uring_setup", "error=EINVAL:when=1", 1),
+        ("io_uring_setup", "error=EINVAL:when=1..2", 2),
+        ("io_uring_register", "error=ENOMEM", 1),
+    ] {
+        let inject = format!("inject={call}:{fault}");
+        let options = ["-e", &format!("trace={call}"), "-e", &inject];
+        let Some(run) = child_under_strace(TEST, &options) else {
+            return;
+        };
+        let log = run.log;
+        if !log.contains(call) {
+            return skip("io_uring is not permitted here");
+        }
+        assert_eq!(log.matches("INJECTED").count(), times, "{log}");
+    }
+}
+
+#[test]
+fn a_forbidden_ring_gives_the_errno_of_the_system() {
+    const TEST: &str = "conformance::a_forbidden_ring_gives_the_errno_of_the_system";
+    if is_child(TEST) {
+        let info = find("io_uring").expect("it is in the table");
+        let made = (info.make)(EngineConfig {
+            depth: 4,
+            block: BLOCK,
+        });
+        println!("made: {:?}", made.err());
+        return;
+    }
+    for errno in ["ENOSYS", "EPERM"] {
+        let inject = format!("inject=io_uring_setup:error={errno}");
+        let options = ["-e", "trace=io_uring_setup", "-e", &inject];
+        let Some(run) = child_under_strace(TEST, &options) else {
+            return;
+        };
+        let expect = format!("made: Some({errno})");
+        assert!(run.printed.contains(&expect), "{}", run.printed);
+    }
+}

@@ -1,0 +1,147 @@
+//! Caches and mounts against what other programs of the system say.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::Command;
+
+use nix::errno::Errno;
+use nix::unistd::{Uid, setuid};
+use rbench_sys::caches::{drop_caches, evict};
+use rbench_sys::limits::raise_open_files;
+use rbench_sys::mountinfo;
+
+use crate::support::{Mounted, child, child_with_own_mounts, disk, is_child, place, skip, text};
+
+/// A file of 64 pages on the disk that is in the page cache, clean.
+fn cached_file(directory: &Path) -> File {
+    let path = directory.join("cached");
+    fs::write(&path, [7; 64 * 4096]).expect("there is space");
+    let file = File::open(path).expect("it was made");
+    file.sync_all().expect("the disk takes it");
+    file
+}
+
+/// The number of pages of the file in the page cache, by `fincore`.
+fn cached_pages(directory: &Path) -> Option<u64> {
+    let path = directory.join("cached");
+    let run = Command::new("fincore")
+        .args(["--noheadings", "--output", "PAGES", text(&path)])
+        .output()
+        .ok()?;
+    String::from_utf8_lossy(&run.stdout).trim().parse().ok()
+}
+
+#[test]
+fn a_file_leaves_the_page_cache_when_it_is_evicted_or_all_caches_are_dropped() {
+    let directory = disk();
+    let file = cached_file(directory.path());
+    match cached_pages(directory.path()) {
+        Some(64) => {}
+        other => return skip(&format!("fincore counts {other:?} pages instead of 64")),
+    }
+    assert_eq!(evict(file.as_raw_fd()), Ok(()));
+    assert_eq!(cached_pages(directory.path()), Some(0));
+    assert_eq!(evict(-1), Err(Errno::EBADF));
+
+    cached_file(directory.path());
+    assert_eq!(cached_pages(directory.path()), Some(64));
+    match drop_caches() {
+        Ok(()) => assert_eq!(cached_pages(directory.path()), Some(0)),
+        Err(error) => {
+            let message = error.to_string();
+            assert!(
+                message.starts_with("dropping the caches needs root"),
+                "{message}"
+            );
+            skip(&message);
+        }
+    }
+}
+
+#[test]
+fn who_is_not_root_is_told_that_dropping_the_caches_needs_root() {
+    const TEST: &str = "host::who_is_not_root_is_told_that_dropping_the_caches_needs_root";
+    if !is_child(TEST) {
+        child(TEST, &["env"]);
+        return;
+    }
+    if Uid::effective().is_root() {
+        setuid(Uid::from_raw(65534)).expect("root may become nobody");
+    }
+    let message = drop_caches().expect_err("nobody may not").to_string();
+    assert_eq!(
+        message,
+        "dropping the caches needs root: /proc/sys/vm/drop_caches cannot be written (EACCES)"
+    );
+}
+
+#[test]
+fn the_limit_on_open_files_is_raised_to_the_hard_one() {
+    const TEST: &str = "host::the_limit_on_open_files_is_raised_to_the_hard_one";
+    if !is_child(TEST) {
+        child(TEST, &["prlimit", "--nofile=64:512"]);
+        return;
+    }
+    assert_eq!(raise_open_files(), Ok(512));
+    let shell = Command::new("sh").args(["-c", "ulimit -Sn"]).output();
+    let inherited = shell.expect("there is a shell").stdout;
+    assert_eq!(String::from_utf8_lossy(&inherited).trim(), "512");
+    assert_eq!(raise_open_files(), Ok(512), "it is so already");
+}
+
+/// What `findmnt`, an independent reader of the same table, says of `path`:
+/// type, source and mount point.
+fn findmnt(path: &Path) -> Option<String> {
+    let run = Command::new("findmnt")
+        .args(["--raw", "--noheadings", "--first-only", "--nofsroot"])
+        .args(["--output", "FSTYPE,SOURCE,TARGET", "--target", text(path)])
+        .output()
+        .ok()?;
+    // Blanks are escaped in raw output.
+    let line = String::from_utf8_lossy(&run.stdout).replace("\\x20", "_");
+    run.status.success().then(|| line.trim().to_owned())
+}
+
+#[test]
+fn mounts_are_found_as_findmnt_finds_them() {
+    const TEST: &str = "host::mounts_are_found_as_findmnt_finds_them";
+    if !is_child(TEST) {
+        return child_with_own_mounts(TEST);
+    }
+    let top = place();
+    let blank = top.join("with blank");
+    let hidden = blank.join("hidden");
+    fs::create_dir_all(&hidden).expect("new names");
+    let _lower = Mounted::tmpfs(&hidden, "");
+    let _upper = Mounted::tmpfs(&blank, "size=1m");
+    fs::create_dir(&hidden).expect("the upper mount is empty");
+    let found = mountinfo::of(&hidden).expect("it is a plain directory now");
+    assert_eq!(
+        found.mount_point, blank,
+        "not the hidden mount of that name"
+    );
+    let _stacked = Mounted::tmpfs(&blank, "size=2m");
+
+    for path in ["/", "/proc/self", "/dev/null", text(&top), text(&blank)] {
+        let path = Path::new(path);
+        let Some(expect) = findmnt(path) else {
+            return skip("there is no findmnt");
+        };
+        let found = mountinfo::of(path).expect("everything lies on a mount");
+        let (fs_type, source) = (found.fs_type, found.source);
+        let told = format!("{fs_type} {source} {}", text(&found.mount_point));
+        assert_eq!(told.replace(' ', "_"), expect.replace(' ', "_"));
+    }
+    let found = mountinfo::of(&blank).expect("it is mounted");
+    assert_eq!(found.mount_point, blank);
+    assert!(
+        found.options.contains(&"size=2048k".to_owned()),
+        "the one on top: {:?}",
+        found.options
+    );
+    assert!(
+        mountinfo::of(&hidden).is_err(),
+        "it is not in the one on top"
+    );
+}

@@ -1,0 +1,11 @@
+//! Tests of rbench-sys against the running kernel.
+//!
+//! `conformance` runs every engine, `system_calls` looks on with strace,
+//! `workdir` and `host` change real (private) mounts.
+
+mod allocations;
+mod conformance;
+mod host;
+mod support;
+mod system_calls;
+mod workdir;

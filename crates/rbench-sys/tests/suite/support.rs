@@ -1,0 +1,168 @@
+//! Tests in processes of their own, and skipping in the open.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+
+/// Names, for a child process, the one test that it is to run.
+const CHILD: &str = "RBENCH_TEST_CHILD";
+
+/// Names, for a child process, an empty directory for what it does.
+const PLACE: &str = "RBENCH_TEST_PLACE";
+
+/// Says why a test does nothing. With `RBENCH_TEST_NO_SKIP` set, as in CI,
+/// that is a failure.
+pub fn skip(reason: &str) {
+    // Not by a macro: the harness would keep the line of a test that passes.
+    writeln!(std::io::stderr(), "skipped: {reason}").expect("stderr takes a line");
+    assert!(
+        std::env::var_os("RBENCH_TEST_NO_SKIP").is_none(),
+        "skipped where nothing may be: {reason}"
+    );
+}
+
+/// Whether this process is the child that runs `test`.
+pub fn is_child(test: &str) -> bool {
+    std::env::var(CHILD).is_ok_and(|name| name == test)
+}
+
+/// The empty directory of a child process; its parent clears it away.
+pub fn place() -> PathBuf {
+    std::env::var_os(PLACE)
+        .expect("the parent says where")
+        .into()
+}
+
+/// Runs `test` (its full name) in a child process, started by the command
+/// `wrapper`, in whose words `{place}` stands for [`place`]. Hands back what
+/// it printed.
+pub fn child(test: &str, wrapper: &[&str]) -> String {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let own = std::env::current_exe().expect("the test program has a path");
+    let test_words = [
+        text(&own),
+        test,
+        "--exact",
+        "--nocapture",
+        "--test-threads=1",
+    ];
+    let mut words = wrapper
+        .iter()
+        .chain(&test_words)
+        .map(|word| word.replace("{place}", text(place.path())));
+    let run = Command::new(words.next().expect("there are words"))
+        .args(words)
+        .env(CHILD, test)
+        .env(PLACE, place.path())
+        .output()
+        .expect("the wrapper starts");
+    let printed = printed(&run);
+    assert!(
+        run.status.success() && printed.contains("1 passed"),
+        "{test} in a child of {wrapper:?}: {printed}"
+    );
+    printed
+}
+
+fn printed(run: &Output) -> String {
+    let text = [run.stdout.as_slice(), run.stderr.as_slice()].concat();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// As [`child`], in a mount namespace of its own in which it is root; what it
+/// mounts ends with it.
+pub fn child_with_own_mounts(test: &str) {
+    let as_root: &[&str] = &["unshare", "--mount"];
+    let as_user: &[&str] = &["unshare", "--mount", "--map-root-user"];
+    match [as_root, as_user]
+        .into_iter()
+        .find(|wrapper| runs(&[wrapper, &["true"][..]].concat()))
+    {
+        Some(wrapper) => drop(child(test, wrapper)),
+        None => skip("unshare may not make a mount namespace"),
+    }
+}
+
+/// A mount that ends with the value.
+pub struct Mounted(PathBuf);
+
+impl Mounted {
+    /// Mounts a tmpfs with `options` on `path`.
+    pub fn tmpfs(path: &Path, options: &str) -> Mounted {
+        Mounted::new("tmpfs", path, Some("tmpfs"), MsFlags::empty(), options)
+    }
+
+    /// Makes what is at `source` appear at `path` too.
+    pub fn bind(source: &Path, path: &Path) -> Mounted {
+        Mounted::new(text(source), path, None, MsFlags::MS_BIND, "")
+    }
+
+    /// Mounts whatever is asked for.
+    pub fn new(
+        source: &str,
+        path: &Path,
+        fs_type: Option<&str>,
+        flags: MsFlags,
+        options: &str,
+    ) -> Mounted {
+        mount(Some(source), path, fs_type, flags, Some(options)).expect("mounting is permitted");
+        Mounted(path.to_owned())
+    }
+}
+
+/// Makes the root file system read-only for this process and its mount
+/// namespace: a mistake of what is tested must not cost the user's files.
+pub fn protect_root() {
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    let nothing: Option<&str> = None;
+    mount(nothing, "/", nothing, flags, nothing).expect("remounting is permitted");
+    assert!(std::fs::create_dir("/rbench-test").is_err());
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        umount2(&self.0, MntFlags::MNT_DETACH).expect("it was mounted");
+    }
+}
+
+fn runs(words: &[&str]) -> bool {
+    Command::new(words[0])
+        .args(&words[1..])
+        .output()
+        .is_ok_and(|run| run.status.success())
+}
+
+/// What a child under strace left.
+pub struct Traced {
+    /// What the child printed.
+    pub printed: String,
+    /// What strace wrote.
+    pub log: String,
+}
+
+/// As [`child`], under strace with `options`; `None` where strace does not
+/// work.
+pub fn child_under_strace(test: &str, options: &[&str]) -> Option<Traced> {
+    if !runs(&["strace", "-o", "/dev/null", "true"]) {
+        skip("strace does not work here");
+        return None;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("strace");
+    let wrapper = [&["strace", "-f", "-o", text(&path)], options].concat();
+    let printed = child(test, &wrapper);
+    let log = std::fs::read_to_string(path).expect("strace wrote its log");
+    Some(Traced { printed, log })
+}
+
+/// A directory on a disk, as far as the build directory is on one.
+pub fn disk() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory in the build directory")
+}
+
+/// `path` as text.
+pub fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is text")
+}

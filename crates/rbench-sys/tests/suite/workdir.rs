@@ -1,0 +1,467 @@
+//! rbench's own directory: made, found again, and removed with care.
+
+use std::ffi::CString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::mount::MsFlags;
+use nix::unistd::{Uid, setuid};
+use rbench_sys::{Fs, RemoveError, SetupError, WorkDir};
+
+use crate::allocations;
+use crate::support::{
+    Mounted, child, child_with_own_mounts, disk, is_child, place, protect_root, skip, text,
+};
+
+const MARK: &[u8] = b"run 1\n";
+
+fn create(parent: &Path) -> WorkDir {
+    WorkDir::create(parent, "rbench.1", MARK).expect("the parent is empty")
+}
+
+fn remove(directory: WorkDir) -> Result<u64, RemoveError> {
+    directory.remove(&AtomicBool::new(false), &mut |_| ())
+}
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory)
+        .expect("it is there")
+        .next()
+        .is_none()
+}
+
+#[test]
+fn a_work_directory_is_made_found_again_and_removed() {
+    let parent = disk();
+    let made = create(parent.path());
+    let path = parent.path().join("rbench.1");
+    assert_eq!(made.path(), path);
+    let marker = fs::read(path.join(".rbench-run")).expect("the marker is there");
+    assert_eq!(marker, MARK);
+
+    let found = WorkDir::open(parent.path(), "rbench.1", MARK)
+        .expect("the parent is there")
+        .expect("and so is the directory");
+    found.fs().mkdir(c"sub").expect("a new name");
+    assert!(path.join("sub").is_dir());
+    assert_eq!(made.fs().stat(c".rbench-run"), Ok(MARK.len() as u64));
+    assert_eq!(remove(made), Ok(1));
+    assert!(is_empty(parent.path()));
+}
+
+#[test]
+fn what_is_absent_or_marked_otherwise_is_not_this_run() {
+    let parent = disk();
+    let path = parent.path();
+    let seen = |name: &str, marker: &[u8]| {
+        WorkDir::open(path, name, marker)
+            .expect("the parent is there")
+            .is_some()
+    };
+    create(path);
+    assert!(seen("rbench.1", MARK));
+    assert!(!seen("rbench.2", MARK));
+    assert!(!seen("rbench.1", b"run 2\n"));
+    assert!(!seen("rbench.1", b"run 1"), "a longer marker");
+    assert!(!seen("rbench.1", b"run 1\nmore"), "a shorter marker");
+
+    symlink("rbench.1", path.join("link")).expect("a new name");
+    assert!(!seen("link", MARK), "a symbolic link is not a directory");
+    fs::write(path.join("file"), MARK).expect("a new name");
+    assert!(!seen("file", MARK));
+    fs::create_dir(path.join("plain")).expect("a new name");
+    assert!(!seen("plain", MARK), "no marker");
+    symlink("../rbench.1/.rbench-run", path.join("plain/.rbench-run")).expect("a new name");
+    assert!(!seen("plain", MARK), "a marker from elsewhere");
+
+    let missing = WorkDir::open(&path.join("no"), "rbench.1", MARK).map(drop);
+    assert_eq!(missing, Err(SetupError::Missing(path.join("no"))));
+}
+
+/// The sentence that making `name` in `parent` fails with.
+fn refusal(parent: &Path, name: &str) -> String {
+    match WorkDir::create(parent, name, MARK) {
+        Ok(made) => panic!("made {}", made.path().display()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_parent_or_name_that_cannot_be_is_refused_in_a_sentence() {
+    let parent = disk();
+    let path = parent.path();
+    let shown = path.display();
+    let check = |parent: &Path, name: &str, expect: String| {
+        assert_eq!(refusal(parent, name), expect);
+    };
+    fs::write(path.join("file"), "").expect("a new name");
+    let name = "rbench.1";
+    check(
+        &path.join("no"),
+        name,
+        format!("the directory {shown}/no does not exist"),
+    );
+    check(
+        &path.join("file"),
+        name,
+        format!("{shown}/file is not a directory"),
+    );
+    check(path, "file", format!("{shown}/file already exists"));
+    for root in ["/", "//", "/proc/..", "/."] {
+        let message = refusal(Path::new(root), name);
+        assert!(message.contains("is the root directory"), "{message}");
+    }
+    for bad in ["", ".", "..", "a/b", "/", "a\0b"] {
+        let message = refusal(path, bad);
+        assert!(message.contains("cannot be the name"), "{message}");
+    }
+    let long = "x".repeat(300);
+    let message = refusal(path, &long);
+    assert!(
+        message.ends_with("File name too long (ENAMETOOLONG)"),
+        "{message}"
+    );
+    create(path);
+    check(path, name, format!("{shown}/rbench.1 already exists"));
+    let marker = fs::read(path.join("rbench.1/.rbench-run"));
+    assert_eq!(marker.expect("it is untouched"), MARK);
+}
+
+#[test]
+fn a_full_read_only_or_dead_file_system_is_named_as_such() {
+    const TEST: &str = "workdir::a_full_read_only_or_dead_file_system_is_named_as_such";
+    if !is_child(TEST) {
+        return child_with_own_mounts(TEST);
+    }
+    let place = place();
+    let path = place.as_path();
+    let shown = path.display();
+    let name = "rbench.1";
+
+    let mounted = Mounted::new("t", path, Some("tmpfs"), MsFlags::MS_RDONLY, "");
+    let expect = format!("{shown} is on a file system that is mounted read-only");
+    assert_eq!(refusal(path, name), expect);
+    drop(mounted);
+
+    let full = "no space or quota is left on the file system of";
+    let mounted = Mounted::tmpfs(path, "nr_inodes=1");
+    assert_eq!(refusal(path, name), format!("{full} {shown}"));
+    drop(mounted);
+
+    // The directory fits, its marker does not: nothing must stay behind.
+    for options in ["nr_inodes=2", "size=4k"] {
+        let mounted = Mounted::tmpfs(path, options);
+        if options == "size=4k" {
+            fs::write(path.join("filler"), [0; 4096]).expect("it just fits");
+        }
+        assert_eq!(refusal(path, name), format!("{full} {shown}/{name}"));
+        assert!(!path.join(name).exists(), "{options}");
+        drop(mounted);
+    }
+
+    let Ok(server) = fs::File::options().read(true).write(true).open("/dev/fuse") else {
+        return skip("there is no /dev/fuse");
+    };
+    use std::os::fd::AsRawFd;
+    let options = format!(
+        "fd={},rootmode=40000,user_id=0,group_id=0",
+        server.as_raw_fd()
+    );
+    let mounted = Mounted::new("dead", path, Some("fuse"), MsFlags::empty(), &options);
+    drop(server);
+    let expect = format!("the file system at {shown} does not answer: its server has ended");
+    assert_eq!(refusal(path, name), expect);
+    drop(mounted);
+}
+
+#[test]
+fn without_permission_the_sentence_says_so_and_what_stays_is_named() {
+    const TEST: &str = "workdir::without_permission_the_sentence_says_so_and_what_stays_is_named";
+    if !is_child(TEST) {
+        child(TEST, &["env"]);
+        return;
+    }
+    let place = place();
+    let path = place.as_path();
+    let shown = path.display();
+    fs::set_permissions(path, Permissions::from_mode(0o777)).expect("it is ours");
+    let locked = path.join("locked");
+    fs::create_dir(&locked).expect("a new name");
+    fs::set_permissions(&locked, Permissions::from_mode(0o555)).expect("it is ours");
+    if Uid::effective().is_root() {
+        setuid(Uid::from_raw(65534)).expect("root may become nobody");
+    }
+
+    let expect = format!("no permission to write in {shown}/locked");
+    assert_eq!(refusal(&locked, "rbench.1"), expect);
+
+    let made = create(path);
+    let inner = made.mkdir_all("a/fixed").expect("new names");
+    for name in [c"x", c"y"] {
+        inner.mkdir(name).expect("a new name");
+    }
+    made.fs().mkdir(c"b").expect("a new name");
+    let fixed = made.path().join("a/fixed");
+    fs::set_permissions(&fixed, Permissions::from_mode(0o555)).expect("it is ours");
+    let first_listed = fs::read_dir(&fixed)
+        .expect("it is readable")
+        .find_map(|entry| entry.ok().map(|entry| entry.path()))
+        .expect("it has entries");
+    let error = remove(made).expect_err("two entries cannot be removed");
+    let directory = format!("{shown}/rbench.1");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "2 entries of {directory} could not be removed, the first {}: \
+             Permission denied (EACCES)",
+            first_listed.display()
+        )
+    );
+    assert!(!path.join("rbench.1/b").exists(), "the others are gone");
+    let again = WorkDir::open(path, "rbench.1", MARK).expect("the parent is there");
+    fs::set_permissions(&fixed, Permissions::from_mode(0o755)).expect("it is ours");
+    assert_eq!(remove(again.expect("still marked")), Ok(4));
+}
+
+#[test]
+fn removal_follows_no_symbolic_link() {
+    const TEST: &str = "workdir::removal_follows_no_symbolic_link";
+    if !is_child(TEST) {
+        return child_with_own_mounts(TEST);
+    }
+    let place = place();
+    let top = place.as_path();
+    let _mounted = Mounted::tmpfs(top, "");
+    protect_root();
+    let outside = top.join("outside");
+    fs::create_dir_all(outside.join("deep")).expect("new names");
+    fs::write(outside.join("deep/precious"), "data").expect("a new name");
+    let made = create(top);
+    let inner = made.path().join("dir");
+    fs::create_dir(&inner).expect("a new name");
+    for (name, target) in [
+        ("relative", "../../outside"),
+        ("absolute", text(&outside)),
+        ("root", "/"),
+        ("up", ".."),
+        ("self", "."),
+        ("file", "../../outside/deep/precious"),
+        ("dangling", "nowhere"),
+    ] {
+        symlink(target, inner.join(name)).expect("a new name");
+    }
+    assert_eq!(remove(made), Ok(8));
+    assert!(!inner.exists());
+    let kept = fs::read_to_string(outside.join("deep/precious"));
+    assert_eq!(kept.expect("it is untouched"), "data");
+}
+
+#[test]
+fn a_directory_that_turns_into_a_symbolic_link_meanwhile_is_not_followed() {
+    let top = disk();
+    let outside = top.path().join("outside");
+    fs::create_dir(&outside).expect("a new name");
+    fs::write(outside.join("precious"), "data").expect("a new name");
+    let made = create(top.path());
+    let path = made.path().to_owned();
+    for i in 0..10 {
+        made.fs()
+            .mkdir(&CString::new(format!("d{i}")).expect("no NUL in it"))
+            .expect("a new name");
+    }
+    // All names are in the first batch of the listing. When the first entry
+    // is gone, the others change.
+    let mut swapped = 0;
+    let error = made
+        .remove(&AtomicBool::new(false), &mut |n| {
+            for i in (0..10).filter(|_| n == 1) {
+                let name = path.join(format!("d{i}"));
+                if fs::remove_dir(&name).is_ok() {
+                    symlink(&outside, &name).expect("the name is free");
+                    swapped += 1;
+                }
+            }
+        })
+        .expect_err("links in place of directories stay");
+    assert_eq!(swapped, 9);
+    assert!(
+        matches!(
+            error,
+            RemoveError::Kept {
+                removed: 1,
+                kept: 9,
+                errno: Errno::ENOTDIR,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    assert!(outside.join("precious").exists());
+    let again = WorkDir::open(top.path(), "rbench.1", MARK).expect("the parent is there");
+    assert_eq!(remove(again.expect("it is still marked")), Ok(9));
+    assert!(outside.join("precious").exists());
+}
+
+#[test]
+fn removal_enters_no_other_mount() {
+    const TEST: &str = "workdir::removal_enters_no_other_mount";
+    if !is_child(TEST) {
+        return child_with_own_mounts(TEST);
+    }
+    let place = place();
+    let top = place.as_path();
+    let outside = top.join("outside");
+    fs::create_dir(&outside).expect("a new name");
+    fs::write(outside.join("precious"), "data").expect("a new name");
+    let made = create(top);
+    let path = made.path().to_owned();
+    fs::create_dir_all(path.join("a/other")).expect("new names");
+    fs::create_dir_all(path.join("b/same")).expect("new names");
+    fs::write(path.join("b/ours"), "").expect("a new name");
+
+    // Another file system, and another place of the same one: the device
+    // number would not tell the second from our own directories.
+    let other = Mounted::tmpfs(&path.join("a/other"), "");
+    let same = Mounted::bind(&outside, &path.join("b/same"));
+    fs::write(path.join("a/other/precious"), "data").expect("a new name");
+
+    let error = remove(made).expect_err("mounts stay");
+    let RemoveError::Kept {
+        removed,
+        kept,
+        first,
+        errno,
+        ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((*removed, *kept, *errno), (1, 2, Errno::EXDEV));
+    assert!(first.ends_with("a/other") || first.ends_with("b/same"));
+    assert!(
+        error
+            .to_string()
+            .ends_with("another file system is mounted there")
+    );
+    for kept in [path.join("a/other/precious"), outside.join("precious")] {
+        assert_eq!(fs::read_to_string(kept).expect("it is untouched"), "data");
+    }
+    assert!(!path.join("b/ours").exists());
+
+    drop((other, same));
+    let again = WorkDir::open(top, "rbench.1", MARK).expect("the parent is there");
+    assert_eq!(remove(again.expect("it is still marked")), Ok(4));
+    assert!(outside.join("precious").exists());
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_large_directory_is_removed_in_constant_memory_and_progress_is_told() {
+    const FILES: u64 = 20_000;
+    let top = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
+    let made = create(top.path());
+    let inner = made.mkdir_all("d").expect("a new name");
+    for i in 0..FILES {
+        let name = CString::new(format!("a-file-with-a-longer-name.{i}"));
+        let name = name.expect("no NUL in it");
+        let fd = inner.open(&name, rbench_sys::OpenMode::CreateNew, false);
+        inner.close(fd.expect("a new name")).expect("it is open");
+    }
+    let mut told = Vec::with_capacity(FILES as usize + 1);
+    let mut removed = Ok(0);
+    let peak = allocations::peak_bytes(|| {
+        removed = made.remove(&AtomicBool::new(false), &mut |n| told.push(n));
+    });
+    assert_eq!(removed, Ok(FILES + 1));
+    assert!(told.into_iter().eq(1..=FILES + 1));
+    assert!(peak < 100_000, "{peak} bytes for {FILES} entries");
+    assert!(is_empty(top.path()));
+}
+
+#[test]
+fn deep_trees_are_removed() {
+    let top = disk();
+    let made = create(top.path());
+    let deepest = ["d"; 300].join("/");
+    made.mkdir_all(&deepest).expect("new names");
+    assert_eq!(remove(made), Ok(300));
+    assert!(is_empty(top.path()));
+}
+
+#[test]
+fn a_stopped_removal_keeps_the_marker_and_can_be_taken_up_again() {
+    let top = disk();
+    let made = create(top.path());
+    for i in 0..50 {
+        made.mkdir_all(&format!("d{i}/sub")).expect("new names");
+    }
+    let stop = AtomicBool::new(false);
+    let error = made
+        .remove(&stop, &mut |n| stop.store(n == 10, Ordering::Relaxed))
+        .expect_err("it was stopped");
+    let directory = top.path().join("rbench.1");
+    assert_eq!(
+        error,
+        RemoveError::Stopped {
+            directory,
+            removed: 10
+        }
+    );
+    let again = WorkDir::open(top.path(), "rbench.1", MARK).expect("the parent is there");
+    assert_eq!(remove(again.expect("it is still marked")), Ok(90));
+    assert!(is_empty(top.path()));
+}
+
+#[test]
+fn directories_inside_are_made_and_opened_without_leaving() {
+    let top = disk();
+    let made = create(top.path());
+    let deep = made.mkdir_all("a/b/c").expect("new names");
+    assert_eq!(deep.mkdir(c"x"), Ok(()));
+    assert!(made.path().join("a/b/c/x").is_dir());
+    let again = made.mkdir_all("a/b/c").expect("they may exist");
+    assert_eq!(again.list(c".", &mut [0; 4096]), Ok(1));
+    let sub = made.subdir("a/b").expect("it is there");
+    assert_eq!(sub.list(c".", &mut [0; 4096]), Ok(1));
+
+    let refused = |relative: &str| {
+        let error = made.mkdir_all(relative).map(drop);
+        error.expect_err("it leads outside").to_string()
+    };
+    for outside in ["..", "a/../../x", "/tmp", "", "a//b", "a/."] {
+        let message = refused(outside);
+        assert!(
+            message.starts_with(&format!("'{outside}' cannot be")),
+            "{message}"
+        );
+    }
+    symlink("..", made.path().join("link")).expect("a new name");
+    let expect = format!("{}/link is not a directory", made.path().display());
+    assert_eq!(refused("link/x"), expect);
+    let missing = made.subdir("a/no").map(drop);
+    assert_eq!(missing, Err(SetupError::Missing(made.path().join("a/no"))));
+}
+
+#[test]
+fn without_proc_nothing_is_removed() {
+    const TEST: &str = "workdir::without_proc_nothing_is_removed";
+    if !is_child(TEST) {
+        return child_with_own_mounts(TEST);
+    }
+    let place = place();
+    let top = place.as_path();
+    let made = create(top);
+    made.mkdir_all("d").expect("a new name");
+    let hidden = Mounted::tmpfs(Path::new("/proc"), "");
+    let error = remove(made).expect_err("mounts cannot be told apart");
+    drop(hidden);
+    let RemoveError::Kept { removed, errno, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!((removed, errno as i32), (0, libc::ENOENT));
+    assert!(top.join("rbench.1/d").is_dir());
+}

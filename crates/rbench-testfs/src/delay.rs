@@ -1,0 +1,207 @@
+//! Late replies: threads that sleep until a reply is due and then send it, so
+//! that any number of requests can be late at the same time while the service
+//! threads go on.
+
+use std::cmp::Ordering as Order;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rbench_core::{Clock, MonotonicClock, Nanos};
+
+use crate::sync::lock;
+
+/// How long before an instant a thread stops sleeping and spins: about what
+/// waking up takes.
+const SPIN: Nanos = Nanos(30_000);
+
+/// What is done when the time has come.
+type Task = Box<dyn FnOnce() + Send>;
+
+struct Job {
+    due: Nanos,
+    task: Task,
+}
+
+/// The heap's greatest job is the one due first.
+impl Ord for Job {
+    fn cmp(&self, other: &Self) -> Order {
+        other.due.cmp(&self.due)
+    }
+}
+
+impl PartialOrd for Job {
+    fn partial_cmp(&self, other: &Self) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Job {
+    fn eq(&self, other: &Self) -> bool {
+        self.due == other.due
+    }
+}
+
+impl Eq for Job {}
+
+#[derive(Default)]
+struct Lane {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: BinaryHeap<Job>,
+    closed: bool,
+}
+
+/// Runs tasks at given instants of the monotonic clock, never before.
+pub(crate) struct DelayQueue {
+    lanes: Vec<Arc<Lane>>,
+    threads: Vec<JoinHandle<()>>,
+    next: AtomicUsize,
+}
+
+impl DelayQueue {
+    /// A queue with `threads` threads.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(crate) fn new(threads: usize) -> std::io::Result<DelayQueue> {
+        let mut queue = DelayQueue {
+            lanes: Vec::new(),
+            threads: Vec::new(),
+            next: AtomicUsize::new(0),
+        };
+        for i in 0..threads.max(1) {
+            let lane = Arc::new(Lane::default());
+            queue.lanes.push(Arc::clone(&lane));
+            let thread = std::thread::Builder::new()
+                .name(format!("testfs-delay-{i}"))
+                .spawn(move || lane.run())?;
+            queue.threads.push(thread);
+        }
+        Ok(queue)
+    }
+
+    /// Runs `task` at the instant `due`.
+    pub(crate) fn push(&self, due: Nanos, task: impl FnOnce() + Send + 'static) {
+        let lane = &self.lanes[self.next.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
+        let mut state = lock(&lane.state);
+        let is_first = state.jobs.peek().is_none_or(|first| due < first.due);
+        let task = Box::new(task);
+        state.jobs.push(Job { due, task });
+        drop(state);
+        if is_first {
+            lane.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for DelayQueue {
+    /// Ends the threads; tasks that are not yet due are dropped.
+    fn drop(&mut self) {
+        for lane in &self.lanes {
+            lock(&lane.state).closed = true;
+            lane.changed.notify_one();
+        }
+        for thread in self.threads.drain(..) {
+            // A task that panicked has said so; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Lane {
+    fn run(&self) {
+        // The kernel may otherwise wake this thread 50 us late. Where it
+        // refuses, replies are a little later.
+        let _ = nix::sys::prctl::set_timerslack(1);
+        while let Some(job) = self.next_job() {
+            while MonotonicClock.now() < job.due {
+                std::hint::spin_loop();
+            }
+            (job.task)();
+        }
+    }
+
+    /// Sleeps until shortly before the first job is due and takes it; `None`
+    /// when the queue is closed.
+    fn next_job(&self) -> Option<Job> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.closed {
+                return None;
+            }
+            let Some(first) = state.jobs.peek() else {
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let sleep = first.due.since(MonotonicClock.now()).since(SPIN);
+            if sleep == Nanos(0) {
+                return state.jobs.pop();
+            }
+            (state, _) = self
+                .changed
+                .wait_timeout(state, Duration::from(sleep))
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// When each of the tasks that are due after `delays` ran, as (delay,
+    /// lateness in ns).
+    fn lateness(delays: &[Nanos]) -> Vec<(Nanos, u64)> {
+        let queue = DelayQueue::new(2).expect("threads");
+        let (done, ran) = mpsc::channel();
+        for delay in delays {
+            let (done, delay) = (done.clone(), *delay);
+            let due = Nanos(MonotonicClock.now().0 + delay.0);
+            queue.push(due, move || {
+                let now = MonotonicClock.now();
+                assert!(now >= due, "before its time");
+                // The receiver waits for as many as were pushed.
+                let _ = done.send((delay, now.since(due).0));
+            });
+        }
+        delays.iter().map_while(|_| ran.recv().ok()).collect()
+    }
+
+    #[test]
+    fn tasks_run_in_the_order_of_their_times_and_never_early() {
+        let ms = |n: u64| Nanos(n * 1_000_000);
+        let ran = lateness(&[ms(40), ms(5), ms(60), ms(20)]);
+        let order: Vec<Nanos> = ran.iter().map(|(delay, _)| *delay).collect();
+        assert_eq!(order, [ms(5), ms(20), ms(40), ms(60)]);
+    }
+
+    #[test]
+    fn a_hundred_delays_of_20_ms_take_20_ms_together() {
+        let start = MonotonicClock.now();
+        let ran = lateness(&[Nanos(20_000_000); 100]);
+        assert_eq!(ran.len(), 100);
+        assert!(MonotonicClock.now().since(start) < Nanos(60_000_000));
+    }
+
+    #[test]
+    fn tasks_that_are_not_due_at_the_end_are_dropped() {
+        let queue = DelayQueue::new(1).expect("threads");
+        let token = Arc::new(());
+        let kept = Arc::clone(&token);
+        let hour = Nanos(MonotonicClock.now().0 + 3_600_000_000_000);
+        queue.push(hour, move || drop(kept));
+        drop(queue);
+        assert_eq!(Arc::strong_count(&token), 1);
+    }
+}

@@ -1,0 +1,412 @@
+//! Faults: which request goes wrong, in which way. Reads and writes their
+//! texts and decides, request by request, which ones fire; acting on the
+//! decision is the service's part.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::errno::Errno;
+use rbench_core::Nanos;
+use rbench_core::random::key;
+use rbench_core::units::ParseQuantityError;
+
+use crate::kind::{Kind, UnknownKind};
+
+/// One injected fault, written `KIND:ACTION@TRIGGER`:
+/// `read:stall=500ms@nth=100`, `write:EIO@p=0.01`, `create:ENOSPC@after=1000`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fault {
+    /// The kind of request that it hits.
+    pub kind: Kind,
+    /// What it does.
+    pub action: Action,
+    /// Which requests of the kind it hits.
+    pub trigger: Trigger,
+}
+
+/// What a fault does to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// `stall=TIME`: the reply is held for that long, on top of the injected
+    /// latency.
+    Stall(Nanos),
+    /// An errno name: that error is the reply and the operation is not done
+    /// (release and releasedir, which the kernel never repeats, are done).
+    Fail(Errno),
+}
+
+/// Which requests of its kind a fault hits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Trigger {
+    /// `nth=N`: the N-th one, counted from 1, once.
+    Nth(u64),
+    /// `after=N`: every one after the N-th.
+    After(u64),
+    /// `p=PROBABILITY`: each one with that probability (above 0, at most 1),
+    /// drawn from the seed and the number of the request.
+    Probability(f64),
+}
+
+/// Why a fault could not be read. The text is a clause that fits behind the
+/// name of a flag.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseFaultError {
+    /// Not of the form KIND:ACTION@TRIGGER.
+    #[error("'{0}' is not of the form KIND:ACTION@TRIGGER (such as read:stall=500ms@nth=100)")]
+    Form(String),
+    /// A name that no request has.
+    #[error(transparent)]
+    Kind(#[from] UnknownKind),
+    /// A request without a reply.
+    #[error("'{0}' has no reply that could go wrong")]
+    NoReply(Kind),
+    /// An action that there is not.
+    #[error("'{0}' is no action (stall=TIME, or an error such as EIO)")]
+    Action(String),
+    /// The time of a stall cannot be read.
+    #[error("the stall: {0}")]
+    Stall(ParseQuantityError),
+    /// A trigger that there is not.
+    #[error("'{0}' is no trigger (nth=N, after=N or p=PROBABILITY)")]
+    Trigger(String),
+    /// A number of the wrong form or range.
+    #[error("'{text}' is not {expected}")]
+    Number {
+        /// What was given.
+        text: String,
+        /// What would have been right.
+        expected: &'static str,
+    },
+}
+
+impl FromStr for Fault {
+    type Err = ParseFaultError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let form = || ParseFaultError::Form(text.to_owned());
+        let (kind, rest) = text.trim().split_once(':').ok_or_else(form)?;
+        let (action, trigger) = rest.split_once('@').ok_or_else(form)?;
+        let kind: Kind = kind.parse()?;
+        if !kind.has_reply() {
+            return Err(ParseFaultError::NoReply(kind));
+        }
+        Ok(Fault {
+            kind,
+            action: action.parse()?,
+            trigger: trigger.parse()?,
+        })
+    }
+}
+
+impl FromStr for Action {
+    type Err = ParseFaultError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some(("stall", time)) => time
+                .parse()
+                .map(Action::Stall)
+                .map_err(ParseFaultError::Stall),
+            Some(_) => Err(ParseFaultError::Action(text.to_owned())),
+            None => errno_named(text)
+                .map(Action::Fail)
+                .ok_or_else(|| ParseFaultError::Action(text.to_owned())),
+        }
+    }
+}
+
+/// The error with the name `name`, such as `EIO`.
+fn errno_named(name: &str) -> Option<Errno> {
+    // Linux numbers its errors up to EHWPOISON; second names are listed.
+    const LAST: i32 = libc::EHWPOISON;
+    match name {
+        "EWOULDBLOCK" => Some(Errno::EAGAIN),
+        "ENOTSUP" => Some(Errno::EOPNOTSUPP),
+        "EDEADLOCK" => Some(Errno::EDEADLK),
+        _ => (1..=LAST)
+            .map(Errno::from_raw)
+            .find(|e| *e != Errno::UnknownErrno && format!("{e:?}") == name),
+    }
+}
+
+impl FromStr for Trigger {
+    type Err = ParseFaultError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = |expected| ParseFaultError::Number {
+            text: text.to_owned(),
+            expected,
+        };
+        match text.split_once('=') {
+            Some(("nth", n)) => match n.parse() {
+                Ok(n) if n > 0 => Ok(Trigger::Nth(n)),
+                _ => Err(wrong("nth=N with a whole number from 1")),
+            },
+            Some(("after", n)) => n
+                .parse()
+                .map(Trigger::After)
+                .map_err(|_| wrong("after=N with a whole number from 0")),
+            Some(("p", p)) => match p.parse() {
+                Ok(p) if p > 0.0 && p <= 1.0 => Ok(Trigger::Probability(p)),
+                _ => Err(wrong("p=PROBABILITY above 0 and at most 1")),
+            },
+            _ => Err(ParseFaultError::Trigger(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    /// The text that reads back as the same fault.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}@{}", self.kind, self.action, self.trigger)
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Stall(time) => {
+                // The largest unit that loses nothing.
+                const UNITS: [(u64, &str); 3] =
+                    [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+                let (scale, unit) = UNITS
+                    .into_iter()
+                    .find(|(scale, _)| time.0.is_multiple_of(*scale))
+                    .unwrap_or((1, "ns"));
+                write!(f, "stall={}{unit}", time.0 / scale)
+            }
+            Action::Fail(errno) => write!(f, "{errno:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trigger::Nth(n) => write!(f, "nth={n}"),
+            Trigger::After(n) => write!(f, "after={n}"),
+            Trigger::Probability(p) => write!(f, "p={p}"),
+        }
+    }
+}
+
+impl Trigger {
+    /// Whether the request with the number `number` (from 1) is hit; `draw`
+    /// makes a random number that belongs to the request.
+    fn hits(self, number: u64, draw: impl FnOnce() -> u64) -> bool {
+        match self {
+            Trigger::Nth(n) => number == n,
+            Trigger::After(n) => number > n,
+            Trigger::Probability(p) => ((draw() >> 11) as f64) < p * (1_u64 << 53) as f64,
+        }
+    }
+}
+
+/// What the faults do to one request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// How long the reply is held beyond the injected latency.
+    pub(crate) stall: Nanos,
+    /// The error that is replied instead of doing the operation.
+    pub(crate) error: Option<Errno>,
+}
+
+/// The faults of a file system at work: counts the requests of the kinds that
+/// have faults, and how often each fault fired.
+#[derive(Debug)]
+pub(crate) struct FaultTable {
+    seed: u64,
+    faults: Vec<(Fault, AtomicU64)>,
+    /// For each kind: which faults it has (none in the usual case), and how
+    /// many requests came.
+    kinds: [(Vec<usize>, AtomicU64); Kind::COUNT],
+}
+
+impl FaultTable {
+    pub(crate) fn new(faults: &[Fault], seed: u64) -> FaultTable {
+        let of = |kind: usize| {
+            (0..faults.len())
+                .filter(|i| faults[*i].kind.index() == kind)
+                .collect()
+        };
+        FaultTable {
+            seed,
+            faults: faults.iter().map(|f| (*f, AtomicU64::new(0))).collect(),
+            kinds: std::array::from_fn(|kind| (of(kind), AtomicU64::new(0))),
+        }
+    }
+
+    /// Counts a request of `kind` and says what is to be done to it.
+    #[inline]
+    pub(crate) fn judge(&self, kind: Kind) -> Verdict {
+        let (faults, seen) = &self.kinds[kind.index()];
+        if faults.is_empty() {
+            return Verdict::default();
+        }
+        let number = seen.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut verdict = Verdict::default();
+        for index in faults {
+            let (fault, fired) = &self.faults[*index];
+            let draw = || key(&[self.seed, *index as u64, number]);
+            if !fault.trigger.hits(number, draw) {
+                continue;
+            }
+            fired.fetch_add(1, Ordering::Relaxed);
+            match fault.action {
+                Action::Stall(time) => verdict.stall.0 = verdict.stall.0.saturating_add(time.0),
+                Action::Fail(errno) => verdict.error = verdict.error.or(Some(errno)),
+            }
+        }
+        verdict
+    }
+
+    /// Each fault with the number of requests that it hit.
+    pub(crate) fn fired(&self) -> Vec<(Fault, u64)> {
+        self.faults
+            .iter()
+            .map(|(fault, fired)| (*fault, fired.load(Ordering::Relaxed)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<Fault, String> {
+        text.parse().map_err(|e: ParseFaultError| e.to_string())
+    }
+
+    #[test]
+    fn a_fault_is_a_kind_an_action_and_a_trigger() {
+        let check = |text: &str, kind, action, trigger| {
+            let expect = Fault {
+                kind,
+                action,
+                trigger,
+            };
+            assert_eq!(read(text), Ok(expect), "{text}");
+        };
+        let stall = Action::Stall(Nanos(500_000_000));
+        check(
+            "read:stall=500ms@nth=100",
+            Kind::Read,
+            stall,
+            Trigger::Nth(100),
+        );
+        let fail = Action::Fail(Errno::EIO);
+        check(
+            "write:EIO@p=0.01",
+            Kind::Write,
+            fail,
+            Trigger::Probability(0.01),
+        );
+        let fail = Action::Fail(Errno::EOPNOTSUPP);
+        check(
+            "create:ENOTSUP@after=1000",
+            Kind::Create,
+            fail,
+            Trigger::After(1000),
+        );
+    }
+
+    #[test]
+    fn a_bad_fault_names_the_offending_part() {
+        let check = |text: &str, part: &str| {
+            let error = read(text).expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        };
+        check("read", "'read' is not of the form");
+        check("read:EIO", "'read:EIO' is not of the form");
+        check("stat:EIO@nth=1", "'stat' is no FUSE request");
+        check("forget:EIO@nth=1", "'forget' has no reply");
+        check("read:EOOPS@nth=1", "'EOOPS' is no action");
+        check("read:UnknownErrno@nth=1", "'UnknownErrno' is no action");
+        check("read:hang=1s@nth=1", "'hang=1s' is no action");
+        check("read:stall=1x@nth=1", "the stall: '1x'");
+        check("read:EIO@nth=0", "'nth=0' is not nth=N");
+        check("read:EIO@nth=-1", "'nth=-1' is not nth=N");
+        check("read:EIO@after=x", "'after=x' is not after=N");
+        check("read:EIO@p=1.5", "'p=1.5' is not p=");
+        check("read:EIO@p=NaN", "'p=NaN' is not p=");
+        check("read:EIO@every=2", "'every=2' is no trigger");
+    }
+
+    fn fault() -> impl Strategy<Value = Fault> {
+        let kind = prop::sample::select(Kind::ALL).prop_filter("has a reply", |k| k.has_reply());
+        let action = prop_oneof![
+            (0..u64::MAX / 2_000_000_000, 0_u32..4)
+                .prop_map(|(n, power)| Action::Stall(Nanos(n * 1000_u64.pow(power)))),
+            (1..=40_i32).prop_map(|e| Action::Fail(Errno::from_raw(e))),
+        ];
+        let trigger = prop_oneof![
+            (1..u64::MAX).prop_map(Trigger::Nth),
+            any::<u64>().prop_map(Trigger::After),
+            (1e-9..=1.0_f64).prop_map(Trigger::Probability),
+        ];
+        (kind, action, trigger).prop_map(|(kind, action, trigger)| Fault {
+            kind,
+            action,
+            trigger,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_written_fault_reads_back_the_same(fault in fault()) {
+            prop_assert_eq!(read(&fault.to_string()), Ok(fault));
+        }
+    }
+
+    /// Which of the first `n` requests of a kind are hit.
+    fn hit(text: &str, n: u64, seed: u64) -> Vec<u64> {
+        let fault = read(text).expect("well formed");
+        let table = FaultTable::new(&[fault], seed);
+        let hits: Vec<u64> = (1..=n)
+            .filter(|_| {
+                // Requests of other kinds are not counted.
+                assert_eq!(table.judge(Kind::Statfs), Verdict::default());
+                table.judge(fault.kind) != Verdict::default()
+            })
+            .collect();
+        assert_eq!(table.fired(), vec![(fault, hits.len() as u64)]);
+        hits
+    }
+
+    #[test]
+    fn triggers_hit_the_requests_they_name() {
+        assert_eq!(hit("read:EIO@nth=3", 10, 0), [3]);
+        assert_eq!(hit("read:stall=1s@after=8", 10, 0), [9, 10]);
+        assert_eq!(hit("read:EIO@p=1", 3, 0), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_probability_holds_on_average_and_belongs_to_the_seed() {
+        let share = hit("read:EIO@p=0.05", 100_000, 1).len() as f64 / 100_000.0;
+        assert!((share - 0.05).abs() < 0.004, "{share}");
+        let draw = |seed| hit("read:EIO@p=0.5", 64, seed);
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+
+    #[test]
+    fn several_faults_on_one_request_add_up() {
+        let read = |text| read(text).expect("well formed");
+        let table = FaultTable::new(
+            &[
+                read("read:stall=1s@nth=1"),
+                read("read:EIO@nth=1"),
+                read("read:stall=2s@nth=1"),
+                read("read:EPERM@nth=1"),
+            ],
+            0,
+        );
+        let expect = Verdict {
+            stall: Nanos(3_000_000_000),
+            error: Some(Errno::EIO),
+        };
+        assert_eq!(table.judge(Kind::Read), expect);
+    }
+}

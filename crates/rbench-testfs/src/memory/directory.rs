@@ -1,0 +1,118 @@
+//! The entries of one directory in memory: found by name, listed in the order
+//! in which they came.
+//!
+//! Every entry has a cookie that grows from one entry to the next and stays
+//! with it. A listing goes on behind the cookie it has reached, so an entry
+//! that is there all the time appears exactly once, whatever comes and goes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::ops::Bound;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, RwLock};
+
+use super::inode::Inode;
+
+/// Cookies of `.` and `..`; those of entries follow.
+const DOT: u64 = 1;
+const DOT_DOT: u64 = 2;
+
+/// A directory.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    /// The inode number of the directory above, the root's own for the root.
+    pub(crate) parent: AtomicU64,
+    pub(crate) entries: RwLock<Entries>,
+}
+
+/// The entries, `.` and `..` not among them.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    by_name: HashMap<Arc<OsStr>, (u64, Arc<Inode>)>,
+    by_cookie: BTreeMap<u64, (Arc<OsStr>, Arc<Inode>)>,
+    last_cookie: u64,
+    /// The directory was removed: nothing can come into it any more.
+    pub(crate) removed: bool,
+}
+
+/// A place in a listing.
+pub(crate) enum Listed<'a> {
+    /// The directory itself.
+    Dot,
+    /// The one above.
+    DotDot,
+    /// An entry.
+    Entry(&'a OsStr, &'a Arc<Inode>),
+}
+
+impl Directory {
+    pub(crate) fn new(parent: u64) -> Directory {
+        Directory {
+            parent: AtomicU64::new(parent),
+            entries: RwLock::new(Entries {
+                by_name: HashMap::new(),
+                by_cookie: BTreeMap::new(),
+                last_cookie: DOT_DOT,
+                removed: false,
+            }),
+        }
+    }
+}
+
+impl Entries {
+    pub(crate) fn get(&self, name: &OsStr) -> Option<&Arc<Inode>> {
+        self.by_name.get(name).map(|(_, inode)| inode)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Puts `inode` at `name`. Where the name is there already it keeps its
+    /// place in listings; the inode it had is returned.
+    pub(crate) fn put(&mut self, name: &OsStr, inode: Arc<Inode>) -> Option<Arc<Inode>> {
+        if let Some((cookie, held)) = self.by_name.get_mut(name) {
+            let old = std::mem::replace(held, Arc::clone(&inode));
+            if let Some((_, listed)) = self.by_cookie.get_mut(cookie) {
+                *listed = inode;
+            }
+            return Some(old);
+        }
+        self.last_cookie += 1;
+        let name: Arc<OsStr> = name.into();
+        let entry = (Arc::clone(&name), Arc::clone(&inode));
+        self.by_cookie.insert(self.last_cookie, entry);
+        self.by_name.insert(name, (self.last_cookie, inode));
+        None
+    }
+
+    /// Takes the inode away from `name`.
+    pub(crate) fn take(&mut self, name: &OsStr) -> Option<Arc<Inode>> {
+        let (cookie, inode) = self.by_name.remove(name)?;
+        self.by_cookie.remove(&cookie);
+        Some(inode)
+    }
+
+    /// The cookie of the newest entry: where a listing that starts now ends.
+    pub(crate) fn last_cookie(&self) -> u64 {
+        self.last_cookie
+    }
+
+    /// What has a cookie above `after` and at most `last`, with its cookie.
+    pub(crate) fn list(
+        &self,
+        after: u64,
+        last: u64,
+    ) -> impl Iterator<Item = (u64, Listed<'_>)> + '_ {
+        let dots = [(DOT, Listed::Dot), (DOT_DOT, Listed::DotDot)];
+        let range = (
+            Bound::Excluded(after),
+            Bound::Included(last.max(after.saturating_add(1))),
+        );
+        let entries = self.by_cookie.range(range);
+        dots.into_iter()
+            .filter(move |(cookie, _)| *cookie > after)
+            .chain(entries.map(|(cookie, (name, inode))| (*cookie, Listed::Entry(name, inode))))
+            .take_while(move |(cookie, _)| *cookie <= last)
+    }
+}

@@ -1,0 +1,455 @@
+//! The in-memory back end: a whole file system under one budget, with a lock
+//! for each file, directory and set of attributes, and none over all.
+//!
+//! Lock order: entries of directories by ascending inode number, then
+//! attributes, of one inode at a time. A shard of the table is never held
+//! while another lock is taken.
+
+mod data;
+mod directory;
+mod inode;
+mod names;
+mod space;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fuser::{FileAttr, FileType};
+use nix::errno::Errno;
+use nix::unistd::{getegid, geteuid};
+use rbench_core::Bytes;
+
+use self::directory::{Directory, Listed};
+use self::inode::{Body, Inode};
+use self::space::Space;
+use crate::store::{Answer, Caller, Changes, Entry, Place, ROOT, Store, Totals, file_type};
+use crate::sync::{Sharded, lock, read};
+
+/// What an inode costs of the budget, its name included.
+const INODE_COST: u64 = 1 << 10;
+
+/// The longest name, in bytes.
+const NAME_MAX: usize = 255;
+
+const BLOCK: u32 = 4096;
+
+/// The in-memory back end.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    inodes: Sharded<Arc<Inode>>,
+    next_ino: AtomicU64,
+    space: Space,
+    /// Inodes without a name that the kernel still holds.
+    orphans: AtomicU64,
+    /// For each open directory: the last entry of the listing under way.
+    listings: Sharded<Arc<AtomicU64>>,
+    next_listing: AtomicU64,
+}
+
+impl Memory {
+    /// An empty file system of `cap` bytes whose root belongs to the process.
+    pub(crate) fn new(cap: Bytes) -> Memory {
+        let memory = Memory {
+            inodes: Sharded::default(),
+            next_ino: AtomicU64::new(ROOT + 1),
+            space: Space::new(cap.0),
+            orphans: AtomicU64::new(0),
+            listings: Sharded::default(),
+            next_listing: AtomicU64::new(1),
+        };
+        let owner = Caller {
+            uid: geteuid().as_raw(),
+            gid: getegid().as_raw(),
+        };
+        let body = Body::Directory(Directory::new(ROOT));
+        let root = Inode::new(ROOT, owner, FileType::Directory, 0o755, 0, body);
+        memory.inodes.insert(ROOT, Arc::new(root));
+        memory
+    }
+
+    fn inode(&self, ino: u64) -> Answer<Arc<Inode>> {
+        self.inodes.get(ino).ok_or(Errno::ENOENT)
+    }
+
+    /// Runs `attempt`, again for a moment while it fails for want of space
+    /// and files without a name may be about to go: the kernel tells of their
+    /// last use a little later than of their removal.
+    fn with_space<T>(&self, mut attempt: impl FnMut() -> Answer<T>) -> Answer<T> {
+        const PAUSES_US: [u64; 5] = [500, 1000, 2000, 4000, 8000];
+        for pause_us in PAUSES_US {
+            match attempt() {
+                Err(Errno::ENOSPC) if self.orphans.load(Ordering::Relaxed) > 0 => {
+                    std::thread::sleep(Duration::from_micros(pause_us));
+                }
+                outcome => return outcome,
+            }
+        }
+        attempt()
+    }
+
+    /// Takes a link away from an inode that has just lost a name, and the
+    /// inode with the last one unless the kernel still uses it.
+    fn unlinked(&self, inode: &Inode) {
+        let mut meta = lock(&inode.meta);
+        meta.ctime = std::time::SystemTime::now();
+        meta.nlink = if inode.is_directory() {
+            0
+        } else {
+            meta.nlink.saturating_sub(1)
+        };
+        if meta.nlink > 0 {
+            return;
+        }
+        self.orphans.fetch_add(1, Ordering::Relaxed);
+        let unused = meta.lookups == 0;
+        drop(meta);
+        if unused {
+            self.reap(inode);
+        }
+    }
+
+    /// Removes an inode that nobody can reach any more.
+    fn reap(&self, inode: &Inode) {
+        self.inodes.remove(inode.ino);
+        inode.clear(&self.space);
+        self.space.give_back(inode_cost(&inode.body));
+        self.orphans.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The entries behind `offset`, each with its inode. A listing ends with
+    /// the entry that was the newest when it started, so that it does end.
+    fn list(
+        &self,
+        ino: u64,
+        handle: u64,
+        offset: u64,
+        mut add: impl FnMut(Entry<'_>, Option<&Inode>) -> bool,
+    ) -> Answer<()> {
+        let inode = self.inode(ino)?;
+        let directory = inode.directory()?;
+        let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
+        let entries = read(&directory.entries);
+        if offset == 0 {
+            listing.store(entries.last_cookie(), Ordering::Relaxed);
+            inode.note_read();
+        }
+        let last = listing.load(Ordering::Relaxed);
+        for (cookie, listed) in entries.list(offset, last) {
+            let (ino, kind, name, inode) = match listed {
+                Listed::Dot => (ino, FileType::Directory, OsStr::new("."), None),
+                Listed::DotDot => {
+                    let above = directory.parent.load(Ordering::Relaxed);
+                    (above, FileType::Directory, OsStr::new(".."), None)
+                }
+                Listed::Entry(name, inode) => (inode.ino, inode.kind, name, Some(&**inode)),
+            };
+            let entry = Entry {
+                ino,
+                offset: cookie,
+                kind,
+                name,
+            };
+            if add(entry, inode) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an inode without its content takes of the budget.
+fn inode_cost(body: &Body) -> u64 {
+    match body {
+        Body::Symlink(target) => INODE_COST + target.len() as u64,
+        Body::File(_) | Body::Directory(_) | Body::Special => INODE_COST,
+    }
+}
+
+fn check_name(name: &OsStr) -> Answer<()> {
+    if name.len() > NAME_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    Ok(())
+}
+
+/// Lets those name spaces of extended attributes pass that hold plain data;
+/// what is in `system.` would have a meaning of its own.
+fn check_xattr_name(name: &OsStr) -> Answer<()> {
+    const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
+    let name = name.as_encoded_bytes();
+    match SPACES.iter().any(|space| name.starts_with(space)) {
+        true => Ok(()),
+        false => Err(Errno::EOPNOTSUPP),
+    }
+}
+
+impl Store for Memory {
+    fn lookup(&self, place: Place<'_>) -> Answer<FileAttr> {
+        check_name(place.name)?;
+        let parent = self.inode(place.parent)?;
+        // The lock on the entries keeps the name until the reference counts.
+        let entries = read(&parent.directory()?.entries);
+        let inode = entries.get(place.name).ok_or(Errno::ENOENT)?;
+        Ok(inode.attr_for_lookup())
+    }
+
+    fn forget(&self, ino: u64, lookups: u64) {
+        let Ok(inode) = self.inode(ino) else { return };
+        let mut meta = lock(&inode.meta);
+        meta.lookups = meta.lookups.saturating_sub(lookups);
+        let gone = meta.lookups == 0 && meta.nlink == 0;
+        drop(meta);
+        if gone {
+            self.reap(&inode);
+        }
+    }
+
+    fn getattr(&self, ino: u64) -> Answer<FileAttr> {
+        Ok(self.inode(ino)?.attr())
+    }
+
+    fn setattr(
+        &self,
+        caller: Caller,
+        ino: u64,
+        _handle: Option<u64>,
+        changes: Changes,
+    ) -> Answer<FileAttr> {
+        let inode = self.inode(ino)?;
+        if let Some(size) = changes.size {
+            inode.data()?.truncate(&self.space, size)?;
+        }
+        Ok(inode.change(caller, changes))
+    }
+
+    fn access(&self, caller: Caller, ino: u64, mask: i32) -> Answer<()> {
+        match self.inode(ino)?.allows(caller, mask) {
+            true => Ok(()),
+            false => Err(Errno::EACCES),
+        }
+    }
+
+    fn readlink(&self, ino: u64) -> Answer<OsString> {
+        match &self.inode(ino)?.body {
+            Body::Symlink(target) => Ok(target.clone()),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn symlink(&self, caller: Caller, place: Place<'_>, target: &Path) -> Answer<FileAttr> {
+        let body = Body::Symlink(target.as_os_str().to_owned());
+        self.make(caller, place, libc::S_IFLNK | 0o777, 0, body)
+    }
+
+    fn mknod(&self, caller: Caller, place: Place<'_>, mode: u32, rdev: u32) -> Answer<FileAttr> {
+        let body = match file_type(mode)? {
+            FileType::RegularFile => Body::File(data::Data::default()),
+            FileType::Directory | FileType::Symlink => return Err(Errno::EINVAL),
+            _ => Body::Special,
+        };
+        self.make(caller, place, mode, rdev, body)
+    }
+
+    fn mkdir(&self, caller: Caller, place: Place<'_>, mode: u32) -> Answer<FileAttr> {
+        let body = Body::Directory(Directory::new(place.parent));
+        let mode = libc::S_IFDIR | mode & !libc::S_IFMT;
+        self.make(caller, place, mode, 0, body)
+    }
+
+    fn unlink(&self, place: Place<'_>) -> Answer<()> {
+        self.remove_file(place)
+    }
+
+    fn rmdir(&self, place: Place<'_>) -> Answer<()> {
+        self.remove_directory(place)
+    }
+
+    fn rename(&self, from: Place<'_>, to: Place<'_>, flags: u32) -> Answer<()> {
+        self.move_name(from, to, flags)
+    }
+
+    fn link(&self, ino: u64, place: Place<'_>) -> Answer<FileAttr> {
+        self.add_name(ino, place)
+    }
+
+    fn open(&self, ino: u64, flags: i32) -> Answer<u64> {
+        let inode = self.inode(ino)?;
+        let data = inode.data()?;
+        if flags & libc::O_TRUNC != 0 {
+            data.truncate(&self.space, 0)?;
+            inode.touch(true);
+        }
+        // Open files need no state: the kernel keeps the inode.
+        Ok(0)
+    }
+
+    fn create(
+        &self,
+        caller: Caller,
+        place: Place<'_>,
+        mode: u32,
+        flags: i32,
+    ) -> Answer<(FileAttr, u64)> {
+        let mode = libc::S_IFREG | mode & !libc::S_IFMT;
+        match self.mknod(caller, place, mode, 0) {
+            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
+                let attr = self.lookup(place)?;
+                let opened = self.open(attr.ino.0, flags);
+                if opened.is_err() {
+                    self.forget(attr.ino.0, 1);
+                }
+                Ok((self.getattr(attr.ino.0)?, opened?))
+            }
+            made => Ok((made?, 0)),
+        }
+    }
+
+    fn read(&self, ino: u64, _handle: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
+        let inode = self.inode(ino)?;
+        let length = inode.data()?.read(offset, buffer);
+        if length > 0 {
+            inode.note_read();
+        }
+        Ok(length)
+    }
+
+    fn write(
+        &self,
+        ino: u64,
+        _handle: u64,
+        offset: u64,
+        data: &[u8],
+        kill_privileges: bool,
+    ) -> Answer<u32> {
+        let inode = self.inode(ino)?;
+        let file = inode.data()?;
+        let written = self.with_space(|| file.write(&self.space, offset, data))?;
+        inode.touch(kill_privileges);
+        // A request is far below 4 GiB.
+        Ok(written as u32)
+    }
+
+    fn flush(&self, _handle: u64) -> Answer<()> {
+        Ok(())
+    }
+
+    fn release(&self, _handle: u64) -> Answer<()> {
+        Ok(())
+    }
+
+    fn fsync(&self, _handle: u64, _data_only: bool) -> Answer<()> {
+        Ok(())
+    }
+
+    fn fallocate(&self, ino: u64, _handle: u64, offset: u64, length: u64, mode: i32) -> Answer<()> {
+        const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let inode = self.inode(ino)?;
+        let data = inode.data()?;
+        match mode {
+            0 | libc::FALLOC_FL_KEEP_SIZE => {
+                let keep_size = mode != 0;
+                self.with_space(|| data.reserve(&self.space, offset, length, keep_size))?;
+            }
+            PUNCH => data.punch(&self.space, offset, length),
+            _ => return Err(Errno::EOPNOTSUPP),
+        }
+        inode.touch(true);
+        Ok(())
+    }
+
+    fn lseek(&self, ino: u64, _handle: u64, offset: i64, whence: i32) -> Answer<i64> {
+        let inode = self.inode(ino)?;
+        let data = inode.data()?;
+        let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+        let found = match whence {
+            libc::SEEK_DATA => data.next_data(offset)?,
+            libc::SEEK_HOLE => data.next_hole(offset)?,
+            _ => return Err(Errno::EINVAL),
+        };
+        i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
+    }
+
+    fn opendir(&self, ino: u64) -> Answer<u64> {
+        self.inode(ino)?.directory()?;
+        let handle = self.next_listing.fetch_add(1, Ordering::Relaxed);
+        self.listings
+            .insert(handle, Arc::new(AtomicU64::new(u64::MAX)));
+        Ok(handle)
+    }
+
+    fn readdir(
+        &self,
+        ino: u64,
+        handle: u64,
+        offset: u64,
+        add: &mut dyn FnMut(Entry<'_>) -> bool,
+    ) -> Answer<()> {
+        self.list(ino, handle, offset, |entry, _| add(entry))
+    }
+
+    fn readdirplus(
+        &self,
+        ino: u64,
+        handle: u64,
+        offset: u64,
+        add: &mut dyn FnMut(Entry<'_>, &FileAttr) -> bool,
+    ) -> Answer<()> {
+        let own = self.getattr(ino)?;
+        self.list(ino, handle, offset, |entry, inode| {
+            let Some(inode) = inode else {
+                return add(entry, &own);
+            };
+            let full = add(entry, &inode.attr_for_lookup());
+            if full {
+                // Still held by its name, so the count is all there is to it.
+                lock(&inode.meta).lookups -= 1;
+            }
+            full
+        })
+    }
+
+    fn releasedir(&self, handle: u64) -> Answer<()> {
+        self.listings.remove(handle).map(drop).ok_or(Errno::EBADF)
+    }
+
+    fn fsyncdir(&self, _handle: u64, _data_only: bool) -> Answer<()> {
+        Ok(())
+    }
+
+    fn statfs(&self, _ino: u64) -> Answer<Totals> {
+        let (cap, free) = (self.space.cap(), self.space.free());
+        let block = u64::from(BLOCK);
+        Ok(Totals {
+            blocks: cap / block,
+            blocks_free: free / block,
+            blocks_available: free / block,
+            files: cap / INODE_COST,
+            files_free: free / INODE_COST,
+            block_size: BLOCK,
+            name_max: NAME_MAX as u32,
+        })
+    }
+
+    fn setxattr(&self, ino: u64, name: &OsStr, value: &[u8], flags: i32) -> Answer<()> {
+        check_xattr_name(name)?;
+        let inode = self.inode(ino)?;
+        self.with_space(|| inode.set_xattr(&self.space, name, value, flags))
+    }
+
+    fn getxattr(&self, ino: u64, name: &OsStr) -> Answer<Vec<u8>> {
+        check_xattr_name(name)?;
+        self.inode(ino)?.xattr(name)
+    }
+
+    fn listxattr(&self, ino: u64) -> Answer<Vec<u8>> {
+        Ok(self.inode(ino)?.xattr_names())
+    }
+
+    fn removexattr(&self, ino: u64, name: &OsStr) -> Answer<()> {
+        check_xattr_name(name)?;
+        self.inode(ino)?.remove_xattr(&self.space, name)
+    }
+}

@@ -1,0 +1,261 @@
+//! What changes directories of the in-memory back end: making, removing,
+//! linking and renaming.
+
+use std::ffi::OsStr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, RwLockWriteGuard};
+use std::time::SystemTime;
+
+use fuser::FileAttr;
+use nix::errno::Errno;
+
+use super::directory::Entries;
+use super::inode::{Body, Inode};
+use super::{Memory, check_name, inode_cost};
+use crate::store::{Answer, Caller, Place, file_type};
+use crate::sync::{lock, read, write};
+
+/// The bit that makes what comes into a directory belong to its group.
+const SET_GROUP: u32 = 0o2000;
+
+/// The entries of a few directories, locked in the one order that all use.
+struct Locked<'a>(Vec<(u64, RwLockWriteGuard<'a, Entries>)>);
+
+impl<'a> Locked<'a> {
+    fn new(mut directories: Vec<&'a Inode>) -> Answer<Locked<'a>> {
+        directories.sort_by_key(|inode| inode.ino);
+        directories.dedup_by_key(|inode| inode.ino);
+        let lock_one = |inode: &'a Inode| Ok((inode.ino, write(&inode.directory()?.entries)));
+        directories
+            .into_iter()
+            .map(lock_one)
+            .collect::<Answer<_>>()
+            .map(Locked)
+    }
+
+    /// The entries of `directory`, which is one of the locked ones.
+    fn of(&mut self, directory: &Inode) -> Answer<&mut Entries> {
+        self.0
+            .iter_mut()
+            .find(|(ino, _)| *ino == directory.ino)
+            .map(|(_, entries)| &mut **entries)
+            .ok_or(Errno::EIO)
+    }
+}
+
+fn same(a: Option<&Arc<Inode>>, b: Option<&Arc<Inode>>) -> bool {
+    a.map(Arc::as_ptr) == b.map(Arc::as_ptr)
+}
+
+/// Notes that `below`, if it is a directory, now lies in `above`.
+fn adopt(above: &Inode, below: &Inode) {
+    if let Body::Directory(directory) = &below.body {
+        directory.parent.store(above.ino, Ordering::Relaxed);
+        lock(&above.meta).nlink += 1;
+    }
+}
+
+/// Notes that `below`, if it is a directory, no longer lies in `above`.
+fn disown(above: &Inode, below: &Inode) {
+    if below.is_directory() {
+        lock(&above.meta).nlink -= 1;
+    }
+}
+
+impl Memory {
+    /// Makes an inode with the type and permissions `mode` at `place`.
+    pub(super) fn make(
+        &self,
+        caller: Caller,
+        place: Place<'_>,
+        mode: u32,
+        rdev: u32,
+        body: Body,
+    ) -> Answer<FileAttr> {
+        check_name(place.name)?;
+        let kind = file_type(mode)?;
+        let parent = self.inode(place.parent)?;
+        let mut entries = write(&parent.directory()?.entries);
+        if entries.removed {
+            return Err(Errno::ENOENT);
+        }
+        if entries.get(place.name).is_some() {
+            return Err(Errno::EEXIST);
+        }
+        let cost = inode_cost(&body);
+        self.with_space(|| self.space.take(cost))?;
+        let (mut owner, mut mode) = (caller, mode);
+        let above = lock(&parent.meta).clone();
+        if u32::from(above.perm) & SET_GROUP != 0 {
+            owner.gid = above.gid;
+            if matches!(body, Body::Directory(_)) {
+                mode |= SET_GROUP;
+            }
+        }
+        let ino = self.next_ino.fetch_add(1, Ordering::Relaxed);
+        let inode = Arc::new(Inode::new(ino, owner, kind, mode, rdev, body));
+        let attr = inode.attr_for_lookup();
+        self.inodes.insert(ino, Arc::clone(&inode));
+        adopt(&parent, &inode);
+        entries.put(place.name, inode);
+        drop(entries);
+        parent.touch(false);
+        Ok(attr)
+    }
+
+    pub(super) fn remove_file(&self, place: Place<'_>) -> Answer<()> {
+        let parent = self.inode(place.parent)?;
+        let mut entries = write(&parent.directory()?.entries);
+        let inode = entries.get(place.name).ok_or(Errno::ENOENT)?;
+        if inode.is_directory() {
+            return Err(Errno::EISDIR);
+        }
+        let removed = entries.take(place.name);
+        drop(entries);
+        parent.touch(false);
+        if let Some(inode) = removed {
+            self.unlinked(&inode);
+        }
+        Ok(())
+    }
+
+    /// What `name` is in `parent` at this moment.
+    fn peek(&self, parent: &Inode, name: &OsStr) -> Answer<Option<Arc<Inode>>> {
+        let entries = read(&parent.directory()?.entries);
+        Ok(entries.get(name).cloned())
+    }
+
+    pub(super) fn remove_directory(&self, place: Place<'_>) -> Answer<()> {
+        let parent = self.inode(place.parent)?;
+        loop {
+            let child = self.peek(&parent, place.name)?.ok_or(Errno::ENOENT)?;
+            child.directory()?;
+            let mut locked = Locked::new(vec![&parent, &child])?;
+            if !same(locked.of(&parent)?.get(place.name), Some(&child)) {
+                // Changed before the locks were taken: look again.
+                continue;
+            }
+            let below = locked.of(&child)?;
+            if !below.is_empty() {
+                return Err(Errno::ENOTEMPTY);
+            }
+            below.removed = true;
+            locked.of(&parent)?.take(place.name);
+            disown(&parent, &child);
+            drop(locked);
+            parent.touch(false);
+            self.unlinked(&child);
+            return Ok(());
+        }
+    }
+
+    pub(super) fn add_name(&self, ino: u64, place: Place<'_>) -> Answer<FileAttr> {
+        check_name(place.name)?;
+        let inode = self.inode(ino)?;
+        if inode.is_directory() {
+            return Err(Errno::EPERM);
+        }
+        let parent = self.inode(place.parent)?;
+        let mut entries = write(&parent.directory()?.entries);
+        if entries.removed {
+            return Err(Errno::ENOENT);
+        }
+        if entries.get(place.name).is_some() {
+            return Err(Errno::EEXIST);
+        }
+        let mut meta = lock(&inode.meta);
+        if meta.nlink == 0 {
+            return Err(Errno::ENOENT);
+        }
+        meta.nlink += 1;
+        meta.ctime = SystemTime::now();
+        drop(meta);
+        // Counted before anyone can take the name away again.
+        let attr = inode.attr_for_lookup();
+        entries.put(place.name, inode);
+        drop(entries);
+        parent.touch(false);
+        Ok(attr)
+    }
+
+    /// Renames; `flags` as of `renameat2`. That a directory is not moved
+    /// below itself, the kernel has seen to.
+    pub(super) fn move_name(&self, from: Place<'_>, to: Place<'_>, flags: u32) -> Answer<()> {
+        check_name(to.name)?;
+        let exchange = match flags {
+            0 | libc::RENAME_NOREPLACE => false,
+            libc::RENAME_EXCHANGE => true,
+            _ => return Err(Errno::EINVAL),
+        };
+        let (above, new_above) = (self.inode(from.parent)?, self.inode(to.parent)?);
+        loop {
+            let target = self.peek(&new_above, to.name)?;
+            let mut directories = vec![&*above, &*new_above];
+            directories.extend(target.as_deref().filter(|inode| inode.is_directory()));
+            let mut locked = Locked::new(directories)?;
+            if !same(locked.of(&new_above)?.get(to.name), target.as_ref()) {
+                // Changed before the locks were taken: look again.
+                continue;
+            }
+            let source = locked.of(&above)?.get(from.name).cloned();
+            let source = source.ok_or(Errno::ENOENT)?;
+            if locked.of(&new_above)?.removed {
+                return Err(Errno::ENOENT);
+            }
+            if flags == libc::RENAME_NOREPLACE && target.is_some() {
+                return Err(Errno::EEXIST);
+            }
+            if same(Some(&source), target.as_ref()) {
+                return Ok(());
+            }
+            let replaced = match (target.clone(), exchange) {
+                (None, true) => return Err(Errno::ENOENT),
+                (None, false) => None,
+                (Some(target), true) => {
+                    locked.of(&above)?.put(from.name, Arc::clone(&target));
+                    disown(&new_above, &target);
+                    adopt(&above, &target);
+                    lock(&target.meta).ctime = SystemTime::now();
+                    None
+                }
+                (Some(target), false) => {
+                    replaceable(&mut locked, &source, &target)?;
+                    disown(&new_above, &target);
+                    Some(target)
+                }
+            };
+            if !exchange {
+                locked.of(&above)?.take(from.name);
+            }
+            disown(&above, &source);
+            adopt(&new_above, &source);
+            locked.of(&new_above)?.put(to.name, Arc::clone(&source));
+            drop(locked);
+            above.touch(false);
+            new_above.touch(false);
+            lock(&source.meta).ctime = SystemTime::now();
+            if let Some(target) = replaced {
+                self.unlinked(&target);
+            }
+            return Ok(());
+        }
+    }
+}
+
+/// Whether `source` may take the place of `target`; a directory that makes
+/// way is closed for new entries.
+fn replaceable(locked: &mut Locked<'_>, source: &Inode, target: &Inode) -> Answer<()> {
+    match (source.is_directory(), target.is_directory()) {
+        (false, false) => Ok(()),
+        (true, false) => Err(Errno::ENOTDIR),
+        (false, true) => Err(Errno::EISDIR),
+        (true, true) => {
+            let entries = locked.of(target)?;
+            if !entries.is_empty() {
+                return Err(Errno::ENOTEMPTY);
+            }
+            entries.removed = true;
+            Ok(())
+        }
+    }
+}

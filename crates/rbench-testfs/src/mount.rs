@@ -1,0 +1,509 @@
+//! The kernel's side of a mount: attaching a file system to a folder and
+//! detaching it, as root by the system calls, for ordinary users through
+//! fusermount3. Who serves the requests is not its business.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::errno::Errno;
+use nix::mount::{MntFlags, MsFlags, umount2};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::unistd::{getegid, geteuid};
+
+const DEVICE: &str = "/dev/fuse";
+
+/// The file system type that the mount table shows, behind `fuse.`.
+pub const SUBTYPE: &str = "rbench-testfs";
+
+/// The set-user-id helper, by its present and its former name.
+const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
+
+/// Why a file system could not be mounted or unmounted. The texts are whole
+/// clauses.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// There is no such folder.
+    #[error("the mount point {} does not exist", .0.display())]
+    Missing(PathBuf),
+    /// The mount point is something else.
+    #[error("the mount point {} is not a folder", .0.display())]
+    NotAFolder(PathBuf),
+    /// What is mounted there has lost its process.
+    #[error(
+        "the mount point {path} holds a mount whose file system has ended \
+         (remove it with: fusermount3 -u -z {path})",
+        path = .0.display()
+    )]
+    Dead(PathBuf),
+    /// The mount point cannot be looked at.
+    #[error("the mount point {} cannot be reached: {source}", .path.display())]
+    Unreachable {
+        /// The mount point.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// The kernel has no FUSE, or a container no device.
+    #[error(
+        "/dev/fuse does not exist: load the kernel module (modprobe fuse) or, \
+         in a container, pass the device on (--device /dev/fuse)"
+    )]
+    NoDevice,
+    /// The device is there but not for this process.
+    #[error("/dev/fuse cannot be opened: {}", .0.desc())]
+    DeviceRefused(Errno),
+    /// Not even root may mount.
+    #[error(
+        "mounting at {} is not permitted, not even as root: a container needs \
+         the capability CAP_SYS_ADMIN for it",
+        .0.display()
+    )]
+    NotPermitted(PathBuf),
+    /// An ordinary user lacks the program that mounts for him.
+    #[error(
+        "mounting as an ordinary user needs the program fusermount3 \
+         (package fuse3), which is not in PATH"
+    )]
+    NoHelper,
+    /// The program that mounts for ordinary users refused.
+    #[error("fusermount3 refuses to mount at {}: {message}", .path.display())]
+    Helper {
+        /// The mount point.
+        path: PathBuf,
+        /// What it said.
+        message: String,
+    },
+    /// The kernel refused.
+    #[error("the kernel refuses to mount at {}: {}", .path.display(), .errno.desc())]
+    Refused {
+        /// The mount point.
+        path: PathBuf,
+        /// Why.
+        errno: Errno,
+    },
+    /// The folder of a passthrough cannot be used.
+    #[error("the folder {} cannot be passed through: {source}", .path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// A passthrough of a folder into itself would wait for itself.
+    #[error(
+        "the mount point {} lies inside the folder {} that is passed through",
+        .point.display(), .folder.display()
+    )]
+    Inside {
+        /// The mount point.
+        point: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The conversation with the kernel could not begin or broke off.
+    #[error("the file system at {} cannot be served: {source}", .path.display())]
+    Service {
+        /// The mount point.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// The mount could not be removed.
+    #[error("{} cannot be unmounted: {message}", .path.display())]
+    Unmount {
+        /// The mount point.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+}
+
+/// The folder at which is to be mounted, without links and dots.
+///
+/// # Errors
+/// When it is missing, no folder, or the mount of a dead process.
+pub(crate) fn resolve(point: &Path) -> Result<PathBuf, MountError> {
+    let path = || point.to_owned();
+    let reached = point
+        .canonicalize()
+        .and_then(|full| Ok((full.metadata()?.is_dir(), full)));
+    match reached {
+        Ok((true, full)) => Ok(full),
+        Ok((false, _)) => Err(MountError::NotAFolder(path())),
+        Err(source) => Err(match source.kind() {
+            io::ErrorKind::NotFound => MountError::Missing(path()),
+            io::ErrorKind::NotADirectory => MountError::NotAFolder(path()),
+            io::ErrorKind::NotConnected => MountError::Dead(path()),
+            _ => MountError::Unreachable {
+                path: path(),
+                source,
+            },
+        }),
+    }
+}
+
+/// How a file system is mounted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options<'a> {
+    /// The source that the mount table shows.
+    pub(crate) source: &'a str,
+    /// Lets other users in; the kernel then checks permissions.
+    pub(crate) allow_other: bool,
+}
+
+impl Options<'_> {
+    fn access(&self) -> &'static str {
+        match self.allow_other {
+            true => ",allow_other,default_permissions",
+            false => "",
+        }
+    }
+}
+
+/// A file system that is mounted.
+#[derive(Debug)]
+pub(crate) struct KernelMount {
+    point: PathBuf,
+    /// The kernel's number of the mount.
+    id: u64,
+}
+
+/// How an unmounting went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unmounted {
+    /// The file system has ended.
+    Ended,
+    /// It was in use: no path leads to it any more, and it ends with its last
+    /// user.
+    Detached,
+}
+
+impl KernelMount {
+    /// Mounts at `point` (see [`resolve`]); whoever serves the file system
+    /// talks to the kernel through the descriptor that is returned.
+    pub(crate) fn new(
+        point: &Path,
+        options: Options<'_>,
+    ) -> Result<(KernelMount, OwnedFd), MountError> {
+        let path = || point.to_owned();
+        let root = geteuid().is_root();
+        let device = File::options().read(true).write(true).open(DEVICE);
+        let device = match device.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0))) {
+            Err(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => return Err(MountError::NoDevice),
+            // Where the device is for root alone, the helper opens it.
+            Err(Errno::EACCES) if !root => mount_with_helper(point, options)?,
+            Err(errno) => return Err(MountError::DeviceRefused(errno)),
+            Ok(device) => match mount_directly(&device, point, options) {
+                Ok(()) => device.into(),
+                Err(Errno::EPERM) if !root => mount_with_helper(point, options)?,
+                Err(Errno::EPERM) => return Err(MountError::NotPermitted(path())),
+                Err(errno) => {
+                    let path = path();
+                    return Err(MountError::Refused { path, errno });
+                }
+            },
+        };
+        let id = mount_table()
+            .ok()
+            .and_then(|table| topmost(&table, point).map(|mount| mount.id));
+        let id = id.ok_or_else(|| MountError::Refused {
+            path: path(),
+            errno: Errno::ENOENT,
+        })?;
+        Ok((KernelMount { point: path(), id }, device))
+    }
+
+    pub(crate) fn point(&self) -> &Path {
+        &self.point
+    }
+
+    /// Unmounts, however much in use; fine when it is unmounted already.
+    ///
+    /// # Errors
+    /// When something else was mounted over it, or the kernel refuses.
+    pub(crate) fn unmount(&self) -> Result<Unmounted, MountError> {
+        let failed = |message: String| MountError::Unmount {
+            path: self.point.clone(),
+            message,
+        };
+        let table = mount_table().map_err(|e| failed(e.to_string()))?;
+        let mine = |mount: &&MountEntry| mount.id == self.id && mount.point == self.point;
+        if table.iter().find(mine).is_none() {
+            return Ok(Unmounted::Ended);
+        }
+        if topmost(&table, &self.point).is_none_or(|mount| mount.id != self.id) {
+            return Err(failed("another file system is mounted over it".to_owned()));
+        }
+        let plain = MntFlags::UMOUNT_NOFOLLOW;
+        match umount2(&self.point, plain) {
+            // EINVAL: someone else was faster.
+            Ok(()) | Err(Errno::EINVAL) => Ok(Unmounted::Ended),
+            Err(Errno::EBUSY) => umount2(&self.point, plain | MntFlags::MNT_DETACH)
+                .map(|()| Unmounted::Detached)
+                .map_err(|e| failed(e.desc().to_owned())),
+            Err(Errno::EPERM) => unmount_with_helper(&self.point, &["-u"])
+                .map(|()| Unmounted::Ended)
+                .or_else(|_| {
+                    unmount_with_helper(&self.point, &["-u", "-z"]).map(|()| Unmounted::Detached)
+                })
+                .map_err(failed),
+            Err(errno) => Err(failed(errno.desc().to_owned())),
+        }
+    }
+}
+
+/// Whether this process can open the device, as it must to give each service
+/// thread a descriptor of its own.
+pub(crate) fn can_open_device() -> bool {
+    File::options().read(true).write(true).open(DEVICE).is_ok()
+}
+
+fn mount_directly(device: &File, point: &Path, options: Options<'_>) -> nix::Result<()> {
+    let data = format!(
+        "fd={},rootmode=40000,user_id={},group_id={}{}",
+        device.as_raw_fd(),
+        geteuid(),
+        getegid(),
+        options.access(),
+    );
+    nix::mount::mount(
+        Some(options.source),
+        point,
+        Some(format!("fuse.{SUBTYPE}").as_str()),
+        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
+        Some(data.as_str()),
+    )
+}
+
+/// Runs the helper with `arguments` and `stdin`; `None` where there is none.
+fn run_helper<S: AsRef<OsStr>>(
+    arguments: &[S],
+    mut stdin: impl FnMut() -> io::Result<Stdio>,
+) -> io::Result<Option<std::process::Child>> {
+    for program in HELPERS {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            // Where the helper sends the descriptor: its standard input.
+            .env("_FUSE_COMMFD", "0")
+            .stdin(stdin()?)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            child => return child.map(Some),
+        }
+    }
+    Ok(None)
+}
+
+/// What the helper said, without its own name.
+fn helper_message(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let text = text.trim();
+    let bare = HELPERS
+        .iter()
+        .find_map(|name| text.strip_prefix(name)?.strip_prefix(": "));
+    match bare.unwrap_or(text) {
+        "" => "it does not say why".to_owned(),
+        bare => bare.to_owned(),
+    }
+}
+
+fn mount_with_helper(point: &Path, options: Options<'_>) -> Result<OwnedFd, MountError> {
+    let failed = |message: String| MountError::Helper {
+        path: point.to_owned(),
+        message,
+    };
+    let source = options.source.replace('\\', "\\\\").replace(',', "\\,");
+    let list = format!(
+        "fsname={source},subtype={SUBTYPE},nosuid,nodev{}",
+        options.access()
+    );
+    let arguments = [
+        OsStr::new("-o"),
+        OsStr::new(&list),
+        OsStr::new("--"),
+        point.as_os_str(),
+    ];
+    let (mine, theirs) = UnixStream::pair().map_err(|e| failed(e.to_string()))?;
+    let stdin = || Ok(OwnedFd::from(theirs.try_clone()?).into());
+    let child = run_helper(&arguments, stdin)
+        .map_err(|e| failed(e.to_string()))?
+        .ok_or(MountError::NoHelper)?;
+    // With the last descriptor of the other end, receiving ends too.
+    drop(theirs);
+    let received = receive_descriptor(&mine);
+    let output = child
+        .wait_with_output()
+        .map_err(|e| failed(e.to_string()))?;
+    match received {
+        Ok(Some(device)) => Ok(device),
+        Ok(None) => Err(failed(helper_message(&output.stderr))),
+        Err(errno) => Err(failed(errno.desc().to_owned())),
+    }
+}
+
+fn unmount_with_helper(point: &Path, flags: &[&str]) -> Result<(), String> {
+    let mut arguments: Vec<&OsStr> = flags.iter().map(OsStr::new).collect();
+    arguments.extend([OsStr::new("--"), point.as_os_str()]);
+    let child = run_helper(&arguments, || Ok(Stdio::null())).map_err(|e| e.to_string())?;
+    let child = child.ok_or_else(|| MountError::NoHelper.to_string())?;
+    let output = child.wait_with_output().map_err(|e| e.to_string())?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(helper_message(&output.stderr)),
+    }
+}
+
+/// The descriptor that comes through `socket`; `None` when it is closed
+/// without one.
+fn receive_descriptor(socket: &UnixStream) -> nix::Result<Option<OwnedFd>> {
+    let mut byte = [0_u8];
+    let mut parts = [IoSliceMut::new(&mut byte)];
+    let mut space = nix::cmsg_space!(RawFd);
+    let message = loop {
+        match recvmsg::<()>(
+            socket.as_raw_fd(),
+            &mut parts,
+            Some(&mut space),
+            MsgFlags::MSG_CMSG_CLOEXEC,
+        ) {
+            Err(Errno::EINTR) => {}
+            received => break received?,
+        }
+    };
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(descriptors) = part
+            && let [descriptor] = descriptors[..]
+        {
+            // SAFETY: the kernel has just made this descriptor for us, and
+            // nothing else knows of it.
+            return Ok(Some(unsafe { OwnedFd::from_raw_fd(descriptor) }));
+        }
+    }
+    Ok(None)
+}
+
+/// A line of the mount table.
+#[derive(Debug, PartialEq, Eq)]
+struct MountEntry {
+    id: u64,
+    /// The mount that it lies on.
+    parent: u64,
+    point: PathBuf,
+}
+
+fn mount_table() -> io::Result<Vec<MountEntry>> {
+    let text = std::fs::read("/proc/self/mountinfo")?;
+    Ok(text
+        .split(|byte| *byte == b'\n')
+        .filter_map(parse_mount)
+        .collect())
+}
+
+/// Reads a line of /proc/self/mountinfo: number, number of the mount below,
+/// device, root, mount point, and more.
+fn parse_mount(line: &[u8]) -> Option<MountEntry> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (id, parent) = (number()?, number()?);
+    let point = unescape(fields.nth(2)?);
+    Some(MountEntry { id, parent, point })
+}
+
+/// Undoes the octal escapes (`\040`) of white space and backslashes.
+fn unescape(text: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, behind)) = rest.split_first() {
+        let code = match (first, behind) {
+            (b'\\', [a, b, c, ..]) => std::str::from_utf8(&[*a, *b, *c])
+                .ok()
+                .and_then(|digits| u8::from_str_radix(digits, 8).ok()),
+            _ => None,
+        };
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &behind[3..] } else { behind };
+    }
+    OsString::from_vec(bytes).into()
+}
+
+/// The mount that a path to `point` leads to, if something is mounted there:
+/// of those at this place the one on which no other lies.
+fn topmost<'a>(table: &'a [MountEntry], point: &Path) -> Option<&'a MountEntry> {
+    let here = || {
+        table
+            .iter()
+            .filter(|mount| mount.point.as_os_str().as_bytes() == point.as_os_str().as_bytes())
+    };
+    here().find(|mount| here().all(|other| other.parent != mount.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Vec<MountEntry> {
+        text.lines()
+            .filter_map(|line| parse_mount(line.as_bytes()))
+            .collect()
+    }
+
+    #[test]
+    fn the_topmost_mount_is_the_one_that_nothing_lies_on() {
+        let table = table(
+            "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
+             90 22 0:40 / /mnt/a\\040b\\134c rw - fuse.x one rw\n\
+             30 90 0:41 / /mnt/a\\040b\\134c rw - fuse.x two rw\n\
+             91 30 0:42 / /mnt/a\\040b\\134c/sub rw - tmpfs t rw\n",
+        );
+        let top = |point: &str| topmost(&table, Path::new(point)).map(|mount| mount.id);
+        assert_eq!(top("/mnt/a b\\c"), Some(30));
+        assert_eq!(top("/"), Some(22));
+        assert_eq!(top("/mnt"), None);
+    }
+
+    #[test]
+    fn the_real_mount_table_has_a_root() {
+        let table = mount_table().expect("readable");
+        assert!(topmost(&table, Path::new("/")).is_some());
+    }
+
+    #[test]
+    fn a_bad_mount_point_is_told_apart() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").expect("writable");
+        let check = |path: &Path, part: &str| {
+            let error = resolve(path).expect_err("bad").to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        check(&folder.path().join("none"), "does not exist");
+        check(&file, "is not a folder");
+        check(&file.join("below"), "is not a folder");
+    }
+
+    #[test]
+    fn a_descriptor_that_does_not_come_is_no_descriptor() {
+        let (mine, theirs) = UnixStream::pair().expect("a pair");
+        drop(theirs);
+        assert!(matches!(receive_descriptor(&mine), Ok(None)));
+    }
+
+    #[test]
+    fn the_helper_is_quoted_without_its_name() {
+        let check = |text: &str, expect: &str| assert_eq!(helper_message(text.as_bytes()), expect);
+        check(
+            "fusermount3: user has no write access to mountpoint /x\n",
+            "user has no write access to mountpoint /x",
+        );
+        check("", "it does not say why");
+    }
+}

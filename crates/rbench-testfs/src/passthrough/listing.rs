@@ -1,0 +1,70 @@
+//! An open directory of the folder: its entries, in the order and with the
+//! offsets of the file system that holds it.
+
+use std::fs::File;
+use std::os::fd::AsFd as _;
+
+use nix::unistd::{Whence, lseek64};
+
+use super::sys::{RawEntry, parse_entry, read_entries};
+use crate::store::Answer;
+
+/// Bytes of raw entries that are read at once.
+const BUFFER: usize = 32 << 10;
+
+/// A directory that is being listed.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    directory: File,
+    /// Raw entries read ahead; those before `start` are used up.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The offset of the entry at `start`.
+    next: u64,
+}
+
+impl Listing {
+    pub(crate) fn new(directory: File) -> Listing {
+        Listing {
+            directory,
+            buffer: vec![0; BUFFER],
+            start: 0,
+            end: 0,
+            next: 0,
+        }
+    }
+
+    pub(crate) fn directory(&self) -> &File {
+        &self.directory
+    }
+
+    /// Passes the entries from `offset` on to `add` until it returns true:
+    /// that entry is passed again by the next call.
+    pub(crate) fn read(
+        &mut self,
+        offset: u64,
+        mut add: impl FnMut(&RawEntry) -> Answer<bool>,
+    ) -> Answer<()> {
+        // From the beginning, the directory is read anew.
+        if offset != self.next || offset == 0 {
+            lseek64(&self.directory, offset.cast_signed(), Whence::SeekSet)?;
+            (self.start, self.end, self.next) = (0, 0, offset);
+        }
+        loop {
+            if self.start == self.end {
+                self.start = 0;
+                self.end = read_entries(self.directory.as_fd(), &mut self.buffer)?;
+                if self.end == 0 {
+                    return Ok(());
+                }
+            }
+            let entry = parse_entry(&self.buffer[self.start..self.end])?;
+            if add(&entry)? {
+                return Ok(());
+            }
+            self.start += entry.length;
+            self.next = entry.offset;
+        }
+    }
+}

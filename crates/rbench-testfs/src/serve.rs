@@ -1,0 +1,197 @@
+//! A file system in the foreground of a process of its own: mounts, tells
+//! that it is ready, ends on a signal or with its starter, and leaves no
+//! mount behind.
+
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::config::Config;
+use crate::mount::MountError;
+use crate::session::{Mounted, mount};
+
+/// How a file system in the foreground behaves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServeOptions {
+    /// Where the statistics are written: at the start, on SIGUSR1 and at the
+    /// end. It must not lie below the mount point.
+    pub stats: Option<PathBuf>,
+    /// Whether the process belongs to a starter who holds the other end of
+    /// its standard input. It then writes the line `ready` to its standard
+    /// output, ends as soon as its standard input is at its end (however the
+    /// starter ended), and leaves signals that a terminal sends to the whole
+    /// group (SIGINT, SIGQUIT, SIGHUP) to the starter.
+    pub parent_watch: bool,
+}
+
+/// Why serving failed. The texts are whole clauses.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Mounting or unmounting failed.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// The statistics could not be written.
+    #[error("the statistics cannot be written to {}: {source}", .path.display())]
+    Stats {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// The starter could not be told that the mount is ready.
+    #[error("the starter cannot be told that the mount is ready: {0}")]
+    Ready(io::Error),
+    /// Signals could not be received.
+    #[error("signals cannot be received: {}", .0.desc())]
+    Signals(Errno),
+}
+
+/// The signals that are dealt with, blocked in this thread and all that it
+/// starts for as long as this lives.
+struct Signals {
+    descriptor: SignalFd,
+    before: SigSet,
+}
+
+impl Signals {
+    fn new() -> Result<Signals, ServeError> {
+        let mut set = SigSet::empty();
+        for signal in [
+            Signal::SIGINT,
+            Signal::SIGQUIT,
+            Signal::SIGHUP,
+            Signal::SIGTERM,
+            Signal::SIGUSR1,
+        ] {
+            set.add(signal);
+        }
+        let make = || {
+            let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+            let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+            let descriptor = SignalFd::with_flags(&set, flags)?;
+            Ok(Signals { descriptor, before })
+        };
+        make().map_err(ServeError::Signals)
+    }
+
+    /// The next signal that has come, if any.
+    fn next(&self) -> Result<Option<Signal>, ServeError> {
+        let info = self.descriptor.read_signal().map_err(ServeError::Signals)?;
+        Ok(info.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok()))
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // The mask was in force before, so it is a valid one.
+        let _ = self.before.thread_set_mask();
+    }
+}
+
+/// Mounts a file system and serves it until SIGTERM, SIGINT, SIGQUIT, SIGHUP,
+/// the end of the starter (see [`ServeOptions::parent_watch`]) or an unmount
+/// from outside; then unmounts. SIGUSR1 writes the statistics.
+///
+/// To be called while the process has one thread only: it blocks the signals
+/// in this thread, and others would still be ended by them.
+///
+/// # Errors
+/// When it cannot be mounted, served or unmounted, or the statistics cannot
+/// be written. No mount is left in any of these cases but the last attempt to
+/// unmount.
+pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Result<(), ServeError> {
+    let signals = Signals::new()?;
+    let mounted = mount(config, mountpoint)?;
+    let outcome = write_stats(&mounted, options)
+        .and_then(|()| tell_ready(options))
+        .and_then(|()| wait(&mounted, &signals, options));
+    // The statistics are complete when nothing can be asked any more.
+    let stats = std::sync::Arc::clone(mounted.stats());
+    let unmounted = mounted.unmount();
+    let written = match &options.stats {
+        Some(path) => write_file(&stats, path),
+        None => Ok(()),
+    };
+    outcome
+        .and(unmounted.map_err(ServeError::from))
+        .and(written)
+}
+
+fn write_stats(mounted: &Mounted, options: &ServeOptions) -> Result<(), ServeError> {
+    match &options.stats {
+        Some(path) => write_file(mounted.stats(), path),
+        None => Ok(()),
+    }
+}
+
+fn write_file(stats: &crate::stats::Stats, path: &Path) -> Result<(), ServeError> {
+    let failed = |source| ServeError::Stats {
+        path: path.to_owned(),
+        source,
+    };
+    stats.snapshot().to_file().write(path).map_err(failed)
+}
+
+fn tell_ready(options: &ServeOptions) -> Result<(), ServeError> {
+    if !options.parent_watch {
+        return Ok(());
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(b"ready\n")
+        .and_then(|()| out.flush())
+        .map_err(ServeError::Ready)
+}
+
+/// Returns when it is time to end. Statistics that could not be written on
+/// request do not end the mount; the first such error is returned then.
+fn wait(mounted: &Mounted, signals: &Signals, options: &ServeOptions) -> Result<(), ServeError> {
+    let stdin = io::stdin();
+    let mut written = Ok(());
+    loop {
+        let mut sources = vec![
+            PollFd::new(signals.descriptor.as_fd(), PollFlags::POLLIN),
+            PollFd::new(mounted.ended(), PollFlags::POLLIN),
+        ];
+        if options.parent_watch {
+            sources.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+        }
+        match poll(&mut sources, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(ServeError::Signals(errno)),
+        }
+        let ready: Vec<bool> = sources
+            .iter()
+            .map(|source| source.any().unwrap_or(false))
+            .collect();
+        if ready[1] {
+            return written;
+        }
+        if ready.get(2) == Some(&true) && stdin_has_ended() {
+            return written;
+        }
+        while let Some(signal) = signals.next()? {
+            match signal {
+                Signal::SIGUSR1 => written = written.and(write_stats(mounted, options)),
+                Signal::SIGTERM => return written,
+                _ if options.parent_watch => {}
+                _ => return written,
+            }
+        }
+    }
+}
+
+/// Reads what has come; whether that was the end of it.
+fn stdin_has_ended() -> bool {
+    let mut buffer = [0; 512];
+    match nix::unistd::read(io::stdin(), &mut buffer) {
+        Ok(n) => n == 0,
+        Err(Errno::EINTR | Errno::EAGAIN) => false,
+        // A standard input that cannot be read will never tell of its end.
+        Err(_) => true,
+    }
+}

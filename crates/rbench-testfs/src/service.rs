@@ -1,0 +1,739 @@
+//! The FUSE side of a back end: takes requests, has them done, and replies
+//! when it is time to, counting and timing each one.
+//!
+//! An operation is done when its request arrives; injected latency holds the
+//! reply. Every request is recorded just before its reply is sent.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, FileAttr, FileHandle, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents,
+    PollFlags, PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use nix::errno::Errno;
+use rbench_core::{Clock, MonotonicClock, Nanos};
+
+use crate::config::{Config, Latencies};
+use crate::delay::DelayQueue;
+use crate::kind::Kind;
+use crate::stats::{Record, Stats};
+use crate::store::{Answer, Caller, Changes, Place, Store};
+
+/// The largest write (and, with it, read) that is asked for in one request.
+const MAX_WRITE: u32 = 1 << 20;
+
+/// Requests that the kernel may have under way without a caller waiting:
+/// readahead, asynchronous direct I/O, releases.
+const MAX_BACKGROUND: u16 = 512;
+
+/// Inode numbers are never used twice, so one generation is enough.
+const GENERATION: Generation = Generation(0);
+
+thread_local! {
+    /// What a read is put together in.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A back end at the service of the kernel.
+pub(crate) struct Service<S> {
+    store: S,
+    latency: Latencies,
+    stats: Arc<Stats>,
+    delays: DelayQueue,
+    attr_ttl: Duration,
+    entry_ttl: Duration,
+}
+
+/// A request that is being served.
+struct Ticket {
+    kind: Kind,
+    arrival: Nanos,
+    /// How long after the arrival the reply is due.
+    hold: Nanos,
+    /// The injected error.
+    error: Option<Errno>,
+}
+
+fn caller(request: &Request) -> Caller {
+    Caller {
+        uid: request.uid(),
+        gid: request.gid(),
+    }
+}
+
+fn place(parent: INodeNo, name: &OsStr) -> Place<'_> {
+    Place {
+        parent: parent.0,
+        name,
+    }
+}
+
+fn code(error: Errno) -> fuser::Errno {
+    fuser::Errno::from_i32(error as i32)
+}
+
+/// How a file is opened: around the page cache where the caller wants that,
+/// and then with writes side by side.
+fn open_how(flags: i32) -> FopenFlags {
+    if flags & libc::O_DIRECT != 0 {
+        FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+    } else {
+        FopenFlags::empty()
+    }
+}
+
+fn send_empty(reply: ReplyEmpty) -> impl FnOnce(Answer<()>) {
+    move |outcome| match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(code(error)),
+    }
+}
+
+fn send_open(reply: ReplyOpen, how: FopenFlags) -> impl FnOnce(Answer<u64>) {
+    move |outcome| match outcome {
+        Ok(handle) => reply.opened(FileHandle(handle), how),
+        Err(error) => reply.error(code(error)),
+    }
+}
+
+/// Checks that the caller has room for `value`; with a `size` of 0 it only
+/// asks for the length.
+fn fitting(value: Vec<u8>, size: u32) -> Answer<Vec<u8>> {
+    if size != 0 && value.len() > size as usize {
+        return Err(Errno::ERANGE);
+    }
+    Ok(value)
+}
+
+fn send_xattr(reply: ReplyXattr, size: u32) -> impl FnOnce(Answer<Vec<u8>>) {
+    move |outcome| match outcome {
+        Ok(value) if size == 0 => reply.size(value.len() as u32),
+        Ok(value) => reply.data(&value),
+        Err(error) => reply.error(code(error)),
+    }
+}
+
+impl<S: Store> Service<S> {
+    pub(crate) fn new(store: S, config: &Config, stats: Arc<Stats>, delays: DelayQueue) -> Self {
+        Service {
+            store,
+            latency: config.latency.clone(),
+            stats,
+            delays,
+            attr_ttl: config.attr_timeout.into(),
+            entry_ttl: config.entry_timeout.into(),
+        }
+    }
+
+    /// Notes the arrival of a request and what the faults have in store.
+    #[inline]
+    fn admit(&self, kind: Kind) -> Ticket {
+        let arrival = MonotonicClock.now();
+        let verdict = self.stats.faults().judge(kind);
+        Ticket {
+            kind,
+            arrival,
+            hold: Nanos(self.latency.get(kind).0.saturating_add(verdict.stall.0)),
+            error: verdict.error,
+        }
+    }
+
+    fn record(stats: &Stats, ticket: &Ticket, bytes: u64, failed: bool) {
+        stats.record(Record {
+            kind: ticket.kind,
+            failed,
+            bytes,
+            took: MonotonicClock.now().since(ticket.arrival),
+        });
+    }
+
+    /// Records and replies, at once or when it is due.
+    #[inline]
+    fn finish<T: Send + 'static>(
+        &self,
+        ticket: Ticket,
+        bytes: u64,
+        outcome: Answer<T>,
+        send: impl FnOnce(Answer<T>) + Send + 'static,
+    ) {
+        let failed = outcome.is_err();
+        if ticket.hold == Nanos(0) {
+            Self::record(&self.stats, &ticket, bytes, failed);
+            return send(outcome);
+        }
+        let stats = Arc::clone(&self.stats);
+        let due = Nanos(ticket.arrival.0.saturating_add(ticket.hold.0));
+        self.delays.push(due, move || {
+            Self::record(&stats, &ticket, bytes, failed);
+            send(outcome);
+        });
+    }
+
+    /// Serves a request that `operation` does, unless a fault forbids it.
+    #[inline]
+    fn serve<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        operation: impl FnOnce(&S) -> Answer<T>,
+        send: impl FnOnce(Answer<T>) + Send + 'static,
+    ) {
+        let ticket = self.admit(kind);
+        let outcome = match ticket.error {
+            Some(error) => Err(error),
+            None => operation(&self.store),
+        };
+        self.finish(ticket, 0, outcome, send);
+    }
+
+    /// Serves the end of the use of a handle, which an injected error must
+    /// not keep from happening: the kernel does not ask again.
+    fn serve_release(
+        &self,
+        kind: Kind,
+        operation: impl FnOnce(&S) -> Answer<()>,
+        reply: ReplyEmpty,
+    ) {
+        let ticket = self.admit(kind);
+        let outcome = operation(&self.store);
+        let outcome = ticket.error.map_or(outcome, Err);
+        self.finish(ticket, 0, outcome, send_empty(reply));
+    }
+
+    fn send_entry(&self, reply: ReplyEntry) -> impl FnOnce(Answer<FileAttr>) + use<S> {
+        let (attr_ttl, entry_ttl) = (self.attr_ttl, self.entry_ttl);
+        move |outcome| match outcome {
+            Ok(attr) => reply.entry_with_ttls(&attr_ttl, &entry_ttl, &attr, GENERATION),
+            Err(error) => reply.error(code(error)),
+        }
+    }
+
+    fn send_attr(&self, reply: ReplyAttr) -> impl FnOnce(Answer<FileAttr>) + use<S> {
+        let ttl = self.attr_ttl;
+        move |outcome| match outcome {
+            Ok(attr) => reply.attr(&ttl, &attr),
+            Err(error) => reply.error(code(error)),
+        }
+    }
+
+    /// The time for which a reply counts that has one for name and attributes.
+    fn common_ttl(&self) -> Duration {
+        self.attr_ttl.min(self.entry_ttl)
+    }
+}
+
+/// What the kernel is asked to do, where it can.
+fn capabilities(cached: bool) -> InitFlags {
+    let always = InitFlags::FUSE_PARALLEL_DIROPS
+        | InitFlags::FUSE_ASYNC_DIO
+        | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP
+        | InitFlags::FUSE_ATOMIC_O_TRUNC
+        // Without it, every write asks for the attribute security.capability.
+        | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
+    // Attributes that come with a listing are of use only if they may be kept.
+    let listing = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
+    if cached { always | listing } else { always }
+}
+
+impl<S: Store> Filesystem for Service<S> {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let wanted = capabilities(!self.common_ttl().is_zero()) & config.capabilities();
+        let refused = |what: &str| io::Error::other(format!("the FUSE library refuses {what}"));
+        config
+            .add_capabilities(wanted)
+            .map_err(|_| refused("the capabilities of the kernel"))?;
+        config
+            .set_max_write(MAX_WRITE)
+            .map_err(|_| refused("the size of writes"))?;
+        config
+            .set_max_background(MAX_BACKGROUND)
+            .map_err(|_| refused("the number of background requests"))?;
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let send = self.send_entry(reply);
+        self.serve(Kind::Lookup, |s| s.lookup(place(parent, name)), send);
+    }
+
+    fn forget(&self, _request: &Request, ino: INodeNo, lookups: u64) {
+        let ticket = self.admit(Kind::Forget);
+        self.store.forget(ino.0, lookups);
+        Self::record(&self.stats, &ticket, 0, false);
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let send = self.send_attr(reply);
+        self.serve(Kind::Getattr, |s| s.getattr(ino.0), send);
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        handle: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let changes = Changes {
+            mode,
+            uid,
+            gid,
+            size,
+            atime,
+            mtime,
+            ctime,
+        };
+        let handle = handle.map(|handle| handle.0);
+        let change = |s: &S| s.setattr(caller(request), ino.0, handle, changes);
+        let send = self.send_attr(reply);
+        self.serve(Kind::Setattr, change, send);
+    }
+
+    fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
+        let send = move |outcome: Answer<std::ffi::OsString>| match outcome {
+            Ok(target) => reply.data(target.as_encoded_bytes()),
+            Err(error) => reply.error(code(error)),
+        };
+        self.serve(Kind::Readlink, |s| s.readlink(ino.0), send);
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let make = |s: &S| s.mknod(caller(request), place(parent, name), mode, rdev);
+        let send = self.send_entry(reply);
+        self.serve(Kind::Mknod, make, send);
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let make = |s: &S| s.mkdir(caller(request), place(parent, name), mode);
+        let send = self.send_entry(reply);
+        self.serve(Kind::Mkdir, make, send);
+    }
+
+    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let remove = |s: &S| s.unlink(place(parent, name));
+        self.serve(Kind::Unlink, remove, send_empty(reply));
+    }
+
+    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let remove = |s: &S| s.rmdir(place(parent, name));
+        self.serve(Kind::Rmdir, remove, send_empty(reply));
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let make = |s: &S| s.symlink(caller(request), place(parent, name), target);
+        let send = self.send_entry(reply);
+        self.serve(Kind::Symlink, make, send);
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let (from, to) = (place(parent, name), place(new_parent, new_name));
+        let rename = |s: &S| s.rename(from, to, flags.bits());
+        self.serve(Kind::Rename, rename, send_empty(reply));
+    }
+
+    fn link(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        parent: INodeNo,
+        name: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        let send = self.send_entry(reply);
+        self.serve(Kind::Link, |s| s.link(ino.0, place(parent, name)), send);
+    }
+
+    fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let send = send_open(reply, open_how(flags.0));
+        self.serve(Kind::Open, |s| s.open(ino.0, flags.0), send);
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let ticket = self.admit(Kind::Read);
+        SCRATCH.with_borrow_mut(|scratch| {
+            let size = size as usize;
+            if scratch.len() < size {
+                scratch.resize(size, 0);
+            }
+            let outcome = match ticket.error {
+                Some(error) => Err(error),
+                None => self
+                    .store
+                    .read(ino.0, handle.0, offset, &mut scratch[..size]),
+            };
+            match outcome {
+                // Sent from where it lies.
+                Ok(length) if ticket.hold == Nanos(0) => {
+                    Self::record(&self.stats, &ticket, length as u64, false);
+                    reply.data(&scratch[..length]);
+                }
+                outcome => {
+                    let data = outcome.map(|length| scratch[..length].to_vec());
+                    let bytes = data.as_ref().map_or(0, |data| data.len() as u64);
+                    self.finish(ticket, bytes, data, move |outcome| match outcome {
+                        Ok(data) => reply.data(&data),
+                        Err(error) => reply.error(code(error)),
+                    });
+                }
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let ticket = self.admit(Kind::Write);
+        let kill = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let outcome = match ticket.error {
+            Some(error) => Err(error),
+            None => self.store.write(ino.0, handle.0, offset, data, kill),
+        };
+        let bytes = outcome.map_or(0, u64::from);
+        self.finish(ticket, bytes, outcome, move |outcome| match outcome {
+            Ok(written) => reply.written(written),
+            Err(error) => reply.error(code(error)),
+        });
+    }
+
+    fn flush(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        self.serve(Kind::Flush, |s| s.flush(handle.0), send_empty(reply));
+    }
+
+    fn release(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.serve_release(Kind::Release, |s| s.release(handle.0), reply);
+    }
+
+    fn fsync(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        let sync = |s: &S| s.fsync(handle.0, data_only);
+        self.serve(Kind::Fsync, sync, send_empty(reply));
+    }
+
+    fn opendir(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let send = send_open(reply, FopenFlags::empty());
+        self.serve(Kind::Opendir, |s| s.opendir(ino.0), send);
+    }
+
+    fn readdir(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let ticket = self.admit(Kind::Readdir);
+        let outcome = match ticket.error {
+            Some(error) => Err(error),
+            None => self.store.readdir(ino.0, handle.0, offset, &mut |entry| {
+                reply.add(INodeNo(entry.ino), entry.offset, entry.kind, entry.name)
+            }),
+        };
+        self.finish(ticket, 0, outcome, move |outcome| match outcome {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(code(error)),
+        });
+    }
+
+    fn readdirplus(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let ticket = self.admit(Kind::Readdir);
+        let ttl = self.common_ttl();
+        let mut add = |entry: crate::store::Entry<'_>, attr: &FileAttr| {
+            // The attributes of `..` are not its own; the kernel takes only
+            // the number of it.
+            let ino = INodeNo(entry.ino);
+            let attr = FileAttr { ino, ..*attr };
+            reply.add(ino, entry.offset, entry.name, &ttl, &attr, GENERATION)
+        };
+        let outcome = match ticket.error {
+            Some(error) => Err(error),
+            None => self.store.readdirplus(ino.0, handle.0, offset, &mut add),
+        };
+        self.finish(ticket, 0, outcome, move |outcome| match outcome {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(code(error)),
+        });
+    }
+
+    fn releasedir(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.serve_release(Kind::Releasedir, |s| s.releasedir(handle.0), reply);
+    }
+
+    fn fsyncdir(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        let sync = |s: &S| s.fsyncdir(handle.0, data_only);
+        self.serve(Kind::Fsyncdir, sync, send_empty(reply));
+    }
+
+    fn statfs(&self, _request: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        self.serve(
+            Kind::Statfs,
+            |s| s.statfs(ino.0),
+            move |outcome| match outcome {
+                Ok(t) => reply.statfs(
+                    t.blocks,
+                    t.blocks_free,
+                    t.blocks_available,
+                    t.files,
+                    t.files_free,
+                    t.block_size,
+                    t.name_max,
+                    t.block_size,
+                ),
+                Err(error) => reply.error(code(error)),
+            },
+        );
+    }
+
+    fn setxattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let set = |s: &S| s.setxattr(ino.0, name, value, flags);
+        self.serve(Kind::Setxattr, set, send_empty(reply));
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let get = |s: &S| fitting(s.getxattr(ino.0, name)?, size);
+        self.serve(Kind::Getxattr, get, send_xattr(reply, size));
+    }
+
+    fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let list = |s: &S| fitting(s.listxattr(ino.0)?, size);
+        self.serve(Kind::Listxattr, list, send_xattr(reply, size));
+    }
+
+    fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let remove = |s: &S| s.removexattr(ino.0, name);
+        self.serve(Kind::Removexattr, remove, send_empty(reply));
+    }
+
+    fn access(&self, request: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        let ask = |s: &S| s.access(caller(request), ino.0, mask.bits());
+        self.serve(Kind::Access, ask, send_empty(reply));
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let ttl = self.common_ttl();
+        let make = |s: &S| s.create(caller(request), place(parent, name), mode, flags);
+        self.serve(Kind::Create, make, move |outcome| match outcome {
+            Ok((attr, handle)) => {
+                let handle = FileHandle(handle);
+                reply.created(&ttl, &attr, GENERATION, handle, open_how(flags));
+            }
+            Err(error) => reply.error(code(error)),
+        });
+    }
+
+    fn ioctl(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _handle: FileHandle,
+        _flags: IoctlFlags,
+        _command: u32,
+        _input: &[u8],
+        _out_size: u32,
+        reply: ReplyIoctl,
+    ) {
+        let send = move |outcome: Answer<()>| match outcome {
+            Ok(()) => reply.ioctl(0, &[]),
+            Err(error) => reply.error(code(error)),
+        };
+        self.serve(Kind::Ioctl, |_| Err(Errno::ENOTTY), send);
+    }
+
+    fn poll(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _handle: FileHandle,
+        _notifier: PollNotifier,
+        _events: PollEvents,
+        _flags: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        let send = move |outcome: Answer<PollEvents>| match outcome {
+            Ok(events) => reply.poll(events),
+            Err(error) => reply.error(code(error)),
+        };
+        self.serve(Kind::Poll, |_| Err(Errno::ENOSYS), send);
+    }
+
+    fn fallocate(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let reserve = |s: &S| s.fallocate(ino.0, handle.0, offset, length, mode);
+        self.serve(Kind::Fallocate, reserve, send_empty(reply));
+    }
+
+    fn lseek(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let seek = |s: &S| s.lseek(ino.0, handle.0, offset, whence);
+        self.serve(Kind::Lseek, seek, move |outcome| match outcome {
+            Ok(offset) => reply.offset(offset),
+            Err(error) => reply.error(code(error)),
+        });
+    }
+
+    fn copy_file_range(
+        &self,
+        _request: &Request,
+        _ino_in: INodeNo,
+        _handle_in: FileHandle,
+        _offset_in: u64,
+        _ino_out: INodeNo,
+        _handle_out: FileHandle,
+        _offset_out: u64,
+        _length: u64,
+        _flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let send = move |outcome: Answer<u32>| match outcome {
+            Ok(copied) => reply.written(copied),
+            Err(error) => reply.error(code(error)),
+        };
+        self.serve(Kind::CopyFileRange, |_| Err(Errno::ENOSYS), send);
+    }
+}

@@ -1,0 +1,397 @@
+//! The ground truth: how many requests of each kind came, how they ended and
+//! how long they took, from the moment the file system had the request until
+//! just before it replied. What a client measures always encloses that.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rbench_core::{Latency, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{Fault, FaultTable};
+use crate::kind::Kind;
+use crate::sync::lock;
+
+/// What is known of one kind of request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KindStats {
+    /// How many came and what became of them.
+    pub counts: Counts,
+    /// Time from arrival to just before the reply.
+    pub latency: Latency,
+}
+
+/// Numbers of one kind of request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests that were finished, the failed ones included.
+    pub requests: u64,
+    /// Requests whose reply was an error (a lookup that finds nothing, too).
+    pub errors: u64,
+    /// Bytes read or written.
+    pub bytes: u64,
+}
+
+/// One finished request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) kind: Kind,
+    pub(crate) failed: bool,
+    pub(crate) bytes: u64,
+    pub(crate) took: Nanos,
+}
+
+/// The recorders of one or few threads, on cache lines of their own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Shard(Mutex<[Option<Box<KindStats>>; Kind::COUNT]>);
+
+impl Shard {
+    fn new() -> Shard {
+        Shard(Mutex::new([const { None }; Kind::COUNT]))
+    }
+}
+
+thread_local! {
+    /// The number under which this thread records; drawn at its first record.
+    static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The statistics of a file system at work. Recording locks only what
+/// belongs to the thread.
+#[derive(Debug)]
+pub struct Stats {
+    shards: Box<[Shard]>,
+    slots_taken: AtomicUsize,
+    faults: FaultTable,
+}
+
+impl Stats {
+    /// Room for `threads` recording threads; more may record, but share.
+    pub(crate) fn new(threads: usize, faults: FaultTable) -> Stats {
+        Stats {
+            shards: (0..threads.max(1)).map(|_| Shard::new()).collect(),
+            slots_taken: AtomicUsize::new(0),
+            faults,
+        }
+    }
+
+    pub(crate) fn faults(&self) -> &FaultTable {
+        &self.faults
+    }
+
+    /// Adds one finished request.
+    #[inline]
+    pub(crate) fn record(&self, record: Record) {
+        let slot = SLOT.get().unwrap_or_else(|| {
+            let slot = self.slots_taken.fetch_add(1, Ordering::Relaxed);
+            SLOT.set(Some(slot));
+            slot
+        });
+        let mut kinds = lock(&self.shards[slot % self.shards.len()].0);
+        let stats = kinds[record.kind.index()].get_or_insert_default();
+        stats.counts.requests += 1;
+        stats.counts.errors += u64::from(record.failed);
+        stats.counts.bytes += record.bytes;
+        stats.latency.record(record.took);
+    }
+
+    /// Everything up to now: whoever has the reply to a request finds the
+    /// request in here.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut kinds: BTreeMap<Kind, KindStats> = BTreeMap::new();
+        for shard in &self.shards {
+            let shard = lock(&shard.0);
+            for (kind, stats) in Kind::ALL.iter().zip(shard.iter()) {
+                if let Some(stats) = stats {
+                    kinds.entry(*kind).or_default().merge(stats);
+                }
+            }
+        }
+        Snapshot {
+            kinds,
+            faults: self.faults.fired(),
+        }
+    }
+}
+
+impl KindStats {
+    fn merge(&mut self, other: &KindStats) {
+        let KindStats { counts, latency } = other;
+        let Counts {
+            requests,
+            errors,
+            bytes,
+        } = counts;
+        self.counts.requests += requests;
+        self.counts.errors += errors;
+        self.counts.bytes += bytes;
+        self.latency.merge(latency);
+    }
+}
+
+/// The statistics at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    kinds: BTreeMap<Kind, KindStats>,
+    faults: Vec<(Fault, u64)>,
+}
+
+impl Snapshot {
+    /// What is known of `kind`; `None` when no such request came.
+    pub fn kind(&self, kind: Kind) -> Option<&KindStats> {
+        self.kinds.get(&kind)
+    }
+
+    /// The numbers of `kind`.
+    pub fn counts(&self, kind: Kind) -> Counts {
+        self.kind(kind)
+            .map_or(Counts::default(), |stats| stats.counts)
+    }
+
+    /// Each fault with the number of requests that it hit.
+    pub fn faults_fired(&self) -> &[(Fault, u64)] {
+        &self.faults
+    }
+
+    /// The numbers of every kind of which requests came since `earlier`, a
+    /// snapshot of the same file system.
+    pub fn since(&self, earlier: &Snapshot) -> BTreeMap<Kind, Counts> {
+        let difference = |(kind, now): (&Kind, &KindStats)| {
+            let then = earlier.counts(*kind);
+            let counts = Counts {
+                requests: now.counts.requests - then.requests,
+                errors: now.counts.errors - then.errors,
+                bytes: now.counts.bytes - then.bytes,
+            };
+            (counts.requests > 0).then_some((*kind, counts))
+        };
+        self.kinds.iter().filter_map(difference).collect()
+    }
+
+    /// The snapshot as the file shows it.
+    pub fn to_file(&self) -> StatsFile {
+        let request =
+            |(kind, stats): (&Kind, &KindStats)| (kind.name().to_owned(), RequestStats::new(stats));
+        StatsFile {
+            schema: StatsFile::SCHEMA.to_owned(),
+            requests: self.kinds.iter().map(request).collect(),
+            faults_fired: self
+                .faults
+                .iter()
+                .map(|(fault, count)| FaultFired {
+                    fault: fault.to_string(),
+                    count: *count,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The content of a statistics file, schema `rbench.testfs/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatsFile {
+    /// [`StatsFile::SCHEMA`].
+    pub schema: String,
+    /// By [`Kind::name`]; kinds of which no request came are absent.
+    pub requests: BTreeMap<String, RequestStats>,
+    /// Every configured fault, also one that never fired.
+    pub faults_fired: Vec<FaultFired>,
+}
+
+/// One kind of request in a statistics file; times from the arrival to just
+/// before the reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the schema say it")]
+pub struct RequestStats {
+    pub count: u64,
+    pub errors: u64,
+    pub bytes: u64,
+    pub min_ns: u64,
+    pub max_ns: u64,
+    pub mean_ns: f64,
+    pub p50_ns: u64,
+    pub p90_ns: u64,
+    pub p95_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+}
+
+/// How often a fault fired.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultFired {
+    /// The fault, as its text.
+    pub fault: String,
+    /// The number of requests that it hit.
+    pub count: u64,
+}
+
+impl RequestStats {
+    fn new(stats: &KindStats) -> RequestStats {
+        let latency = &stats.latency;
+        RequestStats {
+            count: stats.counts.requests,
+            errors: stats.counts.errors,
+            bytes: stats.counts.bytes,
+            min_ns: latency.min().0,
+            max_ns: latency.max().0,
+            mean_ns: latency.mean_ns(),
+            p50_ns: latency.quantile(0.5).0,
+            p90_ns: latency.quantile(0.9).0,
+            p95_ns: latency.quantile(0.95).0,
+            p99_ns: latency.quantile(0.99).0,
+            p999_ns: latency.quantile(0.999).0,
+        }
+    }
+}
+
+impl StatsFile {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "rbench.testfs/1";
+
+    /// Writes the file at `path` in one step: readers see the former content
+    /// or all of the new one.
+    ///
+    /// # Errors
+    /// When the temporary file beside it cannot be written or renamed.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let temporary = temporary_beside(path)?;
+        let written = self.write_new(&temporary);
+        let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
+        if renamed.is_err() {
+            // What failed is told; that the remains could not be removed
+            // either adds nothing.
+            let _ = std::fs::remove_file(&temporary);
+        }
+        renamed
+    }
+
+    fn write_new(&self, path: &Path) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        let mut file = std::fs::File::create(path)?;
+        file.write_all(&text)
+    }
+}
+
+/// A hidden name in the folder of `path`, one for each process.
+fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::other("the name of the file is missing"))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}", std::process::id()));
+    Ok(path.with_file_name(hidden))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: Kind, failed: bool, bytes: u64, took: u64) -> Record {
+        Record {
+            kind,
+            failed,
+            bytes,
+            took: Nanos(took),
+        }
+    }
+
+    fn stats(faults: &[Fault]) -> Stats {
+        Stats::new(3, FaultTable::new(faults, 0))
+    }
+
+    #[test]
+    fn threads_record_apart_and_a_snapshot_adds_them_up() {
+        let stats = stats(&[]);
+        let mut expect = Latency::new();
+        std::thread::scope(|scope| {
+            for thread in 0..8_u64 {
+                let stats = &stats;
+                scope.spawn(move || {
+                    for i in 0..1000 {
+                        stats.record(record(Kind::Read, i % 10 == 0, 4096, thread * 1000 + i));
+                    }
+                });
+            }
+        });
+        (0..8000).for_each(|took| expect.record(Nanos(took)));
+        let expect = KindStats {
+            counts: Counts {
+                requests: 8000,
+                errors: 800,
+                bytes: 8000 * 4096,
+            },
+            latency: expect,
+        };
+        let snapshot = stats.snapshot();
+        assert_eq!(snapshot.kind(Kind::Read), Some(&expect));
+        assert_eq!(snapshot.kind(Kind::Write), None);
+    }
+
+    #[test]
+    fn snapshots_subtract_to_what_happened_between_them() {
+        let stats = stats(&[]);
+        stats.record(record(Kind::Read, false, 10, 1));
+        stats.record(record(Kind::Open, false, 0, 1));
+        let earlier = stats.snapshot();
+        stats.record(record(Kind::Read, true, 5, 1));
+        stats.record(record(Kind::Mkdir, false, 0, 1));
+        let one = |errors, bytes| Counts {
+            requests: 1,
+            errors,
+            bytes,
+        };
+        let expect = BTreeMap::from([(Kind::Read, one(1, 5)), (Kind::Mkdir, one(0, 0))]);
+        assert_eq!(stats.snapshot().since(&earlier), expect);
+    }
+
+    #[test]
+    fn the_file_holds_the_schema_and_replaces_the_former_one() {
+        let fault: Fault = "read:stall=500ms@nth=2".parse().expect("well formed");
+        let stats = stats(&[fault]);
+        stats.faults().judge(Kind::Read);
+        stats.faults().judge(Kind::Read);
+        stats.record(record(Kind::Create, false, 0, 2_000_000));
+        stats.record(record(Kind::Create, true, 0, 4_000_000));
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("stats.json");
+        std::fs::write(&path, "before").expect("writable");
+        stats.snapshot().to_file().write(&path).expect("writable");
+
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let close = stats
+            .snapshot()
+            .kind(Kind::Create)
+            .map(|s| s.latency.clone());
+        let p50 = close.expect("recorded").quantile(0.5).0;
+        let expect = serde_json::json!({
+            "schema": "rbench.testfs/1",
+            "requests": {"create": {
+                "count": 2, "errors": 1, "bytes": 0,
+                "min_ns": 2_000_000, "max_ns": 4_000_000, "mean_ns": 3_000_000.0,
+                "p50_ns": p50, "p90_ns": 4_000_000, "p95_ns": 4_000_000,
+                "p99_ns": 4_000_000, "p999_ns": 4_000_000,
+            }},
+            "faults_fired": [{"fault": "read:stall=500ms@nth=2", "count": 1}],
+        });
+        assert_eq!(value, expect);
+        let back: StatsFile = serde_json::from_str(&text).expect("the schema");
+        assert_eq!(back, stats.snapshot().to_file());
+        let names = std::fs::read_dir(folder.path()).expect("readable").count();
+        assert_eq!(names, 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_an_error() {
+        let empty = stats(&[]).snapshot().to_file();
+        assert!(empty.write(Path::new("/nowhere/stats.json")).is_err());
+        assert!(empty.write(Path::new("/")).is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! What a back end does: one method an operation, answered with an errno.
+//! Statistics, latency, faults and the FUSE protocol are not its business.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::SystemTime;
+
+use fuser::{FileAttr, FileType, TimeOrNow};
+use nix::errno::Errno;
+
+/// The outcome of an operation.
+pub(crate) type Answer<T> = Result<T, Errno>;
+
+/// The inode number of the root in the FUSE protocol.
+pub(crate) const ROOT: u64 = 1;
+
+/// Who asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// A name to be made or removed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The inode number of the directory.
+    pub(crate) parent: u64,
+    /// The name in it.
+    pub(crate) name: &'a OsStr,
+}
+
+/// Attributes to change; `None` leaves them as they are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Changes {
+    pub(crate) mode: Option<u32>,
+    pub(crate) uid: Option<u32>,
+    pub(crate) gid: Option<u32>,
+    pub(crate) size: Option<u64>,
+    pub(crate) atime: Option<TimeOrNow>,
+    pub(crate) mtime: Option<TimeOrNow>,
+    pub(crate) ctime: Option<SystemTime>,
+}
+
+/// An entry of a directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub(crate) ino: u64,
+    /// What a later call passes to go on behind this entry.
+    pub(crate) offset: u64,
+    pub(crate) kind: FileType,
+    pub(crate) name: &'a OsStr,
+}
+
+/// Totals of a file system.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Totals {
+    pub(crate) blocks: u64,
+    pub(crate) blocks_free: u64,
+    pub(crate) blocks_available: u64,
+    pub(crate) files: u64,
+    pub(crate) files_free: u64,
+    pub(crate) block_size: u32,
+    pub(crate) name_max: u32,
+}
+
+/// A back end. Inode numbers and handles are those it gave out. Whatever
+/// returns a [`FileAttr`] for a name counts as one lookup of the inode, which
+/// `forget` takes back.
+pub(crate) trait Store: Send + Sync + 'static {
+    fn lookup(&self, place: Place<'_>) -> Answer<FileAttr>;
+    fn forget(&self, ino: u64, lookups: u64);
+    fn getattr(&self, ino: u64) -> Answer<FileAttr>;
+    fn setattr(
+        &self,
+        caller: Caller,
+        ino: u64,
+        handle: Option<u64>,
+        changes: Changes,
+    ) -> Answer<FileAttr>;
+    fn access(&self, caller: Caller, ino: u64, mask: i32) -> Answer<()>;
+
+    fn readlink(&self, ino: u64) -> Answer<OsString>;
+    fn symlink(&self, caller: Caller, place: Place<'_>, target: &Path) -> Answer<FileAttr>;
+    /// `mode` holds type and permissions.
+    fn mknod(&self, caller: Caller, place: Place<'_>, mode: u32, rdev: u32) -> Answer<FileAttr>;
+    fn mkdir(&self, caller: Caller, place: Place<'_>, mode: u32) -> Answer<FileAttr>;
+    fn unlink(&self, place: Place<'_>) -> Answer<()>;
+    fn rmdir(&self, place: Place<'_>) -> Answer<()>;
+    /// `flags` are those of `renameat2`.
+    fn rename(&self, from: Place<'_>, to: Place<'_>, flags: u32) -> Answer<()>;
+    fn link(&self, ino: u64, place: Place<'_>) -> Answer<FileAttr>;
+
+    /// `flags` are those of `open`; returns a handle.
+    fn open(&self, ino: u64, flags: i32) -> Answer<u64>;
+    fn create(
+        &self,
+        caller: Caller,
+        place: Place<'_>,
+        mode: u32,
+        flags: i32,
+    ) -> Answer<(FileAttr, u64)>;
+    /// Fills the front of `buffer`; less than all of it at the end of the
+    /// file. Returns the number of bytes.
+    fn read(&self, ino: u64, handle: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize>;
+    /// Returns the number of bytes written, less than all when space runs
+    /// out. `kill_privileges`: the set-user-id and set-group-id bits go.
+    fn write(
+        &self,
+        ino: u64,
+        handle: u64,
+        offset: u64,
+        data: &[u8],
+        kill_privileges: bool,
+    ) -> Answer<u32>;
+    fn flush(&self, handle: u64) -> Answer<()>;
+    fn release(&self, handle: u64) -> Answer<()>;
+    fn fsync(&self, handle: u64, data_only: bool) -> Answer<()>;
+    /// `mode` as of `fallocate`.
+    fn fallocate(&self, ino: u64, handle: u64, offset: u64, length: u64, mode: i32) -> Answer<()>;
+    /// `whence` is SEEK_DATA or SEEK_HOLE.
+    fn lseek(&self, ino: u64, handle: u64, offset: i64, whence: i32) -> Answer<i64>;
+
+    fn opendir(&self, ino: u64) -> Answer<u64>;
+    /// Passes entries behind `offset` to `add` until it returns true (full).
+    fn readdir(
+        &self,
+        ino: u64,
+        handle: u64,
+        offset: u64,
+        add: &mut dyn FnMut(Entry<'_>) -> bool,
+    ) -> Answer<()>;
+    /// The same with attributes. What `add` took, `.` and `..` excepted,
+    /// counts as a lookup.
+    fn readdirplus(
+        &self,
+        ino: u64,
+        handle: u64,
+        offset: u64,
+        add: &mut dyn FnMut(Entry<'_>, &FileAttr) -> bool,
+    ) -> Answer<()>;
+    fn releasedir(&self, handle: u64) -> Answer<()>;
+    fn fsyncdir(&self, handle: u64, data_only: bool) -> Answer<()>;
+
+    fn statfs(&self, ino: u64) -> Answer<Totals>;
+    /// `flags` are those of `setxattr`.
+    fn setxattr(&self, ino: u64, name: &OsStr, value: &[u8], flags: i32) -> Answer<()>;
+    fn getxattr(&self, ino: u64, name: &OsStr) -> Answer<Vec<u8>>;
+    /// The names, each closed by a zero byte.
+    fn listxattr(&self, ino: u64) -> Answer<Vec<u8>>;
+    fn removexattr(&self, ino: u64, name: &OsStr) -> Answer<()>;
+}
+
+/// The FUSE type of the file type bits of `mode`; a regular file where there
+/// are none, as `mknod` has it.
+pub(crate) fn file_type(mode: u32) -> Answer<FileType> {
+    match mode & libc::S_IFMT {
+        libc::S_IFDIR => Ok(FileType::Directory),
+        libc::S_IFREG | 0 => Ok(FileType::RegularFile),
+        libc::S_IFLNK => Ok(FileType::Symlink),
+        libc::S_IFIFO => Ok(FileType::NamedPipe),
+        libc::S_IFSOCK => Ok(FileType::Socket),
+        libc::S_IFCHR => Ok(FileType::CharDevice),
+        libc::S_IFBLK => Ok(FileType::BlockDevice),
+        _ => Err(Errno::EINVAL),
+    }
+}

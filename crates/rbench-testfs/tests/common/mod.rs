@@ -1,0 +1,105 @@
+//! What the tests on real mounts share.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rbench_core::{Bytes, Nanos};
+use rbench_testfs::{Config, Mounted, mount};
+use tempfile::TempDir;
+
+/// A budget that no test but those about it reaches.
+pub const PLENTY: Bytes = Bytes(256 << 20);
+
+/// A mount in a temporary folder. Fields go in this order: first the mount.
+pub struct Bed {
+    pub mounted: Mounted,
+    folder: TempDir,
+    /// What a passthrough passes through.
+    _backing: Option<TempDir>,
+}
+
+impl Bed {
+    /// Mounts `config`.
+    pub fn new(config: Config) -> Bed {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mounted = mount(config, folder.path()).expect("/dev/fuse is there and usable");
+        Bed {
+            mounted,
+            folder,
+            _backing: None,
+        }
+    }
+
+    /// Mounts an in-memory file system of which every call reaches it.
+    pub fn memory() -> Bed {
+        Bed::new(Config::memory(PLENTY).uncached())
+    }
+
+    /// Mounts a passthrough of a temporary folder, as `change` has it.
+    pub fn passthrough(change: impl FnOnce(Config) -> Config) -> Bed {
+        let backing = tempfile::tempdir().expect("a temporary folder");
+        let config = change(Config::passthrough(backing.path()));
+        Bed {
+            _backing: Some(backing),
+            ..Bed::new(config)
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A path below the mount.
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// A buffer that O_DIRECT takes on any file system.
+pub struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Aligned {
+    const TO: usize = 4096;
+
+    pub fn new(length: usize, fill: u8) -> Aligned {
+        let bytes = vec![fill; length + Aligned::TO];
+        let start = bytes.as_ptr().align_offset(Aligned::TO);
+        Aligned { bytes, start }
+    }
+}
+
+impl std::ops::Deref for Aligned {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.start..][..self.bytes.len() - Aligned::TO]
+    }
+}
+
+impl std::ops::DerefMut for Aligned {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let length = self.bytes.len() - Aligned::TO;
+        &mut self.bytes[self.start..][..length]
+    }
+}
+
+/// Opens a file for reading and writing around the page cache.
+pub fn open_direct(path: &Path) -> io::Result<File> {
+    File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
+}
+
+/// Milliseconds.
+pub fn ms(n: u64) -> Nanos {
+    Nanos(n * 1_000_000)
+}

@@ -1,0 +1,481 @@
+//! The file system in a process of its own, as rbench starts it: how it ends,
+//! what it leaves, and what it says when it cannot be mounted. This binary is
+//! the tests and, with a role in its environment, the processes that they
+//! start; it has its own `main` because serving needs a process that has no
+//! other threads when it begins.
+
+#[allow(dead_code, reason = "each test uses its part")]
+mod common;
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use common::PLENTY;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rbench_testfs::{Config, ServeOptions, StatsFile, mount, serve};
+use tempfile::TempDir;
+
+/// What a started process is to do; its value is one of the roles below.
+const ROLE: &str = "RBENCH_TESTFS_ROLE";
+
+/// A time in which everything here is long over.
+const LONG: Duration = Duration::from_secs(20);
+
+const TESTS: &[(&str, fn())] = &[
+    (
+        "sigterm_unmounts_and_leaves_the_statistics",
+        sigterm_unmounts_and_leaves_the_statistics,
+    ),
+    (
+        "the_signals_of_a_terminal_end_it",
+        the_signals_of_a_terminal_end_it,
+    ),
+    (
+        "with_a_starter_the_signals_of_a_terminal_are_left_to_him",
+        with_a_starter_the_signals_of_a_terminal_are_left_to_him,
+    ),
+    (
+        "the_end_of_standard_input_ends_it",
+        the_end_of_standard_input_ends_it,
+    ),
+    (
+        "a_killed_starter_leaves_no_mount_and_no_process",
+        a_killed_starter_leaves_no_mount_and_no_process,
+    ),
+    (
+        "an_unmount_from_outside_ends_it",
+        an_unmount_from_outside_ends_it,
+    ),
+    (
+        "sigusr1_writes_the_statistics_and_goes_on",
+        sigusr1_writes_the_statistics_and_goes_on,
+    ),
+    (
+        "a_file_in_use_does_not_keep_it_from_ending",
+        a_file_in_use_does_not_keep_it_from_ending,
+    ),
+    (
+        "a_request_that_is_held_does_not_keep_it_from_ending",
+        a_request_that_is_held_does_not_keep_it_from_ending,
+    ),
+    (
+        "statistics_that_cannot_be_written_are_told_at_once",
+        statistics_that_cannot_be_written_are_told_at_once,
+    ),
+    (
+        "the_mount_of_a_dead_process_is_recognised",
+        the_mount_of_a_dead_process_is_recognised,
+    ),
+    (
+        "an_ordinary_user_mounts_through_the_helper",
+        an_ordinary_user_mounts_through_the_helper,
+    ),
+    (
+        "what_is_missing_for_a_mount_is_named",
+        what_is_missing_for_a_mount_is_named,
+    ),
+];
+
+fn main() -> ExitCode {
+    if let Ok(role) = std::env::var(ROLE) {
+        return play(&role);
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let filters = || {
+        arguments
+            .iter()
+            .filter(|argument| !argument.starts_with('-'))
+    };
+    let wanted = |name: &str| {
+        filters().next().is_none() || filters().any(|filter| name.contains(filter.as_str()))
+    };
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| wanted(name)) {
+        let outcome = std::panic::catch_unwind(test);
+        println!(
+            "test {name} ... {}",
+            if outcome.is_ok() { "ok" } else { "FAILED" }
+        );
+        failed += u8::from(outcome.is_err());
+    }
+    println!("test result: {failed} failed");
+    ExitCode::from(failed)
+}
+
+// ---- The roles of the processes that the tests start ----
+
+/// Does what `role` says; the arguments are the role's own.
+fn play(role: &str) -> ExitCode {
+    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let point = &arguments[0];
+    let outcome = match role {
+        "serve" | "watch" => serve(
+            config(&arguments),
+            point,
+            &ServeOptions {
+                stats: arguments.get(1).cloned(),
+                parent_watch: role == "watch",
+            },
+        )
+        .map_err(|e| e.to_string()),
+        "starter" => be_a_starter(point),
+        "user" => use_a_mount(point),
+        "no-device" => without_device(point),
+        role => Err(format!("there is no role {role}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// In memory and uncached, with the fault that the third argument names.
+fn config(arguments: &[PathBuf]) -> Config {
+    let mut config = Config::memory(PLENTY).uncached();
+    if let Some(fault) = arguments.get(2).and_then(|fault| fault.to_str()) {
+        config.faults = vec![fault.parse().expect("well formed")];
+    }
+    config
+}
+
+/// Starts a watched file system, tells its process number, and waits to be
+/// killed.
+fn be_a_starter(point: &Path) -> Result<(), String> {
+    let mut child = role("watch", &[point]).spawn().expect("this program");
+    let mut line = String::new();
+    let out = child.stdout.as_mut().expect("piped");
+    BufReader::new(out).read_line(&mut line).expect("readable");
+    print!("{} {line}", child.id());
+    std::io::stdout().flush().expect("writable");
+    std::thread::sleep(LONG);
+    Err("not killed".to_owned())
+}
+
+/// Mounts, uses the mount and unmounts, in one process.
+fn use_a_mount(point: &Path) -> Result<(), String> {
+    let mounted = mount(Config::memory(PLENTY), point).map_err(|e| e.to_string())?;
+    let file = point.join("file");
+    fs::write(&file, "text").map_err(|e| e.to_string())?;
+    let text = fs::read_to_string(&file).map_err(|e| e.to_string())?;
+    assert_eq!(text, "text");
+    assert!(is_mounted(point));
+    mounted.unmount().map_err(|e| e.to_string())?;
+    assert!(!is_mounted(point));
+
+    // A file in use makes it a detachment.
+    let mounted = mount(Config::memory(PLENTY), point).map_err(|e| e.to_string())?;
+    let mut open = File::create(&file).map_err(|e| e.to_string())?;
+    mounted.unmount().map_err(|e| e.to_string())?;
+    assert!(!is_mounted(point));
+    open.write_all(b"still").map_err(|e| e.to_string())
+}
+
+/// Tries to mount where there is no /dev/fuse.
+fn without_device(point: &Path) -> Result<(), String> {
+    use nix::mount::MsFlags;
+    unshare(CloneFlags::CLONE_NEWNS).expect("root");
+    let none = None::<&str>;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    nix::mount::mount(none, "/", none, private, none).expect("root");
+    nix::mount::mount(none, "/dev", Some("tmpfs"), MsFlags::empty(), none).expect("root");
+    use_a_mount(point)
+}
+
+// ---- What the tests have in common ----
+
+/// A process of this program in the role `role`.
+fn role(role: &str, arguments: &[&Path]) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("known"));
+    command
+        .env(ROLE, role)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn is_mounted(point: &Path) -> bool {
+    let table = fs::read_to_string("/proc/self/mountinfo").expect("readable");
+    table
+        .lines()
+        .any(|line| line.split(' ').nth(4).map(Path::new) == Some(point))
+}
+
+/// Waits until `done`.
+fn await_that(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < LONG, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A started file system. Whatever a test leaves is removed.
+struct Served {
+    child: Child,
+    point: PathBuf,
+    _folder: TempDir,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let flags = nix::mount::MntFlags::MNT_DETACH;
+        let _ = nix::mount::umount2(&self.point, flags);
+    }
+}
+
+impl Served {
+    fn start(name: &str, arguments: &[&Path]) -> Served {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let point = folder.path().canonicalize().expect("there");
+        let mut all = vec![point.as_path()];
+        all.extend(arguments);
+        let mut child = role(name, &all).spawn().expect("this program");
+        if name == "watch" {
+            let mut line = String::new();
+            let out = child.stdout.as_mut().expect("piped");
+            BufReader::new(out).read_line(&mut line).expect("readable");
+            assert_eq!(line, "ready\n");
+            assert!(is_mounted(&point), "ready before it is mounted");
+        }
+        let served = Served {
+            child,
+            point,
+            _folder: folder,
+        };
+        await_that("the mount", || is_mounted(&served.point));
+        served
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it lives");
+    }
+
+    /// Waits for the end; returns whether it was a success, and what was
+    /// said.
+    fn end(&mut self) -> (bool, String) {
+        let mut status = None;
+        await_that("the end", || {
+            status = self.child.try_wait().expect("a child");
+            status.is_some()
+        });
+        let mut said = String::new();
+        let err = self.child.stderr.as_mut().expect("piped");
+        err.read_to_string(&mut said).expect("readable");
+        (status.is_some_and(|status| status.success()), said)
+    }
+
+    /// Waits for a good end that leaves no mount.
+    fn end_well(&mut self) {
+        assert_eq!(self.end(), (true, String::new()));
+        assert!(!is_mounted(&self.point), "a mount is left");
+    }
+}
+
+fn stats(path: &Path) -> StatsFile {
+    let text = fs::read(path).expect("written");
+    serde_json::from_slice(&text).expect("the schema")
+}
+
+// ---- The tests ----
+
+fn sigterm_unmounts_and_leaves_the_statistics() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("stats.json");
+    for name in ["serve", "watch"] {
+        let mut served = Served::start(name, &[&file, Path::new("mkdir:EIO@nth=9")]);
+        for i in 0..7 {
+            fs::create_dir(served.point.join(format!("d{i}"))).expect("new");
+        }
+        served.signal(Signal::SIGTERM);
+        served.end_well();
+        let stats = stats(&file);
+        assert_eq!(stats.requests["mkdir"].count, 7);
+        assert_eq!(stats.faults_fired[0].fault, "mkdir:EIO@nth=9");
+    }
+}
+
+fn the_signals_of_a_terminal_end_it() {
+    for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+        let mut served = Served::start("serve", &[]);
+        served.signal(signal);
+        served.end_well();
+    }
+}
+
+fn with_a_starter_the_signals_of_a_terminal_are_left_to_him() {
+    let mut served = Served::start("watch", &[]);
+    for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+        served.signal(signal);
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    fs::create_dir(served.point.join("d")).expect("it still serves");
+    // What the starter writes means nothing; only the end does.
+    let mut stdin = served.child.stdin.take().expect("piped");
+    stdin.write_all(b"anything").expect("read");
+    std::thread::sleep(Duration::from_millis(100));
+    fs::create_dir(served.point.join("e")).expect("it still serves");
+    drop(stdin);
+    served.end_well();
+}
+
+fn the_end_of_standard_input_ends_it() {
+    let mut served = Served::start("watch", &[]);
+    drop(served.child.stdin.take());
+    served.end_well();
+}
+
+fn a_killed_starter_leaves_no_mount_and_no_process() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let point = folder.path().canonicalize().expect("there");
+    let mut starter = role("starter", &[&point]).spawn().expect("this program");
+    let mut line = String::new();
+    let out = starter.stdout.as_mut().expect("piped");
+    BufReader::new(out).read_line(&mut line).expect("readable");
+    let (pid, ready) = line.split_once(' ').expect("two words");
+    assert_eq!(ready, "ready\n");
+    assert!(is_mounted(&point));
+    let process = Path::new("/proc").join(pid);
+    assert!(process.exists());
+    starter.kill().expect("it lives");
+    starter.wait().expect("a child");
+    await_that("the unmount", || !is_mounted(&point));
+    // A zombie counts as gone where nobody collects it.
+    await_that("the end of the process", || {
+        let state = fs::read_to_string(process.join("stat"));
+        state.map_or(true, |state| state.contains(") Z "))
+    });
+}
+
+fn an_unmount_from_outside_ends_it() {
+    let mut served = Served::start("serve", &[]);
+    nix::mount::umount(&served.point).expect("not in use");
+    served.end_well();
+}
+
+fn sigusr1_writes_the_statistics_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("stats.json");
+    let mut served = Served::start("serve", &[&file]);
+    await_that("the first statistics", || file.exists());
+    assert!(!stats(&file).requests.contains_key("mkdir"));
+    for i in 1..4 {
+        fs::create_dir(served.point.join(format!("d{i}"))).expect("new");
+        served.signal(Signal::SIGUSR1);
+        await_that("new statistics", || {
+            let requests = stats(&file).requests;
+            requests.get("mkdir").map(|mkdir| mkdir.count) == Some(i)
+        });
+    }
+    served.signal(Signal::SIGTERM);
+    served.end_well();
+}
+
+fn a_file_in_use_does_not_keep_it_from_ending() {
+    let mut served = Served::start("watch", &[]);
+    let mut open = File::create(served.point.join("f")).expect("room");
+    open.write_all(b"text").expect("room");
+    served.signal(Signal::SIGTERM);
+    served.end_well();
+    assert!(open.write_all(b"more").is_err(), "nobody is there to serve");
+}
+
+fn a_request_that_is_held_does_not_keep_it_from_ending() {
+    let nothing = tempfile::tempdir().expect("a temporary folder");
+    let file = nothing.path().join("stats.json");
+    let stall = Path::new("mkdir:stall=1h@nth=1");
+    let mut served = Served::start("watch", &[&file, stall]);
+    let path = served.point.join("d");
+    let stuck = std::thread::spawn(move || fs::create_dir(path).is_err());
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!stuck.is_finished());
+    drop(served.child.stdin.take());
+    served.end_well();
+    assert!(stuck.join().expect("no panic"), "the caller gets an error");
+}
+
+fn statistics_that_cannot_be_written_are_told_at_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let point = folder.path().canonicalize().expect("there");
+    let output = role("serve", &[&point, Path::new("/nowhere/stats.json")]).output();
+    let output = output.expect("this program");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let expect = "the statistics cannot be written to /nowhere/stats.json: No such file";
+    assert!(said.starts_with(expect), "{said}");
+    assert!(!output.status.success());
+    assert!(!is_mounted(&point));
+}
+
+fn the_mount_of_a_dead_process_is_recognised() {
+    let mut served = Served::start("serve", &[]);
+    served.child.kill().expect("it lives");
+    served.child.wait().expect("a child");
+    let error = mount(Config::memory(PLENTY), &served.point).expect_err("dead");
+    let error = error.to_string();
+    assert!(error.contains("whose file system has ended"), "{error}");
+    let advice = format!("fusermount3 -u -z {}", served.point.display());
+    assert!(error.contains(&advice), "{error}");
+}
+
+/// Runs `use_a_mount` as the user nobody; returns what was said.
+fn as_nobody(path: &str) -> (bool, String) {
+    const NOBODY: u32 = 65534;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // The program itself may lie where nobody may look.
+    let program = folder.path().join("program");
+    fs::copy(std::env::current_exe().expect("known"), &program).expect("room");
+    let point = folder.path().join("point");
+    fs::create_dir(&point).expect("new");
+    std::os::unix::fs::chown(&point, Some(NOBODY), Some(NOBODY)).expect("root");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder.path(), mode).expect("own");
+    let output = Command::new(program)
+        .arg(point.canonicalize().expect("there"))
+        .env(ROLE, "user")
+        .env("PATH", path)
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .expect("this program");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.success(), said)
+}
+
+fn an_ordinary_user_mounts_through_the_helper() {
+    if !nix::unistd::geteuid().is_root() {
+        // All other tests have shown it then.
+        return;
+    }
+    let path = std::env::var("PATH").expect("set");
+    assert_eq!(as_nobody(&path), (true, String::new()));
+}
+
+fn what_is_missing_for_a_mount_is_named() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("not shown without root: a missing helper, a missing device");
+        return;
+    }
+    let (_, said) = as_nobody("/nowhere");
+    assert!(said.contains("needs the program fusermount3"), "{said}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = role("no-device", &[folder.path()]).output();
+    let said = output.expect("this program").stderr;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.starts_with("/dev/fuse does not exist"), "{said}");
+}

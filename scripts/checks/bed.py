@@ -1,0 +1,118 @@
+"""Three hosts with MooseFS: the everyday job, exactly counted.
+
+usage: bed.py PROGRAM     (the bed is up: scripts/testbed up)
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+
+from common import check, check_result, finish, heading, meta_items, phases, result, run
+
+BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
+RANKS, HOSTS = 12, 3
+
+
+def mount_path():
+    done = run([BED, "run", "sh", "-c", "echo $RBENCH_BED_MOUNT"], quiet=True)
+    return done.stdout.strip()
+
+
+def on_bed(program, *arguments, out=None, expect=0):
+    """Runs rbench on 12 ranks over the three hosts; the result."""
+    command = ["mpirun", "-np", RANKS, "--hostfile", "$RBENCH_BED_HOSTFILE", program, *arguments]
+    if out:
+        command += ["--out", out, "--quiet"]
+    print("$ scripts/testbed run " + " ".join(str(word) for word in command), flush=True)
+    line = " ".join(str(word) for word in command)
+    done = run([BED, "run", "sh", "-c", line], expect=expect, quiet=True)
+    return result(out) if out else done
+
+
+def nothing_left(mount):
+    listing = run([BED, "run", "ls", "-A", mount], quiet=True).stdout.split()
+    check(listing == [], f"nothing is left in the mount: {listing}")
+
+
+def everyday(program, mount, folder):
+    heading("meta, 12 ranks on 3 hosts with 4 ranks each")
+    document = on_bed(program, "meta", "--dir", mount, out=folder / "meta.json")
+    check_result(document, meta_items(RANKS), RANKS, HOSTS)
+    check([len(host["ranks"]) for host in document["world"]["hosts"]] == [4, 4, 4], "4 ranks on each host")
+    for host in document["world"]["hosts"]:
+        # All namespaces share one clock: the truth is 0.
+        offset, error = abs(host["clock_offset_ns"]), host["clock_error_ns"]
+        check(offset <= error + 50_000, f"{host['name']}: clock offset {offset} ns with error {error} ns")
+    check(document["target"]["shared"] is True, "all hosts see the same directory")
+    check("mfs" in document["target"]["fs_type"], f"the file system is MooseFS: {document['target']}")
+    for phase in document["phases"]:
+        print(f"   {phase['name']:12} {phase['items']:6} items  {phase['rate']:10.0f}/s  start skew "
+              f"{phase['start_skew_s'] * 1e3:.2f} ms")
+    nothing_left(mount)
+    shown = run([program, "show", folder / "meta.json"], quiet=True).stdout
+    check(max(len(line) for line in shown.splitlines()) <= 120, "the report fits 120 columns")
+    check(all(f"client{i}" in shown for i in (1, 2, 3)), "the report has rows for each host")
+
+
+def variants(program, mount, folder):
+    heading("the other forms of the job")
+    document = on_bed(program, "meta", "--dir", mount, "--dirs-only", out=folder / "dirs.json")
+    wanted = {k: v for k, v in meta_items(RANKS).items() if not k.startswith("file")}
+    check_result(document, wanted, RANKS, HOSTS)
+
+    document = on_bed(program, "meta", "--dir", mount, "--files-only", "--write", 102400, "--items", 1000, "--depth",
+                      0, out=folder / "files.json")
+    wanted = {k: v for k, v in meta_items(RANKS, nodes=1, each=1000).items() if not k.startswith("dir")}
+    check_result(document, wanted, RANKS, HOSTS)
+    check(phases(document)["file-create"]["bytes"] == 1_228_800_000, "1,228,800,000 bytes were written")
+
+    document = on_bed(program, "io", "--dir", mount, "--bs", "4M", "--size", "64M", "--fsync", "end",
+                      out=folder / "big.json")
+    check_result(document, {"write": 192, "write-fsync": 12, "read": 192}, RANKS, HOSTS)
+
+    document = on_bed(program, "io", "--dir", mount, "--bs", "4k", "--size", "4M", "--rw", "randread,randwrite",
+                      out=folder / "random.json")
+    check_result(document, {"randread": 12288, "randwrite": 12288, "randwrite-fsync": 12}, RANKS, HOSTS)
+
+    document = on_bed(program, "io", "--dir", mount, "--files", 1000, "--file-size", "4k", "--shift", 4, "--verify",
+                      out=folder / "small.json")
+    check_result(document, {"write": 12000, "read": 12000}, RANKS, HOSTS)
+    check(phases(document)["read"]["cache"] == "cold", "files of another host are read cold")
+
+    document = on_bed(program, "io", "--dir", mount, "--layout", "shared", "--interleave", "--bs", "64k", "--size",
+                      "2M", "--rw", "write,randread", "--verify", "--shift", 4, out=folder / "shared.json")
+    check_result(document, {"write": 384, "write-fsync": 12, "randread": 384}, RANKS, HOSTS)
+
+    document = on_bed(program, "meta", "--dir", mount, "--layout", "shared", "--shift", 4, "--items", 20,
+                      "--random-order", out=folder / "shared-tree.json")
+    wanted = {**meta_items(RANKS, each=20), "tree-create": 4, "dir-list": 4, "tree-remove": 4}
+    check_result(document, wanted, RANKS, HOSTS)
+    check(phases(document)["file-read"]["cache"] == "cold", "a shift over hosts makes reads cold")
+    nothing_left(mount)
+
+
+def built_in(program, folder):
+    heading("without a directory: the built-in file system of each host")
+    document = on_bed(program, "meta", "--items", 20, out=folder / "built-in.json")
+    check_result(document, meta_items(RANKS, each=20), RANKS, HOSTS)
+    check(document["target"]["embedded"] and document["target"]["shared"] is False, "it is private to each host")
+    done = on_bed(program, "meta", "--shift", 4, expect=2)
+    check("--shift needs a directory that all hosts share" in done.stderr, done.stderr)
+    done = on_bed(program, "meta", "--shift", 4, "--dir", "/run/rbench-private", expect=1)
+    check("/run/rbench-private does not exist" in done.stderr, done.stderr)
+
+
+def main():
+    program = pathlib.Path(sys.argv[1]).resolve()
+    os.environ["RBENCH_DIR"] = ""
+    mount = mount_path()
+    with tempfile.TemporaryDirectory(prefix="check-bed-") as name:
+        folder = pathlib.Path(name)
+        everyday(program, mount, folder)
+        variants(program, mount, folder)
+        built_in(program, folder)
+    finish()
+
+
+main()

@@ -1,0 +1,129 @@
+"""What the checks of whole runs have in common: running rbench, reading its
+result files, and holding them against themselves."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+FAILURES = []
+
+
+def check(condition, message):
+    """Notes a failure and goes on, so that one run shows all of them."""
+    if not condition:
+        FAILURES.append(message)
+        print(f"FAILED: {message}", flush=True)
+
+
+def finish():
+    """Ends the program: 0 when every check held."""
+    if FAILURES:
+        print(f"{len(FAILURES)} checks failed", flush=True)
+        sys.exit(1)
+
+
+def heading(text):
+    print(f"-- {text}", flush=True)
+
+
+def run(command, expect=0, env=None, timeout=300, quiet=False):
+    """Runs a command to its end and checks its exit code."""
+    shown = " ".join(str(word) for word in command)
+    if not quiet:
+        print(f"$ {shown}", flush=True)
+    done = subprocess.run(
+        [str(word) for word in command], env=env, timeout=timeout, capture_output=True, text=True, check=False
+    )
+    if expect is not None:
+        check(done.returncode == expect, f"exit code {done.returncode}, not {expect}: {shown}\n{done.stderr}")
+    return done
+
+
+def result(path):
+    return json.loads(pathlib.Path(path).read_text())
+
+
+def phases(document):
+    return {phase["name"]: phase for phase in document["phases"]}
+
+
+def check_result(document, items, ranks, hosts=1):
+    """A clean result: whole, without errors, and saying the same in every
+    place. `items` gives the expected number of items by phase, in order."""
+    check(document["complete"], "the run is complete")
+    check(document["world"]["ranks"] == ranks, f"{document['world']['ranks']} ranks, not {ranks}")
+    found = [host["name"] for host in document["world"]["hosts"]]
+    check(len(found) == hosts, f"{found} are not {hosts} hosts")
+    got = {phase["name"]: phase["items"] for phase in document["phases"]}
+    check(list(got.items()) == list(items.items()), f"items {got}, not {items}")
+    for phase in document["phases"]:
+        name, n = phase["name"], phase["items"]
+        check(phase["errors"] == {}, f"{name}: errors {phase['errors']}")
+        check(phase["latency"]["service"]["count"] == n, f"{name}: the histogram holds {n}")
+        check(sum(rank["items"] for rank in phase["ranks"]) == n, f"{name}: the ranks add up to {n}")
+        check(len(phase["ranks"]) == ranks, f"{name}: {ranks} ranks")
+        check(sum(host["items"] for host in phase["hosts"]) == n, f"{name}: the hosts add up to {n}")
+        counted = sum(host["latency"]["count"] for host in phase["hosts"])
+        check(counted == n, f"{name}: the hosts' histograms add up to {n}")
+        check(sum(row["items"] for row in phase["timeline"]) == n, f"{name}: the timeline adds up to {n}")
+        if phase["elapsed_s"] > 0:
+            rate = n / phase["elapsed_s"]
+            check(abs(phase["rate"] - rate) <= rate * 1e-9, f"{name}: the rate is items over time")
+
+
+def meta_items(ranks, nodes=4, each=100):
+    """The items of a whole metadata run with a private tree for each rank."""
+    tree, items = ranks * nodes, ranks * nodes * each
+    kinds = {
+        "dir": ["create", "stat", "rename", "list", "remove"],
+        "file": ["create", "stat", "read", "rename", "remove"],
+    }
+    expected = {"tree-create": tree}
+    for kind, steps in kinds.items():
+        for step in steps:
+            expected[f"{kind}-{step}"] = tree if step == "list" else items
+    expected["tree-remove"] = tree
+    return expected
+
+
+class Testfs:
+    """The built-in file system in the foreground of a process of its own."""
+
+    def __init__(self, program, *options):
+        self.mountpoint = pathlib.Path(tempfile.mkdtemp(prefix="rbench-check-"))
+        self.stats_file = pathlib.Path(f"{self.mountpoint}.stats")
+        command = [program, "testfs", self.mountpoint, "--stats", self.stats_file, "--memory", "2g", *options]
+        self.process = subprocess.Popen([str(word) for word in command])
+        deadline = time.monotonic() + 10
+        while not os.path.ismount(self.mountpoint):
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise SystemExit(f"{self.mountpoint} was not mounted")
+            time.sleep(0.01)
+
+    def stats(self):
+        """What it has counted so far."""
+        self.stats_file.unlink(missing_ok=True)
+        self.process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + 10
+        while not self.stats_file.exists():
+            if time.monotonic() > deadline:
+                raise SystemExit("SIGUSR1 wrote no statistics")
+            time.sleep(0.01)
+        return json.loads(self.stats_file.read_text())["requests"]
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        check(self.process.wait(timeout=15) == 0, "rbench testfs ends well on SIGTERM")
+        check(not os.path.ismount(self.mountpoint), "rbench testfs unmounts itself")
+        self.mountpoint.rmdir()
+        self.stats_file.unlink(missing_ok=True)
+
+
+def mpirun(launcher, ranks):
+    """The launcher's words for so many ranks on this machine."""
+    return [launcher, "-np", str(ranks)]

@@ -1,0 +1,134 @@
+"""MPI ranks on this machine: counts, quiet waiting, bad input, signals.
+
+usage: ranks.py PROGRAM [--mpirun MPIRUN] [--ranks N]
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+from common import (
+    Testfs, check, check_result, finish, heading, meta_items, mpirun, phases, result, run,
+)
+
+
+def leftovers(folder):
+    """What a run may have left: temporary directories and mounts."""
+    mounts = [line for line in pathlib.Path("/proc/mounts").read_text().splitlines() if str(folder) in line]
+    return sorted(p.name for p in folder.iterdir() if p.name.startswith("rbench-")), mounts
+
+
+def built_in(program, launcher, ranks, folder, env):
+    heading(f"{ranks} ranks on the built-in file system")
+    out = folder / "meta.json"
+    run([*mpirun(launcher, ranks), program, "meta", "--out", out, "--quiet"], env=env)
+    document = result(out)
+    check_result(document, meta_items(ranks), ranks)
+    check(document["target"]["embedded"], "the result says that it is a demonstration")
+    check(not out.with_name("meta.json.journal").exists(), "the journal is gone after the end")
+    out = folder / "io.json"
+    sizes = ["--bs", "64k", "--size", "4M", "--rw", "write,randread"]
+    run([*mpirun(launcher, ranks), program, "io", *sizes, "--verify", "--out", out, "--quiet"], env=env)
+    check_result(result(out), {"write": 64 * ranks, "write-fsync": ranks, "randread": 64 * ranks}, ranks)
+    check(leftovers(folder) == ([], []), f"nothing is left: {leftovers(folder)}")
+
+
+def bad_input(program, launcher, ranks, env):
+    heading("bad input: one sentence from rank 0, the right exit code")
+    cases = [
+        (["meta", "--brunch", "3"], 2, "--brunch"),
+        (["meta", "--shift", str(ranks)], 2, f"--shift {ranks}"),
+        (["io", "--bs", "4M", "--size", "1M"], 2, "--size 1MiB"),
+        (["meta", "--dir", "/nowhere/at/all"], 1, "/nowhere/at/all does not exist"),
+        (["meta", "--dir", "/"], 1, "/ is the root directory"),
+        (["meta", "--dir", "/proc"], 1, "/proc"),
+        (["io", "--size", "900t"], 1, "--dir"),
+    ]
+    for arguments, code, words in cases:
+        done = run([*mpirun(launcher, ranks), program, *arguments], expect=None, env=env, quiet=True)
+        said = [line for line in done.stderr.splitlines() if words in line]
+        check(done.returncode == code, f"{arguments}: exit code {done.returncode}, not {code}")
+        check(len(said) == 1, f"{arguments}: said {len(said)} times: {done.stderr}")
+        check(done.stdout == "", f"{arguments}: standard output stays empty")
+
+
+def quiet_waiting(program, launcher, ranks, folder, env):
+    heading("one rank works for 10 s while the others wait")
+    target = Testfs(program, "--latency", "mkdir=9ms")
+    out = folder / "quiet.json"
+    tree = ["--layout", "shared", "--branch", "10", "--depth", "3", "--items", "1", "--phases", "tree-create"]
+    run([*mpirun(launcher, ranks), program, "meta", "--dir", target.mountpoint, *tree, "--out", out, "--quiet"],
+        env=env)
+    phase = phases(result(out))["tree-create"]
+    waiting = sum(rank["cpu_s"] for rank in phase["ranks"] if rank["rank"] != 0)
+    cores = waiting / phase["elapsed_s"]
+    print(f"   {ranks - 1} ranks waited {phase['elapsed_s']:.1f} s and used {waiting:.2f} s of CPU: {cores:.3f} cores")
+    check(phase["elapsed_s"] > 9, "rank 0 worked for about 10 s")
+    check(cores < 0.25, f"the waiting ranks use {cores:.3f} cores, a quarter is allowed")
+    target.end()
+
+
+def signals(program, launcher, ranks, folder, env):
+    heading("a signal at the launcher: a partial result, nothing left")
+    target = Testfs(program, "--latency", "create=20ms")
+    out = folder / "signal.json"
+    # The launcher gives its ranks a second before it kills them.
+    command = [*mpirun(launcher, ranks), program, "meta", "--dir", target.mountpoint, "--files-only", "--items",
+               "1000", "--out", out, "--quiet"]
+    process = subprocess.Popen([str(w) for w in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
+    time.sleep(4)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    check(process.returncode != 0, "the exit code is not 0")
+    check(time.monotonic() - begun < 10, "the run ends within 10 s")
+    kept = out if out.exists() else out.with_name("signal.json.journal")
+    shown = run([program, "show", kept])
+    check("Tree creation" in shown.stdout, "what was measured can be shown")
+    still = [p for p in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(out).encode() in read(p)]
+    check(still == [], f"no rank is left: {still}")
+    target.end()
+
+
+def read(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def starts_without_mpi(program, folder, env):
+    heading("without a launcher no MPI library is initialised")
+    trace = folder / "trace"
+    run(["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", trace, program, "io", "--engine", "null",
+         "--size", "1M", "--quiet"], env=env)
+    sockets = [line for line in trace.read_text().splitlines() if re.search(r"AF_INET|orte|pmix", line)]
+    check(sockets == [], f"network sockets: {sockets[:3]}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("--mpirun", default="mpirun")
+    parser.add_argument("--ranks", type=int, default=12)
+    args = parser.parse_args()
+    program = args.program.resolve()
+    with tempfile.TemporaryDirectory(prefix="check-ranks-") as name:
+        folder = pathlib.Path(name)
+        env = {**os.environ, "TMPDIR": name}
+        built_in(program, args.mpirun, args.ranks, folder, env)
+        bad_input(program, args.mpirun, args.ranks, env)
+        quiet_waiting(program, args.mpirun, args.ranks, folder, env)
+        signals(program, args.mpirun, args.ranks, folder, env)
+        if args.mpirun == "mpirun":
+            starts_without_mpi(program, folder, env)
+    finish()
+
+
+main()

@@ -1,0 +1,139 @@
+"""Reports held against what rbench-testfs counted and measured itself, with
+known latencies, a known stall, and the system calls that strace sees.
+
+usage: truth.py PROGRAM
+"""
+
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+from common import Testfs, check, finish, heading, mpirun, phases, result, run
+
+QUANTILES = ["p50_ns", "p99_ns", "p999_ns"]
+
+
+def files(program, target, workers, out):
+    # Each rank has a directory of its own: the kernel lets only one create
+    # at a time into a directory.
+    run([*mpirun("mpirun", workers), program, "meta", "--dir", target.mountpoint, "--files-only", "--depth", "0",
+         "--items", "1000", "--write", "4k", "--out", out, "--quiet"], quiet=True)
+    document = phases(result(out))
+    out.unlink()
+    return document
+
+
+def known_latency(program, folder):
+    heading("2 ms injected into create, 500 us into read")
+    uncached = ["--attr-timeout", "0", "--entry-timeout", "0"]
+    print("   workers  phase        what      " + "".join(f"{q:>12}" for q in QUANTILES) + "   (us)")
+    for workers in [1, 4, 16]:
+        plain = Testfs(program, *uncached)
+        without = files(program, plain, workers, folder / "plain.json")
+        plain.end()
+        slow = Testfs(program, *uncached, "--latency", "create=2ms,read=500us")
+        reported = files(program, slow, workers, folder / "slow.json")
+        measured = slow.stats()
+        slow.end()
+        for name, kind, injected in [("file-create", "create", 2e6), ("file-read", "read", 5e5)]:
+            compare(workers, name, injected, reported[name]["latency"]["service"], measured[kind],
+                    without[name]["latency"]["service"])
+
+
+def compare(workers, name, injected, reported, truth, without):
+    rows = {"reported": reported, "truth": truth, "without": without}
+    for what, values in rows.items():
+        numbers = "".join(f"{values[q] / 1000:12.1f}" for q in QUANTILES)
+        print(f"   {workers:7}  {name:11}  {what:8}  {numbers}", flush=True)
+    for quantile in QUANTILES:
+        label = f"{workers} workers, {name}, {quantile}"
+        check(truth[quantile] >= injected, f"{label}: the file system kept its own time")
+        check(reported[quantile] >= truth[quantile], f"{label}: reported below the truth")
+        # Sanity only: how far above is in the table, and depends on how late
+        # this machine wakes threads.
+        above = reported[quantile] - truth[quantile]
+        check(above < 10 * without[quantile] + 5e6, f"{label}: {above / 1000:.0f} us above the truth")
+
+
+def request_counts(program, folder):
+    heading("with cache times at 0 the file system counts what the report says")
+    target = Testfs(program, "--attr-timeout", "0", "--entry-timeout", "0")
+    out = folder / "counts.json"
+    run([*mpirun("mpirun", 4), program, "meta", "--dir", target.mountpoint, "--write", "4k", "--out", out, "--quiet"])
+    counted = {kind: row["count"] for kind, row in target.stats().items()}
+    target.end()
+    got = {name: phase["items"] for name, phase in phases(result(out)).items()}
+    # The run's directory with its marker, and that of the iteration, are made
+    # and removed around the phases; the marker is read back by other ranks.
+    expected = {
+        "mkdir": got["tree-create"] + got["dir-create"] + 2,
+        "rmdir": got["dir-remove"] + got["tree-remove"] + 2,
+        "create": got["file-create"] + 1,
+        "write": got["file-create"] + 1,
+        "unlink": got["file-remove"] + 1,
+        "rename": got["dir-rename"] + got["file-rename"],
+    }
+    for kind, number in expected.items():
+        check(counted.get(kind) == number, f"{kind}: {counted.get(kind)} requests, {number} expected")
+    stats = got["dir-stat"] + got["file-stat"]
+    check(stats <= counted["getattr"] <= stats + 64, f"getattr: {counted['getattr']} requests for {stats} stats")
+    print(f"   {counted}")
+
+
+def stall(program, folder):
+    heading("one 500 ms stall in an open loop of 1000/s")
+    target = Testfs(program, "--fault", "read:stall=500ms@nth=3000")
+    out = folder / "stall.json"
+    run([program, "io", "--dir", target.mountpoint, "--rw", "randread", "--bs", "4k", "--size", "16M", "--direct",
+         "--rate", "1000", "--time", "10", "--out", out, "--quiet"])
+    target.end()
+    latency = phases(result(out))["randread"]["latency"]
+    for what in ["service", "response"]:
+        times = ", ".join(f"{q[:-3]} {latency[what][q] / 1e6:.3f} ms" for q in [*QUANTILES, "max_ns"])
+        print(f"   {what}: {times}")
+    check(latency["service"]["p50_ns"] < 5e6, "the median service time does not show the stall")
+    check(latency["service"]["p99_ns"] < 100e6, "nor does the 99th percentile of the service time")
+    check(latency["response"]["p99_ns"] > 300e6, "the 99th percentile of the response time shows it")
+
+
+def system_calls(program, folder):
+    heading("strace: within a phase only the phase's own calls reach the mount")
+    target = Testfs(program)
+    trace = folder / "strace"
+    run(["strace", "-f", "-qq", "-y", "-o", trace, "-e", "trace=%file,%desc", program, "meta", "--dir",
+         target.mountpoint, "--items", "3", "--branch", "2", "--write", "1k", "--quiet"])
+    target.end()
+    calls = []
+    for line in trace.read_text().splitlines():
+        match = re.match(r"\d+ +(\w+)\((.*)", line)
+        if match and str(target.mountpoint) in line and "/tree." in line + "/" or match and "tree." in line:
+            calls.append(match.group(1))
+    one = lambda *names: list(names)
+    n, nodes = 9, 3
+    expected = (
+        one("mkdirat") * nodes
+        + one("mkdirat") * n + one("newfstatat") * n + one("renameat") * n
+        + one("openat", "getdents64", "getdents64", "close") * nodes + one("unlinkat") * n
+        + one("openat", "write", "close") * n + one("newfstatat") * n + one("openat", "read", "close") * n
+        + one("renameat") * n + one("unlinkat") * n
+        + one("unlinkat") * nodes
+    )
+    check(calls == expected, f"calls differ from those of the phases:\n{calls}\n{expected}")
+    print(f"   {len(calls)} calls, exactly those of the twelve phases")
+
+
+def main():
+    program = pathlib.Path(sys.argv[1]).resolve()
+    os.environ["RBENCH_DIR"] = ""
+    with tempfile.TemporaryDirectory(prefix="check-truth-") as name:
+        folder = pathlib.Path(name)
+        system_calls(program, folder)
+        request_counts(program, folder)
+        stall(program, folder)
+        known_latency(program, folder)
+    finish()
+
+
+main()

@@ -45,7 +45,7 @@ def everyday(program, mount, folder):
         offset, error = abs(host["clock_offset_ns"]), host["clock_error_ns"]
         check(offset <= error + 50_000, f"{host['name']}: clock offset {offset} ns with error {error} ns")
     check(document["target"]["shared"] is True, "all hosts see the same directory")
-    check("mfs" in document["target"]["fs_type"], f"the file system is MooseFS: {document['target']}")
+    check("mfs" in document["target"]["mount_source"], f"the file system is MooseFS: {document['target']}")
     for phase in document["phases"]:
         print(f"   {phase['name']:12} {phase['items']:6} items  {phase['rate']:10.0f}/s  start skew "
               f"{phase['start_skew_s'] * 1e3:.2f} ms")

@@ -45,6 +45,9 @@ def run(command, expect=0, env=None, timeout=300, quiet=False):
 
 
 def result(path):
+    if not pathlib.Path(path).exists():
+        print(f"FAILED: there is no result {path}", flush=True)
+        sys.exit(1)
     return json.loads(pathlib.Path(path).read_text())
 
 

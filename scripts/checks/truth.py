@@ -105,23 +105,23 @@ def system_calls(program, folder):
     run(["strace", "-f", "-qq", "-y", "-o", trace, "-e", "trace=%file,%desc", program, "meta", "--dir",
          target.mountpoint, "--items", "3", "--branch", "2", "--write", "1k", "--quiet"])
     target.end()
-    calls = []
-    for line in trace.read_text().splitlines():
-        match = re.match(r"\d+ +(\w+)\((.*)", line)
-        if match and str(target.mountpoint) in line and "/tree." in line + "/" or match and "tree." in line:
-            calls.append(match.group(1))
-    one = lambda *names: list(names)
+    lines = [line for line in trace.read_text().splitlines() if str(target.mountpoint) in line]
+    in_tree = [i for i, line in enumerate(lines) if "tree." in line and "ENOENT" not in line]
+    # All that reaches the mount from the first call of a phase to the last.
+    lines = lines[in_tree[0]:in_tree[-1] + 1]
+    calls = [match.group(1) for match in (re.match(r"\d+ +(\w+)\(", line) for line in lines) if match]
     n, nodes = 9, 3
     expected = (
-        one("mkdirat") * nodes
-        + one("mkdirat") * n + one("newfstatat") * n + one("renameat") * n
-        + one("openat", "getdents64", "getdents64", "close") * nodes + one("unlinkat") * n
-        + one("openat", "write", "close") * n + one("newfstatat") * n + one("openat", "read", "close") * n
-        + one("renameat") * n + one("unlinkat") * n
-        + one("unlinkat") * nodes
+        ["mkdirat"] * nodes
+        + ["mkdirat"] * n + ["newfstatat"] * n + ["renameat"] * n
+        + ["openat", "getdents64", "getdents64", "close"] * nodes + ["unlinkat"] * n
+        + ["openat", "write", "close"] * n + ["newfstatat"] * n + ["openat", "read", "close"] * n
+        + ["renameat"] * n + ["unlinkat"] * n
+        + ["unlinkat"] * nodes
     )
     check(calls == expected, f"calls differ from those of the phases:\n{calls}\n{expected}")
-    print(f"   {len(calls)} calls, exactly those of the twelve phases")
+    if calls == expected:
+        print(f"   {len(calls)} calls, exactly those of the twelve phases")
 
 
 def main():

@@ -72,6 +72,11 @@ pub async fn run(
         };
         let own = pass.own_dirs(group.rank());
         target.make_dirs(group, &pass.prefix, &own).await?;
+        if io.layout.shared() && engine.moves_data {
+            target
+                .make_file(group, &format!("{}/{}", pass.prefix, io.file_name(0)))
+                .await?;
+        }
         let stopped = pass.phases(group, target, row).await;
         if !plan.keep {
             group.step("removing the files");

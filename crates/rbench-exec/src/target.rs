@@ -1,14 +1,16 @@
 //! The run's own directory on the target: made once, recognised by every
 //! host, removed at the end.
 
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use rbench_comm::Combine;
 use rbench_core::{Clock as _, Nanos, Rank};
-use rbench_sys::{Fs, RemoveError, WorkDir};
+use rbench_sys::{Fs, OpenMode, RemoveError, WorkDir};
 use tokio::sync::oneshot;
 
 use crate::group::{ExecError, Group};
@@ -126,6 +128,24 @@ impl Target {
                 own.iter()
                     .try_for_each(|name| make(&format!("{parent}/{name}"))),
             )
+            .await
+    }
+
+    /// Makes the empty file `name` once for each name space, untimed: some file
+    /// systems fail when several clients create the same file at a time.
+    ///
+    /// # Errors
+    /// One sentence, the same on every rank.
+    pub async fn make_file(&self, group: &Group<'_>, name: &str) -> Result<(), ExecError> {
+        let fs = self.workdir.fs();
+        let make = || {
+            let path = CString::new(name).map_err(|_| Errno::EINVAL)?;
+            fs.open(&path, OpenMode::CreateNew, false)
+                .and_then(|fd| fs.close(fd))
+        };
+        let made = if self.keeper { make() } else { Ok(()) };
+        group
+            .agree(made.map_err(|e| format!("cannot make {name}: {} ({e:?})", e.desc())))
             .await
     }
 

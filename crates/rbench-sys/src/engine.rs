@@ -112,8 +112,8 @@ pub struct EngineInfo {
     pub moves_data: bool,
     /// Makes one for a worker, in the thread of that worker: an engine may be
     /// bound to the thread that made it. `EINVAL` when the depth is 0 or above
-    /// `depth_max` or the block is 0, `ENOMEM` when the buffers do not fit,
-    /// `ENOSYS` or `EPERM` when the system has no such engine or forbids it.
+    /// `depth_max` or the block is 0, `ENOMEM` when buffers or queues do not
+    /// fit, `ENOSYS` or `EPERM` when the system has no such engine or forbids it.
     pub make: fn(EngineConfig) -> Result<Box<dyn Engine>, Errno>,
 }
 

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::prctl;
-use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::resource::{RLIM_INFINITY, Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::statvfs::statvfs;
 use nix::sys::time::TimeValLike;
 use nix::sys::utsname::uname;
@@ -21,6 +22,31 @@ pub fn raise_open_files() -> Result<u64, Errno> {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
     }
     Ok(hard)
+}
+
+/// Whether this process may lock any amount of memory: `RLIMIT_MEMLOCK` is
+/// unlimited, or the host's root user (`CAP_IPC_LOCK` outside of user
+/// namespaces) is above it. What cannot be found out counts as a no.
+pub fn locks_memory_freely() -> bool {
+    /// The inode number of the first user namespace, the same on every Linux.
+    const FIRST_USER_NAMESPACE: u64 = 0xefff_fffd;
+    const CAP_IPC_LOCK: u64 = 1 << 14;
+    if getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY) {
+        return true;
+    }
+    let capable = fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| effective_capabilities(&status))
+        .is_some_and(|capabilities| capabilities & CAP_IPC_LOCK != 0);
+    let first = fs::metadata("/proc/self/ns/user").is_ok_and(|ns| ns.ino() == FIRST_USER_NAMESPACE);
+    capable && first
+}
+
+fn effective_capabilities(status: &str) -> Option<u64> {
+    let digits = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(digits.trim(), 16).ok()
 }
 
 /// Memory that can be had without swapping: `MemAvailable` of

@@ -5,16 +5,20 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IoSliceMut};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, umount2};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::unistd::{getegid, geteuid};
+
+use crate::sync::lock;
 
 const DEVICE: &str = "/dev/fuse";
 
@@ -170,8 +174,35 @@ impl Options<'_> {
 #[derive(Debug)]
 pub(crate) struct KernelMount {
     point: PathBuf,
-    /// The kernel's number of the mount.
-    id: u64,
+    /// The number (`0:52`) of the file system, which no other has while it
+    /// lives.
+    number: String,
+    connection: Connection,
+}
+
+/// A further hold on the conversation with the kernel, to see whether it goes
+/// on. Whoever serves it drops it ([`Connection::close`]) when he ends, or
+/// callers would wait for replies that nobody sends.
+#[derive(Debug, Clone)]
+pub(crate) struct Connection(Arc<Mutex<Option<OwnedFd>>>);
+
+impl Connection {
+    pub(crate) fn close(&self) {
+        lock(&self.0).take();
+    }
+
+    fn is_alive(&self) -> bool {
+        let device = lock(&self.0);
+        let Some(device) = device.as_ref() else {
+            return false;
+        };
+        // After the end of the file system the device is in error.
+        let mut asked = [PollFd::new(device.as_fd(), PollFlags::empty())];
+        match poll(&mut asked, PollTimeout::ZERO) {
+            Ok(_) => asked[0].revents().is_none_or(|events| events.is_empty()),
+            Err(_) => true,
+        }
+    }
 }
 
 /// How an unmounting went.
@@ -209,18 +240,30 @@ impl KernelMount {
                 }
             },
         };
-        let id = mount_table()
-            .ok()
-            .and_then(|table| topmost(&table, point).map(|mount| mount.id));
-        let id = id.ok_or_else(|| MountError::Refused {
+        // Closing the device, as returning an error does, ends the file
+        // system; that the mount point is then a dead one is the lesser evil
+        // to unmounting what may not be ours.
+        let failed = |source| MountError::Unreachable {
             path: path(),
-            errno: Errno::ENOENT,
-        })?;
-        Ok((KernelMount { point: path(), id }, device))
+            source,
+        };
+        let further = device.try_clone().map_err(failed)?;
+        let table = mount_table().map_err(failed)?;
+        let mine = topmost(&table, point).ok_or_else(|| MountError::Missing(path()))?;
+        let mount = KernelMount {
+            point: path(),
+            number: mine.number.clone(),
+            connection: Connection(Arc::new(Mutex::new(Some(further)))),
+        };
+        Ok((mount, device))
     }
 
     pub(crate) fn point(&self) -> &Path {
         &self.point
+    }
+
+    pub(crate) fn connection(&self) -> Connection {
+        self.connection.clone()
     }
 
     /// Unmounts, however much in use; fine when it is unmounted already.
@@ -233,11 +276,15 @@ impl KernelMount {
             message,
         };
         let table = mount_table().map_err(|e| failed(e.to_string()))?;
-        let mine = |mount: &&MountEntry| mount.id == self.id && mount.point == self.point;
-        if table.iter().find(mine).is_none() {
+        let mine = |mount: &MountEntry| mount.number == self.number && mount.point == self.point;
+        if !table.iter().any(mine) {
             return Ok(Unmounted::Ended);
         }
-        if topmost(&table, &self.point).is_none_or(|mount| mount.id != self.id) {
+        // The number may have gone to another file system since ours ended.
+        if !self.connection.is_alive() && !is_dead(&self.point) {
+            return Ok(Unmounted::Ended);
+        }
+        if !topmost(&table, &self.point).is_some_and(mine) {
             return Err(failed("another file system is mounted over it".to_owned()));
         }
         let plain = MntFlags::UMOUNT_NOFOLLOW;
@@ -256,6 +303,12 @@ impl KernelMount {
             Err(errno) => Err(failed(errno.desc().to_owned())),
         }
     }
+}
+
+/// Whether `point` leads to a mount whose file system has ended.
+fn is_dead(point: &Path) -> bool {
+    let kind = point.symlink_metadata().map_err(|error| error.kind());
+    matches!(kind, Err(io::ErrorKind::NotConnected))
 }
 
 /// Whether this process can open the device, as it must to give each service
@@ -397,6 +450,8 @@ struct MountEntry {
     id: u64,
     /// The mount that it lies on.
     parent: u64,
+    /// The number of the file system.
+    number: String,
     point: PathBuf,
 }
 
@@ -412,10 +467,16 @@ fn mount_table() -> io::Result<Vec<MountEntry>> {
 /// device, root, mount point, and more.
 fn parse_mount(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|byte| *byte == b' ');
-    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
-    let (id, parent) = (number()?, number()?);
-    let point = unescape(fields.nth(2)?);
-    Some(MountEntry { id, parent, point })
+    let mut integer = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (id, parent) = (integer()?, integer()?);
+    let number = String::from_utf8(fields.next()?.to_vec()).ok()?;
+    let point = unescape(fields.nth(1)?);
+    Some(MountEntry {
+        id,
+        parent,
+        number,
+        point,
+    })
 }
 
 /// Undoes the octal escapes (`\040`) of white space and backslashes.

@@ -13,7 +13,9 @@ use crate::config::{Backing, Config};
 use crate::delay::DelayQueue;
 use crate::fault::FaultTable;
 use crate::memory::Memory;
-use crate::mount::{KernelMount, MountError, Options, Unmounted, can_open_device, resolve};
+use crate::mount::{
+    Connection, KernelMount, MountError, Options, Unmounted, can_open_device, resolve,
+};
 use crate::passthrough::Passthrough;
 use crate::service::Service;
 use crate::stats::Stats;
@@ -83,7 +85,8 @@ fn start<S: Store>(store: S, config: &Config, point: &Path) -> Result<Mounted, M
         allow_other: config.allow_other,
     };
     let (mount, device) = KernelMount::new(point, options)?;
-    match serve_in_background(service, device, config, threads) {
+    let connection = mount.connection();
+    match serve_in_background(service, device, config, threads, connection) {
         Ok((session, ended)) => Ok(Mounted {
             mount,
             session: Some(session),
@@ -106,6 +109,7 @@ fn serve_in_background<S: Store>(
     device: OwnedFd,
     config: &Config,
     threads: usize,
+    connection: Connection,
 ) -> io::Result<(JoinHandle<io::Result<()>>, io::PipeReader)> {
     let (ended, alive) = io::pipe()?;
     let acl = match config.allow_other {
@@ -121,6 +125,7 @@ fn serve_in_background<S: Store>(
         .name("testfs-session".to_owned())
         .spawn(move || {
             let outcome = session.run();
+            connection.close();
             drop(alive);
             outcome
         })?;

@@ -9,20 +9,26 @@ mod common;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use common::PLENTY;
+use nix::mount::MsFlags;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::{Mode, SFlag, mknod};
 use nix::unistd::Pid;
 use rbench_testfs::{Config, ServeOptions, StatsFile, mount, serve};
 use tempfile::TempDir;
 
 /// What a started process is to do; its value is one of the roles below.
 const ROLE: &str = "RBENCH_TESTFS_ROLE";
+
+/// The user and the group without rights.
+const NOBODY: u32 = 65534;
 
 /// A time in which everything here is long over.
 const LONG: Duration = Duration::from_secs(20);
@@ -75,6 +81,10 @@ const TESTS: &[(&str, fn())] = &[
     (
         "an_ordinary_user_mounts_through_the_helper",
         an_ordinary_user_mounts_through_the_helper,
+    ),
+    (
+        "other_users_are_let_in_when_asked_with_no_more_than_their_rights",
+        other_users_are_let_in_when_asked_with_no_more_than_their_rights,
     ),
     (
         "what_is_missing_for_a_mount_is_named",
@@ -131,6 +141,7 @@ fn play(role: &str) -> ExitCode {
         "starter" => be_a_starter(point),
         "user" => use_a_mount(point),
         "no-device" => without_device(point),
+        "nobody" => as_nobody(point),
         role => Err(format!("there is no role {role}")),
     };
     match outcome {
@@ -161,6 +172,8 @@ fn be_a_starter(point: &Path) -> Result<(), String> {
     print!("{} {line}", child.id());
     std::io::stdout().flush().expect("writable");
     std::thread::sleep(LONG);
+    drop(child.stdin.take());
+    child.wait().expect("a child");
     Err("not killed".to_owned())
 }
 
@@ -183,15 +196,41 @@ fn use_a_mount(point: &Path) -> Result<(), String> {
     open.write_all(b"still").map_err(|e| e.to_string())
 }
 
+/// Moves this process to a name space where mounts are its own affair.
+fn leave_the_mounts_of_others() {
+    unshare(CloneFlags::CLONE_NEWNS).expect("root");
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    nix::mount::mount(NONE, "/", NONE, private, NONE).expect("root");
+}
+
+const NONE: Option<&str> = None;
+
 /// Tries to mount where there is no /dev/fuse.
 fn without_device(point: &Path) -> Result<(), String> {
-    use nix::mount::MsFlags;
-    unshare(CloneFlags::CLONE_NEWNS).expect("root");
-    let none = None::<&str>;
-    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    nix::mount::mount(none, "/", none, private, none).expect("root");
-    nix::mount::mount(none, "/dev", Some("tmpfs"), MsFlags::empty(), none).expect("root");
+    leave_the_mounts_of_others();
+    let fresh = Some("tmpfs");
+    nix::mount::mount(NONE, "/dev", fresh, MsFlags::empty(), NONE).expect("root");
     use_a_mount(point)
+}
+
+/// Becomes the user nobody and uses a mount, where /dev/fuse is open to all
+/// as systems usually have it.
+fn as_nobody(point: &Path) -> Result<(), String> {
+    leave_the_mounts_of_others();
+    let device = point.with_file_name("fuse");
+    let mode = Mode::from_bits_truncate(0o666);
+    let number = fs::metadata("/dev/fuse").expect("there").rdev();
+    mknod(&device, SFlag::S_IFCHR, mode, number).expect("root");
+    fs::set_permissions(&device, fs::Permissions::from_mode(0o666)).expect("own");
+    let over = "/dev/fuse";
+    nix::mount::mount(Some(&device), over, NONE, MsFlags::MS_BIND, NONE).expect("root");
+    let error = Command::new(std::env::current_exe().expect("known"))
+        .arg(point)
+        .env(ROLE, "user")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .exec();
+    Err(error.to_string())
 }
 
 // ---- What the tests have in common ----
@@ -434,8 +473,7 @@ fn the_mount_of_a_dead_process_is_recognised() {
 }
 
 /// Runs `use_a_mount` as the user nobody; returns what was said.
-fn as_nobody(path: &str) -> (bool, String) {
-    const NOBODY: u32 = 65534;
+fn run_as_nobody(path: &str) -> (bool, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     // The program itself may lie where nobody may look.
     let program = folder.path().join("program");
@@ -443,14 +481,11 @@ fn as_nobody(path: &str) -> (bool, String) {
     let point = folder.path().join("point");
     fs::create_dir(&point).expect("new");
     std::os::unix::fs::chown(&point, Some(NOBODY), Some(NOBODY)).expect("root");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(folder.path(), mode).expect("own");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("own");
     let output = Command::new(program)
         .arg(point.canonicalize().expect("there"))
-        .env(ROLE, "user")
+        .env(ROLE, "nobody")
         .env("PATH", path)
-        .uid(NOBODY)
-        .gid(NOBODY)
         .output()
         .expect("this program");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -463,7 +498,65 @@ fn an_ordinary_user_mounts_through_the_helper() {
         return;
     }
     let path = std::env::var("PATH").expect("set");
-    assert_eq!(as_nobody(&path), (true, String::new()));
+    assert_eq!(run_as_nobody(&path), (true, String::new()));
+}
+
+fn other_users_are_let_in_when_asked_with_no_more_than_their_rights() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("not shown without root: the rights of other users");
+        return;
+    }
+    let check = |config: Config, expect: &str| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("own");
+        let point = folder.path().join("point");
+        fs::create_dir(&point).expect("new");
+        let mounted = mount(config, &point).expect("/dev/fuse is there");
+        let file = |name: &str, mode| {
+            fs::write(point.join(name), format!("{name}\n")).expect("room");
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(point.join(name), mode).expect("own");
+        };
+        file("secret", 0o600);
+        file("public", 0o644);
+        fs::create_dir(point.join("shared")).expect("new");
+        let all = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(point.join("shared"), all).expect("own");
+        let script = "cat secret; cat public; echo x > new; echo x > shared/new; mkdir shared/d";
+        let output = Command::new("/bin/sh")
+            .args(["-c", &format!("cd {} && ({script}) 2>&1", point.display())])
+            .current_dir("/")
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let words: Vec<&str> = said
+            .lines()
+            .map(|line| line.rsplit(": ").next().unwrap_or(line))
+            .collect();
+        assert_eq!(words.join(", "), expect);
+        for name in ["shared/new", "shared/d"] {
+            let owner = fs::metadata(point.join(name)).map(|m| (m.uid(), m.gid()));
+            assert!(expect.is_empty() || owner.is_ok_and(|owner| owner == (NOBODY, NOBODY)));
+        }
+        mounted.unmount().expect("not in use");
+    };
+    let backing = tempfile::tempdir().expect("a temporary folder");
+    let open_to_all = |config: Config| Config {
+        allow_other: true,
+        ..config
+    };
+    check(Config::memory(PLENTY), "");
+    check(
+        open_to_all(Config::memory(PLENTY)),
+        "Permission denied, public, Permission denied",
+    );
+    fs::set_permissions(backing.path(), fs::Permissions::from_mode(0o755)).expect("own");
+    check(
+        open_to_all(Config::passthrough(backing.path())),
+        "Permission denied, public, Permission denied",
+    );
 }
 
 fn what_is_missing_for_a_mount_is_named() {
@@ -471,7 +564,7 @@ fn what_is_missing_for_a_mount_is_named() {
         println!("not shown without root: a missing helper, a missing device");
         return;
     }
-    let (_, said) = as_nobody("/nowhere");
+    let (_, said) = run_as_nobody("/nowhere");
     assert!(said.contains("needs the program fusermount3"), "{said}");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = role("no-device", &[folder.path()]).output();

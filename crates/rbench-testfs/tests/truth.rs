@@ -1,6 +1,5 @@
 //! The file system as the ground truth: its counts are the calls that were
-//! made, its times lie inside what the caller measures, and latency and
-//! faults are those that were asked for.
+//! made, and faults are those that were asked for.
 
 #[allow(dead_code, reason = "each test uses its part")]
 mod common;
@@ -8,18 +7,10 @@ mod common;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::Barrier;
 
-use common::{Aligned, Bed, PLENTY, ms, open_direct};
-use rbench_core::{Clock as _, Latency, MonotonicClock, Nanos};
+use common::{Aligned, Bed, PLENTY, at_once, ms, open_direct, timed};
+use rbench_core::Nanos;
 use rbench_testfs::{Config, Fault, Kind, Snapshot};
-
-/// How long `call` takes for its caller.
-fn timed<T>(call: impl FnOnce() -> T) -> (Nanos, T) {
-    let start = MonotonicClock.now();
-    let result = call();
-    (MonotonicClock.now().since(start), result)
-}
 
 fn snapshot(bed: &Bed) -> Snapshot {
     bed.mounted.stats().snapshot()
@@ -30,8 +21,15 @@ fn snapshot(bed: &Bed) -> Snapshot {
 fn requests_of(bed: &Bed, calls: impl FnOnce()) -> Vec<(&'static str, u64, u64, u64)> {
     let before = snapshot(bed);
     calls();
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    let after = snapshot(bed);
+    let mut after = snapshot(bed);
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let later = snapshot(bed);
+        if later == after {
+            break;
+        }
+        after = later;
+    }
     after
         .since(&before)
         .into_iter()
@@ -57,10 +55,10 @@ fn without_caches_every_call_is_counted_where_it_belongs() {
             ("create", N, 0, 0),
         ];
         assert_eq!(create, expect);
-        let stat = each(&|path| drop(fs::symlink_metadata(path).expect("there")));
+        let stat = each(&|path| assert!(fs::symlink_metadata(path).is_ok()));
         assert_eq!(stat, [("lookup", N, 0, 0), ("getattr", N, 0, 0)]);
-        let absent = each(&|path| assert!(!path.join("..-").exists() || path.is_dir()));
-        assert_eq!(absent, [("lookup", N, 0, 0)]);
+        let absent = each(&|path| assert!(!path.with_extension("none").exists()));
+        assert_eq!(absent, [("lookup", N, N, 0)]);
         let io = each(&|path| {
             let f = open_direct(path).expect("there");
             f.write_all_at(&Aligned::new(8192, 1), 0).expect("room");
@@ -104,166 +102,11 @@ fn with_caches_the_kernel_answers_from_what_it_has_seen() {
         ..Config::memory(PLENTY)
     });
     fs::create_dir(bed.join("d")).expect("new");
-    let stats = || drop(fs::metadata(bed.join("d")).expect("there"));
+    let stats = || assert!(fs::metadata(bed.join("d")).is_ok());
     assert_eq!(requests_of(&bed, || (0..100).for_each(|_| stats())), []);
     std::thread::sleep(std::time::Duration::from_millis(1100));
     // The name is still known, the attributes are not.
     assert_eq!(requests_of(&bed, stats), [("getattr", 1, 0, 0)]);
-}
-
-/// Runs `call` on `threads` threads at once, each with its number; returns
-/// the time of the whole and of each.
-fn at_once(threads: usize, call: impl Fn(usize) + Sync) -> (Nanos, Vec<Nanos>) {
-    let barrier = Barrier::new(threads);
-    let spans: Vec<(Nanos, Nanos)> = std::thread::scope(|scope| {
-        let run = |i| {
-            let (barrier, call) = (&barrier, &call);
-            scope.spawn(move || {
-                barrier.wait();
-                let start = MonotonicClock.now();
-                call(i);
-                (start, MonotonicClock.now())
-            })
-        };
-        let threads: Vec<_> = (0..threads).map(run).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join().expect("no panic");
-        threads.into_iter().map(join).collect()
-    });
-    let first = spans.iter().map(|span| span.0).min().unwrap_or_default();
-    let last = spans.iter().map(|span| span.1).max().unwrap_or_default();
-    let each = spans.iter().map(|(start, end)| end.since(*start));
-    (last.since(first), each.collect())
-}
-
-#[test]
-fn sixty_four_late_requests_at_once_take_as_long_as_one() {
-    let late = |text: &str| Config {
-        latency: text.parse().expect("well formed"),
-        threads: 4,
-        ..Config::memory(PLENTY).uncached()
-    };
-    // Each in a directory of its own: the kernel lets one create at a time
-    // into a directory.
-    let prepare = |bed: &Bed| {
-        (0..64).for_each(|i| fs::create_dir(bed.join(format!("d{i}"))).expect("new"));
-    };
-    let check = |bed: &Bed, what: &str, call: &(dyn Fn(&Path) + Sync)| {
-        let call = |i| call(&bed.join(format!("d{i}/f")));
-        let (all, each) = at_once(64, call);
-        println!("64 {what} of 20 ms: {all} together");
-        assert!(all < ms(60), "{what}: {all} together");
-        let fastest = each.into_iter().min().unwrap_or_default();
-        assert!(fastest >= ms(20), "{what}: {fastest}");
-    };
-    let bed = Bed::new(late("create=20ms"));
-    prepare(&bed);
-    check(&bed, "creates", &|path| {
-        drop(File::create_new(path).expect("new"));
-    });
-    bed.mounted.unmount().expect("mounted");
-    let bed = Bed::new(late("getattr=20ms"));
-    prepare(&bed);
-    check(&bed, "stats", &|path| {
-        let directory = path.parent().expect("has one");
-        drop(fs::symlink_metadata(directory).expect("there"));
-    });
-    bed.mounted.unmount().expect("mounted");
-    let bed = Bed::new(late("read=20ms"));
-    prepare(&bed);
-    (0..64).for_each(|i| fs::write(bed.join(format!("d{i}/f")), [7; 4096]).expect("room"));
-    check(&bed, "reads", &|path| {
-        assert_eq!(fs::read(path).expect("there"), [7; 4096]);
-    });
-}
-
-/// What a caller measured of one kind of call, and the file system of it.
-fn both_sides(
-    bed: &Bed,
-    kind: Kind,
-    threads: usize,
-    calls: usize,
-    call: impl Fn(usize) + Sync,
-) -> (Latency, Latency) {
-    let seen = std::sync::Mutex::new(Latency::new());
-    at_once(threads, |thread| {
-        let mut mine = Latency::new();
-        for i in 0..calls {
-            mine.record(timed(|| call(thread * calls + i)).0);
-        }
-        seen.lock().expect("no panic").merge(&mine);
-    });
-    let seen = seen.into_inner().expect("no panic");
-    let own = snapshot(bed);
-    let own = own.kind(kind).expect("requests came").latency.clone();
-    assert_eq!(own.count(), seen.count(), "{kind}");
-    (seen, own)
-}
-
-/// The file system's times are at least `least` and nowhere above the
-/// caller's.
-fn assert_enclosed(seen: &Latency, own: &Latency, least: Nanos) {
-    assert!(own.min() >= least, "{} < {least}", own.min());
-    for quantile in [0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0] {
-        let (inner, outer) = (own.quantile(quantile), seen.quantile(quantile));
-        assert!(inner <= outer, "at {quantile}: {inner} > {outer}");
-    }
-    assert!(own.mean_ns() < seen.mean_ns());
-}
-
-#[test]
-fn what_the_file_system_measures_lies_inside_what_the_caller_measures() {
-    for threads in [1, 4, 16] {
-        for latency in [Nanos(0), Nanos(500_000)] {
-            let mut config = Config::memory(PLENTY).uncached();
-            config.latency.set(Kind::Create, latency);
-            config.latency.set(Kind::Read, latency);
-            let bed = Bed::new(config);
-            let (seen, own) = both_sides(&bed, Kind::Create, threads, 100, |i| {
-                drop(File::create_new(bed.join(format!("f{i}"))).expect("new"));
-            });
-            assert_enclosed(&seen, &own, latency);
-            let f = open_direct(&bed.join("data")).expect("room");
-            f.write_all_at(&Aligned::new(1 << 20, 5), 0).expect("room");
-            let (seen, own) = both_sides(&bed, Kind::Read, threads, 200, |i| {
-                let at = (i * 7 % 256) as u64 * 4096;
-                let mut block = Aligned::new(4096, 0);
-                f.read_exact_at(&mut block, at).expect("there");
-                assert!(block.iter().all(|byte| *byte == 5));
-            });
-            assert_enclosed(&seen, &own, latency);
-            println!(
-                "{threads} threads, reads of {latency}: caller {} p99 {}, file system {} p99 {}",
-                seen.quantile(0.5),
-                seen.quantile(0.99),
-                own.quantile(0.5),
-                own.quantile(0.99)
-            );
-        }
-    }
-}
-
-#[test]
-fn a_late_reply_comes_on_time() {
-    let mut config = Config::memory(PLENTY).uncached();
-    config.latency.set(Kind::Getattr, ms(2));
-    let bed = Bed::new(config);
-    for _ in 0..200 {
-        fs::metadata(bed.path()).expect("there");
-    }
-    let own = snapshot(&bed);
-    let own = &own.kind(Kind::Getattr).expect("came").latency;
-    println!(
-        "2 ms become {} at p50, {} at p99",
-        own.quantile(0.5),
-        own.quantile(0.99)
-    );
-    assert!(own.min() >= ms(2));
-    // Half of them may suffer from whatever else the machine does.
-    assert!(
-        own.quantile(0.5) < Nanos(2_300_000),
-        "{}",
-        own.quantile(0.5)
-    );
 }
 
 fn faulty(faults: &[&str]) -> Bed {
@@ -346,17 +189,6 @@ fn an_injected_error_is_the_reply_and_nothing_is_done() {
     assert_eq!(own.counts(Kind::Write).errors, 2);
     assert_eq!(own.counts(Kind::Write).bytes, 3 * 4096);
     assert_eq!(own.counts(Kind::Mkdir).errors, 1);
-}
-
-#[test]
-fn the_wish_for_lateness_and_an_error_come_together() {
-    let mut config = Config::memory(PLENTY).uncached();
-    config.latency.set(Kind::Mkdir, ms(20));
-    config.faults = vec!["mkdir:EIO@nth=1".parse().expect("well formed")];
-    let bed = Bed::new(config);
-    let (time, made) = timed(|| fs::create_dir(bed.join("d")));
-    assert_eq!(made.map_err(|e| e.raw_os_error()), Err(Some(libc::EIO)));
-    assert!(time >= ms(20));
 }
 
 #[test]

@@ -43,8 +43,9 @@ const HEAD_CONTENT_BYTES: usize = HEAD_BYTES - 8;
 /// longer ones on in segments of 8 KiB, and each would wait for a poll.
 const REDUCTION_NUMBERS: usize = 8_000;
 
-/// Messages of one reduction that are under way at the same time.
-const REDUCTIONS_AT_ONCE: usize = 16;
+/// Messages of one reduction at most, all under way at the same time; beyond
+/// that they become longer.
+const REDUCTION_MESSAGES: usize = 64;
 
 /// The reduction of one message: this rank's numbers and the result.
 type Reduction = Pending<(Vec<u64>, Vec<u64>)>;
@@ -358,16 +359,15 @@ impl MpiCommunicator {
         combine: Combine,
         numbers: Vec<u64>,
     ) -> Result<Vec<u64>, CommError> {
+        let of_message = numbers.len().div_ceil(REDUCTION_MESSAGES);
+        let under_way = numbers
+            .chunks(of_message.max(std::env::var("CHUNK").map_or(REDUCTION_NUMBERS, |s| s.parse().expect("n"))))
+            .map(|message| self.start_reduction(root, combine, message))
+            .collect::<Result<Vec<_>, _>>()?;
         let mut result = Vec::with_capacity(numbers.len());
-        for messages in numbers.chunks(REDUCTION_NUMBERS * REDUCTIONS_AT_ONCE) {
-            let under_way = messages
-                .chunks(REDUCTION_NUMBERS)
-                .map(|message| self.start_reduction(root, combine, message))
-                .collect::<Result<Vec<_>, _>>()?;
-            for reduction in under_way {
-                let (_, combined) = reduction.complete().await?;
-                result.extend(mapped(combine, &combined));
-            }
+        for reduction in under_way {
+            let (_, combined) = reduction.complete().await?;
+            result.extend(mapped(combine, &combined));
         }
         Ok(result)
     }

@@ -2,13 +2,17 @@
 //!
 //! [`Engine::submit`] queues; [`Engine::flush`], [`Engine::wait`] and
 //! [`Engine::poll`] hand the whole queue to the kernel in one system call.
-//! The buffers are registered with the kernel where the limit on locked
-//! memory permits (`RLIMIT_MEMLOCK`), otherwise used without.
+//! The buffers are registered with the kernel where locked memory is not
+//! limited (`RLIMIT_MEMLOCK`). Where it is, they are used without: the limit
+//! holds for all processes of a user together and (from Linux 6.14 on) the
+//! rings themselves need a few pages of it, so that the registered buffers of
+//! the first workers would leave later ones without a ring.
 //!
 //! From Linux 6.1 on the ring is set up for a single issuer: the engine has
 //! to be made and used in the same thread, the worker's. A call from another
 //! thread gives `EEXIST`. Linux 5.6 is the oldest that serves; below, or
-//! where the ring is forbidden, making one gives `ENOSYS` or `EPERM`.
+//! where the ring is forbidden, making one gives `ENOSYS` or `EPERM`; where it
+//! does not fit into the limit on locked memory, `ENOMEM`.
 //!
 //! Requests under way may complete in any order: an fsync covers the writes
 //! that were complete when it was submitted.
@@ -25,6 +29,7 @@ use rbench_core::Nanos;
 use super::buffers::Buffers;
 use super::progress::advance;
 use crate::engine::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
+use crate::limits::locks_memory_freely;
 
 /// The line in [`crate::engine::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
@@ -106,10 +111,13 @@ fn open_ring(depth: u32) -> Result<IoUring, Errno> {
     Err(refused)
 }
 
-/// Tries to register the buffers, which spares the kernel from looking up
-/// their pages at each request. Every reason against it (the limit on locked
-/// memory, a block above 1 GiB) leaves the ring as it was.
+/// Registers the buffers if it can be, which spares the kernel from looking
+/// up their pages at each request. A refusal (such as of blocks above 1 GiB)
+/// leaves the ring as it was.
 fn register(ring: &IoUring, buffers: &Buffers) -> bool {
+    if !locks_memory_freely() {
+        return false;
+    }
     let slots: Vec<libc::iovec> = (0..buffers.depth())
         .map(|slot| libc::iovec {
             iov_base: buffers.pointer(slot, buffers.block()).cast(),

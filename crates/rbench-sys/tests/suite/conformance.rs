@@ -12,8 +12,10 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::unistd::{Uid, setuid};
 use rbench_core::random::{DataStream, Stream};
 use rbench_sys::engine::{ENGINES, find};
+use rbench_sys::limits::locks_memory_freely;
 use rbench_sys::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
 
 use crate::allocations;
@@ -668,6 +670,25 @@ fn older_kernels_and_strict_limits_get_a_plainer_ring() {
         }
         assert_eq!(log.matches("INJECTED").count(), times, "{log}");
     }
+}
+
+#[test]
+fn a_limit_on_locked_memory_leaves_a_ring_for_every_worker() {
+    const TEST: &str = "conformance::a_limit_on_locked_memory_leaves_a_ring_for_every_worker";
+    if !is_child(TEST) {
+        child(TEST, &["prlimit", "--memlock=524288:524288"]);
+        return;
+    }
+    if Uid::effective().is_root() {
+        assert!(locks_memory_freely(), "root is above the limit");
+        setuid(Uid::from_raw(65534)).expect("root may become nobody");
+    }
+    assert!(!locks_memory_freely());
+    let info = find("io_uring").expect("it is in the table");
+    // The rings alone take less than the 128 pages that are permitted, with
+    // the 128 pages of buffers they would not.
+    let engines: Vec<_> = (0..32).map(|_| make(info, 4, BLOCK)).collect();
+    assert_eq!(engines.len(), 32);
 }
 
 #[test]

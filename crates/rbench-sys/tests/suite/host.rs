@@ -8,10 +8,12 @@ use std::process::Command;
 use nix::errno::Errno;
 use nix::unistd::{Uid, setuid};
 use rbench_sys::caches::{drop_caches, evict};
-use rbench_sys::limits::raise_open_files;
+use rbench_sys::limits::{locks_memory_freely, raise_open_files};
 use rbench_sys::mountinfo;
 
-use crate::support::{Mounted, child, child_with_own_mounts, disk, is_child, place, skip, text};
+use crate::support::{
+    Mounted, child, child_with_own_mounts, disk, is_child, place, runs, skip, text,
+};
 
 /// A file of 64 pages on the disk that is in the page cache, clean.
 fn cached_file(directory: &Path) -> File {
@@ -88,6 +90,37 @@ fn the_limit_on_open_files_is_raised_to_the_hard_one() {
     let inherited = shell.expect("there is a shell").stdout;
     assert_eq!(String::from_utf8_lossy(&inherited).trim(), "512");
     assert_eq!(raise_open_files(), Ok(512), "it is so already");
+}
+
+#[test]
+fn who_may_lock_any_amount_of_memory_is_known() {
+    const TEST: &str = "host::who_may_lock_any_amount_of_memory_is_known";
+    if is_child(TEST) {
+        println!("freely: {}", locks_memory_freely());
+        return;
+    }
+    let check = |wrapper: &[&str], expect: bool| {
+        let printed = child(TEST, wrapper);
+        let expect = format!("freely: {expect}");
+        assert!(printed.contains(&expect), "{wrapper:?}: {printed}");
+    };
+    check(&["prlimit", "--memlock=65536:"], Uid::effective().is_root());
+    let in_namespace = ["unshare", "--user", "--map-root-user"];
+    if runs(&[&in_namespace[..], &["true"]].concat()) {
+        let limited = ["prlimit", "--memlock=65536:"];
+        check(&[&in_namespace[..], &limited].concat(), false);
+    } else {
+        skip("unshare may not make a user namespace");
+    }
+    if Uid::effective().is_root() {
+        let nobody = ["setpriv", "--reuid=65534", "--clear-groups"];
+        let at_most = |limit| [&["prlimit", limit][..], &nobody].concat();
+        check(&at_most("--memlock=65536:"), false);
+        let unlimited = "--memlock=unlimited:unlimited";
+        if runs(&["prlimit", unlimited, "true"]) {
+            check(&at_most(unlimited), true);
+        }
+    }
 }
 
 /// What `findmnt`, an independent reader of the same table, says of `path`:

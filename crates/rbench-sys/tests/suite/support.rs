@@ -127,7 +127,8 @@ impl Drop for Mounted {
     }
 }
 
-fn runs(words: &[&str]) -> bool {
+/// Whether the command ends well.
+pub fn runs(words: &[&str]) -> bool {
     Command::new(words[0])
         .args(&words[1..])
         .output()

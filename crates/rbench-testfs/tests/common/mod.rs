@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 
-use rbench_core::{Bytes, Nanos};
+use rbench_core::{Bytes, Clock as _, MonotonicClock, Nanos};
 use rbench_testfs::{Config, Mounted, mount};
 use tempfile::TempDir;
 
@@ -102,4 +103,35 @@ pub fn open_direct(path: &Path) -> io::Result<File> {
 /// Milliseconds.
 pub fn ms(n: u64) -> Nanos {
     Nanos(n * 1_000_000)
+}
+
+/// How long `call` takes for its caller.
+pub fn timed<T>(call: impl FnOnce() -> T) -> (Nanos, T) {
+    let start = MonotonicClock.now();
+    let result = call();
+    (MonotonicClock.now().since(start), result)
+}
+
+/// Runs `call` on `threads` threads at once, each with its number; returns
+/// the time of the whole and of each.
+pub fn at_once(threads: usize, call: impl Fn(usize) + Sync) -> (Nanos, Vec<Nanos>) {
+    let barrier = Barrier::new(threads);
+    let spans: Vec<(Nanos, Nanos)> = std::thread::scope(|scope| {
+        let run = |i| {
+            let (barrier, call) = (&barrier, &call);
+            scope.spawn(move || {
+                barrier.wait();
+                let start = MonotonicClock.now();
+                call(i);
+                (start, MonotonicClock.now())
+            })
+        };
+        let threads: Vec<_> = (0..threads).map(run).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join().expect("no panic");
+        threads.into_iter().map(join).collect()
+    });
+    let first = spans.iter().map(|span| span.0).min().unwrap_or_default();
+    let last = spans.iter().map(|span| span.1).max().unwrap_or_default();
+    let each = spans.iter().map(|(start, end)| end.since(*start));
+    (last.since(first), each.collect())
 }

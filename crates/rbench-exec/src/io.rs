@@ -66,7 +66,8 @@ pub async fn run(
             covered: (0..plan.threads)
                 .map(|_| Arc::new(AtomicU64::new(0)))
                 .collect(),
-            step: 0,
+            // Iterations write generations of their own.
+            step: iteration << 16,
             generations: 0..=0,
             seen: Seen::default(),
         };

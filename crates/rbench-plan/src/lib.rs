@@ -6,6 +6,7 @@
 
 pub mod arrival;
 pub mod cache;
+mod describe;
 pub mod io;
 pub mod meta;
 pub mod permutation;

@@ -88,8 +88,9 @@ pub trait Engine: Send {
     /// capacity is at least the depth.
     fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
 
-    /// As [`Engine::wait`], but waits for `timeout` at most: nothing may be
-    /// appended. What a synchronous engine was given is always complete.
+    /// As [`Engine::wait`], but waits for `timeout` at most, and a signal may
+    /// end it earlier: nothing may be appended. What a synchronous engine was
+    /// given is always complete.
     fn wait_for(&mut self, done: &mut Vec<Completion>, timeout: Nanos) -> Result<(), Errno> {
         let _ = timeout;
         self.wait(done)

@@ -191,6 +191,24 @@ impl Uring {
         }
     }
 
+    /// Hands the queue to the kernel and waits for a completion, for `timeout`
+    /// at most; a signal may end it earlier.
+    fn enter_for(&mut self, timeout: Nanos) -> Result<(), Errno> {
+        if !self.ring.params().is_feature_ext_arg() {
+            // Before Linux 5.11 a ring cannot wait with a limit.
+            self.enter(0)?;
+            std::thread::sleep(Duration::from(timeout.min(Nanos(50_000))));
+            return self.enter(0);
+        }
+        let limit = types::Timespec::from(Duration::from(timeout));
+        let arguments = types::SubmitArgs::new().timespec(&limit);
+        let entered = self.ring.submitter().submit_with_args(1, &arguments);
+        match entered.map_err(errno) {
+            Ok(_) | Err(Errno::ETIME | Errno::EINTR) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
     /// Appends what is complete and queues the rest of partial transfers.
     fn reap(&mut self, done: &mut Vec<Completion>) {
         let (_, mut queue, completions) = self.ring.split();
@@ -266,22 +284,17 @@ impl Engine for Uring {
     }
 
     fn wait_for(&mut self, done: &mut Vec<Completion>, timeout: Nanos) -> Result<(), Errno> {
-        self.poll(done)?;
-        if !done.is_empty() || self.under_way == 0 {
+        if self.under_way == 0 {
             return Ok(());
         }
-        let limit = types::Timespec::from(Duration::from(timeout));
-        let arguments = types::SubmitArgs::new().timespec(&limit);
-        match self
-            .ring
-            .submitter()
-            .submit_with_args(1, &arguments)
-            .map_err(errno)
-        {
-            Ok(_) | Err(Errno::ETIME | Errno::EINTR) => {}
-            Err(other) => return Err(other),
+        let before = done.len();
+        if self.ring.submission().is_empty() {
+            self.reap(done);
         }
-        self.reap(done);
+        if done.len() == before {
+            self.enter_for(timeout)?;
+            self.reap(done);
+        }
         self.flush()
     }
 

@@ -3,6 +3,7 @@
 //! looked at.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,6 +14,7 @@ use nix::libc;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{Uid, setuid};
+use rbench_core::Nanos;
 use rbench_core::random::{DataStream, Stream};
 use rbench_sys::engine::{ENGINES, find};
 use rbench_sys::limits::locks_memory_freely;
@@ -435,6 +437,75 @@ fn with_nothing_under_way_waiting_returns_at_once() {
 }
 
 #[test]
+fn waiting_with_a_limit_brings_what_is_complete() {
+    let file = tempfile::tempfile().expect("a temporary file");
+    for info in ENGINES {
+        let depth = info.depth_max.min(8);
+        let Some(mut engine) = make(info, depth, BLOCK) else {
+            continue;
+        };
+        let mut done = Vec::with_capacity(depth);
+        let minute = Nanos(60 * Nanos::SECOND.0);
+        assert_eq!(engine.wait_for(&mut done, minute), Ok(()));
+        assert_eq!(done, [], "{}: at once with nothing under way", info.name);
+        let start = Instant::now();
+        for slot in 0..depth {
+            engine.submit(slot, write_at(&file, 0, BLOCK));
+        }
+        while done.len() < depth {
+            engine.wait_for(&mut done, minute).expect("waiting works");
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "{}", info.name);
+    }
+}
+
+#[test]
+fn a_request_that_hangs_holds_up_neither_others_nor_a_wait_with_a_limit() {
+    let info = find("io_uring").expect("it is in the table");
+    let Some(mut engine) = make(info, 2, 100) else {
+        return;
+    };
+    let file = tempfile::tempfile().expect("a temporary file");
+    file.write_all_at(&[7; 100], 0).expect("there is space");
+    let (slow, mut sender) = std::io::pipe().expect("a pipe");
+    let mut done = Vec::with_capacity(2);
+    let completed = |slot, bytes| Completion {
+        slot,
+        result: Ok(bytes),
+    };
+
+    engine.submit(0, read_at(&slow, 0, 100));
+    engine.submit(1, read_at(&file, 0, 100));
+    engine.wait(&mut done).expect("waiting works");
+    assert_eq!(done, [completed(1, 100)], "the later one is complete");
+    done.clear();
+
+    let start = Instant::now();
+    engine
+        .wait_for(&mut done, Nanos(20_000_000))
+        .expect("waiting works");
+    assert_eq!(done, [], "nothing else is");
+    let waited = start.elapsed();
+    // Before Linux 5.11 it is a nap of this length.
+    assert!(waited >= Duration::from_micros(50), "{waited:?}");
+    assert!(waited < Duration::from_secs(20), "{waited:?}");
+    engine.poll(&mut done).expect("polling works");
+    assert_eq!(done, []);
+
+    // Half of it comes, which is not the end; then the rest.
+    sender.write_all(&[1; 50]).expect("the pipe is open");
+    engine
+        .wait_for(&mut done, Nanos(20_000_000))
+        .expect("waiting works");
+    assert_eq!(done, []);
+    sender.write_all(&[2; 50]).expect("the pipe is open");
+    engine.wait(&mut done).expect("waiting works");
+    assert_eq!(done, [completed(0, 100)]);
+    assert_eq!(engine.buffer(0)[49..51], [1, 2]);
+    assert_eq!(engine.buffer(1), [7; 100]);
+}
+
+#[test]
 fn polling_brings_every_completion_without_waiting() {
     let file = tempfile::tempfile().expect("a temporary file");
     for info in ENGINES {
@@ -563,6 +634,9 @@ fn no_call_of_an_engine_allocates() {
             let mut completions = 0;
             while completions < depth {
                 engine.wait(&mut done).expect("waiting works");
+                completions += done.len();
+                done.clear();
+                engine.wait_for(&mut done, Nanos(1)).expect("waiting works");
                 completions += done.len();
                 done.clear();
                 engine.poll(&mut done).expect("polling works");

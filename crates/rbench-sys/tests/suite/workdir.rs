@@ -228,6 +228,35 @@ fn without_permission_the_sentence_says_so_and_what_stays_is_named() {
 }
 
 #[test]
+fn a_part_of_the_directory_is_removed_with_the_same_care() {
+    let top = disk();
+    let made = create(top.path());
+    let path = made.path().to_owned();
+    let removed =
+        |relative: &str| made.remove_below(relative, &AtomicBool::new(false), &mut |_| ());
+    made.mkdir_all("a/b/c").expect("new names");
+    made.mkdir_all("a/d").expect("new names");
+    assert_eq!(removed("a/b"), Ok(1), "c, and b itself");
+    assert!(path.join("a/d").is_dir() && !path.join("a/b").exists());
+    assert_eq!(removed("a/b"), Ok(0), "nothing is there any more");
+    assert_eq!(removed("no/where"), Ok(0));
+
+    let outside = top.path().join("outside");
+    fs::create_dir_all(outside.join("precious")).expect("new names");
+    symlink(&outside, path.join("link")).expect("a new name");
+    for relative in ["link", "link/precious", "../outside", "", "."] {
+        let error = removed(relative).expect_err(relative);
+        assert!(
+            matches!(error, RemoveError::Kept { removed: 0, .. }),
+            "{relative}: {error:?}"
+        );
+    }
+    assert!(outside.join("precious").is_dir());
+    assert_eq!(removed("a"), Ok(1));
+    assert_eq!(remove(made), Ok(1), "the link");
+}
+
+#[test]
 fn removal_follows_no_symbolic_link() {
     const TEST: &str = "workdir::removal_follows_no_symbolic_link";
     if !is_child(TEST) {

@@ -1,0 +1,99 @@
+//! A Plan in words, for reports.
+
+use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
+use crate::meta::{Layout as TreeLayout, MetaPlan};
+use crate::resolve::{Plan, Work};
+
+impl Plan {
+    /// The options that shaped the run, as (name, value), for reports.
+    pub fn describe(&self) -> Vec<(&'static str, String)> {
+        let mut rows = match &self.work {
+            Work::Meta(meta) => describe_meta(meta),
+            Work::Io(io) => describe_io(io),
+        };
+        rows.push(("threads", self.threads.to_string()));
+        rows.push(("iterations", self.iterations.to_string()));
+        if self.shift > 0 {
+            rows.push(("shift", self.shift.to_string()));
+        }
+        if self.drop_caches {
+            rows.push(("drop-caches", "yes".to_owned()));
+        }
+        rows
+    }
+}
+
+fn yes_rows(flags: &[(&'static str, bool)]) -> impl Iterator<Item = (&'static str, String)> {
+    flags
+        .iter()
+        .filter(|(_, on)| *on)
+        .map(|(name, _)| (*name, "yes".to_owned()))
+}
+
+fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("branch", meta.shape.branch.to_string()),
+        ("depth", meta.shape.depth.to_string()),
+        ("items", meta.shape.items_per_node.to_string()),
+        ("items-per-rank", meta.items_per_rank.to_string()),
+        (
+            "layout",
+            match meta.layout {
+                TreeLayout::Unique => "unique".to_owned(),
+                TreeLayout::Shared => "shared".to_owned(),
+            },
+        ),
+        ("write", meta.write.to_string()),
+        ("read", meta.read.to_string()),
+    ];
+    rows.extend(yes_rows(&[
+        ("leaf-only", meta.shape.leaf_only),
+        ("fsync", meta.fsync),
+        ("random-order", meta.random_order),
+    ]));
+    if let Some(deadline) = meta.stonewall {
+        rows.push(("stonewall", deadline.to_string()));
+    }
+    rows
+}
+
+fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
+    let phases: Vec<&str> = io.phases.iter().map(|rw| rw.name()).collect();
+    let mut rows = vec![("rw", phases.join(",")), ("bs", io.block.to_string())];
+    match io.small {
+        Some(small) => {
+            rows.push(("files", small.files.to_string()));
+            rows.push(("file-size", small.size.to_string()));
+        }
+        None => rows.push(("size", io.size.to_string())),
+    }
+    let layout = match io.layout {
+        IoLayout::PerWorker => "per-worker",
+        IoLayout::SharedSegmented => "shared, segmented",
+        IoLayout::SharedInterleaved => "shared, interleaved",
+    };
+    rows.push(("layout", layout.to_owned()));
+    rows.push(("engine", io.engine.clone()));
+    rows.push(("depth", io.depth.to_string()));
+    let fsync = match io.fsync {
+        FsyncRule::End => "end".to_owned(),
+        FsyncRule::Never => "never".to_owned(),
+        FsyncRule::Every(n) => format!("every={n}"),
+        FsyncRule::Close => "close".to_owned(),
+    };
+    if io.phases.iter().any(|rw| rw.writes()) {
+        rows.push(("fsync", fsync));
+    }
+    if io.phases.iter().any(|rw| rw.reads() && rw.writes()) {
+        rows.push(("mix", format!("{}% reads", io.mix_read)));
+    }
+    rows.extend(yes_rows(&[("direct", io.direct), ("verify", io.verify)]));
+    if let Some(time) = io.time {
+        rows.push(("time", time.to_string()));
+    }
+    if let Some(open_loop) = io.open_loop {
+        rows.push(("rate", format!("{}/s over all workers", open_loop.rate)));
+        rows.push(("arrival", open_loop.arrival.name().to_owned()));
+    }
+    rows
+}

@@ -99,8 +99,16 @@ def built_in(program, folder):
     check(document["target"]["embedded"] and document["target"]["shared"] is False, "it is private to each host")
     done = on_bed(program, "meta", "--shift", 4, expect=2)
     check("--shift needs a directory that all hosts share" in done.stderr, done.stderr)
-    done = on_bed(program, "meta", "--shift", 4, "--dir", "/run/rbench-private", expect=1)
-    check("/run/rbench-private does not exist" in done.stderr, done.stderr)
+    local = run([BED, "run", "sh", "-c", "echo $RBENCH_BED_LOCAL"], quiet=True).stdout.strip()
+    heading("a directory that every host has for itself")
+    document = on_bed(program, "meta", "--dir", local, "--items", 20, out=folder / "local.json")
+    check_result(document, meta_items(RANKS, each=20), RANKS, HOSTS)
+    check("target-not-shared" in [w["code"] for w in document["warnings"]], "the report warns of it")
+    done = on_bed(program, "meta", "--shift", 4, "--dir", local, expect=1)
+    check("--shift needs a directory that all hosts share" in done.stderr, done.stderr)
+    for host in ("client1", "client2", "client3"):
+        listing = run([BED, "run", "--on", host, "ls", "-A", local], quiet=True).stdout.split()
+        check(listing == [], f"nothing is left on {host}: {listing}")
 
 
 def main():

@@ -457,10 +457,10 @@ fn check_block(
         };
         refuse!("{flag} {size} is smaller than one block of --bs {block}");
     }
-    if io.direct && (block.0 % 512 != 0 || size.0 % 512 != 0) {
+    if io.direct && (!block.0.is_multiple_of(512) || !size.0.is_multiple_of(512)) {
         refuse!("--direct needs --bs and sizes that are multiples of 512");
     }
-    if io.verify && size.0 % block.0 != 0 {
+    if io.verify && !size.0.is_multiple_of(block.0) {
         refuse!("--verify needs a size that is a multiple of --bs: {size} is not one of {block}");
     }
     Ok(())
@@ -470,7 +470,7 @@ fn io_layout(io: &spec::Io, size: Bytes, block: Bytes) -> Result<IoLayout, PlanE
     match (io.layout.unwrap_or_default(), io.interleave) {
         (IoLayout::PerWorker, true) => refuse!("--interleave needs --layout shared"),
         (layout, false) => Ok(layout),
-        (_, true) if size.0 % block.0 != 0 => {
+        (_, true) if !size.0.is_multiple_of(block.0) => {
             refuse!("--interleave needs --size {size} to be a multiple of --bs {block}")
         }
         (_, true) => Ok(IoLayout::SharedInterleaved),

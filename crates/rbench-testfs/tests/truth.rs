@@ -96,17 +96,31 @@ fn without_caches_every_call_is_counted_where_it_belongs() {
 
 #[test]
 fn with_caches_the_kernel_answers_from_what_it_has_seen() {
-    let bed = Bed::new(Config {
-        attr_timeout: Nanos::SECOND,
-        entry_timeout: Nanos(3_600_000_000_000),
-        ..Config::memory(PLENTY)
-    });
-    fs::create_dir(bed.join("d")).expect("new");
-    let stats = || assert!(fs::metadata(bed.join("d")).is_ok());
-    assert_eq!(requests_of(&bed, || (0..100).for_each(|_| stats())), []);
-    std::thread::sleep(std::time::Duration::from_millis(1100));
+    const HOUR: Nanos = Nanos(3_600_000_000_000);
+    let check = |attr_timeout: Nanos, expect: &[(&'static str, u64, u64, u64)]| {
+        let bed = Bed::new(Config {
+            attr_timeout,
+            entry_timeout: HOUR,
+            ..Config::memory(PLENTY)
+        });
+        fs::create_dir(bed.join("d")).expect("new");
+        std::thread::sleep(std::time::Duration::from_millis(150));
+        let stat = || assert!(fs::metadata(bed.join("d")).is_ok());
+        assert_eq!(requests_of(&bed, stat), expect);
+    };
+    check(HOUR, &[]);
     // The name is still known, the attributes are not.
-    assert_eq!(requests_of(&bed, stats), [("getattr", 1, 0, 0)]);
+    check(ms(100), &[("getattr", 1, 0, 0)]);
+    check(Nanos(0), &[("getattr", 1, 0, 0)]);
+}
+
+#[test]
+fn whoever_has_the_reply_finds_the_request_counted() {
+    let bed = Bed::memory();
+    for i in 1..=2000 {
+        fs::metadata(bed.path()).expect("there");
+        assert_eq!(snapshot(&bed).counts(Kind::Getattr).requests, i);
+    }
 }
 
 fn faulty(faults: &[&str]) -> Bed {

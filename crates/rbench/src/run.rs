@@ -282,7 +282,11 @@ struct Report {
 
 /// Rank 0 calibrates while the others wait, so that they do not disturb it.
 async fn calibrate_alone(group: &Group<'_>) -> Result<Calibration, Refusal> {
-    let mine = if group.is_root() { calibrate(group.clock) } else { Calibration::default() };
+    let mine = if group.is_root() {
+        calibrate(group.clock)
+    } else {
+        Calibration::default()
+    };
     group.quietly(group.world.barrier()).await?;
     Ok(mine)
 }

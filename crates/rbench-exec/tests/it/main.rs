@@ -1,7 +1,10 @@
 //! Whole runs of the execution crate on real directories: ranks are threads,
 //! the target is a temporary directory or the built-in FUSE file system.
 
-#![allow(clippy::disallowed_methods, reason = "the tests look at and damage files behind the back of a run")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests look at and damage files behind the back of a run"
+)]
 
 mod group;
 mod io;

@@ -453,3 +453,6 @@ impl Store for Memory {
         self.inode(ino)?.remove_xattr(&self.space, name)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! The back end by itself: what the kernel's own checks would hide.
+
+use super::*;
+
+fn at(parent: u64, name: &str) -> Place<'_> {
+    let name = OsStr::new(name);
+    Place { parent, name }
+}
+
+const ME: Caller = Caller { uid: 0, gid: 0 };
+
+fn memory() -> Memory {
+    Memory::new(Bytes(1 << 20))
+}
+
+fn mkdir(memory: &Memory, parent: u64, name: &str) -> u64 {
+    let made = memory.mkdir(ME, at(parent, name), 0o755);
+    made.expect("new").ino.0
+}
+
+/// The names behind `offset` with their offsets, `.` and `..` left out.
+fn names(memory: &Memory, handle: u64, offset: u64) -> Vec<(String, u64)> {
+    let mut names = Vec::new();
+    let listed = memory.readdir(ROOT, handle, offset, &mut |entry| {
+        names.push((entry.name.display().to_string(), entry.offset));
+        false
+    });
+    listed.expect("a directory");
+    names.retain(|(name, _)| name != "." && name != "..");
+    names
+}
+
+#[test]
+fn a_directory_that_was_removed_takes_nothing_in() {
+    let memory = memory();
+    let removed = mkdir(&memory, ROOT, "removed");
+    memory.rmdir(at(ROOT, "removed")).expect("empty");
+    let replaced = mkdir(&memory, ROOT, "replaced");
+    mkdir(&memory, ROOT, "other");
+    let (from, to) = (at(ROOT, "other"), at(ROOT, "replaced"));
+    memory.rename(from, to, 0).expect("empty");
+    let file = memory.create(ME, at(ROOT, "file"), 0o644, 0);
+    let file = file.expect("new").0.ino.0;
+    for gone in [removed, replaced] {
+        let inside = at(gone, "x");
+        assert_eq!(memory.getattr(gone).map(|attr| attr.nlink), Ok(0));
+        assert_eq!(memory.mkdir(ME, inside, 0o755), Err(Errno::ENOENT));
+        assert_eq!(memory.link(file, inside), Err(Errno::ENOENT));
+        let moved = memory.rename(at(ROOT, "file"), inside, 0);
+        assert_eq!(moved, Err(Errno::ENOENT));
+    }
+}
+
+#[test]
+fn a_name_that_is_replaced_keeps_its_place_in_a_listing() {
+    let memory = memory();
+    for name in ["a", "b", "c"] {
+        mkdir(&memory, ROOT, name);
+    }
+    let handle = memory.opendir(ROOT).expect("a directory");
+    let before = names(&memory, handle, 0);
+    let b = before[1].clone();
+    assert_eq!(b.0, "b");
+    // The listing is behind `b` when `c` takes its name.
+    memory
+        .rename(at(ROOT, "c"), at(ROOT, "b"), 0)
+        .expect("empty");
+    assert_eq!(names(&memory, handle, b.1), []);
+    assert_eq!(names(&memory, handle, 0), before[..2]);
+}
+
+#[test]
+fn an_inode_goes_with_its_last_name_and_its_last_lookup() {
+    let memory = memory();
+    let free = memory.space.free();
+    let (attr, _) = memory.create(ME, at(ROOT, "f"), 0o644, 0).expect("new");
+    let ino = attr.ino.0;
+    memory.link(ino, at(ROOT, "g")).expect("new");
+    memory.write(ino, 0, 0, &[1; 5000], false).expect("room");
+    memory
+        .setxattr(ino, OsStr::new("user.x"), b"value", 0)
+        .expect("room");
+    memory.unlink(at(ROOT, "f")).expect("there");
+    memory.forget(ino, 2);
+    assert!(memory.getattr(ino).is_ok(), "it has a name");
+    memory.lookup(at(ROOT, "g")).expect("there");
+    memory.unlink(at(ROOT, "g")).expect("there");
+    assert_eq!(memory.getattr(ino).map(|attr| attr.nlink), Ok(0));
+    assert_eq!(memory.link(ino, at(ROOT, "h")), Err(Errno::ENOENT));
+    assert!(memory.space.free() < free);
+    memory.forget(ino, 1);
+    assert_eq!(memory.getattr(ino).map(drop), Err(Errno::ENOENT));
+    assert_eq!(memory.space.free(), free);
+    assert_eq!(memory.orphans.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_create_that_meets_a_file_opens_it_unless_it_must_be_new() {
+    let memory = memory();
+    let (first, _) = memory.create(ME, at(ROOT, "f"), 0o644, 0).expect("new");
+    memory
+        .write(first.ino.0, 0, 0, b"text", false)
+        .expect("room");
+    let new = memory.create(ME, at(ROOT, "f"), 0o644, libc::O_EXCL);
+    assert_eq!(new.map(drop), Err(Errno::EEXIST));
+    let (same, _) = memory.create(ME, at(ROOT, "f"), 0o644, 0).expect("there");
+    assert_eq!((same.ino, same.size), (first.ino, 4));
+    let cut = memory.create(ME, at(ROOT, "f"), 0o644, libc::O_TRUNC);
+    assert_eq!(cut.expect("there").0.size, 0);
+    mkdir(&memory, ROOT, "d");
+    let directory = memory.create(ME, at(ROOT, "d"), 0o644, 0);
+    assert_eq!(directory.map(drop), Err(Errno::EISDIR));
+}
+
+#[test]
+fn names_and_links_count_against_the_budget() {
+    let memory = Memory::new(Bytes(4 * INODE_COST));
+    let link = |name: &str, target: &str| {
+        let made = memory.symlink(ME, at(ROOT, name), Path::new(target));
+        made.map(|attr| attr.size)
+    };
+    assert_eq!(link("a", &"x".repeat(1024)), Ok(1024));
+    assert_eq!(link("b", &"x".repeat(1025)), Err(Errno::ENOSPC));
+    let attribute = vec![0; 2 * INODE_COST as usize];
+    let set = |value: &[u8]| memory.setxattr(ROOT, OsStr::new("user.x"), value, 0);
+    assert_eq!(set(&attribute), Err(Errno::ENOSPC));
+    assert_eq!(set(&attribute[..INODE_COST as usize]), Ok(()));
+    assert_eq!(set(b""), Ok(()));
+    assert_eq!(memory.space.free(), 2 * INODE_COST - 6);
+}

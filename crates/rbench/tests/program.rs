@@ -1,0 +1,405 @@
+//! The program as a user meets it: exit codes, sentences, files, signals.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rbench_report::RunResult;
+use tempfile::TempDir;
+
+/// A place of its own for each test: target, results and temporary files.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        fs::create_dir(dir.path().join("target")).expect("made");
+        fs::create_dir(dir.path().join("tmp")).expect("made");
+        Place { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn target(&self) -> PathBuf {
+        self.path("target")
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rbench"));
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.dir.path())
+            .env_remove("RBENCH_DIR")
+            .env("TMPDIR", self.path("tmp"));
+        command
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        self.command(arguments)
+            .output()
+            .expect("the program starts")
+    }
+
+    fn result(&self, name: &str) -> RunResult {
+        let bytes = fs::read(self.path(name)).expect("a result file");
+        serde_json::from_slice(&bytes).expect("a valid result")
+    }
+
+    fn entries(&self, name: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(name)).expect("listing");
+        entries
+            .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs in a fresh place; the exit code, and one line of standard error that
+/// holds `expect`; nothing on standard output and in the target.
+fn check_refused(arguments: &str, code: i32, expect: &str) {
+    let place = Place::new();
+    let output = place.run(arguments);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments}: {said}");
+    assert!(
+        said.contains(expect),
+        "{arguments}: '{said}' does not say '{expect}'"
+    );
+    assert_eq!(text(&output.stdout), "", "{arguments}");
+    assert!(
+        place.entries("target").is_empty(),
+        "{arguments} left {:?}",
+        place.entries("target")
+    );
+    if code == 1 {
+        assert_eq!(said.lines().count(), 1, "{arguments}: {said}");
+    }
+}
+
+#[test]
+fn misuse_ends_with_2_and_names_the_flag() {
+    check_refused("meta --dir target --brunch 3", 2, "--brunch");
+    check_refused(
+        "meta --dir target --shift 1",
+        2,
+        "--shift 1 needs several ranks",
+    );
+    check_refused(
+        "meta --dir target --items 0",
+        2,
+        "--items must be at least 1",
+    );
+    check_refused(
+        "io --dir target --size 1k --bs 4k",
+        2,
+        "--size 1KiB is smaller than one block of --bs 4KiB",
+    );
+    check_refused(
+        "io --dir target --engine warp",
+        2,
+        "--engine warp is not one of psync",
+    );
+    check_refused("io --dir target --depth 8", 2, "take --engine io_uring");
+    check_refused(
+        "io --dir target --rw readwrite",
+        2,
+        "'readwrite' is not one of",
+    );
+    check_refused("io --dir target --files 5", 2, "--files needs --file-size");
+    check_refused("meta --keep --items 1", 2, "--keep needs --dir");
+    check_refused("testfs tmp --latency crate=2ms", 2, "--latency");
+    check_refused("testfs tmp --fault read:explode", 2, "--fault");
+}
+
+#[test]
+fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
+    check_refused("meta --dir nowhere", 1, "nowhere does not exist");
+    check_refused("meta --dir /", 1, "/ is the root directory");
+    check_refused("meta --dir /dev/null", 1, "/dev/null is not a directory");
+    check_refused("meta --dir /sys", 1, "/sys");
+    check_refused("meta --dir target --out no/such/folder/x.json", 1, "--out ");
+    check_refused("show nothing.json", 1, "nothing.json cannot be read");
+    check_refused(
+        "io --dir target --threads 4000000",
+        1,
+        "--threads 4000000 needs",
+    );
+    check_refused("io --size 4000g", 1, "give a directory with --dir");
+    check_refused("testfs nowhere", 1, "nowhere");
+}
+
+#[test]
+fn a_result_is_written_whole_and_never_over_another() {
+    let place = Place::new();
+    let output =
+        place.run("meta --dir target --items 5 --out run.json --label engine=redis --seed 7");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let result = place.result("run.json");
+    assert!(result.complete && result.phases.len() == 12);
+    assert_eq!(
+        (result.run.seed, result.run.labels["engine"].as_str()),
+        (7, "redis")
+    );
+    assert!(!place.path("run.json.journal").exists());
+    let mode = fs::metadata(place.path("run.json"))
+        .expect("metadata")
+        .permissions()
+        .mode()
+        & 0o777;
+    assert_eq!(mode & !0o644, 0, "{mode:o}");
+    assert!(place.entries("target").is_empty());
+
+    let before = fs::read(place.path("run.json")).expect("read");
+    let output = place.run("meta --dir target --items 5 --out run.json");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("run.json exists already"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(fs::read(place.path("run.json")).expect("read"), before);
+    assert!(place.entries("target").is_empty());
+}
+
+#[test]
+fn the_report_on_stdout_is_what_show_makes_of_the_file() {
+    let place = Place::new();
+    let output = place.run("io --dir target --size 1m --bs 64k --out run.json");
+    let shown = place.run("show run.json");
+    assert_eq!(text(&output.stdout), text(&shown.stdout));
+    assert!(text(&shown.stdout).contains("Sequential write"));
+    let json = place.run("show run.json --format json");
+    assert_eq!(json.stdout, fs::read(place.path("run.json")).expect("read"));
+    let direct = place.run("io --dir target --size 1m --bs 64k --format json --quiet");
+    assert!(
+        serde_json::from_slice::<RunResult>(&direct.stdout).is_ok(),
+        "stdout holds only JSON"
+    );
+    assert_eq!(text(&direct.stderr), "");
+}
+
+#[test]
+fn rbench_dir_names_the_target() {
+    let place = Place::new();
+    let output = place
+        .command("meta --items 2 --out run.json")
+        .env("RBENCH_DIR", place.target())
+        .output();
+    assert_eq!(output.expect("runs").status.code(), Some(0));
+    let target = place.result("run.json").target;
+    assert_eq!(
+        (PathBuf::from(target.path), target.embedded),
+        (place.target(), false)
+    );
+}
+
+#[test]
+fn without_a_directory_the_built_in_file_system_is_used_and_goes_again() {
+    let place = Place::new();
+    let output = place.run("meta --items 5");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stdout).starts_with("DEMONSTRATION"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert!(
+        place.entries("tmp").is_empty(),
+        "{:?}",
+        place.entries("tmp")
+    );
+    assert!(!mounted_below(&place.path("tmp")));
+}
+
+fn mounted_below(path: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/mounts").expect("mounts");
+    mounts.contains(&*path.to_string_lossy())
+}
+
+#[test]
+fn keep_leaves_the_files_and_says_where() {
+    let place = Place::new();
+    let output = place.run("io --dir target --size 1m --bs 64k --rw write --keep");
+    assert!(
+        text(&output.stderr).contains("kept: "),
+        "{}",
+        text(&output.stderr)
+    );
+    let [own] = place.entries("target").try_into().expect("one directory");
+    let data = place.target().join(own).join("0/data.0");
+    assert_eq!(fs::metadata(data).expect("the file").len(), 1 << 20);
+}
+
+#[test]
+fn the_same_seed_writes_the_same_bytes() {
+    let written = |seed: u32| {
+        let place = Place::new();
+        place.run(&format!(
+            "io --dir target --size 64k --bs 4k --rw write --keep --seed {seed}"
+        ));
+        let [own] = place.entries("target").try_into().expect("one directory");
+        fs::read(place.target().join(own).join("0/data.0")).expect("the file")
+    };
+    assert_eq!(written(1), written(1));
+    assert_ne!(written(1), written(2));
+}
+
+#[test]
+fn a_signal_ends_the_run_with_what_was_measured() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let place = Place::new();
+        let mut child = place
+            .command("io --dir target --size 1m --bs 4k --rw write,randread --time 60 --out run.json --progress off")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        std::thread::sleep(Duration::from_millis(1500));
+        kill(Pid::from_raw(child.id().cast_signed()), signal).expect("signal");
+        let begun = Instant::now();
+        let status = child.wait().expect("ends");
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert_eq!(status.code(), Some(128 + signal as i32));
+        let result = place.result("run.json");
+        assert!(!result.complete);
+        assert!(result.phases[0].items > 0 && !result.phases[0].complete);
+        assert!(place.entries("target").is_empty());
+    }
+}
+
+#[test]
+fn after_sigkill_the_journal_holds_the_finished_phases_and_no_mount_is_left() {
+    let place = Place::new();
+    let mut child = place
+        .command(
+            "io --size 4m --bs 4k --rw write,randread,randread --time 1 --out run.json --quiet",
+        )
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let journal = place.path("run.json.journal");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fs::read_to_string(&journal).map_or(0, |j| j.lines().count()) < 3 {
+        assert!(Instant::now() < deadline, "no phase was journalled");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).expect("signal");
+    child.wait().expect("ends");
+    let shown = place.run("show run.json.journal");
+    assert_eq!(shown.status.code(), Some(0));
+    assert!(
+        text(&shown.stdout).contains("Sequential write"),
+        "{}",
+        text(&shown.stdout)
+    );
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while mounted_below(&place.path("tmp")) {
+        assert!(
+            Instant::now() < deadline,
+            "the built-in file system is still mounted"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let again = place.run("io --dir target --size 1m --bs 4k --out run.json");
+    assert_eq!(
+        again.status.code(),
+        Some(1),
+        "the journal is not overwritten"
+    );
+    assert!(
+        text(&again.stderr).contains("did not end"),
+        "{}",
+        text(&again.stderr)
+    );
+}
+
+#[test]
+fn failed_operations_are_reported_and_end_with_1() {
+    let place = Place::new();
+    fs::create_dir(place.path("mnt")).expect("made");
+    let mut server = place
+        .command("testfs mnt --memory 64m --fault create:EIO@nth=10 --watch-parent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !mounted_below(&place.path("mnt")) {
+        assert!(Instant::now() < deadline, "not mounted");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = place.run("meta --dir mnt --files-only --items 50 --out run.json");
+    assert_eq!(output.status.code(), Some(1));
+    let report = text(&output.stdout);
+    assert!(report.contains("EIO"), "{report}");
+    let result = place.result("run.json");
+    let create = result
+        .phases
+        .iter()
+        .find(|p| p.name == "file-create")
+        .expect("the phase");
+    assert_eq!((create.items, create.errors["EIO"]), (199, 1));
+    // A full file system: the data does not fit into 64 MiB.
+    let output = place.run("io --dir mnt --rw write --bs 1m --size 100m --out full.json");
+    assert_eq!(output.status.code(), Some(1));
+    let full = place.result("full.json");
+    assert!(
+        full.phases[0].errors.contains_key("ENOSPC"),
+        "{:?}",
+        full.phases[0].errors
+    );
+    drop(server.stdin.take());
+    assert!(server.wait().expect("ends").success());
+    assert!(!mounted_below(&place.path("mnt")));
+}
+
+#[test]
+fn links_in_the_target_are_not_followed() {
+    let place = Place::new();
+    fs::create_dir(place.path("precious")).expect("made");
+    fs::write(place.path("precious/file"), "x").expect("written");
+    symlink(place.path("precious"), place.target().join("link")).expect("linked");
+    let output = place.run("meta --dir target --items 3");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(place.entries("target"), ["link"]);
+    assert_eq!(place.entries("precious"), ["file"]);
+}
+
+#[test]
+fn help_goes_to_stdout_and_every_flag_of_the_readme_exists() {
+    let place = Place::new();
+    let mut known = String::new();
+    for command in ["meta", "io", "testfs", "show"] {
+        let output = place.run(&format!("{command} --help"));
+        assert_eq!(
+            (output.status.code(), text(&output.stderr).as_str()),
+            (Some(0), "")
+        );
+        known.push_str(&text(&output.stdout));
+    }
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).expect("README.md");
+    for line in readme
+        .lines()
+        .filter(|l| l.starts_with("    ") && l.contains("rbench "))
+    {
+        let ours = line.split("rbench ").last().unwrap_or("");
+        for flag in ours.split_whitespace().filter(|w| w.starts_with("--")) {
+            assert!(
+                known.contains(flag),
+                "README.md uses {flag}, which does not exist: {line}"
+            );
+        }
+    }
+}

@@ -521,11 +521,10 @@ impl Scene {
         direct: bool,
     ) -> Result<SmallFile, Failure> {
         let (size, files) = self.io.small.map_or((0, 0), |s| (s.size.0, s.files));
-        let blocks = size.div_ceil(self.io.block.0);
         Ok(SmallFile {
             write,
             paths: small_paths(&self.prefix, owner, files),
-            engine: self.engine(blocks as usize, self.io.block.0)?,
+            engine: self.engine(1, size)?,
             size,
             block: self.io.block.0,
             direct,
@@ -534,7 +533,7 @@ impl Scene {
             stamps: self.stamps.clone(),
             owner,
             index: 0,
-            done: Vec::with_capacity(blocks as usize),
+            done: Vec::with_capacity(1),
         })
     }
 

@@ -31,8 +31,11 @@ pub struct Request {
     pub fd: RawFd,
     /// Where in the file, in bytes.
     pub offset: u64,
-    /// How much, in bytes; at most the length of the slot's buffer.
+    /// How much, in bytes; together with `at` at most the length of the slot's
+    /// buffer.
     pub length: usize,
+    /// Where in the slot's buffer, in bytes.
+    pub at: usize,
 }
 
 /// The end of a request: which slot, and how many bytes or which error.

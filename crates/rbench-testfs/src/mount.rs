@@ -223,6 +223,12 @@ impl KernelMount {
         options: Options<'_>,
     ) -> Result<(KernelMount, OwnedFd), MountError> {
         let path = || point.to_owned();
+        let failed = |source| MountError::Unreachable {
+            path: path(),
+            source,
+        };
+        // Without the mount table, a mount could not be removed again.
+        mount_table().map_err(failed)?;
         let root = geteuid().is_root();
         let device = File::options().read(true).write(true).open(DEVICE);
         let device = match device.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0))) {
@@ -239,13 +245,6 @@ impl KernelMount {
                     return Err(MountError::Refused { path, errno });
                 }
             },
-        };
-        // Closing the device, as returning an error does, ends the file
-        // system; that the mount point is then a dead one is the lesser evil
-        // to unmounting what may not be ours.
-        let failed = |source| MountError::Unreachable {
-            path: path(),
-            source,
         };
         let further = device.try_clone().map_err(failed)?;
         let table = mount_table().map_err(failed)?;

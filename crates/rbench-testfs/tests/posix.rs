@@ -82,8 +82,12 @@ fn same_on_beds(beds: &[Make<'_>], body: impl Fn(&Path, &mut Log) -> io::Result<
 /// Type, permissions, links and size.
 fn kind(path: &Path) -> io::Result<String> {
     let m = fs::symlink_metadata(path)?;
-    let size = if m.is_dir() { 0 } else { m.len() };
-    Ok(format!("{:o} nlink {} size {size}", m.mode(), m.nlink()))
+    // What directories have of these is every file system's own affair.
+    let rest = match m.is_dir() {
+        true => String::new(),
+        false => format!(" nlink {} size {}", m.nlink(), m.len()),
+    };
+    Ok(format!("{:o}{rest}", m.mode()))
 }
 
 fn names(path: &Path) -> io::Result<Vec<String>> {
@@ -110,7 +114,6 @@ fn directories_are_made_and_removed_as_in_a_plain_folder() {
         log.io("rmdir of a full one", fs::remove_dir(&a));
         log.io("unlink of a directory", fs::remove_file(&a));
         log.io("rmdir", fs::remove_dir(&b));
-        log.io("kind without sub-directory", kind(&a));
         log.io("rmdir again", fs::remove_dir(&b));
         fs::write(dir.join("file"), "")?;
         log.io("rmdir of a file", fs::remove_dir(dir.join("file")));
@@ -235,7 +238,6 @@ fn renames_and_exchanges_are_those_of_a_plain_folder() {
         log.io("a directory below itself", fs::rename(p("d2"), p("d2/x")));
         fs::create_dir(p("d3"))?;
         log.io("a directory into another", fs::rename(p("d2"), p("d3/d2")));
-        log.io("links above", kind(&p("d3")));
         log.io("names", names(&p("d3/d2")));
         log.io(
             "the way back up",
@@ -260,7 +262,6 @@ fn renames_and_exchanges_are_those_of_a_plain_folder() {
         );
         log.io("kinds", kind(&p("z")));
         log.io("kinds", kind(&p("d3/d2")));
-        log.io("links above", kind(&p("d3")));
         log.io("names", names(dir));
         fs::hard_link(p("y"), p("y2"))?;
         log.io("over another name of itself", fs::rename(p("y"), p("y2")));
@@ -729,13 +730,15 @@ fn what_stays_is_listed_once_while_others_come_and_go() {
 
 #[test]
 fn a_directory_read_again_from_its_start_shows_what_is_new() {
-    let bed = Bed::memory();
-    File::create(bed.join("first")).expect("room");
-    let mut dir = nix::dir::Dir::open(bed.path(), nix::fcntl::OFlag::O_RDONLY, Mode::empty())
-        .expect("a folder");
-    assert_eq!(dir.iter().count(), 3, "with . and ..");
-    File::create(bed.join("second")).expect("room");
-    assert_eq!(dir.iter().count(), 4, "read anew");
+    same_as_a_plain_folder(|folder, log| {
+        File::create(folder.join("first"))?;
+        let flags = nix::fcntl::OFlag::O_RDONLY;
+        let mut dir = nix::dir::Dir::open(folder, flags, Mode::empty())?;
+        log.note("with . and ..", dir.iter().count());
+        File::create(folder.join("second"))?;
+        log.note("read anew", dir.iter().count());
+        Ok(())
+    });
 }
 
 #[test]

@@ -45,7 +45,7 @@ const REDUCTION_NUMBERS: usize = 8_000;
 
 /// Messages of one reduction at most, all under way at the same time; beyond
 /// that they become longer.
-const REDUCTION_MESSAGES: usize = 64;
+const REDUCTION_MESSAGES: usize = 16;
 
 /// The reduction of one message: this rank's numbers and the result.
 type Reduction = Pending<(Vec<u64>, Vec<u64>)>;
@@ -361,7 +361,7 @@ impl MpiCommunicator {
     ) -> Result<Vec<u64>, CommError> {
         let of_message = numbers.len().div_ceil(REDUCTION_MESSAGES);
         let under_way = numbers
-            .chunks(of_message.max(std::env::var("CHUNK").map_or(REDUCTION_NUMBERS, |s| s.parse().expect("n"))))
+            .chunks(of_message.max(REDUCTION_NUMBERS))
             .map(|message| self.start_reduction(root, combine, message))
             .collect::<Result<Vec<_>, _>>()?;
         let mut result = Vec::with_capacity(numbers.len());

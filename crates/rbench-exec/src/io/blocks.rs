@@ -228,6 +228,7 @@ impl BlockRunner {
                     fd,
                     offset: s.offset,
                     length: s.length,
+                    at: 0,
                 };
                 self.work.engine.submit(slot, request);
                 self.in_flight += 1;
@@ -387,6 +388,7 @@ impl BlockRunner {
                 fd,
                 offset: 0,
                 length: 0,
+                at: 0,
             },
         );
         let waited = self.work.engine.wait(&mut self.done);

@@ -114,6 +114,7 @@ impl Runner for LayoutRunner {
                 fd: self.fd,
                 offset,
                 length,
+                at: 0,
             });
             let span = Span {
                 intended: None,
@@ -140,6 +141,7 @@ impl Runner for LayoutRunner {
                 fd: self.fd,
                 offset: 0,
                 length: 0,
+                at: 0,
             };
             if let Err(kind) = self.request(sync) {
                 self.failed = true;

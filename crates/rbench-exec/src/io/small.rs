@@ -19,7 +19,7 @@ pub struct SmallFile {
     pub write: bool,
     /// Paths of the files.
     pub paths: Paths,
-    /// Moves the blocks; it has a slot for each block of a file.
+    /// Moves the blocks; its slot holds a whole file.
     pub engine: Box<dyn Engine>,
     /// Length of a file in bytes.
     pub size: u64,
@@ -42,12 +42,28 @@ pub struct SmallFile {
 }
 
 impl SmallFile {
-    fn blocks(&self) -> impl Iterator<Item = (usize, u64, usize)> + use<> {
+    /// Offset and length of each block.
+    fn blocks(&self) -> impl Iterator<Item = (u64, usize)> + use<> {
         let (size, block) = (self.size, self.block);
         (0..size.div_ceil(block)).map(move |i| {
             let offset = i * block;
-            (i as usize, offset, block.min(size - offset) as usize)
+            (offset, block.min(size - offset) as usize)
         })
+    }
+
+    fn buffer(&mut self, offset: u64, length: usize) -> &mut [u8] {
+        &mut self.engine.buffer(0)[offset as usize..][..length]
+    }
+
+    fn request(&mut self, request: Request) -> Result<(), FailureKind> {
+        self.engine.submit(0, request);
+        self.engine.wait(&mut self.done)?;
+        let got = self.done.pop().map_or(Ok(0), |c| c.result)?;
+        if got < request.length {
+            Err(FailureKind::Short)
+        } else {
+            Ok(())
+        }
     }
 
     fn identity(&self, run: u64, offset: u64, generation: u64) -> Identity {
@@ -65,34 +81,23 @@ impl SmallFile {
         } else {
             Transfer::Read
         };
-        for (slot, offset, length) in self.blocks() {
-            self.engine.submit(
-                slot,
-                Request {
-                    transfer,
-                    fd,
-                    offset,
-                    length,
-                },
-            );
-            self.engine.wait(&mut self.done)?;
-            let got = self.done.pop().map_or(Ok(0), |c| c.result)?;
-            if got < length {
-                return Err(FailureKind::Short);
-            }
+        for (offset, length) in self.blocks() {
+            self.request(Request {
+                transfer,
+                fd,
+                offset,
+                length,
+                at: offset as usize,
+            })?;
         }
         if self.write && matches!(self.fsync, FsyncRule::End | FsyncRule::Every(_)) {
-            self.engine.submit(
-                0,
-                Request {
-                    transfer: Transfer::Fsync,
-                    fd,
-                    offset: 0,
-                    length: 0,
-                },
-            );
-            self.engine.wait(&mut self.done)?;
-            self.done.pop().map_or(Ok(0), |c| c.result)?;
+            self.request(Request {
+                transfer: Transfer::Fsync,
+                fd,
+                offset: 0,
+                length: 0,
+                at: 0,
+            })?;
         }
         Ok(())
     }
@@ -105,13 +110,17 @@ impl ItemOp for SmallFile {
         if !self.write {
             return;
         }
-        for (slot, offset, length) in self.blocks() {
-            match &self.stamps {
+        let stamps = self.stamps.clone();
+        for (offset, length) in self.blocks() {
+            match &stamps {
                 Some(stamps) => {
                     let identity = self.identity(stamps.run, offset, stamps.writes << PASS_BITS);
-                    verify::stamp(&mut self.engine.buffer(slot)[..length], &identity);
+                    verify::stamp(self.buffer(offset, length), &identity);
                 }
-                None => self.data.fill(&mut self.engine.buffer(slot)[..length]),
+                None => {
+                    let Self { data, engine, .. } = self;
+                    data.fill(&mut engine.buffer(0)[offset as usize..][..length]);
+                }
             }
         }
     }
@@ -136,12 +145,12 @@ impl ItemOp for SmallFile {
         if self.write {
             return Ok(());
         }
-        for (slot, offset, length) in self.blocks() {
+        for (offset, length) in self.blocks() {
             let expected = Expected {
                 identity: self.identity(stamps.run, offset, *stamps.reads.end()),
                 generations: stamps.reads.clone(),
             };
-            verify::check(&self.engine.buffer(slot)[..length], &expected).map_err(|damage| {
+            verify::check(self.buffer(offset, length), &expected).map_err(|damage| {
                 (
                     FailureKind::Mismatch,
                     format!("block at offset {offset}: {damage}"),

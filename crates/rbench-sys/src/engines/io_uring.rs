@@ -152,8 +152,8 @@ fn entry(
     // The kernel moves less than 2 GiB at a time: the rest follows.
     let length = u32::try_from(request.length - moved).unwrap_or(u32::MAX);
     let start = buffers
-        .pointer(slot, request.length)
-        .wrapping_byte_add(moved);
+        .pointer(slot, request.at + request.length)
+        .wrapping_byte_add(request.at + moved);
     let entry = match request.transfer {
         Transfer::Read if registered => opcode::ReadFixed::new(fd, start, length, slot as u16)
             .offset(offset)

@@ -60,6 +60,7 @@ mod tests {
             fd: file.as_raw_fd(),
             offset: 0,
             length: 8192,
+            at: 0,
         };
         let mut moved = 0;
         for (i, call) in calls.iter().enumerate() {

@@ -56,7 +56,8 @@ impl Engine for Psync {
     #[inline]
     fn submit(&mut self, slot: usize, request: Request) {
         assert!(self.done.is_none(), "slot {slot} is in use");
-        let buffer = self.buffers.pointer(slot, request.length);
+        let whole = self.buffers.pointer(slot, request.at + request.length);
+        let buffer = whole.wrapping_byte_add(request.at);
         let mut moved = 0;
         let result = loop {
             let returned = call(&request, buffer, moved);

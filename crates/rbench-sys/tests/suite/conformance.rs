@@ -66,6 +66,7 @@ fn request(transfer: Transfer, file: &impl AsRawFd, offset: u64, length: usize) 
         fd: file.as_raw_fd(),
         offset,
         length,
+        at: 0,
     }
 }
 

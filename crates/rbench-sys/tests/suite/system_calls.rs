@@ -222,6 +222,7 @@ fn three_requests() {
                 fd: file.as_raw_fd(),
                 offset: 8192,
                 length: 4096,
+                at: 0,
             },
         );
         engine.flush().expect("flushing works");
@@ -307,6 +308,7 @@ fn batches() {
                     fd: file.as_raw_fd(),
                     offset: slot as u64 * 4096,
                     length: 4096,
+                    at: 0,
                 },
             );
         }

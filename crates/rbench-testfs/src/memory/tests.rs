@@ -52,6 +52,47 @@ fn a_directory_that_was_removed_takes_nothing_in() {
 }
 
 #[test]
+fn directories_count_those_below_them_and_know_the_one_above() {
+    let memory = memory();
+    let (a, b) = (mkdir(&memory, ROOT, "a"), mkdir(&memory, ROOT, "b"));
+    let moved = mkdir(&memory, a, "moved");
+    let check = |expect: [(u64, u32); 3], above: u64| {
+        for (ino, nlink) in expect {
+            assert_eq!(
+                memory.getattr(ino).map(|attr| attr.nlink),
+                Ok(nlink),
+                "{ino}"
+            );
+        }
+        let handle = memory.opendir(moved).expect("a directory");
+        let mut parent = None;
+        let listed = memory.readdir(moved, handle, 0, &mut |entry| {
+            parent = parent.or((entry.name == "..").then_some(entry.ino));
+            false
+        });
+        assert_eq!((listed, parent), (Ok(()), Some(above)));
+    };
+    check([(ROOT, 4), (a, 3), (b, 2)], a);
+    memory
+        .rename(at(a, "moved"), at(b, "here"), 0)
+        .expect("free");
+    check([(ROOT, 4), (a, 2), (b, 3)], b);
+    memory.mknod(ME, at(a, "file"), 0o644, 0).expect("new");
+    let exchange = libc::RENAME_EXCHANGE;
+    memory
+        .rename(at(a, "file"), at(b, "here"), exchange)
+        .expect("both are there");
+    check([(ROOT, 4), (a, 3), (b, 2)], a);
+    mkdir(&memory, ROOT, "empty");
+    memory
+        .rename(at(a, "file"), at(ROOT, "empty"), 0)
+        .expect("empty");
+    check([(ROOT, 5), (a, 2), (b, 2)], ROOT);
+    memory.rmdir(at(ROOT, "empty")).expect("empty");
+    assert_eq!(memory.getattr(ROOT).map(|attr| attr.nlink), Ok(4));
+}
+
+#[test]
 fn a_name_that_is_replaced_keeps_its_place_in_a_listing() {
     let memory = memory();
     for name in ["a", "b", "c"] {

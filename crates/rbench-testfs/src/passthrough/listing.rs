@@ -46,8 +46,8 @@ impl Listing {
         offset: u64,
         mut add: impl FnMut(&RawEntry) -> Answer<bool>,
     ) -> Answer<()> {
-        // From the beginning, the directory is read anew.
-        if offset != self.next || offset == 0 {
+        // Back at the beginning, too, the directory is read anew.
+        if offset != self.next {
             lseek64(&self.directory, offset.cast_signed(), Whence::SeekSet)?;
             (self.start, self.end, self.next) = (0, 0, offset);
         }

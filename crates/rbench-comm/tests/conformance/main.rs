@@ -7,9 +7,13 @@
 //!     cargo test -p rbench-comm --test conformance
 //!     mpirun -np 4 target/debug/deps/conformance-…
 //!
-//! With the argument `measure`, under a launcher, it prints what waiting
-//! costs instead. Rank 0 prints one line per check; any failure makes the exit
-//! code 1.
+//! Rank 0 prints one line per check; any failure makes the exit code 1.
+//!
+//! Arguments for use under a launcher: `measure` prints what talking and
+//! waiting cost, `start` only starts and ends MPI. With `abort`, `panic` and
+//! `leave` the last rank ends in that way while the others wait for it; the
+//! launcher must then end them all within seconds, with an exit code other
+//! than 0 (3 for `abort`).
 
 mod checks;
 mod collectives;
@@ -47,7 +51,11 @@ fn main() -> ExitCode {
             run(measure::measure(world.communicator())).map_err(|error| error.to_string())?;
             Ok(true)
         }),
+        "start" => on_mpi(|_| Ok(true)),
         "alone" => on_mpi(check_world),
+        "abort" => on_mpi(|world| lose_a_rank(world, || world.abort(3))),
+        "panic" => on_mpi(|world| lose_a_rank(world, || panic!("as asked"))),
+        "leave" => on_mpi(|world| lose_a_rank(world, || ())),
         _ if launched => on_mpi(check_world),
         _ => check_solo() & check_threads() & check_mpi_alone(),
     };
@@ -139,19 +147,35 @@ fn on_mpi(body: impl FnOnce(&World) -> Result<bool, String>) -> bool {
         eprintln!("{error}");
         world.abort(1)
     });
+    if !passed {
+        drop(world);
+        return false;
+    }
     let is_first = world.communicator().rank().0 == 0;
     match world.finish() {
         Ok(()) => {
             if is_first {
-                println!("mpi: ended with unread notes and a buried operation");
+                println!("mpi: ended with unread notes and an abandoned operation");
             }
-            passed & handlers_kept
+            handlers_kept
         }
         Err(error) => {
             eprintln!("{error}");
             false
         }
     }
+}
+
+/// The last rank does `end`, if that returns drops its world, and fails; the
+/// others wait for it in a barrier, and must not come back.
+fn lose_a_rank(world: &World, end: impl FnOnce()) -> Result<bool, String> {
+    let comm = world.communicator();
+    if comm.rank().0 + 1 == comm.size() {
+        end();
+        return Ok(false);
+    }
+    let met = run(comm.barrier());
+    Err(format!("rank {} did not wait: {met:?}", comm.rank()))
 }
 
 fn check_world(world: &World) -> Result<bool, String> {

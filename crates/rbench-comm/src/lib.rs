@@ -6,10 +6,10 @@
 //! (feature `mpi`). One conformance suite runs on all of them. This is the
 //! only crate that knows MPI, and nothing here touches a file system.
 //!
-//! All futures are driven by a tokio current-thread runtime on the rank's
-//! main thread; MPI is called from that thread alone (FUNNELED). At most one
-//! collective of a communicator may be under way at a rank, beside any number
-//! of notes.
+//! All futures are driven by a tokio current-thread runtime (with its timer)
+//! on the rank's main thread; MPI is called from that thread alone (FUNNELED).
+//! At most one collective of a communicator may be under way at a rank, beside
+//! any number of notes.
 
 pub mod hosts;
 pub mod launcher;

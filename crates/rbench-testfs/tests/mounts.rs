@@ -119,6 +119,23 @@ fn unmounting_takes_away_only_its_own_mount() {
 }
 
 #[test]
+fn a_mount_whose_service_has_ended_can_be_unmounted() {
+    let bed = Bed::new(Config::memory(PLENTY));
+    let point = bed.mounted.mountpoint().to_owned();
+    let in_use = File::create(bed.join("f")).expect("room");
+    // Cuts the connection even where it cannot unmount.
+    let force = nix::mount::MntFlags::MNT_FORCE;
+    let busy = nix::mount::umount2(&point, force);
+    assert_eq!(busy, Err(nix::errno::Errno::EBUSY));
+    let dead = fs::metadata(&point).map_err(|error| error.kind());
+    assert_eq!(dead.err(), Some(std::io::ErrorKind::NotConnected));
+    assert_eq!(mounts_at(&point).len(), 1);
+    bed.mounted.unmount().expect("it is detached");
+    assert_eq!(mounts_at(&point), []);
+    drop(in_use);
+}
+
+#[test]
 fn a_mount_below_another_is_not_taken_for_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let point = folder.path().canonicalize().expect("there");

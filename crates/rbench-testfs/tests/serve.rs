@@ -519,10 +519,11 @@ fn other_users_are_let_in_when_asked_with_no_more_than_their_rights() {
         };
         file("secret", 0o600);
         file("public", 0o644);
+        file("program", 0o6777);
         fs::create_dir(point.join("shared")).expect("new");
         let all = fs::Permissions::from_mode(0o777);
         fs::set_permissions(point.join("shared"), all).expect("own");
-        let script = "cat secret; cat public; echo x > new; echo x > shared/new; mkdir shared/d";
+        let script = "cat secret; cat public; echo x > new; echo x > shared/new; mkdir shared/d; echo x >> program";
         let output = Command::new("/bin/sh")
             .args(["-c", &format!("cd {} && ({script}) 2>&1", point.display())])
             .current_dir("/")
@@ -540,6 +541,9 @@ fn other_users_are_let_in_when_asked_with_no_more_than_their_rights() {
             let owner = fs::metadata(point.join(name)).map(|m| (m.uid(), m.gid()));
             assert!(expect.is_empty() || owner.is_ok_and(|owner| owner == (NOBODY, NOBODY)));
         }
+        let mode = fs::metadata(point.join("program")).expect("there").mode();
+        let written = if expect.is_empty() { 0o6777 } else { 0o777 };
+        assert_eq!(mode & 0o7777, written, "writing takes the rights away");
         mounted.unmount().expect("not in use");
     };
     let backing = tempfile::tempdir().expect("a temporary folder");

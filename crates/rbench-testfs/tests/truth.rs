@@ -95,6 +95,18 @@ fn without_caches_every_call_is_counted_where_it_belongs() {
 }
 
 #[test]
+fn a_write_is_one_request() {
+    let bed = Bed::memory();
+    let f = File::create(bed.join("f")).expect("room");
+    // The first one asks once for attributes that would be in its way.
+    f.write_all_at(b"first", 0).expect("room");
+    let writes = requests_of(&bed, || {
+        (0..50).for_each(|i| f.write_all_at(b"more", i * 10_000).expect("room"));
+    });
+    assert_eq!(writes, [("write", 50, 0, 200)]);
+}
+
+#[test]
 fn with_caches_the_kernel_answers_from_what_it_has_seen() {
     const HOUR: Nanos = Nanos(3_600_000_000_000);
     let check = |attr_timeout: Nanos, expect: &[(&'static str, u64, u64, u64)]| {
@@ -203,6 +215,7 @@ fn an_injected_error_is_the_reply_and_nothing_is_done() {
     assert_eq!(own.counts(Kind::Write).errors, 2);
     assert_eq!(own.counts(Kind::Write).bytes, 3 * 4096);
     assert_eq!(own.counts(Kind::Mkdir).errors, 1);
+    assert_eq!(own.counts(Kind::Release).errors, 1);
 }
 
 #[test]

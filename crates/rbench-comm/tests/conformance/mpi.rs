@@ -58,6 +58,10 @@ async fn errors(comm: &dyn Communicator) -> Outcome {
 
 /// For each mask of signals in the kernel's record of this process (caught,
 /// ignored, blocked) its value.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the kernel's own record of this process, no target"
+)]
 pub fn handlers() -> BTreeMap<String, u64> {
     let status = fs::read_to_string("/proc/self/status").expect("the record of this process");
     status

@@ -224,7 +224,8 @@ struct Io {
     #[arg(long)]
     direct: bool,
     /// When written data is synced: end, never, every=N (writes), close; all
-    /// but never inside the phase's time [default: end]
+    /// but never inside the phase's time. With --files, end means once for
+    /// each file, before it is closed [default: end]
     #[arg(long, value_name = "RULE", value_parser = values::fsync)]
     fsync: Option<FsyncRule>,
     /// Loop over the files for this time

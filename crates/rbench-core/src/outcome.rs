@@ -43,6 +43,9 @@ pub struct Lane {
     pub bytes: u64,
     /// Operations that failed.
     pub failures: Failures,
+    /// In an open loop: operations that were due before the deadline and were
+    /// never started.
+    pub unissued: u64,
     /// From the actual start of an operation to its end; items only.
     pub service: Latency,
     /// From the intended start to the end; in an open loop only.
@@ -59,6 +62,7 @@ impl Lane {
             items: 0,
             bytes: 0,
             failures: Failures::default(),
+            unissued: 0,
             service: Latency::new(),
             response: open_loop.then(Latency::new),
             timeline: Timeline::default(),
@@ -72,6 +76,7 @@ impl Lane {
             items,
             bytes,
             failures,
+            unissued,
             service,
             response,
             timeline,
@@ -80,6 +85,7 @@ impl Lane {
         self.items += items;
         self.bytes += bytes;
         self.failures.merge(failures);
+        self.unissued += unissued;
         self.service.merge(service);
         match (&mut self.response, response) {
             (Some(mine), Some(theirs)) => mine.merge(theirs),
@@ -186,6 +192,9 @@ pub struct PhaseOutcome {
     pub bytes: u64,
     /// Failed operations by kind.
     pub failures: Failures,
+    /// In an open loop: operations that were due before the deadline and were
+    /// never started; response times do not know them.
+    pub unissued: u64,
     /// Last finish minus common start.
     pub elapsed: Nanos,
     /// Results when the first worker finished; `None` if none was busy.

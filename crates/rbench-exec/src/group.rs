@@ -5,12 +5,14 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::time::Duration;
 
-use rbench_comm::{Combine, CommError, Communicator, Note};
+use tokio::time::Instant;
+
+use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
 use rbench_core::{MonotonicClock, Nanos, Rank};
 
 use crate::pace::StopFlag;
 
-/// How long the others may take to answer once the group was asked to stop.
+/// How long the others may be silent once the group was asked to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often each rank tells rank 0 how far it is.
@@ -18,6 +20,9 @@ const TELL_EVERY: Duration = Duration::from_millis(500);
 
 const NOTE_STOP: u64 = 1;
 const NOTE_PROGRESS: u64 = 2;
+/// "I was asked to stop and am still at it": sent while a rank ends its own
+/// work, such as a long fsync or the removal of a large tree.
+const NOTE_BUSY: u64 = 3;
 
 /// Why the group was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +35,9 @@ pub enum StopReason {
 /// every rank where the group still answers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecError {
+    /// The plan cannot be done on these hosts: misuse.
+    #[error("{0}")]
+    Usage(String),
     /// Something needed could not be set up.
     #[error("{0}")]
     SetUp(String),
@@ -86,6 +94,8 @@ pub struct Group<'a> {
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
     reason: Cell<Option<StopReason>>,
+    /// When another rank was last heard of.
+    last_word: Cell<Instant>,
     phase_number: Cell<u64>,
     /// Rank 0: items of each rank in this phase, and the sum planned.
     heard: RefCell<Vec<u64>>,
@@ -121,6 +131,7 @@ impl<'a> Group<'a> {
             show,
             stop: RefCell::new(StopFlag::default()),
             reason: Cell::new(None),
+            last_word: Cell::new(Instant::now()),
             phase_number: Cell::new(0),
             heard: RefCell::new(vec![0; ranks]),
             total: Cell::new(None),
@@ -180,63 +191,78 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Waits for `wait` while signals, notes and the progress tick are
-    /// attended to; `done` tells the items this rank has done so far.
+    /// Waits for work of this rank itself while signals, notes and the progress
+    /// tick are attended to; `done` tells the items this rank has done so far.
+    /// Takes as long as it takes: a second signal ends the program.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn attend<T>(
+        &self,
+        work: impl Future<Output = T>,
+        done: impl Fn() -> u64,
+    ) -> Result<T, ExecError> {
+        let work = async { Ok::<T, ExecError>(work.await) };
+        self.serve(work, done, None).await
+    }
+
+    /// Waits for other ranks, attending to the same.
     ///
     /// # Errors
     /// Those of `wait`, and [`ExecError::NoAnswer`] when the group was asked
-    /// to stop and `wait` still lasts.
-    pub async fn attend<T, E: Into<ExecError>>(
-        &self,
-        wait: impl Future<Output = Result<T, E>>,
-        done: impl Fn() -> u64,
-    ) -> Result<T, ExecError> {
-        let mut wait = std::pin::pin!(wait);
-        let mut tick = tokio::time::interval(TELL_EVERY);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        tick.reset();
-        let mut patience = std::pin::pin!(tokio::time::sleep(Duration::from_secs(u32::MAX.into())));
-        let mut impatient = false;
-        loop {
-            if self.reason.get().is_some() && !impatient {
-                impatient = true;
-                patience
-                    .as_mut()
-                    .reset(tokio::time::Instant::now() + STOP_PATIENCE);
-            }
-            tokio::select! {
-                biased;
-                out = &mut wait => return out.map_err(Into::into),
-                signal = self.interrupts.next() => self.ask_to_stop(StopReason::Signal(signal)),
-                note = self.world.next_note() => self.hear(note?),
-                _ = tick.tick() => self.tell(done()),
-                () = &mut patience, if impatient => return Err(ExecError::NoAnswer),
-            }
-        }
-    }
-
-    /// As [`Group::attend`] for a wait in which this rank does no items.
-    ///
-    /// # Errors
-    /// As [`Group::attend`].
+    /// to stop and the others are silent.
     pub async fn quietly<T, E: Into<ExecError>>(
         &self,
         wait: impl Future<Output = Result<T, E>>,
     ) -> Result<T, ExecError> {
         let mine = self.heard.borrow()[self.rank().0 as usize];
-        self.attend(wait, || mine).await
+        self.serve(wait, || mine, Some(STOP_PATIENCE)).await
+    }
+
+    async fn serve<T, E: Into<ExecError>>(
+        &self,
+        wait: impl Future<Output = Result<T, E>>,
+        done: impl Fn() -> u64,
+        patience: Option<Duration>,
+    ) -> Result<T, ExecError> {
+        let mut wait = std::pin::pin!(wait);
+        let mut tick = tokio::time::interval(TELL_EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        tick.reset();
+        self.last_word.set(Instant::now());
+        loop {
+            tokio::select! {
+                biased;
+                out = &mut wait => return out.map_err(Into::into),
+                signal = self.interrupts.next() => self.ask_to_stop(StopReason::Signal(signal)),
+                note = self.world.next_note() => self.hear(note?),
+                _ = tick.tick() => {
+                    self.tell(done());
+                    if self.reason.get().is_none() {
+                        self.last_word.set(Instant::now());
+                    } else if patience.is_some_and(|p| self.last_word.get().elapsed() > p) {
+                        return Err(ExecError::NoAnswer);
+                    } else if patience.is_none() {
+                        self.post_to_others(NOTE_BUSY, [0; NOTE_WORDS]);
+                    }
+                }
+            }
+        }
     }
 
     /// Asks every rank to end the phase at the next operation.
     fn ask_to_stop(&self, reason: StopReason) {
         let StopReason::Signal(number) = reason;
         self.note_stop(reason);
+        self.post_to_others(NOTE_STOP, [number as u64, 0, 0, 0, 0, 0]);
+    }
+
+    fn post_to_others(&self, kind: u64, words: [u64; NOTE_WORDS]) {
         for rank in (0..self.world.size())
             .map(Rank)
             .filter(|r| *r != self.rank())
         {
-            self.world
-                .post(rank, NOTE_STOP, [number as u64, 0, 0, 0, 0, 0]);
+            self.world.post(rank, kind, words);
         }
     }
 
@@ -248,6 +274,7 @@ impl<'a> Group<'a> {
     }
 
     fn hear(&self, note: Note) {
+        self.last_word.set(Instant::now());
         match note.kind {
             NOTE_STOP => self.note_stop(StopReason::Signal(note.words[0] as i32)),
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {

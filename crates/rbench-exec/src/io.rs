@@ -23,7 +23,7 @@ use rbench_sys::{Engine, Fs};
 use crate::group::{ExecError, Group};
 use crate::ops::{ItemRunner, Visit};
 use crate::phase::{self, LaneInfo, Phase};
-use crate::run::{Ending, drop_caches};
+use crate::run::{Pass, drop_caches};
 use crate::target::Target;
 use crate::worker::Runner;
 
@@ -35,69 +35,29 @@ use blocks::{BlockRunner, Blocks, Lanes, PASS_BITS, Stamps};
 use layout::LayoutRunner;
 use small::SmallFile;
 
-/// Runs all iterations; rows go to `row` at rank 0. `run_key` is what stamps
-/// say of the run.
-///
-/// # Errors
-/// When something could not be set up, or the ranks cannot talk.
-pub async fn run(
-    group: &Group<'_>,
-    plan: &Plan,
-    io: &IoPlan,
-    target: &Target,
-    run_key: u64,
-    row: &mut dyn FnMut(PhaseOutcome),
-) -> Result<Ending, ExecError> {
-    let Some(engine) = engine::find(&io.engine) else {
-        return Err(ExecError::SetUp(format!(
-            "there is no engine {}",
-            io.engine
-        )));
-    };
-    let mut left = Vec::new();
-    for iteration in 0..plan.iterations {
-        let mut pass = Pass {
-            plan,
-            io: Arc::new(io.clone()),
-            engine,
-            run_key,
-            iteration,
-            prefix: iteration.to_string(),
-            covered: (0..plan.threads)
-                .map(|_| Arc::new(AtomicU64::new(0)))
-                .collect(),
-            // Iterations write generations of their own.
-            step: iteration << 16,
-            generations: 0..=0,
-            seen: Seen::default(),
-        };
-        let own = pass.own_dirs(group.rank());
-        target.make_dirs(group, &pass.prefix, &own).await?;
-        if io.layout.shared() && engine.moves_data {
-            target
-                .make_file(group, &format!("{}/{}", pass.prefix, io.file_name(0)))
-                .await?;
-        }
-        let stopped = pass.phases(group, target, row).await;
-        if !plan.keep {
-            group.step("removing the files");
-            left.extend(target.clear(group, &pass.prefix, own).await?);
-        }
-        if stopped? {
-            return Ok(Ending {
-                complete: false,
-                left,
-            });
-        }
+/// The pass with the number `iteration`; `run_key` is what stamps say of the
+/// run.
+pub(crate) fn pass<'p>(plan: &'p Plan, io: &IoPlan, run_key: u64, iteration: u32) -> IoPass<'p> {
+    IoPass {
+        plan,
+        io: Arc::new(io.clone()),
+        // Plans only name engines of the table.
+        engine: engine::find(&io.engine).unwrap_or(&engine::ENGINES[0]),
+        run_key,
+        iteration,
+        prefix: iteration.to_string(),
+        covered: (0..plan.threads)
+            .map(|_| Arc::new(AtomicU64::new(0)))
+            .collect(),
+        // Iterations write generations of their own.
+        step: iteration << 16,
+        generations: 0..=0,
+        seen: Seen::default(),
     }
-    Ok(Ending {
-        complete: true,
-        left,
-    })
 }
 
 /// One pass over the phases.
-struct Pass<'p> {
+pub(crate) struct IoPass<'p> {
     plan: &'p Plan,
     io: Arc<IoPlan>,
     engine: &'static EngineInfo,
@@ -131,13 +91,40 @@ struct Scene {
     covered: Vec<Arc<AtomicU64>>,
 }
 
-impl Pass<'_> {
-    async fn phases(
+impl Pass for IoPass<'_> {
+    fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Directories that this rank's workers have for small files.
+    fn own_dirs(&self, rank: Rank) -> Vec<String> {
+        let Some(small) = self.io.small else {
+            return Vec::new();
+        };
+        (0..self.plan.threads)
+            .map(|thread| {
+                let worker = worker_number(rank, thread, self.plan.threads);
+                small_paths("", worker, small.files)
+                    .node(0)
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect()
+    }
+
+    async fn run(
         &mut self,
         group: &Group<'_>,
         target: &Target,
         row: &mut dyn FnMut(PhaseOutcome),
     ) -> Result<bool, ExecError> {
+        target
+            .make_dirs(group, &self.prefix, &self.own_dirs(group.rank()))
+            .await?;
+        if self.io.layout.shared() && self.engine.moves_data {
+            let name = format!("{}/{}", self.prefix, self.io.file_name(0));
+            target.make_file(group, &name).await?;
+        }
         let io = Arc::clone(&self.io);
         let mut behind_first = 0;
         for (nth, rw) in io.phases.iter().copied().enumerate() {
@@ -164,7 +151,9 @@ impl Pass<'_> {
         }
         Ok(false)
     }
+}
 
+impl IoPass<'_> {
     /// Notes which generations blocks may have after a phase that wrote.
     fn wrote(&mut self, everything: bool) {
         let newest = u64::from(self.step) << PASS_BITS;
@@ -185,15 +174,18 @@ impl Pass<'_> {
     /// Writes what phases need and is not there yet; whether it was stopped.
     async fn lay_out(&mut self, group: &Group<'_>, target: &Target) -> Result<bool, ExecError> {
         let needed = self.io.blocks();
-        let missing = self
+        let there: Vec<u64> = self
             .covered
             .iter()
-            .any(|c| c.load(Ordering::Relaxed) < needed);
+            .map(|c| c.load(Ordering::Relaxed))
+            .collect();
+        let missing = u64::from(there.iter().any(|n| *n < needed));
+        let some_there = u64::from(there.iter().any(|n| *n > 0));
         let any = group
             .quietly(
                 group
                     .world
-                    .all_reduce(Combine::Max, vec![u64::from(missing)]),
+                    .all_reduce(Combine::Max, vec![missing, some_there]),
             )
             .await?;
         if any[0] == 0 {
@@ -239,7 +231,9 @@ impl Pass<'_> {
             ))
         });
         group.agree(failed).await?;
-        self.wrote(end.covered);
+        // What was there before keeps the generation it was written as.
+        self.wrote(end.covered && any[1] == 0);
+        self.seen.visit(&self.plan.host_of, 0);
         Ok(false)
     }
 
@@ -256,6 +250,9 @@ impl Pass<'_> {
         }
         let seen = self.seen.visit(&self.plan.host_of, distance);
         let forced = self.plan.drop_caches || self.io.direct;
+        if !self.engine.moves_data {
+            return Ok(None);
+        }
         Ok(rw
             .reads()
             .then_some(if forced { Cache::Forced } else { seen }))
@@ -321,22 +318,6 @@ impl Pass<'_> {
                 }
             }),
         }
-    }
-
-    /// Directories that this rank's workers have for small files.
-    fn own_dirs(&self, rank: Rank) -> Vec<String> {
-        let Some(small) = self.io.small else {
-            return Vec::new();
-        };
-        (0..self.plan.threads)
-            .map(|thread| {
-                let worker = worker_number(rank, thread, self.plan.threads);
-                small_paths("", worker, small.files)
-                    .node(0)
-                    .to_string_lossy()
-                    .into_owned()
-            })
-            .collect()
     }
 }
 

@@ -23,5 +23,5 @@ pub mod worker;
 
 pub use calibrate::{Calibration, calibrate};
 pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
-pub use run::{Finished, execute};
+pub use run::{Ending, execute};
 pub use target::Place;

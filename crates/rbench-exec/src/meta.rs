@@ -12,7 +12,7 @@ use rbench_plan::{MetaPlan, Plan, shift};
 use crate::group::{ExecError, Group};
 use crate::ops::{OPS, Scene};
 use crate::phase::{self, LaneInfo, Phase, PhaseEnd};
-use crate::run::{Ending, drop_caches};
+use crate::run::{Pass, drop_caches};
 use crate::target::Target;
 
 /// What later phases of an iteration need to know of earlier ones, for one
@@ -27,7 +27,7 @@ struct Made {
 }
 
 /// One pass over the phases.
-struct Pass<'p> {
+pub(crate) struct MetaPass<'p> {
     plan: &'p Plan,
     meta: Arc<MetaPlan>,
     iteration: u32,
@@ -36,60 +36,38 @@ struct Pass<'p> {
     files: Made,
 }
 
-/// Runs all iterations; rows go to `row` at rank 0.
-///
-/// # Errors
-/// When something could not be set up, or the ranks cannot talk.
-pub async fn run(
-    group: &Group<'_>,
-    plan: &Plan,
-    meta: &MetaPlan,
-    target: &Target,
-    row: &mut dyn FnMut(PhaseOutcome),
-) -> Result<Ending, ExecError> {
-    let meta = Arc::new(meta.clone());
-    let mut left = Vec::new();
-    for iteration in 0..plan.iterations {
-        let mut pass = Pass {
-            plan,
-            meta: Arc::clone(&meta),
-            iteration,
-            prefix: iteration.to_string(),
-            dirs: Made::default(),
-            files: Made::default(),
-        };
-        target.make_dirs(group, &pass.prefix, &[]).await?;
-        let stopped = pass.phases(group, target, row).await?;
-        if !plan.keep {
-            group.step("removing what is left");
-            let own = if meta.layout == Layout::Unique {
-                vec![pass.tree_root(group.rank())]
-            } else {
-                Vec::new()
-            };
-            left.extend(target.clear(group, &pass.prefix, own).await?);
-        }
-        if stopped {
-            return Ok(Ending {
-                complete: false,
-                left,
-            });
-        }
+/// The pass with the number `iteration`.
+pub(crate) fn pass<'p>(plan: &'p Plan, meta: &MetaPlan, iteration: u32) -> MetaPass<'p> {
+    MetaPass {
+        plan,
+        meta: Arc::new(meta.clone()),
+        iteration,
+        prefix: iteration.to_string(),
+        dirs: Made::default(),
+        files: Made::default(),
     }
-    Ok(Ending {
-        complete: true,
-        left,
-    })
 }
 
-impl Pass<'_> {
-    /// Runs the phases of this iteration; whether the group was stopped.
-    async fn phases(
+impl Pass for MetaPass<'_> {
+    fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The rank's private tree.
+    fn own_dirs(&self, rank: Rank) -> Vec<String> {
+        match self.meta.layout {
+            Layout::Unique => vec![self.tree_root(rank)],
+            Layout::Shared => Vec::new(),
+        }
+    }
+
+    async fn run(
         &mut self,
         group: &Group<'_>,
         target: &Target,
         row: &mut dyn FnMut(PhaseOutcome),
     ) -> Result<bool, ExecError> {
+        target.make_dirs(group, &self.prefix, &[]).await?;
         for kind in &self.meta.clone().phases {
             let info = kind.info();
             let distance = shift::distance(self.plan.shift, info.step, self.plan.ranks);
@@ -118,7 +96,9 @@ impl Pass<'_> {
         }
         Ok(false)
     }
+}
 
+impl MetaPass<'_> {
     fn made(&mut self, items: Option<ItemKind>) -> &mut Made {
         match items {
             Some(ItemKind::File) => &mut self.files,
@@ -136,7 +116,7 @@ impl Pass<'_> {
         if info.items.is_none() {
             return Ok(None);
         }
-        let asks = matches!(info.op, OpKind::Stat | OpKind::List | OpKind::ReadFile);
+        let asks = info.asks();
         if asks && self.plan.drop_caches {
             drop_caches(group).await?;
             self.dirs.seen.clear();
@@ -178,7 +158,7 @@ impl Pass<'_> {
             all_there: made.all_there,
         };
         let creates = matches!(info.kind, PhaseKind::DirCreate | PhaseKind::FileCreate);
-        let asks = matches!(info.op, OpKind::Stat | OpKind::List | OpKind::ReadFile);
+        let asks = info.asks();
         let deadline = self.meta.stonewall.filter(|_| creates || asks);
         // The row of the operation; every kind in PHASES has one (tested).
         let make = OPS.iter().find(|row| row.op == info.op).map(|row| row.make);

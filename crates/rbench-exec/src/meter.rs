@@ -33,6 +33,11 @@ pub struct Span {
     pub end: Nanos,
 }
 
+/// Whether such operations only follow others: they have no intended start.
+fn follows(op: OpKind) -> bool {
+    matches!(op, OpKind::Fsync | OpKind::Close)
+}
+
 /// Records the operations of one worker in one phase.
 #[derive(Debug)]
 pub struct Meter {
@@ -61,7 +66,7 @@ impl Meter {
             common_start: Nanos(0),
             lanes: ops
                 .iter()
-                .map(|op| Lane::new(*op, open_loop && *op != OpKind::Fsync))
+                .map(|op| Lane::new(*op, open_loop && !follows(*op)))
                 .collect(),
             last_end: Nanos(0),
             tally,
@@ -125,6 +130,11 @@ impl Meter {
             .add(self.rank, &self.host, failure);
     }
 
+    /// Notes operations of an open loop that were due and never started.
+    pub fn unissued(&mut self, lane: usize, count: u64) {
+        self.lanes[lane].unissued += count;
+    }
+
     /// The end of the last operation, after the common start.
     pub fn last_end(&self) -> Nanos {
         self.last_end.since(self.common_start)
@@ -135,7 +145,7 @@ impl Meter {
     pub fn items(&self) -> u64 {
         self.lanes
             .iter()
-            .filter(|lane| !matches!(lane.op, OpKind::Fsync | OpKind::Close))
+            .filter(|lane| !follows(lane.op))
             .map(|lane| lane.items)
             .sum()
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rbench_core::{Clock as _, Failure, FailureKind, OpKind, Rank};
+use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
 use rbench_plan::meta::{Layout, PhaseInfo};
 use rbench_plan::permutation::Permutation;
@@ -109,6 +109,9 @@ pub struct ItemRunner<O> {
     visit: Visit,
     issued: u64,
     failed: bool,
+    /// The intended start that was taken from the schedule last, if its
+    /// operation was not started.
+    due: Option<Nanos>,
     covered: Option<Arc<AtomicU64>>,
 }
 
@@ -121,6 +124,7 @@ impl<O: ItemOp> ItemRunner<O> {
             visit,
             issued: 0,
             failed: false,
+            due: None,
             covered: None,
         }
     }
@@ -132,22 +136,38 @@ impl<O: ItemOp> ItemRunner<O> {
     }
 }
 
+impl<O> ItemRunner<O> {
+    /// Counts what was due before the deadline and not started.
+    fn count_unissued(&mut self, gate: &Gate, meter: &mut Meter) {
+        let Some(schedule) = &mut self.visit.schedule else {
+            return;
+        };
+        let next = self
+            .due
+            .unwrap_or_else(|| Nanos(gate.start.0.saturating_add(schedule.next_start().0)));
+        meter.unissued(
+            0,
+            gate.missed(schedule, next, self.visit.visits - self.issued),
+        );
+    }
+}
+
 impl<O: ItemOp> Runner for ItemRunner<O> {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
         let limit = upto.map_or(self.visit.visits, |u| u.min(self.visit.visits));
         let mut now = gate.clock.now();
         while self.issued < limit && !gate.closed(now) {
             let index = self.visit.index(self.issued);
-            let mut intended = None;
-            if let Some(schedule) = &mut self.visit.schedule {
-                let at = rbench_core::Nanos(gate.start.0 + schedule.next_start().0);
-                intended = Some(at);
-                self.op.aim(index);
-                if !gate.wait(at) {
-                    break;
-                }
-            } else {
-                self.op.aim(index);
+            let intended = self.due.take().or_else(|| {
+                let schedule = self.visit.schedule.as_mut()?;
+                Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
+            });
+            self.op.aim(index);
+            if let Some(at) = intended
+                && !gate.wait(at)
+            {
+                self.due = intended;
+                break;
             }
             let start = gate.clock.now();
             let result = self.op.act(self.fs.as_ref());
@@ -181,6 +201,7 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
                 }
             }
         }
+        self.count_unissued(gate, meter);
     }
 
     fn issued(&self) -> u64 {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rbench_core::{Clock, MonotonicClock, Nanos};
+use rbench_plan::arrival::Schedule;
 
 /// How long before an instant a worker stops sleeping and spins: the kernel
 /// wakes a thread that much late on a busy machine.
@@ -62,6 +63,18 @@ impl Gate {
     #[inline]
     pub fn closed(&self, now: Nanos) -> bool {
         self.stop.is_raised() || self.deadline.is_some_and(|d| now >= d)
+    }
+
+    /// Operations that were due before the deadline, from the intended start
+    /// `next` on, and were not started: at most `left`. Zero without a
+    /// deadline and after a stop.
+    pub fn missed(&self, schedule: &Schedule, next: Nanos, left: u64) -> u64 {
+        match self.deadline {
+            Some(deadline) if next < deadline && !self.stop.is_raised() => {
+                schedule.starts_within(Nanos(deadline.0 - next.0)).min(left)
+            }
+            _ => 0,
+        }
     }
 
     /// Waits until `at`, at most until the deadline, waking up in between to

@@ -78,24 +78,44 @@ impl Hands {
         self.workers.iter().map(|w| w.tally.items()).sum()
     }
 
+    /// Gives every worker of this rank an order and waits for their answers;
+    /// all ranks agree that all were given.
+    async fn order<T>(
+        &self,
+        group: &Group<'_>,
+        command: Command,
+        take: impl FnMut(Report) -> Option<T>,
+    ) -> Result<Vec<T>, ExecError> {
+        self.tell(command);
+        let answers = group.attend(self.collect(take), || self.items()).await?;
+        group.agree(answers).await
+    }
+
     /// One report of each worker, as far as `take` accepts them.
     async fn collect<T>(
         &self,
         mut take: impl FnMut(Report) -> Option<T>,
-    ) -> Result<Vec<T>, ExecError> {
+    ) -> Result<Vec<T>, String> {
         let mut taken = Vec::with_capacity(self.workers.len());
-        let mut reports = self.reports.borrow_mut();
         while taken.len() < self.workers.len() {
-            match reports.recv().await.and_then(&mut take) {
+            match self.next().await.and_then(&mut take) {
                 Some(value) => taken.push(value),
-                None => {
-                    return Err(ExecError::SetUp(
-                        "a worker thread ended unexpectedly".to_owned(),
-                    ));
-                }
+                None => return Err("a worker thread ended unexpectedly".to_owned()),
             }
         }
         Ok(taken)
+    }
+
+    async fn next(&self) -> Option<Report> {
+        std::future::poll_fn(|context| self.reports.borrow_mut().poll_recv(context)).await
+    }
+
+    /// Lets the workers go and waits until all have ended, so that what they
+    /// hold open is closed.
+    async fn dismiss(self) {
+        drop(self.workers);
+        let mut reports = self.reports.into_inner();
+        while reports.recv().await.is_some() {}
     }
 }
 
@@ -107,8 +127,9 @@ impl Hands {
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total);
-    let hands = prepare(group, phase).await?;
+    let (hands, planned) = prepare(group, phase).await?;
     if group.stopped().await? {
+        group.attend(hands.dismiss(), || 0).await?;
         return Ok(PhaseEnd {
             rows: Vec::new(),
             covered: false,
@@ -117,27 +138,18 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         });
     }
     let start = group.common_start().await?;
-    let deadline = phase.deadline.map(|d| Nanos(start.0 + d.0));
-    hands.tell(Command::Run { start, deadline });
-    let reached = group
-        .attend(hands.collect(reached_counts), || hands.items())
+    let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
+    let reached = hands
+        .order(group, Command::Run { start, deadline }, reached_counts)
         .await?;
     let stonewall = match (phase.wear_out, phase.deadline) {
-        (true, Some(deadline)) => Some(wear_out(group, &hands, &reached, deadline).await?),
+        (true, Some(deadline)) => wear_out(group, &hands, &reached, planned, deadline).await?,
         _ => None,
     };
-    hands.tell(Command::Finish);
-    let ended = group
-        .attend(
-            hands.collect(|report| match report {
-                Report::Ended { outcome, covered } => Some((*outcome, covered)),
-                _ => None,
-            }),
-            || hands.items(),
-        )
-        .await?;
+    let ended = hands.order(group, Command::Finish, ended).await?;
     let mine_covered = ended.iter().all(|(_, covered)| *covered);
     let outcomes: Vec<WorkerOutcome> = ended.into_iter().map(|(outcome, _)| outcome).collect();
+    group.attend(hands.dismiss(), || 0).await?;
     let stopped = group.stopped().await?;
     let covered = all(group, mine_covered).await?;
     // Every rank is done by here: waiting for the slowest one is counted.
@@ -162,8 +174,9 @@ fn cpu() -> Nanos {
     rbench_sys::limits::process_cpu().unwrap_or_default()
 }
 
-/// Starts the workers and waits until all of them, everywhere, are prepared.
-async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<Hands, ExecError> {
+/// Starts the workers and waits until all of them, everywhere, are prepared;
+/// with the operations that this rank's workers plan.
+async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(Hands, u64), ExecError> {
     let crew = Crew {
         rank: group.rank(),
         host: group.host_name().to_owned(),
@@ -186,16 +199,22 @@ async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<Hands, ExecError> {
         Report::Ready(result) => Some(result),
         _ => None,
     });
-    let ready: Result<Vec<u64>, String> = group
-        .quietly(ready)
-        .await?
-        .into_iter()
-        .map(|result| result.map_err(|failure| failure.to_string()))
-        .collect();
-    group.agree(ready).await?;
-    Ok(hands)
+    let ready = group.attend(ready, || 0).await?.and_then(|all| {
+        all.into_iter().try_fold(0_u64, |sum, result| {
+            let planned = result.map_err(|failure| failure.to_string())?;
+            Ok(sum.saturating_add(planned))
+        })
+    });
+    match group.agree(ready).await {
+        Ok(planned) => Ok((hands, planned)),
+        Err(error) => {
+            group.attend(hands.dismiss(), || 0).await?;
+            Err(error)
+        }
+    }
 }
 
+/// What a worker had issued and done when it stopped running.
 fn reached_counts(report: Report) -> Option<(u64, u64)> {
     match report {
         Report::Reached { issued, done } => Some((issued, done)),
@@ -203,36 +222,52 @@ fn reached_counts(report: Report) -> Option<(u64, u64)> {
     }
 }
 
-/// Lets every worker top up to what the worker with the most had issued when
-/// the stonewall came down.
+fn ended(report: Report) -> Option<(WorkerOutcome, bool)> {
+    match report {
+        Report::Ended { outcome, covered } => Some((*outcome, covered)),
+        _ => None,
+    }
+}
+
+/// If the deadline cut some worker off: lets every worker top up to what the
+/// worker with the most had issued by then. `planned` is what this rank's
+/// workers would have issued in all.
 async fn wear_out(
     group: &Group<'_>,
     hands: &Hands,
     reached: &[(u64, u64)],
+    planned: u64,
     deadline: Nanos,
-) -> Result<Stonewall, ExecError> {
+) -> Result<Option<Stonewall>, ExecError> {
     let issued = reached.iter().map(|(issued, _)| *issued);
+    let cut_off = u64::from(issued.clone().sum::<u64>() < planned);
     let most = issued.clone().max().unwrap_or(0);
     let least = issued.min().unwrap_or(0);
     // The smallest is the complement of the largest complement: one reduction.
     let bounds = group
-        .quietly(group.world.all_reduce(Combine::Max, vec![most, !least]))
+        .quietly(
+            group
+                .world
+                .all_reduce(Combine::Max, vec![most, !least, cut_off]),
+        )
         .await?;
     let done = reached.iter().map(|(_, done)| done).sum();
     let items = group
         .quietly(group.world.all_reduce(Combine::Sum, vec![done]))
         .await?[0];
+    if bounds[2] == 0 {
+        return Ok(None);
+    }
     let stonewall = Stonewall {
         deadline,
         items,
         least: !bounds[1],
         most: bounds[0],
     };
-    hands.tell(Command::TopUp(stonewall.most));
-    group
-        .attend(hands.collect(reached_counts), || hands.items())
+    hands
+        .order(group, Command::TopUp(stonewall.most), reached_counts)
         .await?;
-    Ok(stonewall)
+    Ok(Some(stonewall))
 }
 
 async fn all(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {

@@ -59,12 +59,19 @@ pub async fn reduce(
         let hosts = hosts(group, &merged, &frame).await?;
         let ranks = ranks(group, &merged, cpu).await?;
         let total = sum(group, group.world, &merged.lane, &frame).await?;
-        let (Some(hosts), Some((ranks, failures)), Some(total)) = (hosts, ranks, total) else {
+        let (Some(hosts), Some(gathered), Some(total)) = (hosts, ranks, total) else {
             continue;
         };
-        let first_done = times.first_finish.map(|elapsed| FirstDone {
+        let Gathered {
+            ranks,
+            failures,
+            first,
+        } = gathered;
+        let first_done = first.map(|(elapsed, items)| FirstDone {
             elapsed,
-            items: total.timeline.done_by(elapsed, times.last_finish),
+            // At least what the first worker itself has done, which a bin of
+            // the timeline cannot tell.
+            items: items.max(total.timeline.done_by(elapsed, times.last_finish)),
         });
         rows.push(PhaseOutcome {
             iteration: phase.iteration,
@@ -74,6 +81,7 @@ pub async fn reduce(
             items: total.items,
             bytes: total.bytes,
             failures,
+            unissued: total.unissued,
             elapsed: times.last_finish,
             first_done,
             start_skew: times.start_skew,
@@ -93,7 +101,6 @@ pub async fn reduce(
 /// When the workers of all ranks started and finished.
 struct Times {
     last_finish: Nanos,
-    first_finish: Option<Nanos>,
     start_skew: Nanos,
 }
 
@@ -104,8 +111,7 @@ async fn times(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Times, E
     let busy_finish = outcomes.iter().filter(|o| o.busy).map(|o| o.finished.0);
     // Smallest values travel as complements: one reduction for all.
     let mine = vec![
-        busy_finish.clone().max().unwrap_or(0),
-        busy_finish.min().map_or(0, |n| !n),
+        busy_finish.max().unwrap_or(0),
         started.clone().max().unwrap_or(0),
         started.min().map_or(0, |n| !n),
     ];
@@ -114,8 +120,7 @@ async fn times(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Times, E
         .await?;
     Ok(Times {
         last_finish: Nanos(all[0]),
-        first_finish: (all[1] != 0).then_some(Nanos(!all[1])),
-        start_skew: Nanos(all[2].saturating_sub(!all[3])),
+        start_skew: Nanos(all[1].saturating_sub(!all[2])),
     })
 }
 
@@ -123,6 +128,16 @@ async fn times(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Times, E
 struct Merged {
     lane: Lane,
     finished: Nanos,
+    /// The busy worker that finished first: when, and its items.
+    first: Option<(Nanos, u64)>,
+}
+
+/// The earlier of two first finishers.
+fn earlier(a: Option<(Nanos, u64)>, b: Option<(Nanos, u64)>) -> Option<(Nanos, u64)> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.0 < a.0 { b } else { a }),
+        (a, b) => a.or(b),
+    }
 }
 
 fn merge_workers(outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
@@ -134,15 +149,18 @@ fn merge_workers(outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
         lanes,
     } in outcomes
     {
+        let first = |lane: &Lane| busy.then_some((finished, lane.items));
         let finished = if busy { finished } else { Nanos(0) };
         if merged.is_empty() {
-            merged = lanes
-                .into_iter()
-                .map(|lane| Merged { lane, finished })
-                .collect();
+            merged.extend(lanes.into_iter().map(|lane| Merged {
+                first: first(&lane),
+                lane,
+                finished,
+            }));
             continue;
         }
         for (mine, theirs) in merged.iter_mut().zip(&lanes) {
+            mine.first = earlier(mine.first, first(theirs));
             mine.lane.merge(theirs);
             mine.finished = mine.finished.max(finished);
         }
@@ -214,6 +232,7 @@ struct Total {
     items: u64,
     bytes: u64,
     errors: u64,
+    unissued: u64,
     service: Latency,
     response: Option<Latency>,
     timeline: Timeline,
@@ -243,11 +262,12 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
         items,
         bytes,
         failures,
+        unissued,
         service,
         response,
         timeline,
     } = lane;
-    let mut words = vec![*items, *bytes, failures.total()];
+    let mut words = vec![*items, *bytes, failures.total(), *unissued];
     words.extend(service.sums());
     words.extend(frame.service.counts(service));
     if let (Some(response), Some(range)) = (response, &frame.response) {
@@ -281,7 +301,7 @@ fn extremes(lane: &Lane, frame: &Frame) -> Vec<u64> {
 
 fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Total {
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
-    let [items, bytes, errors] = sums.array();
+    let [items, bytes, errors, unissued] = sums.array();
     let mut latency = |range: &Range| {
         let scalars: [u64; SUM_WORDS] = sums.array();
         let counts = sums.take(range.count);
@@ -307,6 +327,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Total {
         items,
         bytes,
         errors,
+        unissued,
         service,
         response,
         timeline,
@@ -384,13 +405,24 @@ fn read_host(message: &[u8], host: &str) -> Option<HostOutcome> {
     })
 }
 
+/// What rank 0 hears from every rank for itself.
+struct Gathered {
+    ranks: Vec<RankOutcome>,
+    failures: Failures,
+    first: Option<(Nanos, u64)>,
+}
+
 /// Each rank's summary and all failures, at rank 0.
 async fn ranks(
     group: &Group<'_>,
     merged: &Merged,
     cpu: Nanos,
-) -> Result<Option<(Vec<RankOutcome>, Failures)>, ExecError> {
-    let Merged { lane, finished } = merged;
+) -> Result<Option<Gathered>, ExecError> {
+    let Merged {
+        lane,
+        finished,
+        first,
+    } = merged;
     let mut message = Writer::default();
     message
         .number(lane.items)
@@ -404,6 +436,8 @@ async fn ranks(
     ] {
         message.number(ns.0);
     }
+    let (at, items) = first.unwrap_or((Nanos(u64::MAX), 0));
+    message.number(at.0).number(items);
     for (kind, count, example) in lane.failures.iter() {
         write_failures(&mut message, kind, count, example);
     }
@@ -415,12 +449,18 @@ async fn ranks(
     };
     let mut rows = Vec::with_capacity(all.len());
     let mut failures = Failures::default();
+    let mut first = None;
     for (rank, message) in (0..).map(Rank).zip(&all) {
         let mut r = Reader::new(message);
         let host = group.host_name_of(rank);
         if let Some(row) = read_rank(&mut r, rank, host) {
             rows.push(row);
         }
+        let its_first = r
+            .number()
+            .zip(r.number())
+            .map(|(at, items)| (Nanos(at), items));
+        first = earlier(first, its_first.filter(|(at, _)| at.0 != u64::MAX));
         while let Some((kind, count, failure)) = read_failures(&mut r) {
             failures.insert(
                 kind,
@@ -433,7 +473,11 @@ async fn ranks(
             );
         }
     }
-    Ok(Some((rows, failures)))
+    Ok(Some(Gathered {
+        ranks: rows,
+        failures,
+        first,
+    }))
 }
 
 fn read_rank(r: &mut Reader<'_>, rank: Rank, host: &str) -> Option<RankOutcome> {

@@ -190,7 +190,10 @@ impl Target {
                 .map(|e| e.to_string())
                 .collect::<Vec<String>>()
         };
-        let left = group.quietly(in_thread(work)).await?;
+        let left = group
+            .attend(in_thread(work), || 0)
+            .await?
+            .unwrap_or_else(|lost| vec![lost]);
         gather_texts(group, left).await
     }
 
@@ -201,7 +204,7 @@ impl Target {
     pub async fn remove(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
         let Target {
             workdir,
-            path: _,
+            path,
             keeper,
             shared: _,
         } = self;
@@ -209,8 +212,10 @@ impl Target {
         let mine = if keeper {
             Arc::into_inner(workdir)
         } else {
+            drop(workdir);
             None
         };
+        let held = keeper && mine.is_none();
         group.quietly(group.world.barrier()).await?;
         let work = move || {
             mine.map(|dir| dir.remove(&AtomicBool::new(false), &mut |_| ()))
@@ -219,7 +224,16 @@ impl Target {
                 .into_iter()
                 .collect::<Vec<String>>()
         };
-        let left = group.quietly(in_thread(work)).await?;
+        let mut left = group
+            .attend(in_thread(work), || 0)
+            .await?
+            .unwrap_or_else(|lost| vec![lost]);
+        if held {
+            left.push(format!(
+                "{} is still in use and was not removed",
+                path.display()
+            ));
+        }
         gather_texts(group, left).await
     }
 }
@@ -266,13 +280,13 @@ impl Found {
             format!("{flag} needs a directory that all hosts share, and {parent} is not the same there as on {first}")
         });
         group.agree(refusal.map_or(Ok(()), Err)).await?;
-        if private {
+        let made = if private {
             self.keeper = true;
-            let made = create();
-            self.workdir = group.agree(made.map(Some)).await?;
+            create().map(|dir| self.workdir = Some(dir))
         } else {
-            group.agree(Ok(())).await?;
-        }
+            Ok(())
+        };
+        group.agree(made).await?;
         let opened = if self.workdir.is_none() {
             open()
         } else {
@@ -310,20 +324,21 @@ async fn look_for(
 /// Runs blocking work beside the control plane.
 ///
 /// # Errors
-/// When the thread cannot be started or panics.
+/// A sentence when the thread cannot be started or panics.
 pub async fn in_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ExecError> {
+) -> Result<T, String> {
     let (sender, receiver) = oneshot::channel();
-    let lost = |what: &str| ExecError::SetUp(format!("a helper thread {what}"));
     std::thread::Builder::new()
         .name("rbench-untimed".to_owned())
         .spawn(move || {
             // The receiver is only gone when the run is.
             let _ = sender.send(work());
         })
-        .map_err(|e| lost(&format!("cannot be started: {e}")))?;
-    receiver.await.map_err(|_| lost("ended unexpectedly"))
+        .map_err(|e| format!("a helper thread cannot be started: {e}"))?;
+    receiver
+        .await
+        .map_err(|_| "a helper thread ended unexpectedly".to_owned())
 }
 
 /// All ranks' texts at rank 0, each with its host where there are several.

@@ -55,6 +55,12 @@ impl Schedule {
         }
     }
 
+    /// Starts within `span` behind a start, that one included: exact when
+    /// uniform, the expected number otherwise.
+    pub fn starts_within(&self, span: Nanos) -> u64 {
+        (span.as_secs_f64() * self.per_worker).ceil() as u64
+    }
+
     /// The next intended start.
     #[inline]
     pub fn next_start(&mut self) -> Nanos {
@@ -89,6 +95,13 @@ mod tests {
     fn uniform_starts_of_all_workers_keep_equal_gaps() {
         let all = starts(Arrival::Uniform, 1000.0, 4, 100);
         assert_eq!(all, (0..400).map(|k| k * 1_000_000).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn the_starts_within_a_span_are_counted() {
+        let schedule = Schedule::new(Arrival::Uniform, 1000.0, 0, 2, Stream::new(&[1]));
+        assert_eq!(schedule.starts_within(Nanos(1_000_000_000)), 500);
+        assert_eq!(schedule.starts_within(Nanos(1)), 1);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A Plan in words, for reports.
 
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
-use crate::meta::{Layout as TreeLayout, MetaPlan};
+use crate::meta::{Layout as TreeLayout, MetaPlan, PHASES};
 use crate::resolve::{Plan, Work};
+use crate::tree::ItemKind;
 
 impl Plan {
     /// The options that shaped the run, as (name, value), for reports.
@@ -11,6 +12,9 @@ impl Plan {
             Work::Meta(meta) => describe_meta(meta),
             Work::Io(io) => describe_io(io),
         };
+        if self.keep {
+            rows.push(("keep", "yes".to_owned()));
+        }
         rows.push(("threads", self.threads.to_string()));
         rows.push(("iterations", self.iterations.to_string()));
         if self.shift > 0 {
@@ -51,6 +55,23 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
         ("fsync", meta.fsync),
         ("random-order", meta.random_order),
     ]));
+    let has = |kind: ItemKind| {
+        meta.phases
+            .iter()
+            .any(|phase| phase.info().items == Some(kind))
+    };
+    rows.extend(yes_rows(&[
+        ("files-only", !has(ItemKind::Dir)),
+        ("dirs-only", !has(ItemKind::File)),
+    ]));
+    let all = PHASES
+        .iter()
+        .filter(|info| info.items.is_none_or(has))
+        .count();
+    if meta.phases.len() < all {
+        let names: Vec<&str> = meta.phases.iter().map(|phase| phase.info().name).collect();
+        rows.push(("phases", names.join(",")));
+    }
     if let Some(deadline) = meta.stonewall {
         rows.push(("stonewall", deadline.to_string()));
     }
@@ -76,6 +97,7 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
     rows.push(("engine", io.engine.clone()));
     rows.push(("depth", io.depth.to_string()));
     let fsync = match io.fsync {
+        FsyncRule::End if io.small.is_some() => "each file".to_owned(),
         FsyncRule::End => "end".to_owned(),
         FsyncRule::Never => "never".to_owned(),
         FsyncRule::Every(n) => format!("every={n}"),

@@ -179,6 +179,14 @@ const fn row(
     }
 }
 
+impl PhaseInfo {
+    /// Whether it asks for what is there and changes nothing: the client's
+    /// caches could answer.
+    pub fn asks(&self) -> bool {
+        matches!(self.op, OpKind::Stat | OpKind::List | OpKind::ReadFile)
+    }
+}
+
 impl PhaseKind {
     /// What is fixed for this kind.
     pub fn info(self) -> &'static PhaseInfo {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use rbench_core::{Bytes, Nanos};
+use rbench_core::{Bytes, Nanos, OpKind};
 
 use crate::arrival::Arrival;
 use crate::io::{self, FsyncRule, IoPlan, Layout as IoLayout, OpenLoop, Rw, SmallFiles};
@@ -336,11 +336,14 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
             refuse!("--phases {} and {flag} exclude each other", info.name);
         }
     }
+    let removes_tree = asked.contains(&PhaseKind::TreeRemove);
     let needed = |info: &crate::meta::PhaseInfo| {
+        let creates = info.step == 0 && info.items.is_some();
+        // The tree can only be removed when nothing is left in it.
+        let empties = matches!(info.op, OpKind::Rmdir | OpKind::Unlink) && info.items.is_some();
         asked.contains(&info.kind)
             || info.kind == PhaseKind::TreeCreate
-            || info.step == 0
-                && info.items.is_some()
+            || (creates || empties && removes_tree)
                 && asked.iter().any(|kind| kind.info().items == info.items)
     };
     let chosen: Vec<_> = PHASES.iter().filter(|info| needed(info)).collect();
@@ -528,6 +531,11 @@ fn fsync_rule(io: &spec::Io, phases: &[Rw]) -> Result<FsyncRule, PlanError> {
         if rule == FsyncRule::Every(0) {
             refuse!("--fsync every=0 is no interval: take every=1 or more, or never");
         }
+        if matches!(rule, FsyncRule::Every(_)) && io.files.is_some() {
+            refuse!(
+                "--fsync every=N and --files exclude each other: each file is synced once, before it is closed"
+            );
+        }
         if rule != FsyncRule::Never && !phases.iter().any(|rw| rw.writes()) {
             refuse!("--fsync needs a phase that writes in --rw");
         }
@@ -539,9 +547,9 @@ fn open_loop(io: &spec::Io) -> Result<Option<OpenLoop>, PlanError> {
     match (io.rate, io.arrival) {
         (None, None) => Ok(None),
         (None, Some(_)) => refuse!("--arrival needs --rate"),
-        (Some(rate), _) if !(rate.is_finite() && rate > 0.0 && rate <= 1e9) => {
+        (Some(rate), _) if !((1e-3..=1e9).contains(&rate)) => {
             refuse!(
-                "--rate {rate} is not a number of operations a second between 0 and 1,000,000,000"
+                "--rate {rate} is not a number of operations a second between 0.001 and 1,000,000,000"
             )
         }
         (Some(rate), arrival) => Ok(Some(OpenLoop {

@@ -167,6 +167,10 @@ pub struct PhaseResult {
     /// The first failure of each kind.
     #[serde(default)]
     pub error_examples: Vec<ErrorExample>,
+    /// In an open loop: operations that were due and never started; response
+    /// times do not know them.
+    #[serde(default)]
+    pub unissued: u64,
     /// Last finish minus common start, s.
     pub elapsed_s: f64,
     /// items / elapsed_s; 0 when no time passed.
@@ -370,6 +374,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             items,
             bytes,
             failures,
+            unissued,
             elapsed,
             first_done,
             start_skew,
@@ -393,6 +398,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             bytes: *bytes,
             errors: failures.iter().map(|(k, n, _)| (k.name(), n)).collect(),
             error_examples: error_examples(failures),
+            unissued: *unissued,
             elapsed_s: elapsed.as_secs_f64(),
             rate: outcome.rate(),
             bandwidth: (*bytes > 0).then(|| outcome.bandwidth()),

@@ -57,6 +57,17 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Total,
     },
     Rule {
+        code: "open-loop-behind",
+        before: |_| {
+            "The target did not keep up: operations that were due were never started, and response times do \
+             not know them: "
+                .into()
+        },
+        after: ".",
+        find: unissued,
+        over_iterations: Over::Total,
+    },
+    Rule {
         code: "cache-hit",
         before: |_| {
             "The client's memory answered, not the storage: the median is below 3 us in ".into()
@@ -98,7 +109,7 @@ const RULES: &[Rule] = &[
         before: |result| {
             let cost = human_nanos(tool_cost_ns(result));
             format!(
-                "rbench's own cost ({cost}: clock, recording, null operation) exceeds 5% of the median of "
+                "rbench's own cost ({cost} for a null operation, fully measured) exceeds 5% of the median of "
             )
         },
         after: ".",
@@ -180,8 +191,8 @@ fn entry(rule: &Rule, label: &str, found: &[(u32, Finding)], iterations: usize) 
 }
 
 fn tool_cost_ns(result: &RunResult) -> f64 {
-    let c = &result.calibration;
-    c.clock_ns + c.record_ns + c.null_op_ns
+    // Reading the clock and recording are parts of the null operation.
+    result.calibration.null_op_ns
 }
 
 fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
@@ -199,6 +210,10 @@ fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 
 fn errors(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     count(phase.error_count())
+}
+
+fn unissued(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    count(phase.unissued)
 }
 
 fn above_range(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {

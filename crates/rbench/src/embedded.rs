@@ -2,6 +2,7 @@
 //! temporary directory and ends with this process, however that ends.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -38,6 +39,9 @@ impl Embedded {
             .arg("testfs")
             .arg(mountpoint.path())
             .args(["--memory", &cap.0.to_string(), "--watch-parent"])
+            // Launchers signal whole process groups; its end is tied to its
+            // standard input instead.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

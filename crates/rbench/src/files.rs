@@ -69,6 +69,12 @@ impl ResultFile {
             .map_err(|e| format!("{} cannot be written: {e}", self.journal_path.display()))
     }
 
+    /// Gives up before there is anything to keep: the journal goes.
+    pub fn discard(self) {
+        // What cannot be removed says by its name what it is.
+        let _ = std::fs::remove_file(&self.journal_path);
+    }
+
     /// Puts the whole result in place, in one step, and removes the journal.
     ///
     /// # Errors

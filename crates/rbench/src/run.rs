@@ -41,6 +41,7 @@ enum Refusal {
 impl From<ExecError> for Refusal {
     fn from(error: ExecError) -> Refusal {
         match error {
+            ExecError::Usage(message) => Refusal::Usage(message),
             ExecError::SetUp(message) => Refusal::Failed(message),
             ExecError::Comm(_) | ExecError::NoAnswer => Refusal::Silent(error.to_string()),
         }
@@ -134,8 +135,7 @@ async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<ExitCode
     let plan = plan(&spec, &hosts, &launch)?;
     check_digests(comm, &plan).await?;
 
-    let signals =
-        Signals::new().map_err(|e| Refusal::Failed(format!("signals cannot be caught: {e}")))?;
+    let signals = Signals::new();
     let display = Display::new(output.progress, comm.rank() == Rank(0));
     let names = hosts
         .topology
@@ -149,11 +149,11 @@ async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<ExitCode
     let group = Group::form(comm, names, host_of, offset_ns, &signals, &display).await?;
 
     let (parent, embedded) = target_directory(&group, &plan, &launch).await?;
-    let result = measure(&group, &plan, &launch, &output, &hosts, &parent).await;
+    let report = measure(&group, &plan, &launch, &output, &hosts, &parent).await;
     display.end();
     // Unmounted before the report: what follows needs it no more.
     drop(embedded);
-    Ok(finish(&group, result?, &output))
+    finish(&group, report?, &output)
 }
 
 fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
@@ -174,9 +174,12 @@ struct Hosts {
 
 impl Hosts {
     async fn find(comm: &dyn Communicator) -> Result<Hosts, Refusal> {
-        let mine = host_facts().map_err(|e| {
-            Refusal::Failed(format!("this host's name cannot be read: {}", e.desc()))
-        })?;
+        // Naming a host cannot fail on Linux; without a name it is one more host.
+        let mine = host_facts().unwrap_or_else(|_| HostFacts {
+            name: format!("unnamed-{}", std::process::id()),
+            kernel: "unknown".to_owned(),
+            cpus: 1,
+        });
         let topology = rbench_comm::topology(comm, &mine.name).await?;
         let offsets = rbench_comm::clock_offsets(comm, &topology, &MonotonicClock).await?;
         let mut message = Writer::default();
@@ -275,9 +278,12 @@ fn room_for(data: u64) -> Result<Bytes, String> {
 struct Report {
     result: RunResult,
     file: Option<ResultFile>,
-    /// The journal or the result could not be written.
+    /// The journal could not be written.
     trouble: Option<String>,
     kept: Option<PathBuf>,
+    /// Why the run did not reach its end; what was measured is reported all
+    /// the same.
+    broken: Option<Refusal>,
 }
 
 /// Rank 0 calibrates while the others wait, so that they do not disturb it.
@@ -318,6 +324,7 @@ async fn measure(
         file: None,
         trouble: None,
         kept: None,
+        broken: None,
     });
     let mut begun = |shared: bool| {
         let mut report = report.borrow_mut();
@@ -347,28 +354,69 @@ async fn measure(
         needs_shared: plan.needs_shared(),
     };
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
-    let finished = execute(group, plan, &place, run_key, &mut begun, &mut row).await?;
+    let outcome = execute(group, plan, &place, run_key, &mut begun, &mut row).await;
     let mut report = report.into_inner();
-    report.kept = finished.kept;
-    report.result.complete = finished.ending.complete;
-    for left in finished.ending.left {
-        report.result.warnings.push(warning("left-behind", left));
+    match outcome {
+        Ok(ending) => {
+            report.kept = ending.kept;
+            report.result.complete = ending.complete;
+            let left = ending
+                .left
+                .into_iter()
+                .map(|left| warning("left-behind", left));
+            report.result.warnings.extend(left);
+            report.broken = ending.trouble.map(Refusal::Failed);
+        }
+        Err(error) => report.broken = Some(error.into()),
     }
     Ok(report)
 }
 
 /// Writes the result and the report; the exit code of every rank.
-fn finish(group: &Group<'_>, report: Report, output: &Output) -> ExitCode {
+fn finish(group: &Group<'_>, report: Report, output: &Output) -> Result<ExitCode, Refusal> {
     let Report {
         mut result,
         file,
-        mut trouble,
+        trouble,
         kept,
+        broken,
     } = report;
     if !group.is_root() {
         // Only rank 0 knows of failed operations; the launcher takes its code.
-        return stop_code(group).unwrap_or(ExitCode::SUCCESS);
+        return broken.map_or_else(|| Ok(stop_code(group).unwrap_or(ExitCode::SUCCESS)), Err);
     }
+    if let Some(refusal) = broken {
+        if result.phases.is_empty() {
+            if let Some(file) = file {
+                file.discard();
+            }
+            return Err(refusal);
+        }
+        if let Refusal::Failed(message) | Refusal::Silent(message) = &refusal {
+            result
+                .warnings
+                .push(warning("ended-early", message.clone()));
+        }
+        publish(result, file, trouble, kept, output);
+        return Err(refusal);
+    }
+    let failed = result.phases.iter().any(|phase| phase.error_count() > 0);
+    let published = publish(result, file, trouble, kept, output);
+    Ok(match stop_code(group) {
+        Some(code) => code,
+        None if failed => ExitCode::from(FAILED),
+        None => published,
+    })
+}
+
+/// The result file, the report on standard output, and where things lie.
+fn publish(
+    mut result: RunResult,
+    file: Option<ResultFile>,
+    mut trouble: Option<String>,
+    kept: Option<PathBuf>,
+    output: &Output,
+) -> ExitCode {
     result.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
     rbench_report::finish(&mut result);
     if let Some(file) = file
@@ -385,14 +433,11 @@ fn finish(group: &Group<'_>, report: Report, output: &Output) -> ExitCode {
             eprintln!("kept: {}", path.display());
         }
     }
-    if let Some(message) = trouble {
-        complain(&message);
-        return ExitCode::from(FAILED);
-    }
-    let failed = result.phases.iter().any(|phase| phase.error_count() > 0);
-    match stop_code(group) {
-        Some(code) => code,
-        None if failed => ExitCode::from(FAILED),
+    match trouble {
+        Some(message) => {
+            complain(&message);
+            ExitCode::from(FAILED)
+        }
         None => printed,
     }
 }

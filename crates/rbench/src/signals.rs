@@ -21,19 +21,16 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over; called within the runtime.
-    ///
-    /// # Errors
-    /// When the runtime cannot.
-    pub fn new() -> std::io::Result<Signals> {
+    /// Takes the signals over; called within the runtime. One that cannot be
+    /// taken over keeps its effect, which is to end this process.
+    pub fn new() -> Signals {
         let streams = KINDS
             .iter()
-            .map(|kind| Ok((kind.as_raw_value(), signal(*kind)?)))
-            .collect::<std::io::Result<_>>()?;
-        Ok(Signals {
-            streams: RefCell::new(streams),
+            .filter_map(|kind| Some((kind.as_raw_value(), signal(*kind).ok()?)));
+        Signals {
+            streams: RefCell::new(streams.collect()),
             seen: std::cell::Cell::new(0),
-        })
+        }
     }
 }
 

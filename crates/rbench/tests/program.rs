@@ -118,6 +118,16 @@ fn misuse_ends_with_2_and_names_the_flag() {
     );
     check_refused("io --dir target --files 5", 2, "--files needs --file-size");
     check_refused("meta --keep --items 1", 2, "--keep needs --dir");
+    check_refused(
+        "io --dir target --threads 4000000",
+        2,
+        "--threads 4000000 needs",
+    );
+    check_refused(
+        "io --dir target --files 2 --file-size 4k --fsync every=2",
+        2,
+        "--fsync every=N and --files",
+    );
     check_refused("testfs tmp --latency crate=2ms", 2, "--latency");
     check_refused("testfs tmp --fault read:explode", 2, "--fault");
 }
@@ -130,11 +140,6 @@ fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
     check_refused("meta --dir /sys", 1, "/sys");
     check_refused("meta --dir target --out no/such/folder/x.json", 1, "--out ");
     check_refused("show nothing.json", 1, "nothing.json cannot be read");
-    check_refused(
-        "io --dir target --threads 4000000",
-        1,
-        "--threads 4000000 needs",
-    );
     check_refused("io --size 4000g", 1, "give a directory with --dir");
     check_refused("testfs nowhere", 1, "nowhere");
 }
@@ -362,6 +367,76 @@ fn failed_operations_are_reported_and_end_with_1() {
     drop(server.stdin.take());
     assert!(server.wait().expect("ends").success());
     assert!(!mounted_below(&place.path("mnt")));
+}
+
+#[test]
+fn what_was_measured_before_trouble_is_reported() {
+    let place = Place::new();
+    fs::create_dir(place.path("mnt")).expect("made");
+    let mut server = place
+        .command("testfs mnt --memory 32m --watch-parent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !mounted_below(&place.path("mnt")) {
+        assert!(Instant::now() < deadline, "not mounted");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The write fails half-way, and so does the layout for the read.
+    let output = place.run("io --dir mnt --rw write,read --bs 1m --size 64m --out run.json");
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("the files could not be laid out"), "{said}");
+    assert!(
+        text(&output.stdout).contains("Sequential write"),
+        "{}",
+        text(&output.stdout)
+    );
+    let result = place.result("run.json");
+    assert!(!result.complete && result.phases[0].items > 0);
+    assert!(result.warnings.iter().any(|w| w.code == "ended-early"));
+    drop(server.stdin.take());
+    assert!(server.wait().expect("ends").success());
+}
+
+#[test]
+fn a_clean_up_that_takes_long_does_not_cost_the_report() {
+    let place = Place::new();
+    fs::create_dir(place.path("mnt")).expect("made");
+    let mut server = place
+        .command("testfs mnt --memory 64m --latency unlink=30ms --watch-parent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !mounted_below(&place.path("mnt")) {
+        assert!(Instant::now() < deadline, "not mounted");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut child = place
+        .command("meta --dir mnt --files-only --depth 0 --items 450 --out run.json --quiet")
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let journal = place.path("run.json.journal");
+    while fs::read_to_string(&journal).map_or(0, |j| j.lines().count()) < 6 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("signal");
+    let begun = Instant::now();
+    assert_eq!(child.wait().expect("ends").code(), Some(130));
+    assert!(
+        begun.elapsed() > Duration::from_secs(10),
+        "the removal took {:?}",
+        begun.elapsed()
+    );
+    assert!(!place.result("run.json").complete);
+    assert!(place.entries("mnt").is_empty());
+    drop(server.stdin.take());
+    assert!(server.wait().expect("ends").success());
 }
 
 #[test]

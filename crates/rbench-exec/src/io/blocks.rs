@@ -1,11 +1,13 @@
 //! The block loop: reads and writes through an engine, one or many requests
 //! under way, closed or open loop.
 
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::errno::Errno;
 use rbench_core::random::{DataStream, Stream};
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::IoPlan;
@@ -106,24 +108,34 @@ pub struct BlockRunner {
     /// Slots that are filled and wait to be submitted.
     ready: Vec<usize>,
     done: Vec<Completion>,
+    /// Completions with their end that are not noted yet.
+    landed: VecDeque<(Completion, Nanos)>,
     in_flight: usize,
     next_intended: Option<Nanos>,
     issued: u64,
     failed: u64,
     writes_since_sync: u64,
     broken: bool,
+    /// Filling or checking a buffer takes so long that requests complete
+    /// meanwhile: their ends are read in between.
+    careful: bool,
 }
+
+/// From this block size on, filling a buffer takes longer than a system call.
+const LARGE: u64 = 64 << 10;
 
 impl BlockRunner {
     /// A runner with as many slots as the plan's depth.
     pub fn new(work: Blocks) -> BlockRunner {
         let depth = work.plan.depth as usize;
         BlockRunner {
+            careful: depth > 1 && (work.plan.block.0 >= LARGE || work.stamps.is_some()),
             work,
             slots: vec![IDLE; depth],
             free: (0..depth).rev().collect(),
             ready: Vec::with_capacity(depth),
             done: Vec::with_capacity(depth),
+            landed: VecDeque::with_capacity(depth),
             in_flight: 0,
             next_intended: None,
             issued: 0,
@@ -181,60 +193,70 @@ impl BlockRunner {
     fn intended(&mut self, gate: &Gate) -> Option<Nanos> {
         if self.next_intended.is_none() {
             let schedule = self.work.schedule.as_mut()?;
-            self.next_intended = Some(Nanos(gate.start.0 + schedule.next_start().0));
+            let at = gate.start.0.saturating_add(schedule.next_start().0);
+            self.next_intended = Some(Nanos(at));
         }
         self.next_intended
     }
 
-    /// Fills and submits what may start now. Whether the loop goes on.
+    /// Fills and submits what may start now. Whether the gate is still open.
     fn issue(&mut self, gate: &Gate, limit: u64) -> bool {
-        let mut going = true;
-        while self.issued < limit && !self.free.is_empty() {
+        let mut open = true;
+        while self.issued < limit && !self.free.is_empty() && !self.wants_sync() {
             let now = gate.clock.now();
             if gate.closed(now) {
-                going = false;
+                open = false;
                 break;
             }
             let intended = self.intended(gate);
-            if let Some(at) = intended
-                && at > now
-            {
-                if self.in_flight > 0 || !self.ready.is_empty() {
-                    break;
-                }
-                // The buffer is filled before the wait, so that the call
-                // starts when it was meant to.
-                let slot = self.prepare(intended);
-                if !gate.wait(at) {
-                    self.unprepare(slot);
-                    going = false;
-                    break;
-                }
-                continue;
-            }
-            self.prepare(intended);
-            if self.wants_sync() {
+            let early = intended.is_some_and(|at| at > now);
+            if early && (self.in_flight > 0 || !self.landed.is_empty() || !self.ready.is_empty()) {
                 break;
             }
-        }
-        if !self.ready.is_empty() {
-            let start = gate.clock.now();
-            for slot in self.ready.drain(..) {
-                let s = &mut self.slots[slot];
-                s.start = start;
-                let fd = self.work.fd.unwrap_or(-1);
-                let request = Request {
-                    transfer: s.transfer,
-                    fd,
-                    offset: s.offset,
-                    length: s.length,
-                    at: 0,
-                };
-                self.work.engine.submit(slot, request);
-                self.in_flight += 1;
+            // The buffer is filled before the wait, so that the call starts
+            // when it was meant to.
+            let slot = self.prepare(intended);
+            if early && !gate.wait(intended.unwrap_or(now)) {
+                self.unprepare(slot, intended);
+                open = false;
+                break;
+            }
+            if self.careful {
+                self.submit_ready(gate);
+                self.broken |= self.work.engine.flush().is_err();
+                self.harvest(gate);
             }
         }
-        going && (self.issued < limit || self.in_flight > 0)
+        self.submit_ready(gate);
+        open
+    }
+
+    fn submit_ready(&mut self, gate: &Gate) {
+        if self.ready.is_empty() {
+            return;
+        }
+        let fd = self.work.fd.unwrap_or(-1);
+        let start = gate.clock.now();
+        for slot in self.ready.drain(..) {
+            let Slot {
+                transfer,
+                offset,
+                length,
+                ..
+            } = self.slots[slot];
+            self.slots[slot].start = start;
+            self.work.engine.submit(
+                slot,
+                Request {
+                    transfer,
+                    fd,
+                    offset,
+                    length,
+                    at: 0,
+                },
+            );
+            self.in_flight += 1;
+        }
     }
 
     fn prepare(&mut self, intended: Option<Nanos>) -> usize {
@@ -250,46 +272,72 @@ impl BlockRunner {
     }
 
     /// Takes back what was prepared but will not be submitted.
-    fn unprepare(&mut self, slot: usize) {
+    fn unprepare(&mut self, slot: usize, intended: Option<Nanos>) {
         self.ready.pop();
         self.free.push(slot);
         self.issued -= 1;
+        self.next_intended = intended;
+        if self.slots[slot].transfer == Transfer::Write {
+            self.writes_since_sync -= 1;
+        }
     }
 
     fn wants_sync(&self) -> bool {
         matches!(self.work.plan.fsync, FsyncRule::Every(n) if self.writes_since_sync >= n)
     }
 
-    /// Waits for completions and notes them.
-    fn reap(&mut self, gate: &Gate, meter: &mut Meter) {
-        let waited = match self.next_intended {
-            // Slots are free and the next start lies ahead: do not sleep past it.
-            Some(at) if !self.free.is_empty() => {
-                let left = at.since(gate.clock.now());
-                self.work.engine.wait_for(&mut self.done, left)
-            }
-            _ => self.work.engine.wait(&mut self.done),
-        };
+    /// Takes in what is complete, without waiting.
+    fn harvest(&mut self, gate: &Gate) {
+        if self.in_flight > 0 {
+            let polled = self.work.engine.poll(&mut self.done);
+            self.land(gate, polled);
+        }
+    }
+
+    /// Reads the end of what has just completed.
+    fn land(&mut self, gate: &Gate, waited: Result<(), Errno>) {
         let end = gate.clock.now();
+        self.in_flight -= self.done.len();
+        self.landed
+            .extend(self.done.drain(..).map(|completion| (completion, end)));
         if let Err(errno) = waited {
             // The engine itself fails: nothing under way will complete.
-            let failure = Failure::new(OpKind::Read, self.work.path.as_str(), errno);
-            let lane = self.work.lanes.read.or(self.work.lanes.write).unwrap_or(0);
-            meter.failed(
-                lane,
-                Span {
-                    intended: None,
-                    start: end,
-                    end,
-                },
-                failure,
-            );
             self.broken = true;
             self.in_flight = 0;
-            return;
+            let busy = (0..self.slots.len()).filter(|slot| !self.free.contains(slot));
+            let busy: Vec<usize> = busy
+                .filter(|s| !self.landed.iter().any(|(c, _)| c.slot == *s))
+                .collect();
+            self.landed.extend(busy.into_iter().map(|slot| {
+                (
+                    Completion {
+                        slot,
+                        result: Err(errno),
+                    },
+                    end,
+                )
+            }));
         }
-        while let Some(completion) = self.done.pop() {
+    }
+
+    /// Waits for completions and notes them; in an open loop not past the next
+    /// intended start, but when `draining`.
+    fn reap(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
+        if self.landed.is_empty() && self.in_flight > 0 {
+            let waited = match self.next_intended {
+                Some(at) if !draining && !self.free.is_empty() => {
+                    let left = at.since(gate.clock.now());
+                    self.work.engine.wait_for(&mut self.done, left)
+                }
+                _ => self.work.engine.wait(&mut self.done),
+            };
+            self.land(gate, waited);
+        }
+        while let Some((completion, end)) = self.landed.pop_front() {
             self.complete(completion, end, meter);
+            if self.careful {
+                self.harvest(gate);
+            }
         }
     }
 
@@ -302,7 +350,6 @@ impl BlockRunner {
             intended,
             start,
         } = self.slots[slot];
-        self.in_flight -= 1;
         self.free.push(slot);
         let span = Span {
             intended,
@@ -368,9 +415,14 @@ impl BlockRunner {
         })
     }
 
+    /// The lane of what the schedule starts.
+    fn main_lane(&self) -> Option<usize> {
+        self.work.lanes.read.or(self.work.lanes.write)
+    }
+
     fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
-        while self.in_flight > 0 {
-            self.reap(gate, meter);
+        while self.in_flight > 0 || !self.landed.is_empty() {
+            self.reap(gate, meter, true);
         }
     }
 
@@ -440,14 +492,27 @@ impl BlockRunner {
 impl Runner for BlockRunner {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
         let limit = upto.unwrap_or(self.work.planned).min(self.work.planned);
-        while !self.broken && self.issue(gate, limit) {
-            self.reap(gate, meter);
+        while !self.broken {
+            let open = self.issue(gate, limit);
             if self.wants_sync() {
                 self.drain(gate, meter);
                 self.sync(gate, meter);
             }
+            if !open || self.issued >= limit {
+                break;
+            }
+            self.reap(gate, meter, false);
         }
         self.drain(gate, meter);
+        let late = self.next_intended.or_else(|| self.intended(gate));
+        if let (Some(next), Some(schedule), Some(lane)) =
+            (late, &self.work.schedule, self.main_lane())
+        {
+            meter.unissued(
+                lane,
+                gate.missed(schedule, next, self.work.planned - self.issued),
+            );
+        }
         if gate.stop.is_raised() || self.broken || self.issued == 0 {
             return;
         }

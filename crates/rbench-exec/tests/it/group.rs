@@ -47,6 +47,9 @@ impl Outcome {
     }
 }
 
+/// What a test does to the target while a run goes on.
+type Between<'r> = Box<dyn FnMut(&PhaseOutcome, &Path) + Send + 'r>;
+
 /// A run to do.
 pub struct Run<'r> {
     /// The host of each rank.
@@ -58,7 +61,7 @@ pub struct Run<'r> {
     /// With what.
     pub common: Common,
     /// Called with each row as it comes and the run's own directory.
-    pub between: Box<dyn FnMut(&PhaseOutcome, &Path) + Send + 'r>,
+    pub between: Between<'r>,
 }
 
 impl<'r> Run<'r> {
@@ -125,9 +128,7 @@ impl<'r> Run<'r> {
                     rows.borrow_mut().push(outcome);
                 };
                 let key = random::key(&[1]);
-                let finished =
-                    execute(&group, &plan, &place, key, &mut |_| Ok(()), &mut row).await?;
-                let ending = finished.ending;
+                let ending = execute(&group, &plan, &place, key, &mut |_| Ok(()), &mut row).await?;
                 Ok(Outcome {
                     rows: rows.into_inner(),
                     complete: ending.complete,

@@ -2,6 +2,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use rbench_core::outcome::Cache;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
 use rbench_plan::io::{FsyncRule, Layout, Rw};
@@ -281,4 +282,59 @@ fn fsync_every_so_many_writes_is_a_row_of_its_own() {
         let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
         assert_eq!(outcome.row("write-fsync").items, 2 * 4, "{engine}");
     }
+}
+
+#[test]
+fn what_a_cut_off_write_left_verifies_after_the_layout_of_the_rest() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = Io {
+        size: Some(Bytes(256 << 20)),
+        time: Some(Nanos(30_000_000)),
+        fsync: Some(FsyncRule::Never),
+        verify: true,
+        ..io(&[Rw::Write, Rw::RandRead])
+    };
+    let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+    assert!(
+        outcome.row("write").items < 2 * 65536,
+        "the write was cut off"
+    );
+    let read = outcome.row("randread");
+    assert!(
+        read.items > 0 && read.failures.is_empty(),
+        "{:?}",
+        read.failures
+    );
+}
+
+#[test]
+fn files_laid_out_by_this_host_are_warm() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let outcome = Run::io(&[0, 0], dir.path(), io(&[Rw::RandRead]))
+        .go()
+        .expect("runs");
+    assert_eq!(outcome.rows[0].cache, Some(Cache::Warm));
+    let mut run = Run::io(&[0, 1], dir.path(), io(&[Rw::RandRead]));
+    run.common.shift = Some(1);
+    assert_eq!(run.go().expect("runs").rows[0].cache, Some(Cache::Cold));
+    let direct = Io {
+        direct: true,
+        ..io(&[Rw::RandRead])
+    };
+    let outcome = Run::io(&[0], dir.path(), direct).go().expect("runs");
+    assert_eq!(outcome.rows[0].cache, Some(Cache::Forced));
+}
+
+#[test]
+fn closing_is_timed_on_its_own_and_has_no_response_time() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = Io {
+        fsync: Some(FsyncRule::Close),
+        rate: Some(5000.0),
+        ..io(&[Rw::Write])
+    };
+    let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+    outcome.rows.iter().for_each(check_adds_up);
+    assert_eq!(outcome.row("write-close").items, 2);
+    assert!(outcome.row("write-close").response.is_none());
 }

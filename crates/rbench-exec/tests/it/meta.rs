@@ -190,3 +190,41 @@ fn random_order_visits_every_item_once() {
         .iter()
         .for_each(|row| assert!(row.failures.is_empty(), "{:?}", row.failures));
 }
+
+#[test]
+fn a_stonewall_that_cut_nobody_off_is_none() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        stonewall: Some(Nanos(60_000_000_000)),
+        ..small()
+    };
+    let outcome = Run::meta(&[0, 0], dir.path(), meta).go().expect("runs");
+    assert!(
+        outcome
+            .rows
+            .iter()
+            .all(|row| row.stonewall.is_none() && row.failures.is_empty())
+    );
+}
+
+#[test]
+fn the_first_finisher_counts_with_all_it_has_done() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        depth: Some(0),
+        items: Some(1),
+        ..Meta::default()
+    };
+    for _ in 0..20 {
+        let outcome = Run::meta(&[0, 0, 0], dir.path(), meta.clone())
+            .go()
+            .expect("runs");
+        for row in &outcome.rows {
+            assert!(
+                row.first_done.is_some_and(|first| first.items >= 1),
+                "{}",
+                row.name
+            );
+        }
+    }
+}

@@ -273,3 +273,33 @@ fn errors_of_the_file_system_are_reported_one_for_one() {
     assert_eq!(outcome.row("file-stat").failures.total(), injected);
     target.end();
 }
+
+#[test]
+fn operations_that_were_due_and_never_started_are_counted() {
+    let target = mount(|config| config.latency = "read=10ms".parse().expect("valid"));
+    for (engine, depth) in [("psync", 1), ("io_uring", 4)] {
+        let spec = Io {
+            rw: Some(vec![Rw::RandRead]),
+            block: Some(Bytes(4096)),
+            size: Some(Bytes(1 << 20)),
+            direct: true,
+            engine: Some(engine.to_owned()),
+            depth: Some(depth),
+            rate: Some(1000.0),
+            time: Some(Nanos(1_000_000_000)),
+            ..Io::default()
+        };
+        let outcome = Run::io(&[0, 0], target.dir.path(), spec)
+            .go()
+            .expect("runs");
+        let row = outcome.row("randread");
+        check_adds_up(row);
+        assert!(
+            row.unissued > 100,
+            "{engine}: {} of 1000 were served",
+            row.items
+        );
+        assert_eq!(row.items + row.unissued, 1000, "{engine}");
+    }
+    target.end();
+}

@@ -101,6 +101,22 @@ fn asked_phases_bring_what_they_need() {
 }
 
 #[test]
+fn removing_the_tree_needs_its_items_removed_first() {
+    let phases = Some(vec![PhaseKind::FileCreate, PhaseKind::TreeRemove]);
+    let plan = meta(|_, m| m.phases = phases, &twelve()).expect("valid");
+    let Work::Meta(work) = &plan.work else {
+        panic!("not meta")
+    };
+    let expect = [
+        PhaseKind::TreeCreate,
+        PhaseKind::FileCreate,
+        PhaseKind::FileRemove,
+        PhaseKind::TreeRemove,
+    ];
+    assert_eq!(work.phases, expect);
+}
+
+#[test]
 fn items_per_rank_are_spread_over_the_tree_and_rounding_is_said() {
     let plan = meta(
         |_, m| (m.items_per_rank, m.branch, m.depth) = (Some(5000), Some(1), Some(2)),

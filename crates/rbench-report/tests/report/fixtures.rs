@@ -64,6 +64,7 @@ impl Made {
             items: 0,
             bytes: 0,
             failures: Failures::default(),
+            unissued: 0,
             elapsed: Nanos(0),
             first_done: None,
             start_skew: Nanos(0),
@@ -87,7 +88,7 @@ impl Made {
             .unwrap_or_default();
         all.first_done = Some(FirstDone {
             elapsed: first,
-            items: all.timeline.done_by(first).0,
+            items: all.timeline.done_by(first, all.elapsed),
         });
         if all.ranks.len() > 1 {
             all.start_skew = Nanos(180_000 + self.base_ns % 70_000);

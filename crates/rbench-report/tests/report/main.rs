@@ -1,6 +1,11 @@
 //! The result file and the report, seen from outside: one binary for all
 //! integration tests of the crate.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests read and accept golden files"
+)]
+
 mod fixtures;
 mod golden;
 mod hdr;

@@ -56,8 +56,14 @@ fn the_tools_cost_may_be_a_twentieth_of_the_median() {
         rbench_report::finish(&mut result);
         codes(&result).contains(&"tool-cost")
     };
-    assert!(!with_cost(40.0));
-    assert!(with_cost(40.5));
+    assert!(!with_cost(100.0));
+    assert!(with_cost(100.5));
+}
+
+#[test]
+fn one_operation_that_was_never_started_is_a_warning() {
+    assert!(!finds("open-loop-behind", |_| ()));
+    assert!(finds("open-loop-behind", |p| p.unissued = 1));
 }
 
 #[test]

@@ -182,11 +182,9 @@ impl Memory {
     /// below itself, the kernel has seen to.
     pub(super) fn move_name(&self, from: Place<'_>, to: Place<'_>, flags: u32) -> Answer<()> {
         check_name(to.name)?;
-        let exchange = match flags {
-            0 | libc::RENAME_NOREPLACE => false,
-            libc::RENAME_EXCHANGE => true,
-            _ => return Err(Errno::EINVAL),
-        };
+        if !matches!(flags, 0 | libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE) {
+            return Err(Errno::EINVAL);
+        }
         let (above, new_above) = (self.inode(from.parent)?, self.inode(to.parent)?);
         loop {
             let target = self.peek(&new_above, to.name)?;
@@ -199,46 +197,58 @@ impl Memory {
             }
             let source = locked.of(&above)?.get(from.name).cloned();
             let source = source.ok_or(Errno::ENOENT)?;
-            if locked.of(&new_above)?.removed {
-                return Err(Errno::ENOENT);
-            }
-            if flags == libc::RENAME_NOREPLACE && target.is_some() {
-                return Err(Errno::EEXIST);
-            }
-            if same(Some(&source), target.as_ref()) {
+            if same(Some(&source), target.as_ref()) && flags != libc::RENAME_NOREPLACE {
                 return Ok(());
             }
-            let replaced = match (target.clone(), exchange) {
-                (None, true) => return Err(Errno::ENOENT),
-                (None, false) => None,
-                (Some(target), true) => {
-                    locked.of(&above)?.put(from.name, Arc::clone(&target));
-                    disown(&new_above, &target);
-                    adopt(&above, &target);
-                    lock(&target.meta).ctime = SystemTime::now();
-                    None
-                }
-                (Some(target), false) => {
-                    replaceable(&mut locked, &source, &target)?;
-                    disown(&new_above, &target);
-                    Some(target)
-                }
-            };
-            if !exchange {
-                locked.of(&above)?.take(from.name);
+            check_move(&mut locked, &new_above, &source, target.as_deref(), flags)?;
+
+            if let Some(target) = &target {
+                disown(&new_above, target);
             }
             disown(&above, &source);
             adopt(&new_above, &source);
+            match &target {
+                Some(target) if flags == libc::RENAME_EXCHANGE => {
+                    adopt(&above, target);
+                    locked.of(&above)?.put(from.name, Arc::clone(target));
+                }
+                _ => drop(locked.of(&above)?.take(from.name)),
+            }
             locked.of(&new_above)?.put(to.name, Arc::clone(&source));
             drop(locked);
+
             above.touch(false);
             new_above.touch(false);
             lock(&source.meta).ctime = SystemTime::now();
-            if let Some(target) = replaced {
-                self.unlinked(&target);
+            match target {
+                Some(target) if flags == libc::RENAME_EXCHANGE => {
+                    lock(&target.meta).ctime = SystemTime::now();
+                }
+                Some(target) => self.unlinked(&target),
+                None => {}
             }
             return Ok(());
         }
+    }
+}
+
+/// Whether `source` may come into `new_above` in the place of `target`. A
+/// directory that makes way is closed for new entries.
+fn check_move(
+    locked: &mut Locked<'_>,
+    new_above: &Inode,
+    source: &Inode,
+    target: Option<&Inode>,
+    flags: u32,
+) -> Answer<()> {
+    if locked.of(new_above)?.removed {
+        return Err(Errno::ENOENT);
+    }
+    match (flags, target) {
+        (libc::RENAME_NOREPLACE, Some(_)) => Err(Errno::EEXIST),
+        (libc::RENAME_EXCHANGE, None) => Err(Errno::ENOENT),
+        (libc::RENAME_EXCHANGE, Some(_)) | (_, None) => Ok(()),
+        (_, Some(target)) => replaceable(locked, source, target),
     }
 }
 

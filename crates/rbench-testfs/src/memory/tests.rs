@@ -169,3 +169,17 @@ fn names_and_links_count_against_the_budget() {
     assert_eq!(set(b""), Ok(()));
     assert_eq!(memory.space.free(), 2 * INODE_COST - 6);
 }
+
+#[test]
+fn a_rename_that_must_not_replace_does_not() {
+    let memory = memory();
+    mkdir(&memory, ROOT, "a");
+    let kept = mkdir(&memory, ROOT, "b");
+    let (a, b) = (at(ROOT, "a"), at(ROOT, "b"));
+    let rename = |flags| memory.rename(a, b, flags);
+    assert_eq!(rename(libc::RENAME_NOREPLACE), Err(Errno::EEXIST));
+    assert_eq!(rename(libc::RENAME_WHITEOUT), Err(Errno::EINVAL));
+    let there = memory.lookup(b).map(|attr| attr.ino.0);
+    assert_eq!(there, Ok(kept));
+    assert_eq!(rename(0), Ok(()));
+}

@@ -1,6 +1,7 @@
 //! The back end by itself: what it reaches and what it keeps.
 
 use super::*;
+use crate::store::Store as _;
 
 struct Bench {
     store: Passthrough,

@@ -1,0 +1,354 @@
+//! Each operation, by the calls of the system that do it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd as _, IntoRawFd as _};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use fuser::FileAttr;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, FallocateFlags, OFlag, RenameFlags};
+use nix::sys::stat::{FchmodatFlags, Mode, SFlag};
+use nix::unistd::{AccessFlags, Gid, Uid, UnlinkatFlags, Whence};
+use nix::{fcntl, unistd};
+
+use super::listing::Listing;
+use super::sys::{self, path_of};
+use super::{
+    Passthrough, check_xattrs, errno, give_to, kill_privileges, open_flags, plain, unmask,
+};
+use crate::store::{Answer, Caller, Changes, Entry, Place, ROOT, Store, Totals};
+use crate::sync::{lock, write};
+
+impl Store for Passthrough {
+    fn lookup(&self, place: Place<'_>) -> Answer<FileAttr> {
+        let parent = self.node(place.parent)?;
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        self.enter(fcntl::openat(
+            &parent.fd,
+            plain(place)?,
+            flags,
+            Mode::empty(),
+        )?)
+    }
+
+    fn forget(&self, ino: u64, lookups: u64) {
+        let mut shard = write(self.nodes.shard(ino));
+        let Some(node) = shard.get(&ino) else { return };
+        let before = node.lookups.fetch_sub(lookups, Ordering::Relaxed);
+        if before <= lookups && ino != ROOT {
+            shard.remove(&ino);
+        }
+    }
+
+    fn getattr(&self, ino: u64) -> Answer<FileAttr> {
+        self.attr(&*self.node(ino)?, ino)
+    }
+
+    fn setattr(
+        &self,
+        caller: Caller,
+        ino: u64,
+        handle: Option<u64>,
+        changes: Changes,
+    ) -> Answer<FileAttr> {
+        // Changing the time of a change is the folder's own business.
+        let Changes {
+            mode,
+            uid,
+            gid,
+            size,
+            atime,
+            mtime,
+            ctime: _,
+        } = changes;
+        let node = self.node(ino)?;
+        if let Some(mode) = mode {
+            let mode = Mode::from_bits_truncate(mode);
+            let path = path_of(&node.fd);
+            let follow = FchmodatFlags::FollowSymlink;
+            nix::sys::stat::fchmodat(AT_FDCWD, path.as_c_str(), mode, follow)?;
+        }
+        if uid.is_some() || gid.is_some() {
+            let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
+            unistd::fchownat(&node.fd, "", uid, gid, AtFlags::AT_EMPTY_PATH)?;
+        }
+        if let Some(size) = size {
+            let size = i64::try_from(size).map_err(|_| Errno::EFBIG)?;
+            match handle {
+                Some(handle) => unistd::ftruncate(&*self.file(handle)?, size)?,
+                None => unistd::truncate(path_of(&node.fd).as_c_str(), size)?,
+            }
+            kill_privileges(&node, caller.uid != 0)?;
+        }
+        if atime.is_some() || mtime.is_some() {
+            sys::set_times(node.fd.as_fd(), atime, mtime)?;
+        }
+        self.attr(&node, ino)
+    }
+
+    fn access(&self, _caller: Caller, ino: u64, mask: i32) -> Answer<()> {
+        let node = self.node(ino)?;
+        let mask = AccessFlags::from_bits_truncate(mask);
+        let path = path_of(&node.fd);
+        unistd::faccessat(AT_FDCWD, path.as_c_str(), mask, AtFlags::AT_EACCESS)
+    }
+
+    fn readlink(&self, ino: u64) -> Answer<OsString> {
+        fcntl::readlinkat(&self.node(ino)?.fd, "")
+    }
+
+    fn symlink(&self, caller: Caller, place: Place<'_>, target: &Path) -> Answer<FileAttr> {
+        let parent = self.node(place.parent)?;
+        unistd::symlinkat(target, &parent.fd, plain(place)?)?;
+        self.enter_new(caller, place)
+    }
+
+    fn mknod(&self, caller: Caller, place: Place<'_>, mode: u32, rdev: u32) -> Answer<FileAttr> {
+        unmask()?;
+        let parent = self.node(place.parent)?;
+        let kind = SFlag::from_bits_truncate(mode & libc::S_IFMT);
+        let perm = Mode::from_bits_truncate(mode & !libc::S_IFMT);
+        let device = sys::device_of(rdev);
+        nix::sys::stat::mknodat(&parent.fd, plain(place)?, kind, perm, device)?;
+        self.enter_new(caller, place)
+    }
+
+    fn mkdir(&self, caller: Caller, place: Place<'_>, mode: u32) -> Answer<FileAttr> {
+        unmask()?;
+        let parent = self.node(place.parent)?;
+        let mode = Mode::from_bits_truncate(mode);
+        nix::sys::stat::mkdirat(&parent.fd, plain(place)?, mode)?;
+        self.enter_new(caller, place)
+    }
+
+    fn unlink(&self, place: Place<'_>) -> Answer<()> {
+        let parent = self.node(place.parent)?;
+        unistd::unlinkat(&parent.fd, plain(place)?, UnlinkatFlags::NoRemoveDir)
+    }
+
+    fn rmdir(&self, place: Place<'_>) -> Answer<()> {
+        let parent = self.node(place.parent)?;
+        unistd::unlinkat(&parent.fd, plain(place)?, UnlinkatFlags::RemoveDir)
+    }
+
+    fn rename(&self, from: Place<'_>, to: Place<'_>, flags: u32) -> Answer<()> {
+        let (old, new) = (self.node(from.parent)?, self.node(to.parent)?);
+        let flags = RenameFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
+        fcntl::renameat2(&old.fd, plain(from)?, &new.fd, plain(to)?, flags)
+    }
+
+    fn link(&self, ino: u64, place: Place<'_>) -> Answer<FileAttr> {
+        let (node, parent) = (self.node(ino)?, self.node(place.parent)?);
+        let path = path_of(&node.fd);
+        // What is followed is the link of /proc alone.
+        let flags = AtFlags::AT_SYMLINK_FOLLOW;
+        unistd::linkat(AT_FDCWD, path.as_c_str(), &parent.fd, plain(place)?, flags)?;
+        self.lookup(place)
+    }
+
+    fn open(&self, ino: u64, flags: i32) -> Answer<u64> {
+        let path = path_of(&self.node(ino)?.fd);
+        let file = fcntl::open(path.as_c_str(), open_flags(flags), Mode::empty())?;
+        let handle = self.add_handle();
+        self.files.insert(handle, Arc::new(File::from(file)));
+        Ok(handle)
+    }
+
+    fn create(
+        &self,
+        caller: Caller,
+        place: Place<'_>,
+        mode: u32,
+        flags: i32,
+    ) -> Answer<(FileAttr, u64)> {
+        unmask()?;
+        let parent = self.node(place.parent)?;
+        let (name, perm) = (plain(place)?, Mode::from_bits_truncate(mode));
+        let how = open_flags(flags) | OFlag::O_NOFOLLOW;
+        let making = how | OFlag::O_CREAT | OFlag::O_EXCL;
+        let file = match fcntl::openat(&parent.fd, name, making, perm) {
+            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
+                fcntl::openat(&parent.fd, name, how, perm)?
+            }
+            made => {
+                let made = made?;
+                give_to(caller, &parent, &made)?;
+                made
+            }
+        };
+        let named = OFlag::O_PATH | OFlag::O_CLOEXEC;
+        let attr = self.enter(fcntl::open(
+            path_of(&file).as_c_str(),
+            named,
+            Mode::empty(),
+        )?)?;
+        let handle = self.add_handle();
+        self.files.insert(handle, Arc::new(File::from(file)));
+        Ok((attr, handle))
+    }
+
+    fn read(&self, _ino: u64, handle: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
+        let file = self.file(handle)?;
+        let offset = i64::try_from(offset).map_err(|_| Errno::EFBIG)?;
+        let mut done = 0;
+        while done < buffer.len() {
+            match nix::sys::uio::pread(&*file, &mut buffer[done..], offset + done as i64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write(&self, ino: u64, handle: u64, offset: u64, data: &[u8], kill: bool) -> Answer<u32> {
+        let file = self.file(handle)?;
+        let offset = i64::try_from(offset).map_err(|_| Errno::EFBIG)?;
+        let written = nix::sys::uio::pwrite(&*file, data, offset)?;
+        kill_privileges(&*self.node(ino)?, kill)?;
+        // A request is far below 4 GiB.
+        Ok(written as u32)
+    }
+
+    fn flush(&self, handle: u64) -> Answer<()> {
+        // Closing a copy reports what a close of the file would.
+        let copy = unistd::dup(&*self.file(handle)?)?;
+        unistd::close(copy.into_raw_fd())
+    }
+
+    fn release(&self, handle: u64) -> Answer<()> {
+        self.files.remove(handle).map(drop).ok_or(Errno::EBADF)
+    }
+
+    fn fsync(&self, handle: u64, data_only: bool) -> Answer<()> {
+        let file = self.file(handle)?;
+        match data_only {
+            true => unistd::fdatasync(&*file),
+            false => unistd::fsync(&*file),
+        }
+    }
+
+    fn fallocate(&self, _ino: u64, handle: u64, offset: u64, length: u64, mode: i32) -> Answer<()> {
+        let mode = FallocateFlags::from_bits(mode).ok_or(Errno::EOPNOTSUPP)?;
+        let offset = i64::try_from(offset).map_err(|_| Errno::EFBIG)?;
+        let length = i64::try_from(length).map_err(|_| Errno::EFBIG)?;
+        fcntl::fallocate(&*self.file(handle)?, mode, offset, length)
+    }
+
+    fn lseek(&self, _ino: u64, handle: u64, offset: i64, whence: i32) -> Answer<i64> {
+        let whence = match whence {
+            libc::SEEK_DATA => Whence::SeekData,
+            libc::SEEK_HOLE => Whence::SeekHole,
+            _ => return Err(Errno::EINVAL),
+        };
+        unistd::lseek64(&*self.file(handle)?, offset, whence)
+    }
+
+    fn opendir(&self, ino: u64) -> Answer<u64> {
+        let path = path_of(&self.node(ino)?.fd);
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let directory = fcntl::open(path.as_c_str(), flags, Mode::empty())?;
+        let listing = Listing::new(File::from(directory));
+        let handle = self.add_handle();
+        self.listings.insert(handle, Arc::new(Mutex::new(listing)));
+        Ok(handle)
+    }
+
+    fn readdir(
+        &self,
+        _ino: u64,
+        handle: u64,
+        offset: u64,
+        add: &mut dyn FnMut(Entry<'_>) -> bool,
+    ) -> Answer<()> {
+        self.list(handle, offset, |entry| Ok(add(entry)))
+    }
+
+    fn readdirplus(
+        &self,
+        ino: u64,
+        handle: u64,
+        offset: u64,
+        add: &mut dyn FnMut(Entry<'_>, &FileAttr) -> bool,
+    ) -> Answer<()> {
+        let own = self.getattr(ino)?;
+        let mut added = 0;
+        self.list(handle, offset, |entry| {
+            if matches!(entry.name.as_encoded_bytes(), b"." | b"..") {
+                return Ok(add(entry, &own));
+            }
+            let place = Place {
+                parent: ino,
+                name: entry.name,
+            };
+            let attr = match self.lookup(place) {
+                Ok(attr) => attr,
+                // Removed since the directory was read.
+                Err(Errno::ENOENT) => return Ok(false),
+                // What was added goes out; the next call meets the error.
+                Err(_) if added > 0 => return Ok(true),
+                Err(error) => return Err(error),
+            };
+            let full = add(entry, &attr);
+            if full {
+                self.forget(attr.ino.0, 1);
+            }
+            added += 1;
+            Ok(full)
+        })
+    }
+
+    fn releasedir(&self, handle: u64) -> Answer<()> {
+        self.listings.remove(handle).map(drop).ok_or(Errno::EBADF)
+    }
+
+    fn fsyncdir(&self, handle: u64, data_only: bool) -> Answer<()> {
+        let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
+        let directory = lock(&listing).directory().try_clone().map_err(errno)?;
+        match data_only {
+            true => unistd::fdatasync(&directory),
+            false => unistd::fsync(&directory),
+        }
+    }
+
+    fn statfs(&self, ino: u64) -> Answer<Totals> {
+        let totals = nix::sys::statvfs::fstatvfs(&self.node(ino)?.fd)?;
+        Ok(Totals {
+            blocks: totals.blocks(),
+            blocks_free: totals.blocks_free(),
+            blocks_available: totals.blocks_available(),
+            files: totals.files(),
+            files_free: totals.files_free(),
+            block_size: totals.fragment_size() as u32,
+            name_max: totals.name_max() as u32,
+        })
+    }
+
+    fn setxattr(&self, ino: u64, name: &OsStr, value: &[u8], flags: i32) -> Answer<()> {
+        let node = self.node(ino)?;
+        check_xattrs(&node)?;
+        sys::set_xattr(node.fd.as_fd(), name, value, flags)
+    }
+
+    fn getxattr(&self, ino: u64, name: &OsStr) -> Answer<Vec<u8>> {
+        let node = self.node(ino)?;
+        check_xattrs(&node)?;
+        sys::get_xattr(node.fd.as_fd(), name)
+    }
+
+    fn listxattr(&self, ino: u64) -> Answer<Vec<u8>> {
+        let node = self.node(ino)?;
+        check_xattrs(&node)?;
+        sys::list_xattr(node.fd.as_fd())
+    }
+
+    fn removexattr(&self, ino: u64, name: &OsStr) -> Answer<()> {
+        let node = self.node(ino)?;
+        check_xattrs(&node)?;
+        sys::remove_xattr(node.fd.as_fd(), name)
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rbench_comm::Combine;
 use rbench_core::outcome::{Cache, PhaseOutcome};
 use rbench_core::random::{DataStream, Stream};
-use rbench_core::{Failure, OpKind, Rank};
+use rbench_core::{Failure, FailureKind, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Order, Rw, small_shape, worker_number};
@@ -18,7 +18,7 @@ use rbench_plan::tree::{ItemKind, NATIVE, Paths};
 use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
 use rbench_sys::fs::OpenMode;
-use rbench_sys::{Engine, Fs};
+use rbench_sys::{Completion, Engine, Fs, Request};
 
 use crate::group::{ExecError, Group};
 use crate::ops::{ItemRunner, Visit};
@@ -321,6 +321,23 @@ impl IoPass<'_> {
     }
 }
 
+/// Submits one request in slot 0 and waits for it; fewer bytes than asked for
+/// are a failure. `done` is empty before and after.
+fn one_request(
+    engine: &mut dyn Engine,
+    done: &mut Vec<Completion>,
+    request: Request,
+) -> Result<(), FailureKind> {
+    engine.submit(0, request);
+    engine.wait(done)?;
+    let got = done.pop().map_or(Ok(0), |c| c.result)?;
+    if got < request.length {
+        Err(FailureKind::Short)
+    } else {
+        Ok(())
+    }
+}
+
 /// Paths of the small files of a worker.
 fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
     Paths::new(
@@ -583,6 +600,7 @@ impl Scene {
             next: there,
             issued: 0,
             failed: false,
+            done: Vec::with_capacity(1),
         }))
     }
 }

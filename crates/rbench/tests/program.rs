@@ -61,6 +61,37 @@ impl Place {
     }
 }
 
+/// The built-in file system, mounted on `mnt` of a place.
+struct Server {
+    child: std::process::Child,
+    mnt: PathBuf,
+}
+
+impl Server {
+    fn start(place: &Place, options: &str) -> Server {
+        let mnt = place.path("mnt");
+        fs::create_dir(&mnt).expect("made");
+        let child = place
+            .command(&format!("testfs mnt --watch-parent {options}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !mounted_below(&mnt) {
+            assert!(Instant::now() < deadline, "not mounted");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Server { child, mnt }
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().expect("ends").success());
+        assert!(!mounted_below(&self.mnt));
+    }
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -332,18 +363,7 @@ fn after_sigkill_the_journal_holds_the_finished_phases_and_no_mount_is_left() {
 #[test]
 fn failed_operations_are_reported_and_end_with_1() {
     let place = Place::new();
-    fs::create_dir(place.path("mnt")).expect("made");
-    let mut server = place
-        .command("testfs mnt --memory 64m --fault create:EIO@nth=10 --watch-parent")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !mounted_below(&place.path("mnt")) {
-        assert!(Instant::now() < deadline, "not mounted");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let server = Server::start(&place, "--memory 64m --fault create:EIO@nth=10");
     let output = place.run("meta --dir mnt --files-only --items 50 --out run.json");
     assert_eq!(output.status.code(), Some(1));
     let report = text(&output.stdout);
@@ -364,26 +384,13 @@ fn failed_operations_are_reported_and_end_with_1() {
         "{:?}",
         full.phases[0].errors
     );
-    drop(server.stdin.take());
-    assert!(server.wait().expect("ends").success());
-    assert!(!mounted_below(&place.path("mnt")));
+    server.end();
 }
 
 #[test]
 fn what_was_measured_before_trouble_is_reported() {
     let place = Place::new();
-    fs::create_dir(place.path("mnt")).expect("made");
-    let mut server = place
-        .command("testfs mnt --memory 32m --watch-parent")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !mounted_below(&place.path("mnt")) {
-        assert!(Instant::now() < deadline, "not mounted");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let server = Server::start(&place, "--memory 32m");
     // The write fails half-way, and so does the layout for the read.
     let output = place.run("io --dir mnt --rw write,read --bs 1m --size 64m --out run.json");
     assert_eq!(output.status.code(), Some(1));
@@ -397,25 +404,13 @@ fn what_was_measured_before_trouble_is_reported() {
     let result = place.result("run.json");
     assert!(!result.complete && result.phases[0].items > 0);
     assert!(result.warnings.iter().any(|w| w.code == "ended-early"));
-    drop(server.stdin.take());
-    assert!(server.wait().expect("ends").success());
+    server.end();
 }
 
 #[test]
 fn a_clean_up_that_takes_long_does_not_cost_the_report() {
     let place = Place::new();
-    fs::create_dir(place.path("mnt")).expect("made");
-    let mut server = place
-        .command("testfs mnt --memory 64m --latency unlink=30ms --watch-parent")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !mounted_below(&place.path("mnt")) {
-        assert!(Instant::now() < deadline, "not mounted");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let server = Server::start(&place, "--memory 64m --latency unlink=30ms");
     let mut child = place
         .command("meta --dir mnt --files-only --depth 0 --items 450 --out run.json --quiet")
         .stdout(Stdio::null())
@@ -435,8 +430,7 @@ fn a_clean_up_that_takes_long_does_not_cost_the_report() {
     );
     assert!(!place.result("run.json").complete);
     assert!(place.entries("mnt").is_empty());
-    drop(server.stdin.take());
-    assert!(server.wait().expect("ends").success());
+    server.end();
 }
 
 #[test]

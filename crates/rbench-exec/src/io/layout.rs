@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_core::random::DataStream;
-use rbench_core::{Clock as _, Failure, FailureKind, OpKind};
+use rbench_core::{Clock as _, Failure, OpKind};
 use rbench_plan::IoPlan;
 use rbench_plan::io::Layout;
-use rbench_sys::{Engine, Fs, Request, Transfer};
+use rbench_sys::{Completion, Engine, Fs, Request, Transfer};
 
 use super::blocks::{PASS_BITS, Stamps};
+use super::one_request;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::verify::{self, Identity};
@@ -58,6 +59,8 @@ pub struct LayoutRunner {
     pub issued: u64,
     /// Whether a write failed: the run cannot go on.
     pub failed: bool,
+    /// The completion of one request.
+    pub done: Vec<Completion>,
 }
 
 impl LayoutRunner {
@@ -87,18 +90,6 @@ impl LayoutRunner {
         }
         (first, filled)
     }
-
-    fn request(&mut self, request: Request) -> Result<(), FailureKind> {
-        self.engine.submit(0, request);
-        let mut done = Vec::with_capacity(1);
-        self.engine.wait(&mut done)?;
-        let got = done.pop().map_or(Ok(0), |c| c.result)?;
-        if got < request.length {
-            Err(FailureKind::Short)
-        } else {
-            Ok(())
-        }
-    }
 }
 
 impl Runner for LayoutRunner {
@@ -109,13 +100,17 @@ impl Runner for LayoutRunner {
             let count = piece.min(blocks - self.next);
             let (offset, length) = self.fill(count);
             let start = gate.clock.now();
-            let result = self.request(Request {
-                transfer: Transfer::Write,
-                fd: self.fd,
-                offset,
-                length,
-                at: 0,
-            });
+            let result = one_request(
+                self.engine.as_mut(),
+                &mut self.done,
+                Request {
+                    transfer: Transfer::Write,
+                    fd: self.fd,
+                    offset,
+                    length,
+                    at: 0,
+                },
+            );
             let span = Span {
                 intended: None,
                 start,
@@ -143,7 +138,7 @@ impl Runner for LayoutRunner {
                 length: 0,
                 at: 0,
             };
-            if let Err(kind) = self.request(sync) {
+            if let Err(kind) = one_request(self.engine.as_mut(), &mut self.done, sync) {
                 self.failed = true;
                 meter.failed_untimed(0, Failure::new(OpKind::Fsync, self.path.as_str(), kind));
             }

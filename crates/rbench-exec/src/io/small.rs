@@ -10,6 +10,7 @@ use rbench_sys::fs::OpenMode;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
 use super::blocks::{PASS_BITS, Stamps};
+use super::one_request;
 use crate::ops::ItemOp;
 use crate::verify::{self, Expected, Identity};
 
@@ -55,17 +56,6 @@ impl SmallFile {
         &mut self.engine.buffer(0)[offset as usize..][..length]
     }
 
-    fn request(&mut self, request: Request) -> Result<(), FailureKind> {
-        self.engine.submit(0, request);
-        self.engine.wait(&mut self.done)?;
-        let got = self.done.pop().map_or(Ok(0), |c| c.result)?;
-        if got < request.length {
-            Err(FailureKind::Short)
-        } else {
-            Ok(())
-        }
-    }
-
     fn identity(&self, run: u64, offset: u64, generation: u64) -> Identity {
         Identity {
             run,
@@ -82,22 +72,30 @@ impl SmallFile {
             Transfer::Read
         };
         for (offset, length) in self.blocks() {
-            self.request(Request {
-                transfer,
-                fd,
-                offset,
-                length,
-                at: offset as usize,
-            })?;
+            one_request(
+                self.engine.as_mut(),
+                &mut self.done,
+                Request {
+                    transfer,
+                    fd,
+                    offset,
+                    length,
+                    at: offset as usize,
+                },
+            )?;
         }
         if self.write && matches!(self.fsync, FsyncRule::End | FsyncRule::Every(_)) {
-            self.request(Request {
-                transfer: Transfer::Fsync,
-                fd,
-                offset: 0,
-                length: 0,
-                at: 0,
-            })?;
+            one_request(
+                self.engine.as_mut(),
+                &mut self.done,
+                Request {
+                    transfer: Transfer::Fsync,
+                    fd,
+                    offset: 0,
+                    length: 0,
+                    at: 0,
+                },
+            )?;
         }
         Ok(())
     }

@@ -2,10 +2,11 @@
 //! terminal, a line every few seconds otherwise.
 
 use std::cell::{Cell, RefCell};
+use std::fmt::Write;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use rbench_cli::Progress as How;
 use rbench_core::units::{human_count, human_rate};
 use rbench_exec::{Progress, Show};
@@ -52,11 +53,17 @@ impl Display {
 
 fn style(total: bool) -> ProgressStyle {
     let template = if total {
-        "{msg:28} {bar:32} {percent:>3}% {pos}/{len}  {per_sec}  {elapsed}"
+        "{msg:28} {bar:32} {percent:>3}% {pos}/{len}  {rate}  {elapsed}"
     } else {
-        "{msg:28} {spinner} {pos}  {per_sec}  {elapsed}"
+        "{msg:28} {spinner} {pos}  {rate}  {elapsed}"
     };
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+    let rate = |state: &ProgressState, out: &mut dyn Write| {
+        // Writing to a line of the bar's own cannot fail.
+        let _ = write!(out, "{}/s", human_rate(state.per_sec()));
+    };
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("rate", rate)
 }
 
 impl Show for Display {

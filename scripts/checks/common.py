@@ -1,6 +1,7 @@
 """What the checks of whole runs have in common: running rbench, reading its
 result files, and holding them against themselves."""
 
+import atexit
 import json
 import os
 import pathlib
@@ -102,6 +103,8 @@ class Testfs:
         self.stats_file = pathlib.Path(f"{self.mountpoint}.stats")
         command = [program, "testfs", self.mountpoint, "--stats", self.stats_file, "--memory", "2g", *options]
         self.process = subprocess.Popen([str(word) for word in command])
+        # A check that breaks off leaves no mount behind.
+        atexit.register(self.process.terminate)
         deadline = time.monotonic() + 10
         while not os.path.ismount(self.mountpoint):
             if time.monotonic() > deadline or self.process.poll() is not None:
@@ -123,6 +126,7 @@ class Testfs:
         self.process.send_signal(signal.SIGTERM)
         check(self.process.wait(timeout=15) == 0, "rbench testfs ends well on SIGTERM")
         check(not os.path.ismount(self.mountpoint), "rbench testfs unmounts itself")
+        atexit.unregister(self.process.terminate)
         self.mountpoint.rmdir()
         self.stats_file.unlink(missing_ok=True)
 

@@ -19,7 +19,7 @@ def files(program, target, workers, out):
     # Each rank has a directory of its own: the kernel lets only one create
     # at a time into a directory.
     run([*mpirun("mpirun", workers), program, "meta", "--dir", target.mountpoint, "--files-only", "--depth", "0",
-         "--items", "1000", "--write", "4k", "--out", out, "--quiet"], quiet=True)
+         "--items", "3000", "--write", "4k", "--out", out, "--quiet"], quiet=True)
     document = phases(result(out))
     out.unlink()
     return document
@@ -47,6 +47,10 @@ def compare(workers, name, injected, reported, truth, without):
     for what, values in rows.items():
         numbers = "".join(f"{values[q] / 1000:12.1f}" for q in QUANTILES)
         print(f"   {workers:7}  {name:11}  {what:8}  {numbers}", flush=True)
+    above = [reported[q] - truth[q] for q in QUANTILES]
+    within = ["yes" if a <= without[q] else "no" for a, q in zip(above, QUANTILES)]
+    print(f"   {workers:7}  {name:11}  above by  " + "".join(f"{a / 1000:12.1f}" for a in above)
+          + "   within the latency without injection: " + ", ".join(within), flush=True)
     for quantile in QUANTILES:
         label = f"{workers} workers, {name}, {quantile}"
         check(truth[quantile] >= injected, f"{label}: the file system kept its own time")

@@ -6,7 +6,7 @@
 //! rank 0 does not grow with the ranks. What stays apart for each rank is a
 //! short summary; for each host, its distribution.
 
-use rbench_comm::{Combine, Communicator};
+use rbench_comm::{Combine, CommError, Communicator};
 use rbench_core::failure::Example;
 use rbench_core::latency::SUM_WORDS;
 use rbench_core::outcome::{
@@ -251,9 +251,9 @@ async fn sum(
     let maxima = group
         .quietly(comm.reduce(Rank(0), Combine::Max, extremes(lane, frame)))
         .await?;
-    Ok(sums
-        .zip(maxima)
-        .map(|(sums, maxima)| unpack(frame, &sums, &maxima)))
+    sums.zip(maxima)
+        .map(|(sums, maxima)| unpack(frame, &sums, &maxima))
+        .transpose()
 }
 
 fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
@@ -299,7 +299,7 @@ fn extremes(lane: &Lane, frame: &Frame) -> Vec<u64> {
     words
 }
 
-fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Total {
+fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecError> {
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors, unissued] = sums.array();
     let mut latency = |range: &Range| {
@@ -322,8 +322,8 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Total {
             }
         })
         .collect();
-    let timeline = Timeline::from_bins(frame.width, bins).unwrap_or_default();
-    Total {
+    let timeline = Timeline::from_bins(frame.width, bins).ok_or_else(garbled)?;
+    Ok(Total {
         items,
         bytes,
         errors,
@@ -331,7 +331,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Total {
         service,
         response,
         timeline,
-    }
+    })
 }
 
 /// Takes words off the front of a reduction whose length both ends know.
@@ -382,12 +382,9 @@ async fn hosts(
         return Ok(None);
     }
     let all = all.unwrap_or_default();
-    Ok(Some(
-        all.iter()
-            .zip(&group.host_names)
-            .filter_map(|(m, name)| read_host(m, name))
-            .collect(),
-    ))
+    let hosts = all.iter().zip(&group.host_names);
+    let read: Option<Vec<_>> = hosts.map(|(m, name)| read_host(m, name)).collect();
+    read.ok_or_else(garbled).map(Some)
 }
 
 fn read_host(message: &[u8], host: &str) -> Option<HostOutcome> {
@@ -403,6 +400,13 @@ fn read_host(message: &[u8], host: &str) -> Option<HostOutcome> {
         elapsed,
         service,
     })
+}
+
+/// Both ends are the same program: this does not happen unless memory or the
+/// network damages a message, and a report without it would be wrong.
+fn garbled() -> ExecError {
+    let text = "a part of the result did not arrive whole at rank 0";
+    ExecError::Comm(CommError::Start(text.to_owned()))
 }
 
 /// What rank 0 hears from every rank for itself.
@@ -453,9 +457,7 @@ async fn ranks(
     for (rank, message) in (0..).map(Rank).zip(&all) {
         let mut r = Reader::new(message);
         let host = group.host_name_of(rank);
-        if let Some(row) = read_rank(&mut r, rank, host) {
-            rows.push(row);
-        }
+        rows.push(read_rank(&mut r, rank, host).ok_or_else(garbled)?);
         let its_first = r
             .number()
             .zip(r.number())

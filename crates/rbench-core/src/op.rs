@@ -33,6 +33,8 @@ op_kinds! {
     List => "list",
     /// Make a file that is not there yet, write what was asked for, close it.
     Create => "create",
+    /// Make a file node: `mknodat`.
+    Mknod => "mknod",
     /// Open a file, read what was asked for, close it.
     ReadFile => "read-file",
     /// Open a file that may exist, write all of it, close it.
@@ -49,6 +51,10 @@ op_kinds! {
     Write => "write",
     /// Bring written data to stable storage: `fsync`.
     Fsync => "fsync",
+    /// Bring everything that the host has written to stable storage: `sync`.
+    Sync => "sync",
+    /// Run the user's command around a phase.
+    Command => "command",
     /// Set the length of a file: `ftruncate`.
     Truncate => "truncate",
 }

@@ -27,6 +27,7 @@ pub type Rule = Box<dyn Fn(&Call<'_>) -> Option<Errno> + Send + Sync>;
 
 /// Another [`Fs`] of which some operations fail. A failed operation does not
 /// reach it, but for `close`: as on Linux, the file is closed all the same.
+/// `sync` cannot fail: the rule may make it late, its answer is not used.
 pub struct FaultFs<F> {
     inner: F,
     rule: Rule,
@@ -120,6 +121,11 @@ impl<F: Fs> Fs for FaultFs<F> {
         Ok(fd)
     }
 
+    fn mknod(&self, path: &CStr) -> Result<(), Errno> {
+        self.judge(OpKind::Mknod, path)?;
+        self.inner.mknod(path)
+    }
+
     fn close(&self, fd: RawFd) -> Result<(), Errno> {
         let judged = self.judge_fd(OpKind::Close, fd);
         self.seen().opened.remove(&fd);
@@ -145,6 +151,11 @@ impl<F: Fs> Fs for FaultFs<F> {
     fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
         self.judge_fd(OpKind::Fsync, fd)?;
         self.inner.fsync(fd)
+    }
+
+    fn sync(&self) {
+        self.judge(OpKind::Sync, c"").ok();
+        self.inner.sync();
     }
 
     fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {
@@ -189,6 +200,22 @@ mod tests {
         assert_eq!(fs.truncate(bad, 1), Err(Errno::EIO));
         assert_eq!(fs.unlink(c"bad"), Err(Errno::EIO));
         assert_eq!(fs.close(good), Ok(()));
+    }
+
+    #[test]
+    fn a_node_that_is_refused_is_not_made() {
+        let fs = FaultFs::nth(TraceFs::default(), OpKind::Mknod, 0, Errno::EDQUOT);
+        assert_eq!(fs.mknod(c"f"), Err(Errno::EDQUOT));
+        assert_eq!(fs.stat(c"f"), Err(Errno::ENOENT));
+        assert_eq!(fs.mknod(c"f"), Ok(()));
+    }
+
+    #[test]
+    fn a_sync_is_judged_and_gets_through_all_the_same() {
+        let fs = FaultFs::nth(TraceFs::default(), OpKind::Sync, 0, Errno::EIO);
+        fs.sync();
+        assert_eq!(fs.inner().lines(), ["sync"]);
+        assert_eq!(fs.seen().calls.get(&OpKind::Sync), Some(&1));
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! One method for each metadata operation.
 //!
-//! Paths are relative to the directory that the `Fs` was opened on, so that
-//! nothing outside it is reached. They are C strings: the caller patches path
-//! bytes in place and no call allocates.
+//! Paths are C strings: the caller patches path bytes in place and no call
+//! allocates. Which directories may be used is the caller's business.
 
 use std::ffi::CStr;
 use std::os::fd::{OwnedFd, RawFd};
@@ -18,14 +17,19 @@ pub enum OpenMode {
     CreateNew,
     /// `O_WRONLY | O_CREAT`, mode 0664: it may exist and keeps its length.
     Write,
+    /// `O_WRONLY`: it must exist and keeps its length.
+    WriteExisting,
     /// `O_RDWR | O_CREAT`, mode 0664.
     ReadWrite,
 }
 
 /// The metadata operations of a target, relative to one directory.
 ///
-/// Implementations: POSIX calls, and a recorder that writes down the sequence
-/// of operations instead of doing them. Every method is one system call (a
+/// A path may also be absolute, as those of `rbench mdtest` are: then the
+/// directory is not used.
+///
+/// Implementations: POSIX calls, a recorder that writes down the sequence of
+/// operations instead of doing them, and one that does nothing. Every method is one system call (a
 /// listing: the three that it names) and is not retried: what the kernel
 /// says is what is reported. A descriptor is a plain number so that the
 /// recorder can make them up; who opens one closes it.
@@ -44,6 +48,8 @@ pub trait Fs: Send + Sync {
     fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno>;
     /// `openat(path, …, O_CLOEXEC | O_NOFOLLOW)`, with `O_DIRECT` when asked.
     fn open(&self, path: &CStr, mode: OpenMode, direct: bool) -> Result<RawFd, Errno>;
+    /// `mknodat(path, S_IFREG | 0664)`: a regular file that is not there yet.
+    fn mknod(&self, path: &CStr) -> Result<(), Errno>;
     /// `close`
     fn close(&self, fd: RawFd) -> Result<(), Errno>;
     /// `unlinkat(path, 0)`
@@ -55,6 +61,8 @@ pub trait Fs: Send + Sync {
     fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno>;
     /// `fsync`
     fn fsync(&self, fd: RawFd) -> Result<(), Errno>;
+    /// `sync`: everything that the host has written, to any file system.
+    fn sync(&self);
     /// `ftruncate`
     fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno>;
     /// A directory descriptor to resolve paths against, for engines that open

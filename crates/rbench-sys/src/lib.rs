@@ -4,7 +4,9 @@
 //!
 //! Nothing here measures, waits for other ranks or prints.
 
+mod buffer;
 pub mod caches;
+pub mod command;
 mod dirents;
 pub mod engine;
 pub mod engines;
@@ -12,16 +14,22 @@ pub mod fault;
 pub mod fs;
 pub mod limits;
 pub mod mountinfo;
+mod null_fs;
 pub mod posix;
 mod remove;
+mod space;
+pub mod testdir;
 pub mod trace;
 pub mod workdir;
 
+pub use buffer::AlignedBuffer;
 pub use engine::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
 pub use fault::FaultFs;
 pub use fs::{Fs, OpenMode};
 pub use mountinfo::MountInfo;
+pub use null_fs::NullFs;
 pub use posix::PosixFs;
 pub use remove::RemoveError;
+pub use space::{Space, space};
 pub use trace::{TraceEvent, TraceFs};
 pub use workdir::{SetupError, WorkDir};

@@ -122,12 +122,20 @@ impl Fs for PosixFs {
             OpenMode::Read => libc::O_RDONLY,
             OpenMode::CreateNew => libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL,
             OpenMode::Write => libc::O_WRONLY | libc::O_CREAT,
+            OpenMode::WriteExisting => libc::O_WRONLY,
             OpenMode::ReadWrite => libc::O_RDWR | libc::O_CREAT,
         };
         if direct {
             flags |= libc::O_DIRECT;
         }
         self.openat(path, flags, 0o664)
+    }
+
+    #[inline]
+    fn mknod(&self, path: &CStr) -> Result<(), Errno> {
+        let mode = libc::S_IFREG | 0o664;
+        // SAFETY: `path` is a C string; the descriptor is open while self is.
+        check(unsafe { libc::mknodat(self.at, path.as_ptr(), mode, 0) })
     }
 
     #[inline]
@@ -160,6 +168,11 @@ impl Fs for PosixFs {
     fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
         // SAFETY: no memory is involved.
         check(unsafe { libc::fsync(fd) })
+    }
+
+    #[inline]
+    fn sync(&self) {
+        nix::unistd::sync();
     }
 
     #[inline]

@@ -37,10 +37,7 @@ pub enum RemoveError {
         removed: u64,
     },
     /// Some entries could not be removed.
-    #[error(
-        "{kept} entries of {} could not be removed, the first {}: {}",
-        directory.display(), first.display(), reason(*errno)
-    )]
+    #[error("{}", kept_sentence(directory, *kept, first, *errno))]
     Kept {
         /// The directory.
         directory: PathBuf,
@@ -53,6 +50,28 @@ pub enum RemoveError {
         /// Why; `EXDEV` when something is mounted there.
         errno: Errno,
     },
+}
+
+impl RemoveError {
+    /// Nothing of the directory `path` was removed.
+    pub(crate) fn refused(path: &Path, errno: Errno) -> RemoveError {
+        RemoveError::Kept {
+            directory: path.to_owned(),
+            removed: 0,
+            kept: 1,
+            first: path.to_owned(),
+            errno,
+        }
+    }
+}
+
+fn kept_sentence(directory: &Path, kept: u64, first: &Path, errno: Errno) -> String {
+    let (first, why) = (first.display(), reason(errno));
+    if kept == 1 {
+        return format!("{first} could not be removed: {why}");
+    }
+    let directory = directory.display();
+    format!("{kept} entries of {directory} could not be removed, the first {first}: {why}")
 }
 
 fn reason(errno: Errno) -> String {
@@ -122,10 +141,14 @@ impl Removal<'_> {
         name: &CStr,
         directory: BorrowedFd<'_>,
     ) -> Result<(), Stopped> {
-        match mount_id(directory) {
-            Ok(mount) => self.mount = mount,
-            Err(error) => {
-                self.keep(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw));
+        match (mount(parent), mount(directory)) {
+            (Ok(outside), Ok(inside)) if outside == inside => self.mount = inside,
+            (Ok(_), Ok(_)) => {
+                self.keep(Errno::EXDEV);
+                return Ok(());
+            }
+            (Err(errno), _) | (_, Err(errno)) => {
+                self.keep(errno);
                 return Ok(());
             }
         }
@@ -221,10 +244,10 @@ impl Removal<'_> {
         }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let directory = openat(parent, name, flags, Mode::empty())?;
-        match mount_id(&directory) {
-            Ok(mount) if mount == self.mount => Ok(directory),
-            Ok(_) => Err(Errno::EXDEV),
-            Err(error) => Err(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)),
+        if mount(directory.as_fd())? == self.mount {
+            Ok(directory)
+        } else {
+            Err(Errno::EXDEV)
         }
     }
 
@@ -261,8 +284,16 @@ impl Removal<'_> {
     }
 }
 
+fn mount(directory: BorrowedFd<'_>) -> Result<u64, Errno> {
+    mount_id(directory).map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+}
+
 /// `unlinkat`, repeated when a signal interrupts it.
-fn unlink(parent: BorrowedFd<'_>, name: &CStr, flags: UnlinkatFlags) -> Result<(), Errno> {
+pub(crate) fn unlink(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    flags: UnlinkatFlags,
+) -> Result<(), Errno> {
     loop {
         match unlinkat(parent, name, flags) {
             Err(Errno::EINTR) => {}

@@ -35,7 +35,8 @@ pub enum Detail {
 pub struct TraceEvent {
     /// The operation.
     pub op: OpKind,
-    /// Its path; for a descriptor, the path that was opened.
+    /// Its path as it was given; for a descriptor, the path that was opened;
+    /// empty for a sync.
     pub path: String,
     /// What else it was given.
     pub detail: Detail,
@@ -45,9 +46,12 @@ pub struct TraceEvent {
 
 impl fmt::Display for TraceEvent {
     /// One line: `mkdir a`, `rename a -> b`, `open f create-new direct`,
-    /// `write f 4096`, `mkdir a = EEXIST`.
+    /// `write f 4096`, `mkdir a = EEXIST`, `sync`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.op, self.path)?;
+        write!(f, "{}", self.op)?;
+        if !self.path.is_empty() {
+            write!(f, " {}", self.path)?;
+        }
         match &self.detail {
             Detail::None => {}
             Detail::To(to) => write!(f, " -> {to}")?,
@@ -56,6 +60,7 @@ impl fmt::Display for TraceEvent {
                     OpenMode::Read => " read",
                     OpenMode::CreateNew => " create-new",
                     OpenMode::Write => " write",
+                    OpenMode::WriteExisting => " write-existing",
                     OpenMode::ReadWrite => " read-write",
                 })?;
                 if *direct {
@@ -75,6 +80,7 @@ impl fmt::Display for TraceEvent {
 pub type Log = Arc<Mutex<Vec<TraceEvent>>>;
 
 /// The recorder. Clones share the log and the tree, which is empty at first.
+/// What absolute paths name and what relative ones name are apart.
 #[derive(Debug, Clone, Default)]
 pub struct TraceFs {
     log: Log,
@@ -96,6 +102,26 @@ impl TraceFs {
         TraceFs {
             log,
             model: Arc::default(),
+        }
+    }
+
+    /// A recorder with a tree in which the directories `paths` and those that
+    /// they are in exist already: `/mnt/x`, for programs that work below it.
+    pub fn with_directories(paths: &[&str]) -> TraceFs {
+        let fs = TraceFs::default();
+        {
+            let mut model = lock(&fs.model);
+            paths.iter().for_each(|path| model.mkdir_all(path));
+        }
+        fs
+    }
+
+    /// Another recorder on the same tree, with a log of its own: one for each
+    /// rank tells their sequences apart.
+    pub fn fork(&self) -> TraceFs {
+        TraceFs {
+            log: Log::default(),
+            model: Arc::clone(&self.model),
         }
     }
 
@@ -182,6 +208,13 @@ impl Fs for TraceFs {
         self.record(OpKind::Open, name.clone(), detail, |m| m.open(&name, mode))
     }
 
+    fn mknod(&self, path: &CStr) -> Result<(), Errno> {
+        let name = text(path);
+        self.record(OpKind::Mknod, name.clone(), Detail::None, |m| {
+            m.mknod(&name)
+        })
+    }
+
     fn close(&self, fd: RawFd) -> Result<(), Errno> {
         let path = self.opened(fd);
         self.record(OpKind::Close, path, Detail::None, |m| m.close(fd))
@@ -214,6 +247,12 @@ impl Fs for TraceFs {
         self.record(OpKind::Fsync, self.opened(fd), Detail::None, |m| {
             m.fsync(fd)
         })
+    }
+
+    fn sync(&self) {
+        // The record's answer is always the same.
+        self.record(OpKind::Sync, String::new(), Detail::None, |_| Ok(()))
+            .ok();
     }
 
     fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {

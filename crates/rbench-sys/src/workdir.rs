@@ -12,10 +12,9 @@ use std::sync::atomic::AtomicBool;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
-use nix::sys::stat::{Mode, fstat, mkdirat, stat};
+use nix::sys::stat::{FileStat, Mode, fstat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use crate::fs::Fs;
 use crate::posix::PosixFs;
 use crate::remove::{self, RemoveError};
 
@@ -70,7 +69,7 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    fn new(action: &'static str, path: &Path, errno: Errno) -> SetupError {
+    pub(crate) fn new(action: &'static str, path: &Path, errno: Errno) -> SetupError {
         let path = path.to_owned();
         match errno {
             Errno::ENOENT => SetupError::Missing(path),
@@ -115,7 +114,7 @@ pub struct WorkDir {
     directory: Arc<OwnedFd>,
 }
 
-const DIRECTORY: OFlag = OFlag::O_PATH
+pub(crate) const DIRECTORY: OFlag = OFlag::O_PATH
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_CLOEXEC);
 
@@ -201,15 +200,15 @@ impl WorkDir {
     /// Operations relative to the directory `relative` in it, which is there.
     /// Symbolic links and `..` are refused.
     pub fn subdir(&self, relative: &str) -> Result<PosixFs, SetupError> {
-        self.walk(relative, false)
+        self.walk(relative, false).map(PosixFs::new)
     }
 
     /// As [`WorkDir::subdir`], and makes what is not there of the way to it.
     pub fn mkdir_all(&self, relative: &str) -> Result<PosixFs, SetupError> {
-        self.walk(relative, true)
+        self.walk(relative, true).map(PosixFs::new)
     }
 
-    fn walk(&self, relative: &str, make: bool) -> Result<PosixFs, SetupError> {
+    fn walk(&self, relative: &str, make: bool) -> Result<Arc<OwnedFd>, SetupError> {
         let mut path = self.path.clone();
         let mut at = Arc::clone(&self.directory);
         for part in relative.split('/') {
@@ -224,7 +223,7 @@ impl WorkDir {
             let next = enter(&*at, &name).map_err(|errno| SetupError::new("open", &path, errno))?;
             at = Arc::new(next);
         }
-        Ok(PosixFs::new(at))
+        Ok(at)
     }
 
     /// Removes the directory `relative` in it and everything below, as
@@ -237,41 +236,18 @@ impl WorkDir {
     ) -> Result<u64, RemoveError> {
         let path = self.path.join(relative);
         let (above, last) = relative.rsplit_once('/').unwrap_or(("", relative));
-        let opened = component(last).and_then(|name| {
+        let found = component(last).and_then(|name| {
             let parent = if above.is_empty() {
-                self.fs()
+                Arc::clone(&self.directory)
             } else {
-                self.subdir(above)?
+                self.walk(above, false)?
             };
-            let directory = parent
-                .directory()
-                .ok_or_else(|| SetupError::Missing(path.clone()))?;
-            let entered =
-                enter(directory, &name).map_err(|errno| SetupError::new("open", &path, errno))?;
-            Ok((parent, name, entered))
+            Ok((parent, name))
         });
-        match opened {
-            Ok((parent, name, directory)) => {
-                let Some(parent) = parent.directory() else {
-                    return Ok(0);
-                };
-                remove::remove(
-                    parent.as_fd(),
-                    &name,
-                    &path,
-                    directory.as_fd(),
-                    stop,
-                    progress,
-                )
-            }
+        match found {
+            Ok((parent, name)) => remove_entry(parent.as_fd(), &name, &path, stop, progress),
             Err(SetupError::Missing(_)) => Ok(0),
-            Err(error) => Err(RemoveError::Kept {
-                directory: self.path.clone(),
-                removed: 0,
-                kept: 1,
-                first: path,
-                errno: error.errno(),
-            }),
+            Err(error) => Err(RemoveError::refused(&path, error.errno())),
         }
     }
 
@@ -313,13 +289,35 @@ fn component(name: &str) -> Result<CString, SetupError> {
 fn open_parent(path: &Path) -> Result<OwnedFd, SetupError> {
     let failed = |errno| SetupError::new("open", path, errno);
     let parent = open(path, DIRECTORY, Mode::empty()).map_err(failed)?;
-    let (here, root) = fstat(&parent)
-        .and_then(|here| Ok((here, stat("/")?)))
-        .map_err(failed)?;
-    if (here.st_dev, here.st_ino) == (root.st_dev, root.st_ino) {
+    if fstat(&parent)
+        .and_then(|here| is_root(&here))
+        .map_err(failed)?
+    {
         return Err(SetupError::Root(path.to_owned()));
     }
     Ok(parent)
+}
+
+/// Whether `here` is the root directory of the host.
+pub(crate) fn is_root(here: &FileStat) -> Result<bool, Errno> {
+    let root = stat("/")?;
+    Ok((here.st_dev, here.st_ino) == (root.st_dev, root.st_ino))
+}
+
+/// Removes the directory `name` of `parent`, at `path`, if it is there, with
+/// the care of [`WorkDir::remove`].
+pub(crate) fn remove_entry(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    path: &Path,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(u64),
+) -> Result<u64, RemoveError> {
+    match enter(parent, name) {
+        Ok(directory) => remove::remove(parent, name, path, directory.as_fd(), stop, progress),
+        Err(Errno::ENOENT) => Ok(0),
+        Err(errno) => Err(RemoveError::refused(path, errno)),
+    }
 }
 
 fn enter(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {

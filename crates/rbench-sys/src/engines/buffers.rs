@@ -1,30 +1,18 @@
 //! The memory of a worker's blocks: one mapping, a page-aligned slot for each
 //! request. Who may touch a slot when is the engines' business.
 
-use std::num::NonZeroUsize;
-use std::ptr::NonNull;
-
 use nix::errno::Errno;
-use nix::libc::c_void;
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
+use crate::buffer::AlignedBuffer;
 use crate::engine::EngineConfig;
 
-/// What `O_DIRECT` asks for on every common device.
-const ALIGNMENT: usize = 4096;
-
-/// The buffers of all slots. Its pages are there from the start, so that no
-/// page fault falls into a timed call.
+/// The buffers of all slots.
 pub(super) struct Buffers {
-    base: NonNull<u8>,
-    mapped: NonZeroUsize,
+    memory: AlignedBuffer,
     stride: usize,
     depth: usize,
     block: usize,
 }
-
-// SAFETY: the mapping belongs to this value alone and to no thread.
-unsafe impl Send for Buffers {}
 
 impl Buffers {
     /// Maps the buffers. `EINVAL` when depth or block is 0 or depth exceeds
@@ -35,25 +23,11 @@ impl Buffers {
             return Err(Errno::EINVAL);
         }
         let stride = block
-            .checked_next_multiple_of(ALIGNMENT)
+            .checked_next_multiple_of(AlignedBuffer::ALIGNMENT)
             .ok_or(Errno::ENOMEM)?;
-        let mapped = stride
-            .checked_mul(depth)
-            .and_then(NonZeroUsize::new)
-            .ok_or(Errno::ENOMEM)?;
-        // SAFETY: a new private mapping at an address of the kernel's choice
-        // touches no memory that is in use.
-        let base = unsafe {
-            mmap_anonymous(
-                None,
-                mapped,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_PRIVATE | MapFlags::MAP_POPULATE,
-            )
-        }?;
+        let length = stride.checked_mul(depth).ok_or(Errno::ENOMEM)?;
         Ok(Buffers {
-            base: base.cast(),
-            mapped,
+            memory: AlignedBuffer::new(length)?,
             stride,
             depth,
             block,
@@ -77,26 +51,18 @@ impl Buffers {
         assert!(slot < self.depth, "there is no slot {slot}");
         assert!(length <= self.block, "{length} bytes exceed the buffer");
         // SAFETY: `slot` is below the depth, so that the place is within the
-        // mapping of depth * stride bytes.
-        unsafe { self.base.as_ptr().add(slot * self.stride) }
+        // memory of depth * stride bytes.
+        unsafe { self.memory.start().add(slot * self.stride) }
     }
 
     /// The buffer of a slot, for the worker.
     #[inline]
     pub(super) fn slice(&mut self, slot: usize) -> &mut [u8] {
         let start = self.pointer(slot, self.block);
+        // Not by way of all the memory: the kernel may be at other slots.
         // SAFETY: `block` initialised (zeroed) bytes from `start` on lie in
-        // the mapping, and `&mut self` keeps other references away.
+        // the memory, and `&mut self` keeps other references away.
         unsafe { std::slice::from_raw_parts_mut(start, self.block) }
-    }
-}
-
-impl Drop for Buffers {
-    fn drop(&mut self) {
-        // SAFETY: base and length are those of the mapping made in `new`, and
-        // no reference into it outlives `self`.
-        let unmapped = unsafe { munmap(self.base.cast::<c_void>(), self.mapped.get()) };
-        debug_assert_eq!(unmapped, Ok(()));
     }
 }
 
@@ -113,7 +79,7 @@ mod tests {
         let mut buffers = Buffers::new(config, 8).expect("20 pages are there");
         for slot in 0..5 {
             let bytes = buffers.slice(slot);
-            assert_eq!(bytes.as_ptr().addr() % ALIGNMENT, 0);
+            assert_eq!(bytes.as_ptr().addr() % AlignedBuffer::ALIGNMENT, 0);
             assert_eq!(bytes, &[0; 5000]);
             bytes.fill(slot as u8 + 1);
         }

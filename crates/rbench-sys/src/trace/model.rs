@@ -12,6 +12,12 @@ use crate::fs::OpenMode;
 /// mistaken for a real one.
 const FIRST_FD: RawFd = 1_000_000_000;
 
+/// The plain form of the directory that relative paths start from.
+const HERE: &str = ".";
+
+/// The plain form of the directory `/`.
+const ROOT: &str = "";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Node {
     Directory,
@@ -30,7 +36,7 @@ struct Open {
 /// The tree.
 #[derive(Debug)]
 pub(super) struct Model {
-    /// Everything by its path; the root is the empty one.
+    /// Everything by its path in the form of [`Model::resolve`].
     nodes: BTreeMap<String, Node>,
     /// The length of every file ever made.
     lengths: Vec<u64>,
@@ -41,7 +47,7 @@ pub(super) struct Model {
 impl Default for Model {
     fn default() -> Self {
         Model {
-            nodes: BTreeMap::from([(String::new(), Node::Directory)]),
+            nodes: BTreeMap::from([HERE, ROOT].map(|top| (top.to_owned(), Node::Directory))),
             lengths: Vec::new(),
             open: HashMap::new(),
             next_fd: FIRST_FD,
@@ -52,26 +58,35 @@ impl Default for Model {
 /// Whether `path` lies below the directory `top`.
 fn is_below(path: &str, top: &str) -> bool {
     path.strip_prefix(top)
-        .is_some_and(|rest| top.is_empty() && !rest.is_empty() || rest.starts_with('/'))
+        .is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Where `path` starts.
+fn top(path: &str) -> &'static str {
+    if path.starts_with('/') { ROOT } else { HERE }
+}
+
+/// The names of `path`, from the top down.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !matches!(*part, "" | "."))
 }
 
 impl Model {
-    /// The plain form of `path`, whose parent must be a directory. What a slash
-    /// at the end asks for beyond that is not looked at.
+    /// The plain form of `path`, whose parent must be a directory: [`HERE`] or
+    /// [`ROOT`], then a slash and a name for each step: `./a/b`, `/mnt/x`. What
+    /// a slash at the end asks for beyond that is not looked at.
     fn resolve(&self, path: &str) -> Result<String, Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
-        let mut plain = String::new();
-        for part in path.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        let mut plain = top(path).to_owned();
+        for part in parts(path) {
             match self.nodes.get(&plain) {
                 Some(Node::Directory) => {}
                 Some(Node::File(_)) => return Err(Errno::ENOTDIR),
                 None => return Err(Errno::ENOENT),
             }
-            if !plain.is_empty() {
-                plain.push('/');
-            }
+            plain.push('/');
             plain.push_str(part);
         }
         Ok(plain)
@@ -102,13 +117,25 @@ impl Model {
         Ok(())
     }
 
+    /// Makes `path` and what is missing of the way to it directories.
+    pub(super) fn mkdir_all(&mut self, path: &str) {
+        let mut plain = top(path).to_owned();
+        for part in parts(path) {
+            plain.push('/');
+            plain.push_str(part);
+            self.nodes.insert(plain.clone(), Node::Directory);
+        }
+    }
+
     pub(super) fn rmdir(&mut self, path: &str) -> Result<(), Errno> {
         let (plain, node) = self.lookup(path)?;
         if node != Node::Directory {
             return Err(Errno::ENOTDIR);
         }
-        if plain.is_empty() {
-            return Err(Errno::EINVAL);
+        match &*plain {
+            HERE => return Err(Errno::EINVAL),
+            ROOT => return Err(Errno::EBUSY),
+            _ => {}
         }
         if self.below(&plain).next().is_some() {
             return Err(Errno::ENOTEMPTY);
@@ -127,7 +154,10 @@ impl Model {
     pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), Errno> {
         // Both parents are looked at before either name.
         let (source, target) = (self.resolve(from)?, self.resolve(to)?);
-        if source.is_empty() || target.is_empty() {
+        if [&source, &target]
+            .iter()
+            .any(|path| matches!(path.as_str(), HERE | ROOT))
+        {
             return Err(Errno::EBUSY);
         }
         let node = *self.nodes.get(&source).ok_or(Errno::ENOENT)?;
@@ -163,11 +193,26 @@ impl Model {
         if node != Node::Directory {
             return Err(Errno::ENOTDIR);
         }
-        let names_start = if plain.is_empty() { 0 } else { plain.len() + 1 };
         let children = self
             .below(&plain)
-            .filter(|path| !path[names_start..].contains('/'));
+            .filter(|path| !path[plain.len() + 1..].contains('/'));
         Ok(children.count() as u64)
+    }
+
+    fn new_file(&mut self, plain: String) -> usize {
+        let file = self.lengths.len();
+        self.lengths.push(0);
+        self.nodes.insert(plain, Node::File(file));
+        file
+    }
+
+    pub(super) fn mknod(&mut self, path: &str) -> Result<(), Errno> {
+        let plain = self.resolve(path)?;
+        if self.nodes.contains_key(&plain) {
+            return Err(Errno::EEXIST);
+        }
+        self.new_file(plain);
+        Ok(())
     }
 
     pub(super) fn unlink(&mut self, path: &str) -> Result<(), Errno> {
@@ -185,12 +230,9 @@ impl Model {
             (Some(_), OpenMode::CreateNew) => return Err(Errno::EEXIST),
             (Some(Node::Directory), _) => return Err(Errno::EISDIR),
             (Some(Node::File(file)), _) => *file,
-            (None, OpenMode::Read) => return Err(Errno::ENOENT),
+            (None, OpenMode::Read | OpenMode::WriteExisting) => return Err(Errno::ENOENT),
             (None, OpenMode::CreateNew | OpenMode::Write | OpenMode::ReadWrite) => {
-                let file = self.lengths.len();
-                self.lengths.push(0);
-                self.nodes.insert(plain, Node::File(file));
-                file
+                self.new_file(plain)
             }
         };
         let fd = self.next_fd;

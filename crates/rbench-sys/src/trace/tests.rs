@@ -54,6 +54,62 @@ fn a_sequence_of_operations_reads_as_lines() {
 }
 
 #[test]
+fn absolute_paths_are_recorded_as_given_and_start_from_directories_that_are_told() {
+    let fs = TraceFs::with_directories(&["/mnt/x", "/mnt/y", "here"]);
+    assert_eq!(fs.mkdir(c"/mnt/x/test-dir.0-0"), Ok(()));
+    assert_eq!(fs.mkdir(c"/mnt/x//test-dir.0-0/mdtest_tree.0/"), Ok(()));
+    assert_eq!(fs.mknod(c"/mnt/x/test-dir.0-0/mdtest_tree.0/file"), Ok(()));
+    let fd = fs.open(
+        c"/mnt/x/test-dir.0-0/mdtest_tree.0/file",
+        OpenMode::WriteExisting,
+        false,
+    );
+    assert_eq!(fs.close(fd.expect("it was made")), Ok(()));
+    fs.sync();
+    assert_eq!(fs.mkdir(c"/elsewhere/d"), Err(Errno::ENOENT));
+    assert_eq!(fs.mkdir(c"mnt/x/d"), Err(Errno::ENOENT), "it is relative");
+    assert_eq!(
+        fs.lines(),
+        [
+            "mkdir /mnt/x/test-dir.0-0",
+            "mkdir /mnt/x//test-dir.0-0/mdtest_tree.0/",
+            "mknod /mnt/x/test-dir.0-0/mdtest_tree.0/file",
+            "open /mnt/x/test-dir.0-0/mdtest_tree.0/file write-existing",
+            "close /mnt/x/test-dir.0-0/mdtest_tree.0/file",
+            "sync",
+            "mkdir /elsewhere/d = ENOENT",
+            "mkdir mnt/x/d = ENOENT",
+        ]
+    );
+    let entries = |path| fs.list(path, &mut []);
+    assert_eq!(entries(c"/"), Ok(1));
+    assert_eq!(entries(c"/mnt"), Ok(2));
+    assert_eq!(entries(c"."), Ok(1));
+    assert_eq!(entries(c"here"), Ok(0));
+    // As the root user may be told by Linux.
+    assert_eq!(fs.rmdir(c"/"), Err(Errno::EBUSY));
+    assert_eq!(fs.rename(c"/", c"/mnt/z"), Err(Errno::EBUSY));
+    assert_eq!(fs.mkdir(c"/"), Err(Errno::EEXIST));
+}
+
+#[test]
+fn a_fork_shares_the_tree_and_has_a_log_of_its_own() {
+    let one = TraceFs::with_directories(&["/mnt/x"]);
+    assert_eq!(one.mkdir(c"/mnt/x/a"), Ok(()));
+    let two = one.fork();
+    assert_eq!(two.lines(), [""; 0]);
+    assert_eq!(two.mkdir(c"/mnt/x/a/b"), Ok(()));
+    assert_eq!(one.rmdir(c"/mnt/x/a"), Err(Errno::ENOTEMPTY));
+    assert_eq!(
+        one.lines(),
+        ["mkdir /mnt/x/a", "rmdir /mnt/x/a = ENOTEMPTY"]
+    );
+    assert_eq!(two.lines(), ["mkdir /mnt/x/a/b"]);
+    two.clear();
+    assert_eq!(one.lines().len(), 2);
+}
+
+#[test]
 fn recorders_can_share_a_log_without_sharing_a_tree() {
     let log = Log::default();
     let (a, b) = (
@@ -79,6 +135,7 @@ enum Step {
     List(&'static str),
     Open(&'static str, OpenMode),
     Close(usize),
+    Mknod(&'static str),
     Unlink(&'static str),
     Write(usize, usize),
     Read(usize, usize),
@@ -98,6 +155,7 @@ fn step() -> impl Strategy<Value = Step> {
         OpenMode::Read,
         OpenMode::CreateNew,
         OpenMode::Write,
+        OpenMode::WriteExisting,
         OpenMode::ReadWrite,
     ]);
     prop_oneof![
@@ -108,6 +166,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => path().prop_map(Step::List),
         3 => (path(), mode).prop_map(|(path, mode)| Step::Open(path, mode)),
         1 => (0..4_usize).prop_map(Step::Close),
+        1 => path().prop_map(Step::Mknod),
         1 => path().prop_map(Step::Unlink),
         2 => (0..4_usize, 0..9000_usize).prop_map(|(file, n)| Step::Write(file, n)),
         2 => (0..4_usize, 0..9000_usize).prop_map(|(file, n)| Step::Read(file, n)),
@@ -116,12 +175,21 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs a program and writes down every answer.
-fn run(fs: &dyn Fs, steps: &[Step], is_directory: &dyn Fn(&str) -> bool) -> Vec<String> {
+/// The path of `path`, unless it is empty, in the directory `top`: absolute
+/// where that is.
+fn below(top: &str, path: &str) -> String {
+    if top.is_empty() || path.is_empty() {
+        return path.to_owned();
+    }
+    format!("{top}/{path}")
+}
+
+/// Runs a program below `top` and writes down every answer.
+fn run(fs: &dyn Fs, top: &str, steps: &[Step], is_directory: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut buffer = vec![0; 9000];
     let mut files: Vec<RawFd> = Vec::new();
     let mut answers = Vec::new();
-    let c = |path: &str| CString::new(path).expect("no NUL in it");
+    let c = |path: &str| CString::new(below(top, path)).expect("no NUL in it");
     for step in steps {
         let file = |i: &usize| files.get(*i).copied();
         let number = |result: Result<u64, Errno>| format!("{result:?}");
@@ -143,6 +211,7 @@ fn run(fs: &dyn Fs, steps: &[Step], is_directory: &dyn Fn(&str) -> bool) -> Vec<
                 unit(opened.map(drop))
             }
             Step::Close(i) if file(i).is_some() => unit(fs.close(files.remove(*i))),
+            Step::Mknod(path) => unit(fs.mknod(&c(path))),
             Step::Unlink(path) => unit(fs.unlink(&c(path))),
             Step::Write(i, n) => match file(i) {
                 Some(fd) => bytes(fs.write(fd, &buffer[..*n])),
@@ -174,16 +243,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn the_model_answers_as_linux_does(steps in prop::collection::vec(step(), 1..60)) {
+    fn the_model_answers_as_linux_does(
+        steps in prop::collection::vec(step(), 1..60),
+        absolute: bool,
+    ) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let posix = PosixFs::open_directory(directory.path()).expect("it exists");
-        let trace = TraceFs::default();
-        let expect = run(&posix, &steps, &|path| {
+        let top = directory.path().to_str().expect("the path is text");
+        let trace = TraceFs::with_directories(&[top]);
+        let top = if absolute { top } else { "" };
+        let expect = run(&posix, top, &steps, &|path| {
             !path.is_empty() && directory.path().join(path).is_dir()
         });
-        let told = run(&trace, &steps, &|path| {
+        let told = run(&trace, top, &steps, &|path| {
             // `list` on a clone would be recorded: ask the model itself.
-            lock(&trace.model).list(path).is_ok()
+            lock(&trace.model).list(&below(top, path)).is_ok()
         });
         prop_assert_eq!(told, expect);
     }

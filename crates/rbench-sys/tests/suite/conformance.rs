@@ -18,7 +18,10 @@ use rbench_core::Nanos;
 use rbench_core::random::{DataStream, Stream};
 use rbench_sys::engine::{ENGINES, find};
 use rbench_sys::limits::locks_memory_freely;
-use rbench_sys::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
+use rbench_sys::{
+    AlignedBuffer, Completion, Engine, EngineConfig, EngineInfo, Fs, OpenMode, PosixFs, Request,
+    Transfer,
+};
 
 use crate::allocations;
 use crate::support::{
@@ -408,6 +411,29 @@ fn direct_transfers_say_what_pread_says() {
         assert_eq!(complete(engine, read_at(&file, 0, whole)), Ok(5000));
         assert!(engine.buffer(0)[..5000] == content[..5000], "{name}");
     });
+}
+
+#[test]
+fn an_aligned_buffer_serves_metadata_operations_with_o_direct() {
+    let directory = disk();
+    let fs = PosixFs::open_directory(directory.path()).expect("it was made");
+    let mut buffer = AlignedBuffer::new(2 * BLOCK).expect("two pages are there");
+    buffer.copy_from_slice(&data(2 * BLOCK));
+    let fd = match fs.open(c"f", OpenMode::ReadWrite, true) {
+        Ok(fd) => fd,
+        Err(errno) => return skip(&format!("no O_DIRECT in the build directory: {errno:?}")),
+    };
+    assert_eq!(fs.write(fd, &buffer), Ok(2 * BLOCK));
+    assert_eq!(fs.close(fd), Ok(()));
+    let written = fs::read(directory.path().join("f")).expect("it is there");
+    assert!(written == data(2 * BLOCK));
+    let fd = fs
+        .open(c"f", OpenMode::Read, true)
+        .expect("it opened before");
+    buffer.fill(0);
+    assert_eq!(fs.read(fd, &mut buffer), Ok(2 * BLOCK));
+    assert!(*buffer == written);
+    assert_eq!(fs.close(fd), Ok(()));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Caches and mounts against what other programs of the system say.
+//! Caches, mounts, space and commands against what other programs of the system say.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::unistd::{Uid, setuid};
 use rbench_sys::caches::{drop_caches, evict};
 use rbench_sys::limits::{locks_memory_freely, raise_open_files};
-use rbench_sys::mountinfo;
+use rbench_sys::{Space, command, mountinfo, space};
 
 use crate::support::{
     Mounted, child, child_with_own_mounts, disk, is_child, place, runs, skip, text,
@@ -177,4 +177,133 @@ fn mounts_are_found_as_findmnt_finds_them() {
         mountinfo::of(&hidden).is_err(),
         "it is not in the one on top"
     );
+}
+
+#[test]
+fn space_is_counted_as_the_mount_was_made() {
+    const TEST: &str = "host::space_is_counted_as_the_mount_was_made";
+    if !is_child(TEST) {
+        return child_with_own_mounts(TEST);
+    }
+    let place = place();
+    let _mounted = Mounted::tmpfs(&place, "size=1m,nr_inodes=100");
+    let page = 4096;
+    let total = Space {
+        bytes_total: 1 << 20,
+        bytes_free: 1 << 20,
+        inodes_total: 100,
+        inodes_free: 99,
+    };
+    assert_eq!(space(&place), Ok(total), "the root directory is an inode");
+    for i in 0..5 {
+        fs::write(place.join(i.to_string()), [1; 3 * 4096]).expect("there is space");
+    }
+    let rest = Space {
+        bytes_free: total.bytes_free - 15 * page,
+        inodes_free: 94,
+        ..total
+    };
+    assert_eq!(space(&place.join("0")), Ok(rest));
+    assert_eq!(space(&place.join("missing")), Err(Errno::ENOENT));
+}
+
+#[test]
+fn space_is_what_stat_reports() {
+    let run = Command::new("stat")
+        .args(["-f", "-c", "%S %b %f %c %d", env!("CARGO_TARGET_TMPDIR")])
+        .output()
+        .expect("there is stat");
+    let told = String::from_utf8_lossy(&run.stdout);
+    let numbers: Vec<u64> = told.split_whitespace().flat_map(str::parse).collect();
+    let [block, total, free, inodes, inodes_free] = numbers[..] else {
+        panic!("five numbers, not {told}")
+    };
+    let ours = space(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is there");
+    assert_eq!(ours.bytes_total, block * total);
+    // Some file systems make inodes as they need them, and others may write
+    // in between.
+    let near = |ours: u64, theirs: u64, by: u64| ours.abs_diff(theirs) <= by;
+    assert!(
+        near(ours.bytes_free, block * free, 1 << 30),
+        "{ours:?} {told}"
+    );
+    assert!(near(ours.inodes_total, inodes, 1 << 20), "{ours:?} {told}");
+    assert!(
+        near(ours.inodes_free, inodes_free, 1 << 20),
+        "{ours:?} {told}"
+    );
+}
+
+/// The sentence that `command` ends with.
+fn failure(command: &str) -> String {
+    command::run(command).expect_err(command)
+}
+
+#[test]
+fn a_command_that_does_not_end_well_is_named_with_how_it_ended() {
+    assert_eq!(command::run("exit 0"), Ok(()));
+    assert_eq!(
+        failure("true; exit 7"),
+        "the command 'true; exit 7' failed with exit status 7"
+    );
+    assert_eq!(
+        failure("kill -KILL $$"),
+        "the command 'kill -KILL $$' was ended by SIGKILL"
+    );
+    assert_eq!(
+        failure("kill -40 $$"),
+        "the command 'kill -40 $$' was ended by signal 40"
+    );
+    let message = failure("a\0b");
+    assert!(message.contains("cannot be run"), "{message}");
+}
+
+#[test]
+fn a_command_is_waited_for() {
+    let directory = disk();
+    let path = directory.path().join("f");
+    let late = format!("sleep 0.2; echo done > {}", text(&path));
+    assert_eq!(command::run(&late), Ok(()));
+    assert_eq!(fs::read(path).expect("it was written"), b"done\n");
+}
+
+#[test]
+fn a_command_without_a_shell_to_run_it_cannot_be_run() {
+    const TEST: &str = "host::a_command_without_a_shell_to_run_it_cannot_be_run";
+    if !is_child(TEST) {
+        child(TEST, &["env", "PATH={place}"]);
+        return;
+    }
+    assert_eq!(
+        failure("true"),
+        "the command 'true' cannot be run: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn what_a_command_prints_does_not_get_among_the_results_and_it_reads_nothing() {
+    const TEST: &str =
+        "host::what_a_command_prints_does_not_get_among_the_results_and_it_reads_nothing";
+    if is_child(TEST) {
+        println!("a result");
+        assert_eq!(
+            command::run("echo to $((0 + 1)); echo to $((1 + 1)) >&2; cat"),
+            Ok(())
+        );
+        return;
+    }
+    let directory = disk();
+    let (stdin, stderr) = (directory.path().join("in"), directory.path().join("err"));
+    fs::write(&stdin, "from our stdin").expect("a new name");
+    let redirected = format!("exec \"$0\" \"$@\" <{} 2>{}", text(&stdin), text(&stderr));
+    let stdout = child(TEST, &["sh", "-c", &redirected]);
+    let stderr = fs::read_to_string(stderr).expect("the shell made it");
+    assert!(stdout.contains("a result"), "{stdout}");
+    for printed in ["to 1", "to 2"] {
+        assert!(!stdout.contains(printed), "{stdout}");
+        assert!(stderr.contains(printed), "{stderr}");
+    }
+    for output in [stdout, stderr] {
+        assert!(!output.contains("from our stdin"), "{output}");
+    }
 }

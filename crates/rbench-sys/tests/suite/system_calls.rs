@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use rbench_sys::engine::find;
-use rbench_sys::{EngineConfig, Fs, OpenMode, PosixFs, Request, Transfer};
+use rbench_sys::{EngineConfig, Fs, NullFs, OpenMode, PosixFs, Request, Transfer};
 
 use crate::support::{child_under_strace, is_child, place, skip};
 
@@ -112,15 +112,20 @@ fn each_method_of_posix_fs_makes_exactly_its_calls() {
             r#"read: read(<f>, "xxxx"..., 100) = 50"#,
             r#"read: read(<f>, "", 100) = 0"#,
             r#"open-write: openat(<top>, "d/f", O_WRONLY|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0664) = <f>"#,
+            r#"open-write-existing: openat(<top>, "d/f", O_WRONLY|O_NOFOLLOW|O_CLOEXEC) = <f>"#,
             r#"open-read-write: openat(<top>, "d/f", O_RDWR|O_CREAT|O_DIRECT|O_NOFOLLOW|O_CLOEXEC, 0664) = <f>"#,
             r#"rename: renameat(<top>, "d/f", <top>, "d/g") = 0"#,
             r#"list: openat(<top>, "d", O_RDONLY|O_NOFOLLOW|O_CLOEXEC|O_DIRECTORY) = <d>"#,
             "list: getdents64(<d>, PTR /* 3 entries */, 100) = 72",
             "list: getdents64(<d>, PTR /* 0 entries */, 100) = 0",
             "list: close(<d>) = 0",
+            r#"mknod: mknodat(<top>, "d/n", S_IFREG|0664) = 0"#,
+            "sync: sync() = 0",
             r#"unlink: unlinkat(<top>, "d/g", 0) = 0"#,
+            r#"unlink: unlinkat(<top>, "d/n", 0) = 0"#,
             r#"rmdir: unlinkat(<top>, "d", AT_REMOVEDIR) = 0"#,
             r#"failing: mkdirat(<top>, "no/d", 0775) = -1 ENOENT (No such file or directory)"#,
+            r#"absolute: mkdirat(<top>, "/dev/null/d", 0775) = -1 ENOTDIR (Not a directory)"#,
         ]
     );
 }
@@ -156,21 +161,40 @@ fn each_method() {
     assert_eq!(fs.read(fd, &mut buffer), Ok(0));
     mark("open-write");
     let writing = fs.open(c"d/f", OpenMode::Write, false);
+    mark("open-write-existing");
+    let existing = fs.open(c"d/f", OpenMode::WriteExisting, false);
     mark("open-read-write");
     let direct = fs.open(c"d/f", OpenMode::ReadWrite, true);
     mark("rename");
     assert_eq!(fs.rename(c"d/f", c"d/g"), ok);
     mark("list");
     assert_eq!(fs.list(c"d", &mut buffer), Ok(1));
+    mark("mknod");
+    assert_eq!(fs.mknod(c"d/n"), ok);
+    mark("sync");
+    fs.sync();
     mark("unlink");
     assert_eq!(fs.unlink(c"d/g"), ok);
+    assert_eq!(fs.unlink(c"d/n"), ok);
     mark("rmdir");
     assert_eq!(fs.rmdir(c"d"), ok);
     mark("failing");
     assert_eq!(fs.mkdir(c"no/d"), Err(Errno::ENOENT));
+    mark("absolute");
+    assert_eq!(fs.mkdir(c"/dev/null/d"), Err(Errno::ENOTDIR));
+    // The operations of nothing.
+    mark("null");
+    let null = NullFs;
+    assert_eq!(null.mkdir(c"d"), ok);
+    let nothing = null.open(c"d/f", OpenMode::CreateNew, false);
+    let nothing = nothing.expect("every file opens");
+    assert_eq!(null.write(nothing, &buffer), Ok(100));
+    assert_eq!(null.fsync(nothing), ok);
+    assert_eq!(null.close(nothing), ok);
+    null.sync();
     mark("end");
 
-    for fd in [Ok(fd), writing, direct] {
+    for fd in [Ok(fd), writing, existing, direct] {
         assert_eq!(fs.close(fd.expect("it opened")), ok);
     }
 }

@@ -389,6 +389,35 @@ fn removal_enters_no_other_mount() {
 }
 
 #[test]
+fn a_part_of_the_directory_on_which_something_is_mounted_stays() {
+    const TEST: &str = "workdir::a_part_of_the_directory_on_which_something_is_mounted_stays";
+    if !is_child(TEST) {
+        return child_with_own_mounts(TEST);
+    }
+    let place = place();
+    let made = create(&place);
+    made.mkdir_all("a/b").expect("new names");
+    let part = made.path().join("a/b");
+    let mounted = Mounted::tmpfs(&part, "");
+    fs::write(part.join("precious"), "data").expect("a new name");
+    let never = AtomicBool::new(false);
+    let error = made
+        .remove_below("a/b", &never, &mut |_| ())
+        .expect_err("mounts stay");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{} could not be removed: another file system is mounted there",
+            part.display()
+        )
+    );
+    assert!(part.join("precious").exists());
+    drop(mounted);
+    assert_eq!(made.remove_below("a/b", &never, &mut |_| ()), Ok(0));
+    assert_eq!(remove(made), Ok(1));
+}
+
+#[test]
 fn a_large_directory_is_removed_in_constant_memory_and_progress_is_told() {
     const FILES: u64 = 20_000;
     let top = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");

@@ -13,6 +13,7 @@
 
 pub mod hosts;
 pub mod launcher;
+mod leading;
 #[cfg(feature = "mpi")]
 mod mpi;
 pub mod offsets;
@@ -26,6 +27,7 @@ use std::pin::Pin;
 use rbench_core::Rank;
 
 pub use hosts::{Host, Topology, topology};
+pub use leading::Leading;
 pub use offsets::{ClockOffset, clock_offsets};
 pub use world::{Choice, World, start};
 

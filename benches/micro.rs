@@ -9,7 +9,7 @@ use rbench_core::{Latency, MonotonicClock, Nanos, Rank};
 use rbench_exec::calibrate::null_loop;
 use rbench_exec::worker::Runner as _;
 use rbench_plan::io::Order;
-use rbench_plan::tree::{ItemKind, NATIVE, Paths, Shape};
+use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
 
 fn record(c: &mut Criterion) {
     let mut latency = Latency::new();
@@ -29,7 +29,17 @@ fn path(c: &mut Criterion) {
         items_per_node: 100,
         leaf_only: false,
     };
-    let mut paths = Paths::new(shape, NATIVE, "0", true, Rank(11), ItemKind::File, false);
+    let forest = Forest {
+        shape,
+        naming: NATIVE,
+        prefixes: vec!["0".to_owned()],
+        numbered: None,
+        private: Some(Private {
+            ahead: 0,
+            ranks: 12,
+        }),
+    };
+    let mut paths = Paths::new(forest.into(), Rank(11), ItemKind::File);
     let mut index = 0;
     c.bench_function("build the path of the next file", |b| {
         b.iter(|| {

@@ -1,17 +1,18 @@
-//! The native commands and their options.
+//! The commands, and the options of the native ones.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
+use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, Spec, Workload};
 
-use crate::values;
 use crate::{Communicator, Format, Invocation, Output, Progress, Testfs};
+use crate::{mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with exactly merged latency percentiles.
@@ -299,7 +300,22 @@ struct Show {
     format: Format,
 }
 
+/// The commands. `mdtest` is there to be listed and helped with: what follows
+/// it is not in clap's grammar and never gets here.
+pub fn command() -> clap::Command {
+    let mdtest = clap::Command::new("mdtest")
+        .about("mdtest's command line, tree and table")
+        .override_help(mdtest::help())
+        .display_order(1);
+    Args::command().subcommand(mdtest)
+}
+
 impl Args {
+    pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
+        let matches = command().try_get_matches_from(argv)?;
+        Args::from_arg_matches(&matches)
+    }
+
     pub fn communicator(&self) -> Communicator {
         match &self.command {
             Command::Meta(meta) => meta.common.communicator,
@@ -320,9 +336,8 @@ impl Args {
 
 impl Common {
     fn split(self, env_dir: Option<&OsStr>) -> (spec::Common, Output) {
-        let from_env = env_dir.filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let common = spec::Common {
-            dir: self.dir.or(from_env),
+            dir: self.dir.or_else(|| values::env_dir(env_dir)),
             seed: self.seed,
             threads: self.threads,
             iterations: self.iterations,
@@ -334,13 +349,10 @@ impl Common {
             out: self.out,
             format: self.format,
             labels: self.label,
-            progress: if self.quiet {
-                Progress::Off
-            } else {
-                self.progress
-            },
+            progress: self.progress.unless(self.quiet),
             quiet: self.quiet,
             communicator: self.communicator,
+            mdtest: None,
         };
         (common, output)
     }

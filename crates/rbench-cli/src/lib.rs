@@ -6,11 +6,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{CommandFactory as _, Parser as _};
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::Spec;
 
 mod args;
+mod mdtest;
 mod values;
 
 /// What was asked for.
@@ -51,6 +51,13 @@ pub enum Progress {
     Off,
 }
 
+impl Progress {
+    /// What is left of it with `--quiet`.
+    fn unless(self, quiet: bool) -> Progress {
+        if quiet { Progress::Off } else { self }
+    }
+}
+
 /// Which communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Communicator {
@@ -78,6 +85,35 @@ pub struct Output {
     pub quiet: bool,
     /// `--communicator`
     pub communicator: Communicator,
+    /// How `rbench mdtest` prints; `None` for the native commands.
+    pub mdtest: Option<MdtestView>,
+}
+
+/// Which of mdtest's summary tables are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Print {
+    /// Rates.
+    #[default]
+    Rates,
+    /// `-Z`: times.
+    Times,
+    /// `-P`: rates and times.
+    Both,
+}
+
+/// What `rbench mdtest` prints on stdout.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MdtestView {
+    /// `-Z`, `-P`
+    pub print: Print,
+    /// `-v`, counted, or `-V`: the level.
+    pub verbosity: u32,
+    /// `--print-all-procs`: every rank's results.
+    pub all_ranks: bool,
+    /// `--showRankStatistics`
+    pub rank_statistics: bool,
+    /// `--rbench-report`: the native report behind mdtest's tables.
+    pub report: bool,
 }
 
 /// `rbench testfs`
@@ -117,12 +153,15 @@ pub struct Stop {
 }
 
 /// Reads a command line, the program's name first. `env_dir` is the value of
-/// `RBENCH_DIR`, which stands in for `--dir`.
+/// `RBENCH_DIR`, which stands in for `--dir` and for the `-d` of mdtest.
 ///
 /// # Errors
 /// [`Stop`] when there is nothing to run.
 pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Invocation, Stop> {
-    let args = args::Args::try_parse_from(argv).map_err(|error| Stop {
+    if let Some(words) = mdtest_words(argv) {
+        return mdtest::read(words, env_dir);
+    }
+    let args = args::Args::read(argv).map_err(|error| Stop {
         text: error.render().to_string(),
         code: if error.use_stderr() { 2 } else { 0 },
     })?;
@@ -132,12 +171,23 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
 /// The communicator that a command line asks for, found without reading the
 /// rest of it: it has to be known before rank 0's command line can be shared.
 pub fn communicator(argv: &[OsString]) -> Communicator {
-    args::Args::try_parse_from(argv).map_or(Communicator::Auto, |args| args.communicator())
+    match mdtest_words(argv) {
+        Some(words) => mdtest::communicator(words),
+        None => args::Args::read(argv).map_or(Communicator::Auto, |args| args.communicator()),
+    }
+}
+
+/// What follows `rbench mdtest`.
+fn mdtest_words(argv: &[OsString]) -> Option<&[OsString]> {
+    match argv {
+        [_, command, words @ ..] if command == "mdtest" => Some(words),
+        _ => None,
+    }
 }
 
 /// The help texts of the program and each command, for checks of the docs.
 pub fn help_texts() -> Vec<(String, String)> {
-    let mut command = args::Args::command();
+    let mut command = args::command();
     command.build();
     let mut all = vec![("rbench".to_owned(), command.render_long_help().to_string())];
     for sub in command

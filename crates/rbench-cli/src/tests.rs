@@ -12,7 +12,7 @@ fn meta(line: &str) -> rbench_plan::spec::Meta {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Meta(meta) => meta,
-            Workload::Io(_) => panic!("not meta"),
+            Workload::Mdtest(_) | Workload::Io(_) => panic!("not meta"),
         },
         other => panic!("{other:?}"),
     }
@@ -22,7 +22,7 @@ fn io(line: &str) -> rbench_plan::spec::Io {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Io(io) => io,
-            Workload::Meta(_) => panic!("not io"),
+            Workload::Meta(_) | Workload::Mdtest(_) => panic!("not io"),
         },
         other => panic!("{other:?}"),
     }

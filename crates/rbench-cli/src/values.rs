@@ -1,17 +1,22 @@
-//! Values of options that have a form of their own.
+//! Values of options that have a form of their own. A message is a clause
+//! that fits behind the name of the option.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::io::{FsyncRule, Rw};
-use rbench_plan::meta::{PHASES, PhaseKind};
+use rbench_plan::meta::{Backend, PHASES, Packet, PhaseKind};
 
 pub fn bytes(text: &str) -> Result<Bytes, String> {
-    text.parse()
-        .map_err(|e: rbench_core::units::ParseQuantityError| e.to_string())
+    text.parse().map_err(|e: ParseQuantityError| e.to_string())
 }
 
 pub fn time(text: &str) -> Result<Nanos, String> {
-    text.parse()
-        .map_err(|e: rbench_core::units::ParseQuantityError| e.to_string())
+    text.parse().map_err(|e: ParseQuantityError| e.to_string())
 }
 
 pub fn phase(text: &str) -> Result<PhaseKind, String> {
@@ -60,4 +65,70 @@ pub fn label(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(format!("'{text}' is not of the form key=value")),
     }
+}
+
+/// A number of things: suffixes as for sizes.
+pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let Bytes(number) = text.parse().map_err(|error| match error {
+        ParseQuantityError::Malformed { text, .. } => {
+            format!("'{text}' is not a whole number (k, m, g, t and p are binary: 4k = 4096)")
+        }
+        ParseQuantityError::TooLarge(_) => error.to_string(),
+    })?;
+    T::try_from(number).map_err(|_| ParseQuantityError::TooLarge(text.to_owned()).to_string())
+}
+
+/// One of the words of a type that clap reads too.
+pub fn choice<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, false).map_err(|_| {
+        let names: Vec<String> = T::value_variants()
+            .iter()
+            .filter_map(ValueEnum::to_possible_value)
+            .map(|value| value.get_name().to_owned())
+            .collect();
+        format!("'{text}' is not one of {}", names.join(", "))
+    })
+}
+
+pub fn backend(text: &str) -> Result<Backend, String> {
+    match text.to_ascii_uppercase().as_str() {
+        "POSIX" => Ok(Backend::Posix),
+        "DUMMY" => Ok(Backend::Dummy),
+        _ => Err(format!(
+            "'{text}' is not one of POSIX, DUMMY: this build measures mounted file systems through \
+             POSIX"
+        )),
+    }
+}
+
+pub fn packet(text: &str) -> Result<Packet, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "t" | "timestamp" => Ok(Packet::Timestamp),
+        "o" | "offset" => Ok(Packet::Offset),
+        "i" | "incompressible" => Ok(Packet::Incompressible),
+        "r" | "random" => Ok(Packet::Random),
+        _ => Err(format!(
+            "'{text}' is not one of t, o, i, r (timestamp, offset, incompressible, random)"
+        )),
+    }
+}
+
+pub fn path(word: &OsStr) -> Result<PathBuf, String> {
+    if word.is_empty() {
+        return Err("a name must not be empty".to_owned());
+    }
+    Ok(PathBuf::from(word))
+}
+
+/// Directories, separated by `@`.
+pub fn dirs(word: &OsStr) -> Vec<PathBuf> {
+    word.as_bytes()
+        .split(|byte| *byte == b'@')
+        .map(|name| PathBuf::from(OsStr::from_bytes(name)))
+        .collect()
+}
+
+/// The directory that `RBENCH_DIR` names: one, whatever its name holds.
+pub fn env_dir(value: Option<&OsStr>) -> Option<PathBuf> {
+    value.filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }

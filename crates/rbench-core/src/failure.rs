@@ -17,10 +17,13 @@ pub enum FailureKind {
     /// The call succeeded, but what it delivered is wrong: a listing that
     /// misses entries, a block that does not verify.
     Mismatch,
+    /// A command of the user's that surrounds a phase ended badly.
+    Command,
 }
 
 impl FailureKind {
-    /// The name in reports and result files: `ENOSPC`, `SHORT`, `MISMATCH`.
+    /// The name in reports and result files: `ENOSPC`, `SHORT`, `MISMATCH`,
+    /// `COMMAND`.
     pub fn name(self) -> String {
         match self {
             FailureKind::Errno(code) => match Errno::from_raw(code) {
@@ -29,6 +32,7 @@ impl FailureKind {
             },
             FailureKind::Short => "SHORT".to_owned(),
             FailureKind::Mismatch => "MISMATCH".to_owned(),
+            FailureKind::Command => "COMMAND".to_owned(),
         }
     }
 
@@ -38,6 +42,7 @@ impl FailureKind {
             FailureKind::Errno(code) => Errno::from_raw(code).desc().to_owned(),
             FailureKind::Short => "fewer bytes than asked for".to_owned(),
             FailureKind::Mismatch => "not what was written".to_owned(),
+            FailureKind::Command => "the command ended badly".to_owned(),
         }
     }
 }

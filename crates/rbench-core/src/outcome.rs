@@ -4,7 +4,7 @@
 //! writes and their fsync): each kind is a lane with counts, distributions
 //! and a timeline of its own.
 
-use crate::failure::Failures;
+use crate::failure::{Failure, Failures};
 use crate::latency::Latency;
 use crate::op::OpKind;
 use crate::timeline::Timeline;
@@ -96,6 +96,41 @@ impl Lane {
     }
 }
 
+/// When one operation ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpTime {
+    /// Its actual start after the common start.
+    pub start: Nanos,
+    /// Its service time.
+    pub service: Nanos,
+    /// Bytes that it moved.
+    pub bytes: u64,
+}
+
+/// What one rank keeps of a phase for itself: too much to be gathered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Details {
+    /// Every operation done without error, where they are logged.
+    pub operations: Vec<OpTime>,
+    /// Every item that did not verify, up to [`DAMAGED_MAX`] of a worker.
+    pub damaged: Vec<Failure>,
+}
+
+/// Most damaged items that a worker keeps by name; all are counted.
+pub const DAMAGED_MAX: usize = 10_000;
+
+impl Details {
+    /// Adds what `other` holds.
+    pub fn append(&mut self, other: Details) {
+        let Details {
+            operations,
+            damaged,
+        } = other;
+        self.operations.extend(operations);
+        self.damaged.extend(damaged);
+    }
+}
+
 /// What one worker did in a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerOutcome {
@@ -109,6 +144,8 @@ pub struct WorkerOutcome {
     /// One lane for each kind of operation; the same kinds in the same order
     /// on every worker.
     pub lanes: Vec<Lane>,
+    /// What stays with the rank.
+    pub details: Details,
 }
 
 /// The reached counts when the stonewall came down.

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_comm::Combine;
-use rbench_core::outcome::{Cache, PhaseOutcome};
+use rbench_core::outcome::Cache;
 use rbench_core::random::{DataStream, Stream};
 use rbench_core::{Failure, FailureKind, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Order, Rw, small_shape, worker_number};
+use rbench_plan::meta::Who;
 use rbench_plan::permutation::Permutation;
-use rbench_plan::tree::{ItemKind, NATIVE, Paths};
+use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private};
 use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
 use rbench_sys::fs::OpenMode;
@@ -23,9 +24,9 @@ use rbench_sys::{Completion, Engine, Fs, Request};
 use crate::group::{ExecError, Group};
 use crate::ops::{ItemRunner, Visit};
 use crate::phase::{self, LaneInfo, Phase};
-use crate::run::{Pass, drop_caches};
-use crate::target::Target;
-use crate::worker::Runner;
+use crate::run::{Listener, Pass, drop_caches};
+use crate::target::{Ground as _, Target};
+use crate::worker::Prepared;
 
 pub mod blocks;
 mod layout;
@@ -91,13 +92,10 @@ struct Scene {
     covered: Vec<Arc<AtomicU64>>,
 }
 
-impl Pass for IoPass<'_> {
-    fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
-    /// Directories that this rank's workers have for small files.
-    fn own_dirs(&self, rank: Rank) -> Vec<String> {
+impl IoPass<'_> {
+    /// Directories that a rank's workers have for small files, below the
+    /// pass's own.
+    fn small_dirs(&self, rank: Rank) -> Vec<String> {
         let Some(small) = self.io.small else {
             return Vec::new();
         };
@@ -111,15 +109,22 @@ impl Pass for IoPass<'_> {
             })
             .collect()
     }
+}
+
+impl Pass<Target> for IoPass<'_> {
+    fn own_dirs(&self, rank: Rank) -> Vec<String> {
+        let below = |name: String| format!("{}/{name}", self.prefix);
+        self.small_dirs(rank).into_iter().map(below).collect()
+    }
 
     async fn run(
         &mut self,
         group: &Group<'_>,
-        target: &Target,
-        row: &mut dyn FnMut(PhaseOutcome),
+        target: &mut Target,
+        listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
         target
-            .make_dirs(group, &self.prefix, &self.own_dirs(group.rank()))
+            .make_dirs(group, &self.prefix, &self.small_dirs(group.rank()))
             .await?;
         if self.io.layout.shared() && self.engine.moves_data {
             let name = format!("{}/{}", self.prefix, self.io.file_name(0));
@@ -133,15 +138,15 @@ impl Pass for IoPass<'_> {
             }
             // Each phase that reads goes one step further round the ranks.
             behind_first += u32::from(!rw.writes());
-            let distance = if rw.writes() {
+            let ahead = if rw.writes() {
                 0
             } else {
-                shift::distance(self.plan.shift, behind_first, self.plan.ranks)
+                shift::ahead(self.plan.shift, behind_first, self.plan.ranks)
             };
-            let cache = self.cache(group, rw, distance).await?;
-            let phase = self.phase(group, target, nth, rw, distance, cache);
+            let cache = self.cache(group, rw, ahead).await?;
+            let phase = self.phase(group, target, nth, rw, ahead, cache);
             let end = phase::run(group, &phase).await?;
-            end.rows.into_iter().for_each(&mut *row);
+            end.rows.into_iter().for_each(|row| listener.row(row));
             if end.stopped {
                 return Ok(true);
             }
@@ -217,6 +222,7 @@ impl IoPass<'_> {
             cache: None,
             total: Some(total * self.plan.workers()),
             threads: self.plan.threads,
+            log_operations: false,
             make: Arc::new(move |thread| scene.layout(thread)),
         };
         let end = phase::run(group, &phase).await?;
@@ -233,7 +239,7 @@ impl IoPass<'_> {
         group.agree(failed).await?;
         // What was there before keeps the generation it was written as.
         self.wrote(end.covered && any[1] == 0);
-        self.seen.visit(&self.plan.host_of, 0);
+        self.seen.visit(&self.plan.host_of, Who::Each { ahead: 0 });
         Ok(false)
     }
 
@@ -242,13 +248,13 @@ impl IoPass<'_> {
         &mut self,
         group: &Group<'_>,
         rw: Rw,
-        distance: u32,
+        ahead: u32,
     ) -> Result<Option<Cache>, ExecError> {
         if self.plan.drop_caches && rw.reads() {
             drop_caches(group).await?;
             self.seen.clear();
         }
-        let seen = self.seen.visit(&self.plan.host_of, distance);
+        let seen = self.seen.visit(&self.plan.host_of, Who::Each { ahead });
         let forced = self.plan.drop_caches || self.io.direct;
         if !self.engine.moves_data {
             return Ok(None);
@@ -258,7 +264,7 @@ impl IoPass<'_> {
             .then_some(if forced { Cache::Forced } else { seen }))
     }
 
-    fn scene(&mut self, group: &Group<'_>, target: &Target, distance: u32) -> Scene {
+    fn scene(&mut self, group: &Group<'_>, target: &Target, ahead: u32) -> Scene {
         self.step += 1;
         let stamps = self.io.verify.then(|| Stamps {
             run: self.run_key,
@@ -271,7 +277,7 @@ impl IoPass<'_> {
             fs: target.fs(),
             prefix: self.prefix.clone(),
             rank: group.rank(),
-            owner: shift::owner(group.rank(), distance, self.plan.ranks),
+            owner: shift::owner(group.rank(), ahead, self.plan.ranks),
             threads: self.plan.threads,
             workers: self.plan.workers(),
             seed: [
@@ -290,10 +296,10 @@ impl IoPass<'_> {
         target: &Target,
         nth: usize,
         rw: Rw,
-        distance: u32,
+        ahead: u32,
         cache: Option<Cache>,
     ) -> Phase {
-        let scene = self.scene(group, target, distance);
+        let scene = self.scene(group, target, ahead);
         let lanes = lanes(&self.io, nth, rw);
         let total = self
             .io
@@ -310,6 +316,7 @@ impl IoPass<'_> {
             cache,
             total,
             threads: self.plan.threads,
+            log_operations: false,
             make: Arc::new(move |thread| {
                 if scene.io.small.is_some() {
                     scene.small(rw, thread)
@@ -340,15 +347,18 @@ fn one_request(
 
 /// Paths of the small files of a worker.
 fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
-    Paths::new(
-        small_shape(files),
-        NATIVE,
-        prefix,
-        true,
-        Rank(worker as u32),
-        ItemKind::File,
-        false,
-    )
+    let forest = Forest {
+        shape: small_shape(files),
+        naming: NATIVE,
+        prefixes: vec![prefix.to_owned()],
+        numbered: None,
+        // The trees are the workers' here.
+        private: Some(Private {
+            ahead: 0,
+            ranks: u32::MAX,
+        }),
+    };
+    Paths::new(Arc::new(forest), Rank(worker as u32), ItemKind::File)
 }
 
 /// The rows of a phase. Phases that stand more than once in `--rw` carry
@@ -458,7 +468,7 @@ impl Scene {
         })
     }
 
-    fn blocks(&self, rw: Rw, thread: u32) -> Result<Box<dyn Runner>, Failure> {
+    fn blocks(&self, rw: Rw, thread: u32) -> Prepared {
         let owner = self.worker(self.owner, thread);
         let engine = self.engine(self.io.depth as usize, self.io.block.0)?;
         let mode = match (rw.reads(), rw.writes()) {
@@ -535,7 +545,7 @@ impl Scene {
         })
     }
 
-    fn small(&self, rw: Rw, thread: u32) -> Result<Box<dyn Runner>, Failure> {
+    fn small(&self, rw: Rw, thread: u32) -> Prepared {
         let owner = self.worker(self.owner, thread);
         let op = self.small_file(rw.writes(), owner, thread, self.io.direct)?;
         let count = self.io.blocks();
@@ -561,7 +571,7 @@ impl Scene {
     }
 
     /// The layout of what this worker's own part misses.
-    fn layout(&self, thread: u32) -> Result<Box<dyn Runner>, Failure> {
+    fn layout(&self, thread: u32) -> Prepared {
         let owner = self.worker(self.rank, thread);
         let covered = Arc::clone(&self.covered[thread as usize]);
         let there = covered.load(Ordering::Relaxed);

@@ -7,7 +7,9 @@
 //! with nothing but the operation between two clock readings. Nothing here
 //! prints, reads the command line, or knows MPI.
 
+mod around;
 pub mod calibrate;
+mod content;
 pub mod group;
 pub mod io;
 pub mod meta;
@@ -18,10 +20,11 @@ pub mod phase;
 pub mod reduce;
 pub mod run;
 pub mod target;
+mod testdirs;
 pub mod verify;
 pub mod worker;
 
 pub use calibrate::{Calibration, calibrate};
 pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
-pub use run::{Ending, execute};
+pub use run::{Ending, Listener, execute};
 pub use target::Place;

@@ -1,19 +1,22 @@
 //! The metadata workload: phase after phase over the trees of all ranks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use rbench_core::outcome::{Cache, PhaseOutcome};
+use rbench_core::outcome::Cache;
 use rbench_core::{OpKind, Rank};
 use rbench_plan::cache::Seen;
-use rbench_plan::meta::{Layout, PhaseInfo, PhaseKind};
-use rbench_plan::tree::{ItemKind, Paths};
+use rbench_plan::meta::{Layout, PhaseInfo, PhaseKind, PhasePlan, Renaming};
+use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, Plan, shift};
+use rbench_sys::command;
 
+use crate::around::{After, Followed};
 use crate::group::{ExecError, Group};
 use crate::ops::{OPS, Scene};
 use crate::phase::{self, LaneInfo, Phase, PhaseEnd};
-use crate::run::{Pass, drop_caches};
-use crate::target::Target;
+use crate::run::{Listener, Pass, drop_caches};
+use crate::target::{Ground, in_thread};
 
 /// What later phases of an iteration need to know of earlier ones, for one
 /// kind of item.
@@ -31,7 +34,7 @@ pub(crate) struct MetaPass<'p> {
     plan: &'p Plan,
     meta: Arc<MetaPlan>,
     iteration: u32,
-    prefix: String,
+    forest: Arc<Forest>,
     dirs: Made,
     files: Made,
 }
@@ -40,58 +43,68 @@ pub(crate) struct MetaPass<'p> {
 pub(crate) fn pass<'p>(plan: &'p Plan, meta: &MetaPlan, iteration: u32) -> MetaPass<'p> {
     MetaPass {
         plan,
+        forest: Arc::new(meta.forest(iteration, plan.ranks)),
         meta: Arc::new(meta.clone()),
         iteration,
-        prefix: iteration.to_string(),
         dirs: Made::default(),
-        files: Made::default(),
+        files: Made {
+            each: meta.made,
+            ..Made::default()
+        },
     }
 }
 
-impl Pass for MetaPass<'_> {
-    fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
-    /// The rank's private tree.
+impl<G: Ground> Pass<G> for MetaPass<'_> {
+    /// The rank's private trees.
     fn own_dirs(&self, rank: Rank) -> Vec<String> {
-        match self.meta.layout {
-            Layout::Unique => vec![self.tree_root(rank)],
-            Layout::Shared => Vec::new(),
+        if self.meta.layout == Layout::Shared {
+            return Vec::new();
         }
+        // The tree with the rank's number holds the items of the one so many
+        // numbers behind.
+        let back = self.plan.ranks - self.meta.tree_ahead % self.plan.ranks;
+        let owner = shift::owner(rank, back, self.plan.ranks);
+        let mut paths = Paths::new(Arc::clone(&self.forest), owner, ItemKind::Dir);
+        (0..self.meta.loops)
+            .map(|tree| {
+                paths
+                    .node(tree * self.meta.nodes)
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect()
     }
 
     async fn run(
         &mut self,
         group: &Group<'_>,
-        target: &Target,
-        row: &mut dyn FnMut(PhaseOutcome),
+        ground: &mut G,
+        listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
-        target.make_dirs(group, &self.prefix, &[]).await?;
-        for kind in &self.meta.clone().phases {
-            let info = kind.info();
-            let distance = shift::distance(self.plan.shift, info.step, self.plan.ranks);
-            let distance = if info.step == 0 { 0 } else { distance };
-            let cache = self.cache(group, info, distance).await?;
-            let phase = self.phase(group, target, info, distance, cache);
-            let PhaseEnd {
-                rows,
-                covered,
-                most,
-                stopped,
-            } = phase::run(group, &phase).await?;
-            rows.into_iter().for_each(&mut *row);
-            if stopped {
+        ground.open(group, self.iteration).await?;
+        let plans = self.meta.phases.clone();
+        for step in self.steps(&plans) {
+            if self.pause(group, step).await? {
                 return Ok(true);
             }
-            let made = self.made(info.items);
-            match kind {
-                PhaseKind::DirCreate | PhaseKind::FileCreate => {
-                    made.each = most;
-                    made.all_there = covered && most.is_none();
+            let mut phases = Vec::new();
+            for plan in step {
+                if let Some(before) = self.before(plan) {
+                    run_command(group, before).await?;
                 }
-                PhaseKind::DirRename | PhaseKind::FileRename => made.renamed = true,
-                _ => {}
+                let cache = self.cache(group, plan).await?;
+                phases.push(self.phase(group, ground, *plan, cache));
+            }
+            let ends = match &phases[..] {
+                [one] => vec![phase::run(group, one).await?],
+                several => phase::run_freely(group, several).await?,
+            };
+            let mut broken_off = false;
+            for (plan, end) in step.iter().zip(ends) {
+                broken_off |= self.note(plan, end, listener)?;
+            }
+            if broken_off {
+                return Ok(true);
             }
         }
         Ok(false)
@@ -99,6 +112,46 @@ impl Pass for MetaPass<'_> {
 }
 
 impl MetaPass<'_> {
+    /// The phases that run without the ranks meeting in between.
+    fn steps<'a>(&self, plans: &'a [PhasePlan]) -> Vec<&'a [PhasePlan]> {
+        let together = |a: &PhasePlan, b: &PhasePlan| {
+            let of_items = |p: &PhasePlan| p.kind.info().items.is_some();
+            !self.meta.barriers && of_items(a) && of_items(b)
+        };
+        plans.chunk_by(together).collect()
+    }
+
+    /// Pauses before the first directory phase and the first file phase;
+    /// whether the group was stopped.
+    async fn pause(&self, group: &Group<'_>, step: &[PhasePlan]) -> Result<bool, ExecError> {
+        let pause = Duration::from(self.meta.around.pause);
+        let first_of_its_kind = |plan: &PhasePlan| {
+            let items = plan.kind.info().items;
+            let first = self.meta.kinds().find(|k| k.info().items == items);
+            items.is_some() && first == Some(plan.kind)
+        };
+        if pause.is_zero() || !step.iter().any(first_of_its_kind) {
+            return Ok(false);
+        }
+        group.step("pausing");
+        let stop = group.stop_flag();
+        let end = tokio::time::Instant::now() + pause;
+        let wait = async {
+            while tokio::time::Instant::now() < end && !stop.is_raised() {
+                let left = end - tokio::time::Instant::now();
+                tokio::time::sleep(left.min(Duration::from_millis(100))).await;
+            }
+        };
+        group.attend(wait, || 0).await?;
+        group.stopped().await
+    }
+
+    /// The command before a phase.
+    fn before(&self, plan: &PhasePlan) -> Option<String> {
+        let before = self.meta.around.before.clone();
+        before.filter(|_| plan.kind.info().items.is_some())
+    }
+
     fn made(&mut self, items: Option<ItemKind>) -> &mut Made {
         match items {
             Some(ItemKind::File) => &mut self.files,
@@ -106,60 +159,115 @@ impl MetaPass<'_> {
         }
     }
 
+    /// Hands over what a phase gave and remembers what later ones need;
+    /// whether the pass ends here.
+    fn note(
+        &mut self,
+        plan: &PhasePlan,
+        end: PhaseEnd,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, ExecError> {
+        let PhaseEnd {
+            rows,
+            covered,
+            most,
+            stopped,
+            failed,
+            details,
+        } = end;
+        let info = plan.kind.info();
+        if !(details.operations.is_empty() && details.damaged.is_empty()) {
+            listener.details(self.iteration, info.name, details);
+        }
+        rows.into_iter().for_each(|row| listener.row(row));
+        let made = self.made(info.items);
+        match plan.kind {
+            PhaseKind::DirCreate | PhaseKind::FileCreate => {
+                made.each = most;
+                made.all_there = covered && most.is_none();
+            }
+            PhaseKind::DirRename | PhaseKind::FileRename => made.renamed = true,
+            _ => {}
+        }
+        if failed && self.meta.failures_end_the_run {
+            return Err(ExecError::SetUp(format!(
+                "operations of {} failed, and failures were to end the run",
+                info.label
+            )));
+        }
+        Ok(stopped)
+    }
+
     /// Drops the caches if asked for, and labels the phase.
     async fn cache(
         &mut self,
         group: &Group<'_>,
-        info: &PhaseInfo,
-        distance: u32,
+        plan: &PhasePlan,
     ) -> Result<Option<Cache>, ExecError> {
-        if info.items.is_none() {
+        let info = plan.kind.info();
+        let Some(items) = info.items else {
             return Ok(None);
-        }
+        };
         let asks = info.asks();
         if asks && self.plan.drop_caches {
             drop_caches(group).await?;
             self.dirs.seen.clear();
             self.files.seen.clear();
         }
-        // In a shared tree every host has the directories in its cache.
-        let known = info.op == OpKind::List && self.meta.layout == Layout::Shared;
-        let plan = self.plan;
-        let seen = self.made(info.items).seen.visit(&plan.host_of, distance);
-        let label = match (self.plan.drop_caches, known) {
-            (true, _) => Cache::Forced,
-            (false, true) => Cache::Warm,
-            (false, false) => seen,
+        let hosts = &self.plan.host_of;
+        let seen = self.made(info.items).seen.visit(hosts, plan.who);
+        if self.plan.drop_caches || (self.meta.direct && info.op == OpKind::ReadFile) {
+            return Ok(asks.then_some(Cache::Forced));
+        }
+        // In a shared tree every host has the directories in its cache, and
+        // shared files are everybody's.
+        let known = info.op == OpKind::List && self.meta.layout == Layout::Shared
+            || self.meta.naming.common.is_some();
+        let label = match (self.meta.makes(items), known) {
+            // Made by an earlier run: nobody knows who has seen them since.
+            (false, _) => None,
+            (true, true) => Some(Cache::Warm),
+            (true, false) => Some(seen),
         };
-        Ok(asks.then_some(label))
+        Ok(label.filter(|_| asks))
     }
 
-    fn phase(
+    fn phase<G: Ground>(
         &mut self,
         group: &Group<'_>,
-        target: &Target,
-        info: &'static PhaseInfo,
-        distance: u32,
+        ground: &G,
+        plan: PhasePlan,
         cache: Option<Cache>,
     ) -> Phase {
+        let info: &'static PhaseInfo = plan.kind.info();
         let made = self.made(info.items).clone();
         let scene = Scene {
             plan: Arc::clone(&self.meta),
+            phase: plan,
             info,
-            fs: target.fs(),
-            prefix: self.prefix.clone(),
+            fs: ground.fs(),
+            forest: Arc::clone(&self.forest),
             rank: group.rank(),
             ranks: self.plan.ranks,
             threads: self.plan.threads,
-            distance,
             seed: [self.plan.seed, u64::from(self.iteration)],
             made: made.each,
-            renamed: made.renamed && info.items.is_some(),
+            // A chain keeps the names.
+            renamed: made.renamed && info.items.is_some() && self.meta.renaming == Renaming::Suffix,
             all_there: made.all_there,
         };
-        let creates = matches!(info.kind, PhaseKind::DirCreate | PhaseKind::FileCreate);
-        let asks = info.asks();
-        let deadline = self.meta.stonewall.filter(|_| creates || asks);
+        let total = plan.deadline.is_none().then(|| scene.total());
+        let tops_up = info.creates() && plan.deadline.is_some();
+        let after = After {
+            sync: self.meta.around.sync && info.items.is_some(),
+            command: self
+                .meta
+                .around
+                .after
+                .clone()
+                .filter(|_| info.items.is_some()),
+            fs: ground.fs(),
+        };
         // The row of the operation; every kind in PHASES has one (tested).
         let make = OPS.iter().find(|row| row.op == info.op).map(|row| row.make);
         Phase {
@@ -171,62 +279,34 @@ impl MetaPass<'_> {
                 label: info.label.to_owned(),
             }],
             open_loop: false,
-            deadline,
-            wear_out: creates,
+            deadline: plan.deadline,
+            wear_out: info.creates(),
             cache,
-            total: if deadline.is_some() {
-                None
-            } else {
-                Some(self.total(info))
-            },
+            total,
             threads: self.plan.threads,
-            make: Arc::new(move |thread| match make {
-                Some(make) => Ok(make(&scene, thread)),
-                None => Err(rbench_core::Failure::new(
-                    info.op,
-                    "",
-                    nix::errno::Errno::ENOSYS,
-                )),
+            log_operations: self.meta.log_operations,
+            make: Arc::new(move |thread| {
+                let make = make.ok_or_else(|| {
+                    rbench_core::Failure::new(info.op, "", nix::errno::Errno::ENOSYS)
+                })?;
+                let runner = make(&scene, thread)?;
+                // Once for each rank.
+                if after.is_empty() || thread > 0 {
+                    return Ok(runner);
+                }
+                Ok(Box::new(Followed::new(runner, after.clone(), tops_up)))
             }),
         }
     }
+}
 
-    /// Operations of all ranks in a phase.
-    fn total(&mut self, info: &PhaseInfo) -> u64 {
-        let ranks = u64::from(self.plan.ranks);
-        let trees = if self.meta.layout == Layout::Unique {
-            ranks
-        } else {
-            1
-        };
-        let item_nodes = self.meta.shape.item_nodes();
-        match (info.items, info.op) {
-            (None, _) => self.meta.nodes * trees,
-            (_, OpKind::List) => (item_nodes.end - item_nodes.start) * trees,
-            _ => {
-                let threads = u64::from(self.plan.threads);
-                let each = self
-                    .made(info.items)
-                    .each
-                    .map_or(u64::MAX, |each| each.saturating_mul(threads));
-                each.min(self.meta.items_per_rank) * ranks
-            }
-        }
-    }
-
-    /// The root of a rank's private tree, below the iteration's directory.
-    fn tree_root(&self, rank: Rank) -> String {
-        let mut paths = Paths::new(
-            self.meta.shape,
-            self.meta.naming,
-            "",
-            true,
-            rank,
-            ItemKind::Dir,
-            false,
-        );
-        paths.node(0).to_string_lossy().into_owned()
-    }
+/// Runs the user's command on every rank; all go on together.
+async fn run_command(group: &Group<'_>, text: String) -> Result<(), ExecError> {
+    let done = group
+        .attend(in_thread(move || command::run(&text)), || 0)
+        .await?
+        .and_then(|result| result);
+    group.agree(done).await
 }
 
 #[cfg(test)]

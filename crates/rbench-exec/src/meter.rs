@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rbench_core::outcome::Lane;
+use rbench_core::outcome::{DAMAGED_MAX, Details, Lane, OpTime};
 use rbench_core::timeline::Bin;
-use rbench_core::{Failure, Nanos, OpKind, Rank};
+use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 
 /// A worker's running count for the progress display, on a cache line of its
 /// own so that workers do not slow each other down.
@@ -48,6 +48,8 @@ pub struct Meter {
     last_end: Nanos,
     tally: Arc<Tally>,
     done: u64,
+    details: Details,
+    logs: bool,
 }
 
 impl Meter {
@@ -71,7 +73,18 @@ impl Meter {
             last_end: Nanos(0),
             tally,
             done: 0,
+            details: Details::default(),
+            logs: false,
         }
+    }
+
+    /// From now on keeps start and duration of each operation, with room for
+    /// `expected` of them.
+    pub fn log_operations(&mut self, expected: u64) {
+        self.logs = true;
+        // More than that grows on the way, outside the timer.
+        let room = usize::try_from(expected).unwrap_or(usize::MAX);
+        self.details.operations.reserve(room.min(1 << 20));
     }
 
     /// Sets the common start, which all times are counted from.
@@ -101,6 +114,13 @@ impl Meter {
                 max: service,
             },
         );
+        if self.logs {
+            self.details.operations.push(OpTime {
+                start: span.start.since(self.common_start),
+                service,
+                bytes,
+            });
+        }
         self.last_end = span.end;
         self.done += 1;
         self.tally.items.store(self.done, Ordering::Relaxed);
@@ -109,6 +129,7 @@ impl Meter {
     /// Notes an operation that failed.
     #[cold]
     pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
+        self.keep_damaged(&failure);
         let lane = &mut self.lanes[lane];
         lane.failures.add(self.rank, &self.host, failure);
         let at = span.end.since(self.common_start);
@@ -125,9 +146,23 @@ impl Meter {
     /// Notes a failure outside the timed part, which does not move its end.
     #[cold]
     pub fn failed_untimed(&mut self, lane: usize, failure: Failure) {
+        self.keep_damaged(&failure);
         self.lanes[lane]
             .failures
             .add(self.rank, &self.host, failure);
+    }
+
+    fn keep_damaged(&mut self, failure: &Failure) {
+        let damaged = &mut self.details.damaged;
+        if failure.kind == FailureKind::Mismatch && damaged.len() < DAMAGED_MAX {
+            damaged.push(failure.clone());
+        }
+    }
+
+    /// Moves the end of the timed part to `end`: what follows the operations
+    /// is part of the phase.
+    pub fn extend_to(&mut self, end: Nanos) {
+        self.last_end = self.last_end.max(end);
     }
 
     /// Notes operations of an open loop that were due and never started.
@@ -150,8 +185,8 @@ impl Meter {
             .sum()
     }
 
-    /// The lanes.
-    pub fn into_lanes(self) -> Vec<Lane> {
-        self.lanes
+    /// The lanes, and what stays with the rank.
+    pub fn into_parts(self) -> (Vec<Lane>, Details) {
+        (self.lanes, self.details)
     }
 }

@@ -4,20 +4,22 @@
 //! filled), acted inside it, and checked after it. The loop around it is the
 //! same for all: [`ItemRunner`].
 
+use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
-use rbench_plan::meta::{Layout, PhaseInfo};
+use rbench_plan::meta::{Layout, PhaseInfo, PhasePlan, Who};
 use rbench_plan::permutation::Permutation;
-use rbench_plan::tree::{ItemKind, Paths};
+use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
-use rbench_sys::Fs;
+use rbench_sys::{AlignedBuffer, Fs, OpenMode};
 
+use crate::content::Identity;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
-use crate::worker::Runner;
+use crate::worker::{Prepared, Runner};
 
 mod create;
 mod list;
@@ -28,12 +30,15 @@ mod rmdir;
 mod stat;
 mod unlink;
 
+/// Stands behind the names of items after the native rename phase.
+const RENAMED: &str = ".r";
+
 /// How a metadata operation is made for a worker.
 pub struct OpRow {
     /// The operation.
     pub op: OpKind,
     /// Makes the worker's runner.
-    pub make: fn(&Scene, u32) -> Box<dyn Runner>,
+    pub make: fn(&Scene, u32) -> Prepared,
 }
 
 /// Every metadata operation.
@@ -44,6 +49,7 @@ pub const OPS: &[OpRow] = &[
     rename::ROW,
     list::ROW,
     create::ROW,
+    create::WRITE_ROW,
     read_file::ROW,
     unlink::ROW,
 ];
@@ -59,11 +65,11 @@ pub trait ItemOp {
     /// Why it does not count as done.
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind>;
 
-    /// Looks at what it delivered. Outside the timer.
+    /// Looks at what it delivered, or at what is there now. Outside the timer.
     ///
     /// # Errors
     /// What is wrong with it, with details.
-    fn check(&mut self) -> Result<(), (FailureKind, String)> {
+    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
         Ok(())
     }
 
@@ -180,7 +186,7 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
                 end,
             };
             let result = match result {
-                Ok(bytes) => self.op.check().map(|()| bytes),
+                Ok(bytes) => self.op.check(self.fs.as_ref()).map(|()| bytes),
                 Err(kind) => Err((kind, String::new())),
             };
             match result {
@@ -224,25 +230,128 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
     }
 }
 
+/// A buffer for a worker of a phase of `op`.
+fn buffer(length: u64, op: OpKind) -> Result<AlignedBuffer, Failure> {
+    AlignedBuffer::new(length as usize).map_err(|errno| Failure::new(op, "", errno))
+}
+
+/// `openat(O_RDONLY)`, one `read` that fills `buffer` (none when it is empty),
+/// `close`.
+fn read_whole(
+    fs: &dyn Fs,
+    path: &CStr,
+    direct: bool,
+    buffer: &mut [u8],
+) -> Result<(), FailureKind> {
+    let fd = fs.open(path, OpenMode::Read, direct)?;
+    let read = if buffer.is_empty() {
+        Ok(0)
+    } else {
+        fs.read(fd, buffer)
+    };
+    // Closed in any case; of two errors the first is told.
+    let closed = fs.close(fd).map_err(FailureKind::from);
+    let read = read.map_err(FailureKind::from).and_then(|n| {
+        if n < buffer.len() {
+            Err(FailureKind::Short)
+        } else {
+            Ok(())
+        }
+    });
+    read.and(closed)
+}
+
+/// The paths of a phase by the index of what a worker visits: of one owner's
+/// trees, or of all owners' one after the other.
+pub struct Places {
+    paths: Paths,
+    /// Indices of each owner, where a worker visits those of all.
+    of_each: Option<u64>,
+    /// Index among the owner's.
+    number: u64,
+    /// All ranks have the items in common.
+    common: bool,
+}
+
+impl Places {
+    #[inline]
+    fn turn(&mut self, index: u64) {
+        self.number = index;
+        if let Some(of_each) = self.of_each {
+            self.paths.set_owner(Rank((index / of_each) as u32));
+            self.number = index % of_each;
+        }
+    }
+
+    /// Aims at the item with that index.
+    #[inline]
+    pub fn item(&mut self, index: u64) {
+        self.turn(index);
+        self.paths.item(self.number);
+    }
+
+    /// The same with `suffix` behind its name.
+    pub fn item_as(&mut self, index: u64, suffix: &str) {
+        self.turn(index);
+        self.paths.item_as(self.number, suffix);
+    }
+
+    /// Aims at the tree directory with that index.
+    pub fn node(&mut self, index: u64) {
+        self.turn(index);
+        self.paths.node(self.number);
+    }
+
+    /// The path aimed at.
+    #[inline]
+    pub fn current(&self) -> &CStr {
+        self.paths.current()
+    }
+
+    /// The same for messages.
+    pub fn to_text(&self) -> String {
+        self.current().to_string_lossy().into_owned()
+    }
+
+    /// Items of one tree.
+    pub fn items_per_tree(&self) -> u64 {
+        self.paths.items_per_tree()
+    }
+
+    /// Whose content the item aimed at has.
+    pub fn identity(&self, seed: u64) -> Identity {
+        let owner = if self.common {
+            0
+        } else {
+            u64::from(self.paths.owner().0)
+        };
+        Identity {
+            seed,
+            owner,
+            number: self.number,
+        }
+    }
+}
+
 /// What one metadata phase works on, the same for all workers of a rank.
 #[derive(Clone)]
 pub struct Scene {
     /// The workload.
     pub plan: Arc<MetaPlan>,
-    /// What is fixed for the phase.
+    /// The phase.
+    pub phase: PhasePlan,
+    /// What is fixed for its kind.
     pub info: &'static PhaseInfo,
-    /// The target, relative to the run's directory.
+    /// The target.
     pub fs: Arc<dyn Fs>,
-    /// Directory of the iteration, relative to the run's directory.
-    pub prefix: String,
+    /// The trees of this pass.
+    pub forest: Arc<Forest>,
     /// This rank.
     pub rank: Rank,
     /// Number of ranks.
     pub ranks: u32,
     /// Workers of each rank.
     pub threads: u32,
-    /// The rank whose items it works on is so far away.
-    pub distance: u32,
     /// (seed, iteration): random orders and data derive from these.
     pub seed: [u64; 2],
     /// After a stonewall: how many items each worker made.
@@ -255,37 +364,63 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Whose items this rank works on.
+    /// Whose items this rank works on, where it works on those of one rank.
     pub fn owner(&self) -> Rank {
-        shift::owner(self.rank, self.distance, self.ranks)
+        match self.phase.who {
+            Who::Each { ahead } => shift::owner(self.rank, ahead, self.ranks),
+            Who::FirstForAll | Who::First => self.rank,
+        }
     }
 
-    /// Paths of the owner's items, with the names before or after renaming.
-    fn paths(&self, renamed: bool) -> Paths {
+    /// Paths of what this phase visits, with the names before or after
+    /// renaming.
+    fn places(&self, renamed: bool) -> Places {
         let kind = self.info.items.unwrap_or(ItemKind::Dir);
-        let private = self.plan.layout == Layout::Unique;
-        Paths::new(
-            self.plan.shape,
-            self.plan.naming,
-            &self.prefix,
-            private,
-            self.owner(),
-            kind,
-            renamed,
-        )
+        let suffix = if renamed { RENAMED } else { "" };
+        let for_all = self.phase.who == Who::FirstForAll;
+        Places {
+            paths: Paths::new(Arc::clone(&self.forest), self.owner(), kind).suffixed(suffix),
+            of_each: for_all.then(|| self.of_one_owner()),
+            number: 0,
+            common: self.plan.naming.common.is_some(),
+        }
     }
 
-    /// The items of worker `thread`: an even, contiguous part of `total`.
+    /// Items or tree directories of one owner that the phase visits.
+    fn of_one_owner(&self) -> u64 {
+        match (self.info.items, self.made) {
+            (None, _) => self.plan.nodes * self.plan.loops,
+            (Some(_), None) => self.plan.items_per_rank,
+            (Some(_), Some(made)) => made
+                .saturating_mul(u64::from(self.threads))
+                .min(self.plan.items_per_rank),
+        }
+    }
+
+    /// The part of worker `thread`: an even, contiguous one of `total`.
     fn share(&self, thread: u32, total: u64) -> (u64, u64) {
         let part = |t: u32| (u128::from(total) * u128::from(t) / u128::from(self.threads)) as u64;
         (part(thread), part(thread + 1) - part(thread))
     }
 
-    /// The items that worker `thread` visits; `shuffled` where the phase
-    /// follows `--random-order`.
-    fn visit(&self, thread: u32, shuffled: bool) -> Visit {
-        let (first, all) = self.share(thread, self.plan.items_per_rank);
-        let count = self.made.map_or(all, |made| made.min(all));
+    /// What worker `thread` visits, in which order.
+    fn visit(&self, thread: u32) -> Visit {
+        let idle = self.rank != Rank(0);
+        let (first, all) = match (self.info.items, self.phase.who) {
+            (_, Who::First | Who::FirstForAll) if idle => (0, 0),
+            // Children need their parents: one worker makes a tree.
+            (None, _) if thread > 0 => (0, 0),
+            (None, Who::FirstForAll) => (0, self.of_one_owner() * u64::from(self.ranks)),
+            (None, _) => (0, self.of_one_owner()),
+            (Some(_), Who::FirstForAll) => {
+                self.share(thread, self.of_one_owner() * u64::from(self.ranks))
+            }
+            (Some(_), _) => self.share(thread, self.plan.items_per_rank),
+        };
+        let count = match (self.info.items, self.phase.who, self.made) {
+            (Some(_), Who::Each { .. } | Who::First, Some(made)) => made.min(all),
+            _ => all,
+        };
         let [seed, iteration] = self.seed;
         let parts = [
             seed,
@@ -294,8 +429,7 @@ impl Scene {
             u64::from(thread),
             self.info.kind as u64,
         ];
-        let order = (shuffled && self.plan.random_order && count > 0)
-            .then(|| Permutation::new(count, &parts));
+        let order = (self.phase.shuffled && count > 0).then(|| Permutation::new(count, &parts));
         Visit {
             first,
             count,
@@ -305,17 +439,19 @@ impl Scene {
         }
     }
 
-    /// The nodes of the tree, all by the first worker of the tree's owner:
-    /// children need their parents.
-    fn tree_visit(&self, thread: u32) -> Visit {
-        let mine = thread == 0 && (self.plan.layout == Layout::Unique || self.rank == Rank(0));
-        let count = if mine { self.plan.nodes } else { 0 };
-        Visit {
-            first: 0,
-            count,
-            visits: count,
-            order: None,
-            schedule: None,
+    /// Operations that all workers of all ranks would issue.
+    pub fn total(&self) -> u64 {
+        let ranks = u64::from(self.ranks);
+        let each = self.of_one_owner();
+        let nodes = self.plan.shape.item_nodes();
+        let trees = match self.plan.layout {
+            Layout::Unique => ranks,
+            Layout::Shared => 1,
+        };
+        match (self.info.op, self.phase.who) {
+            (OpKind::List, _) => (nodes.end - nodes.start) * trees,
+            (_, Who::Each { .. } | Who::FirstForAll) => each.saturating_mul(ranks),
+            (_, Who::First) => each,
         }
     }
 

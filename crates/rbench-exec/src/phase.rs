@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use rbench_comm::Combine;
-use rbench_core::outcome::{Cache, PhaseOutcome, Stonewall, WorkerOutcome};
+use rbench_core::outcome::{Cache, Details, Lane, PhaseOutcome, Stonewall, WorkerOutcome};
 use rbench_core::{Nanos, OpKind};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -43,6 +43,8 @@ pub struct Phase {
     pub total: Option<u64>,
     /// Workers of each rank.
     pub threads: u32,
+    /// Whether start and duration of each operation are kept.
+    pub log_operations: bool,
     /// Makes each worker's runner.
     pub make: MakeRunner,
 }
@@ -58,6 +60,10 @@ pub struct PhaseEnd {
     pub most: Option<u64>,
     /// Whether the group was asked to stop.
     pub stopped: bool,
+    /// Whether any operation failed on any rank.
+    pub failed: bool,
+    /// What stays with this rank.
+    pub details: Details,
 }
 
 /// The workers of this rank in one phase.
@@ -106,6 +112,20 @@ impl Hands {
         Ok(taken)
     }
 
+    /// Waits until all are prepared; the operations they plan together.
+    async fn ready(&self) -> Result<u64, String> {
+        let all = self
+            .collect(|report| match report {
+                Report::Ready(result) => Some(result),
+                _ => None,
+            })
+            .await?;
+        all.into_iter().try_fold(0_u64, |sum, result| {
+            let planned = result.map_err(|failure| failure.to_string())?;
+            Ok(sum.saturating_add(planned))
+        })
+    }
+
     async fn next(&self) -> Option<Report> {
         std::future::poll_fn(|context| self.reports.borrow_mut().poll_recv(context)).await
     }
@@ -135,6 +155,8 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
             covered: false,
             most: None,
             stopped: true,
+            failed: false,
+            details: Details::default(),
         });
     }
     let start = group.common_start().await?;
@@ -147,18 +169,129 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         _ => None,
     };
     let ended = hands.order(group, Command::Finish, ended).await?;
-    let mine_covered = ended.iter().all(|(_, covered)| *covered);
-    let outcomes: Vec<WorkerOutcome> = ended.into_iter().map(|(outcome, _)| outcome).collect();
     group.attend(hands.dismiss(), || 0).await?;
     let stopped = group.stopped().await?;
-    let covered = all(group, mine_covered).await?;
     // Every rank is done by here: waiting for the slowest one is counted.
-    let cpu = cpu().since(cpu_before);
+    let mine = Mine::new(ended, cpu().since(cpu_before));
+    merge(group, phase, mine, stonewall, !stopped, stopped).await
+}
+
+/// Runs `phases` one after the other without waiting for the other ranks in
+/// between: each rank's times count from its own start. Rows come at the end.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_freely(group: &Group<'_>, phases: &[Phase]) -> Result<Vec<PhaseEnd>, ExecError> {
+    let mut done: Vec<Mine> = Vec::new();
+    let mut trouble = Ok(());
+    for phase in phases {
+        group.begin_phase(&phase.label, phase.total);
+        match alone(group, phase).await? {
+            Ok(mine) => done.push(mine),
+            Err(message) => {
+                trouble = Err(message);
+                break;
+            }
+        }
+        if group.stop_flag().is_raised() {
+            break;
+        }
+    }
+    group.agree(trouble).await?;
+    let stopped = group.stopped().await?;
+    let mut ends = Vec::new();
+    let mut done = done.into_iter();
+    for phase in phases {
+        let mine = done.next();
+        let complete = all(group, !stopped && mine.is_some()).await?;
+        let mine = mine.unwrap_or_else(|| Mine::idle(phase));
+        ends.push(merge(group, phase, mine, None, complete, stopped).await?);
+    }
+    Ok(ends)
+}
+
+/// One phase of this rank by itself.
+async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>, ExecError> {
+    use rbench_core::Clock as _;
+    let cpu_before = cpu();
+    let hands = match spawn_workers(group, phase) {
+        Ok(hands) => hands,
+        Err(message) => return Ok(Err(message)),
+    };
+    let work = async {
+        hands.ready().await?;
+        let start = group.clock.now();
+        let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
+        hands.tell(Command::Run { start, deadline });
+        hands.collect(reached_counts).await?;
+        hands.tell(Command::Finish);
+        hands.collect(ended).await
+    };
+    let ended = group.attend(work, || hands.items()).await?;
+    group.attend(hands.dismiss(), || 0).await?;
+    Ok(ended.map(|ended| Mine::new(ended, cpu().since(cpu_before))))
+}
+
+/// What this rank's workers did in a phase.
+struct Mine {
+    outcomes: Vec<WorkerOutcome>,
+    covered: bool,
+    cpu: Nanos,
+}
+
+impl Mine {
+    fn new(ended: Vec<(WorkerOutcome, bool)>, cpu: Nanos) -> Mine {
+        Mine {
+            covered: ended.iter().all(|(_, covered)| *covered),
+            outcomes: ended.into_iter().map(|(outcome, _)| outcome).collect(),
+            cpu,
+        }
+    }
+
+    /// Of a rank that did not get as far as `phase`.
+    fn idle(phase: &Phase) -> Mine {
+        let lane = |info: &LaneInfo| Lane::new(info.op, phase.open_loop);
+        Mine {
+            outcomes: vec![WorkerOutcome {
+                started_ns: 0,
+                finished: Nanos(0),
+                busy: false,
+                lanes: phase.lanes.iter().map(lane).collect(),
+                details: Details::default(),
+            }],
+            covered: false,
+            cpu: Nanos(0),
+        }
+    }
+}
+
+/// Puts what all ranks did together.
+async fn merge(
+    group: &Group<'_>,
+    phase: &Phase,
+    mine: Mine,
+    stonewall: Option<Stonewall>,
+    complete: bool,
+    stopped: bool,
+) -> Result<PhaseEnd, ExecError> {
+    let Mine {
+        mut outcomes,
+        covered,
+        cpu,
+    } = mine;
+    let mut details = Details::default();
+    for outcome in &mut outcomes {
+        details.append(std::mem::take(&mut outcome.details));
+    }
+    let failures = |o: &WorkerOutcome| o.lanes.iter().map(|l| l.failures.total()).sum::<u64>();
+    let sound = outcomes.iter().map(failures).sum::<u64>() == 0;
+    let covered = all(group, covered).await?;
+    let failed = !all(group, sound).await?;
     let part = Part {
         outcomes,
         cpu,
         stonewall,
-        complete: !stopped,
+        complete,
     };
     let rows = reduce::reduce(group, phase, part).await?;
     Ok(PhaseEnd {
@@ -166,6 +299,8 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         covered,
         most: stonewall.map(|s| s.most),
         stopped,
+        failed,
+        details,
     })
 }
 
@@ -174,37 +309,32 @@ fn cpu() -> Nanos {
     rbench_sys::limits::process_cpu().unwrap_or_default()
 }
 
-/// Starts the workers and waits until all of them, everywhere, are prepared;
-/// with the operations that this rank's workers plan.
-async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(Hands, u64), ExecError> {
+/// Starts this rank's workers; they prepare at once.
+fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
     let crew = Crew {
         rank: group.rank(),
         host: group.host_name().to_owned(),
         ops: phase.lanes.iter().map(|lane| lane.op).collect(),
         open_loop: phase.open_loop,
         stop: group.stop_flag(),
+        log_operations: phase.log_operations,
     };
     let (sender, reports) = unbounded_channel();
-    let spawned: Result<Vec<Worker>, String> = (0..phase.threads)
+    let workers = (0..phase.threads)
         .map(|thread| spawn(&crew, thread, phase.make.clone(), sender.clone()))
-        .collect::<Result<_, _>>()
-        .map_err(|e| format!("cannot start {} worker threads: {e}", phase.threads));
-    drop(sender);
-    let workers = group.agree(spawned).await?;
-    let hands = Hands {
+        .collect::<Result<Vec<Worker>, _>>()
+        .map_err(|e| format!("cannot start {} worker threads: {e}", phase.threads))?;
+    Ok(Hands {
         workers,
         reports: RefCell::new(reports),
-    };
-    let ready = hands.collect(|report| match report {
-        Report::Ready(result) => Some(result),
-        _ => None,
-    });
-    let ready = group.attend(ready, || 0).await?.and_then(|all| {
-        all.into_iter().try_fold(0_u64, |sum, result| {
-            let planned = result.map_err(|failure| failure.to_string())?;
-            Ok(sum.saturating_add(planned))
-        })
-    });
+    })
+}
+
+/// Starts the workers and waits until all of them, everywhere, are prepared;
+/// with the operations that this rank's workers plan.
+async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(Hands, u64), ExecError> {
+    let hands = group.agree(spawn_workers(group, phase)).await?;
+    let ready = group.attend(hands.ready(), || 0).await?;
     match group.agree(ready).await {
         Ok(planned) => Ok((hands, planned)),
         Err(error) => {

@@ -147,6 +147,7 @@ fn merge_workers(outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
         finished,
         busy,
         lanes,
+        details: _,
     } in outcomes
     {
         let first = |lane: &Lane| busy.then_some((finished, lane.items));
@@ -504,6 +505,7 @@ fn write_failures(message: &mut Writer, kind: FailureKind, count: u64, example: 
         FailureKind::Errno(code) => (0, code as u32),
         FailureKind::Short => (1, 0),
         FailureKind::Mismatch => (2, 0),
+        FailureKind::Command => (3, 0),
     };
     let Failure {
         op,
@@ -525,6 +527,7 @@ fn read_failures(r: &mut Reader<'_>) -> Option<(FailureKind, u64, Failure)> {
         (0, code) => FailureKind::Errno(code as i32),
         (1, _) => FailureKind::Short,
         (2, _) => FailureKind::Mismatch,
+        (3, _) => FailureKind::Command,
         _ => return None,
     };
     let count = r.number()?;

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use rbench_core::Rank;
-use rbench_core::outcome::PhaseOutcome;
+use rbench_core::outcome::{Details, PhaseOutcome};
+use rbench_plan::meta::Site;
 use rbench_plan::{Plan, Work};
 
 use crate::group::{ExecError, Group};
-use crate::target::{Place, Target, in_thread};
+use crate::target::{Ground, Place, Target, in_thread};
+use crate::testdirs::TestDirs;
 use crate::{io, meta};
 
 /// How a workload ended.
@@ -23,12 +25,26 @@ pub struct Ending {
     pub kept: Option<PathBuf>,
 }
 
-/// One pass over the phases of a workload, in a directory of its own.
-pub(crate) trait Pass {
-    /// The directory of the pass, relative to the run's own.
-    fn prefix(&self) -> &str;
+/// Who takes what a run yields while it goes on.
+pub trait Listener {
+    /// At rank 0, once the directory is there and before the first phase:
+    /// whether all hosts share it.
+    ///
+    /// # Errors
+    /// A sentence: the run ends before its first phase.
+    fn begun(&mut self, shared: bool) -> Result<(), String>;
 
-    /// Directories below it that belong to this rank alone.
+    /// At rank 0: a row of the report.
+    fn row(&mut self, outcome: PhaseOutcome);
+
+    /// On every rank, where there is something: what stays with it of the
+    /// phase `name` of pass `iteration`.
+    fn details(&mut self, iteration: u32, name: &str, details: Details);
+}
+
+/// One pass over the phases of a workload, in a directory of its own.
+pub(crate) trait Pass<G> {
+    /// Directories, from the ground on, that belong to this rank alone.
     fn own_dirs(&self, rank: Rank) -> Vec<String>;
 
     /// Makes what the phases start from, then runs them; whether the group was
@@ -36,14 +52,12 @@ pub(crate) trait Pass {
     async fn run(
         &mut self,
         group: &Group<'_>,
-        target: &Target,
-        row: &mut dyn FnMut(PhaseOutcome),
+        ground: &mut G,
+        listener: &mut dyn Listener,
     ) -> Result<bool, ExecError>;
 }
 
-/// Carries out `plan` in the run's own directory. `begun` is told, once the
-/// directory is there, whether all hosts share it; `row` takes the rows of
-/// the report, both at rank 0.
+/// Carries out `plan`.
 ///
 /// # Errors
 /// When nothing could be set up (one sentence, the same on every rank; what
@@ -53,75 +67,91 @@ pub async fn execute(
     plan: &Plan,
     place: &Place<'_>,
     run_key: u64,
-    begun: &mut dyn FnMut(bool) -> Result<(), String>,
-    row: &mut dyn FnMut(PhaseOutcome),
+    listener: &mut dyn Listener,
 ) -> Result<Ending, ExecError> {
     preflight(group, plan).await?;
-    let target = Target::set_up(group, place).await?;
+    match &plan.work {
+        Work::Meta(work) if work.site != Site::Own => {
+            let ground = TestDirs::set_up(group, work, place.recorder.clone()).await?;
+            let shared = ground.shared();
+            let pass = |i| meta::pass(plan, work, i);
+            iterate(group, plan, ground, shared, listener, pass).await
+        }
+        Work::Meta(work) => {
+            let ground = Target::set_up(group, place).await?;
+            let (shared, path) = (ground.shared(), ground.path().to_owned());
+            let pass = |i| meta::pass(plan, work, i);
+            let ending = iterate(group, plan, ground, shared, listener, pass).await?;
+            Ok(ending.kept(plan, path))
+        }
+        Work::Io(work) => {
+            let ground = Target::set_up(group, place).await?;
+            let (shared, path) = (ground.shared(), ground.path().to_owned());
+            let pass = |i| io::pass(plan, work, run_key, i);
+            let ending = iterate(group, plan, ground, shared, listener, pass).await?;
+            Ok(ending.kept(plan, path))
+        }
+    }
+}
+
+impl Ending {
+    fn kept(self, plan: &Plan, path: PathBuf) -> Ending {
+        Ending {
+            kept: plan.keep.then_some(path),
+            ..self
+        }
+    }
+}
+
+/// Runs pass after pass; each leaves nothing behind that the plan does not
+/// leave.
+async fn iterate<G: Ground, P: Pass<G>>(
+    group: &Group<'_>,
+    plan: &Plan,
+    mut ground: G,
+    shared: bool,
+    listener: &mut dyn Listener,
+    pass: impl Fn(u32) -> P,
+) -> Result<Ending, ExecError> {
+    let mut ending = Ending::default();
     let ready = if group.is_root() {
-        begun(target.shared())
+        listener.begun(shared)
     } else {
         Ok(())
     };
-    let mut ending = match group.agree(ready).await {
-        Ok(()) => match &plan.work {
-            Work::Meta(work) => {
-                iterate(group, plan, &target, row, |i| meta::pass(plan, work, i)).await?
-            }
-            Work::Io(work) => {
-                iterate(group, plan, &target, row, |i| {
-                    io::pass(plan, work, run_key, i)
-                })
-                .await?
-            }
-        },
-        Err(ExecError::SetUp(message)) => Ending {
-            trouble: Some(message),
-            ..Ending::default()
-        },
-        Err(error) => return Err(error),
-    };
-    if plan.keep {
-        ending.kept = Some(target.path().to_owned());
-    } else {
-        ending.left.extend(target.remove(group).await?);
+    let mut broken_off = ending.trouble_of(group.agree(ready).await.map(|()| false))?;
+    for iteration in 0..plan.iterations {
+        if broken_off {
+            break;
+        }
+        let mut pass = pass(iteration);
+        let own = pass.own_dirs(group.rank());
+        let result = pass.run(group, &mut ground, listener).await;
+        broken_off = ending.trouble_of(result)?;
+        if !plan.keep {
+            group.step("removing what is left");
+            let left = ground.close(group, iteration, own, broken_off).await?;
+            ending.left.extend(left);
+        }
+    }
+    ending.complete = !broken_off;
+    if !plan.keep {
+        ending.left.extend(ground.end(group).await?);
     }
     Ok(ending)
 }
 
-/// Runs pass after pass; each leaves nothing behind.
-async fn iterate<P: Pass>(
-    group: &Group<'_>,
-    plan: &Plan,
-    target: &Target,
-    row: &mut dyn FnMut(PhaseOutcome),
-    pass: impl Fn(u32) -> P,
-) -> Result<Ending, ExecError> {
-    let mut ending = Ending::default();
-    for iteration in 0..plan.iterations {
-        let mut pass = pass(iteration);
-        let own = pass.own_dirs(group.rank());
-        let result = pass.run(group, target, row).await;
-        let stopped = match result {
-            Ok(stopped) => stopped,
+impl Ending {
+    /// Whether a pass was broken off; notes the trouble that did it.
+    fn trouble_of(&mut self, result: Result<bool, ExecError>) -> Result<bool, ExecError> {
+        match result {
             Err(ExecError::SetUp(message)) => {
-                ending.trouble = Some(message);
-                true
+                self.trouble = Some(message);
+                Ok(true)
             }
-            Err(error) => return Err(error),
-        };
-        if !plan.keep {
-            group.step("removing what is left");
-            ending
-                .left
-                .extend(target.clear(group, pass.prefix(), own).await?);
-        }
-        if stopped {
-            return Ok(ending);
+            other => other,
         }
     }
-    ending.complete = true;
-    Ok(ending)
 }
 
 /// Checks what the plan needs of every host, before anything is made.

@@ -17,7 +17,39 @@ use crate::group::{ExecError, Group};
 
 /// How long another host may take to see a directory that rank 0 has made:
 /// some clients keep a parent's listing for a second or two.
-const SEEN_WITHIN: Nanos = Nanos(4_000_000_000);
+pub(crate) const SEEN_WITHIN: Nanos = Nanos(4_000_000_000);
+
+/// What the trees and files of a run stand on.
+pub(crate) trait Ground {
+    /// Where the calls of the workers go.
+    fn fs(&self) -> Arc<dyn Fs>;
+
+    /// Makes the directory of a pass, untimed.
+    ///
+    /// # Errors
+    /// One sentence, the same on every rank.
+    async fn open(&mut self, group: &Group<'_>, iteration: u32) -> Result<(), ExecError>;
+
+    /// Removes what a pass left: what this rank alone has in `own` by all ranks
+    /// at once. `broken_off`: whether the pass did not reach its end. What
+    /// could not be removed, at rank 0: not being able to is no error.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    async fn close(
+        &mut self,
+        group: &Group<'_>,
+        iteration: u32,
+        own: Vec<String>,
+        broken_off: bool,
+    ) -> Result<Vec<String>, ExecError>;
+
+    /// Removes what the run made; what could not be, at rank 0.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    async fn end(self, group: &Group<'_>) -> Result<Vec<String>, ExecError>;
+}
 
 /// The run's own directory as this rank sees it.
 pub struct Target {
@@ -30,7 +62,7 @@ pub struct Target {
 }
 
 /// What the caller knows of the target.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Place<'p> {
     /// The directory given by the user, or this host's built-in mount.
     pub parent: &'p Path,
@@ -40,6 +72,9 @@ pub struct Place<'p> {
     pub marker: &'p [u8],
     /// Why all hosts must see the same directory, as a flag.
     pub needs_shared: Option<&'static str>,
+    /// Takes the calls of test directories instead of the target: for checks
+    /// of what is issued.
+    pub recorder: Option<Arc<dyn Fs>>,
 }
 
 impl Target {
@@ -98,11 +133,6 @@ impl Target {
         &self.path
     }
 
-    /// Operations relative to it.
-    pub fn fs(&self) -> Arc<dyn Fs> {
-        Arc::new(self.workdir.fs())
-    }
-
     /// Makes the directories `own` (by this rank) below `shared_parent` (made
     /// once for each name space), untimed.
     ///
@@ -149,31 +179,6 @@ impl Target {
             .await
     }
 
-    /// Removes what this rank left in `own`, all ranks at once, then `parent`.
-    /// Not being able to is no error of the run: what stays is named.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
-    pub async fn clear(
-        &self,
-        group: &Group<'_>,
-        parent: &str,
-        own: Vec<String>,
-    ) -> Result<Vec<String>, ExecError> {
-        let below = own
-            .into_iter()
-            .map(|name| format!("{parent}/{name}"))
-            .collect();
-        let mut left = self.remove_some(group, below).await?;
-        let rest = if self.keeper {
-            vec![parent.to_owned()]
-        } else {
-            Vec::new()
-        };
-        left.extend(self.remove_some(group, rest).await?);
-        Ok(left)
-    }
-
     /// Removes `names` in a thread of its own, so that this rank still hears
     /// the others; what could not be removed, at rank 0.
     async fn remove_some(
@@ -196,12 +201,35 @@ impl Target {
             .unwrap_or_else(|lost| vec![lost]);
         gather_texts(group, left).await
     }
+}
 
-    /// Removes the run's own directory; what could not be removed, at rank 0.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
-    pub async fn remove(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
+impl Ground for Target {
+    fn fs(&self) -> Arc<dyn Fs> {
+        Arc::new(self.workdir.fs())
+    }
+
+    async fn open(&mut self, group: &Group<'_>, iteration: u32) -> Result<(), ExecError> {
+        self.make_dirs(group, &iteration.to_string(), &[]).await
+    }
+
+    async fn close(
+        &mut self,
+        group: &Group<'_>,
+        iteration: u32,
+        own: Vec<String>,
+        _broken_off: bool,
+    ) -> Result<Vec<String>, ExecError> {
+        let mut left = self.remove_some(group, own).await?;
+        let rest = if self.keeper {
+            vec![iteration.to_string()]
+        } else {
+            Vec::new()
+        };
+        left.extend(self.remove_some(group, rest).await?);
+        Ok(left)
+    }
+
+    async fn end(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
         let Target {
             workdir,
             path,
@@ -342,7 +370,10 @@ pub async fn in_thread<T: Send + 'static>(
 }
 
 /// All ranks' texts at rank 0, each with its host where there are several.
-async fn gather_texts(group: &Group<'_>, texts: Vec<String>) -> Result<Vec<String>, ExecError> {
+pub(crate) async fn gather_texts(
+    group: &Group<'_>,
+    texts: Vec<String>,
+) -> Result<Vec<String>, ExecError> {
     let mut message = rbench_core::wire::Writer::default();
     texts.iter().for_each(|text| {
         message.text(text);

@@ -32,9 +32,12 @@ pub trait Runner {
     fn finish(&mut self, _meter: &mut Meter) {}
 }
 
+/// A runner, or why it could not be made.
+pub type Prepared = Result<Box<dyn Runner>, Failure>;
+
 /// Makes the runner of the worker with that number within its rank, in the
 /// worker's thread: opens files, allocates buffers; untimed.
-pub type MakeRunner = Arc<dyn Fn(u32) -> Result<Box<dyn Runner>, Failure> + Send + Sync>;
+pub type MakeRunner = Arc<dyn Fn(u32) -> Prepared + Send + Sync>;
 
 /// What the control plane tells a worker. A worker whose channel is closed
 /// ends without an outcome.
@@ -89,6 +92,8 @@ pub struct Crew {
     pub open_loop: bool,
     /// The group's request to stop.
     pub stop: StopFlag,
+    /// Whether start and duration of each operation are kept.
+    pub log_operations: bool,
 }
 
 /// The way to a worker's thread.
@@ -132,12 +137,13 @@ pub fn spawn(
         crew.open_loop,
         Arc::clone(&tally),
     );
-    let stop = crew.stop.clone();
+    let (stop, log_operations) = (crew.stop.clone(), crew.log_operations);
     std::thread::Builder::new()
         .name(format!("worker-{thread}"))
         .spawn(move || {
             let mut guard = LostGuard(Some(reports.clone()));
-            work(thread, &make, meter, stop, &inbox, &reports);
+            let prepared = (&make, log_operations);
+            work(thread, prepared, meter, stop, &inbox, &reports);
             guard.0 = None;
         })?;
     Ok(Worker { commands, tally })
@@ -145,7 +151,7 @@ pub fn spawn(
 
 fn work(
     thread: u32,
-    make: &MakeRunner,
+    (make, log_operations): (&MakeRunner, bool),
     mut meter: Meter,
     stop: StopFlag,
     inbox: &mpsc::Receiver<Command>,
@@ -161,6 +167,9 @@ fn work(
             return;
         }
     };
+    if log_operations {
+        meter.log_operations(runner.planned());
+    }
     if reports.send(Report::Ready(Ok(runner.planned()))).is_err() {
         return;
     }
@@ -188,11 +197,13 @@ fn work(
                 runner.finish(&mut meter);
                 let (covered, busy) = (runner.covered(), runner.issued() > 0);
                 let finished = meter.last_end();
+                let (lanes, details) = meter.into_parts();
                 let outcome = WorkerOutcome {
                     started_ns,
                     finished,
                     busy,
-                    lanes: meter.into_lanes(),
+                    lanes,
+                    details,
                 };
                 let _ = reports.send(Report::Ended {
                     outcome: Box::new(outcome),

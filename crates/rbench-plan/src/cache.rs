@@ -3,10 +3,9 @@
 
 use std::collections::HashSet;
 
-use rbench_core::Rank;
 use rbench_core::outcome::Cache;
 
-use crate::shift::owner;
+use crate::meta::Who;
 
 /// Follows which host has seen which rank's items.
 #[derive(Debug, Clone, Default)]
@@ -21,16 +20,20 @@ impl Seen {
         self.pairs.clear();
     }
 
-    /// Labels a phase in which each rank works at `distance`, and remembers
-    /// that its host has then seen those items. `hosts[r]` is rank r's host.
-    /// Warm as soon as one rank meets items that its host has seen.
-    pub fn visit(&mut self, hosts: &[u32], distance: u32) -> Cache {
+    /// Labels a phase in which the ranks work on the items of `who`, and
+    /// remembers that their hosts have then seen those. `hosts[r]` is rank r's
+    /// host. Warm as soon as one rank meets items that its host has seen.
+    pub fn visit(&mut self, hosts: &[u32], who: Who) -> Cache {
         let ranks = hosts.len() as u32;
-        let visits: Vec<(u32, u32)> = hosts
-            .iter()
-            .enumerate()
-            .map(|(r, host)| (*host, owner(Rank(r as u32), distance, ranks).0))
-            .collect();
+        let first = hosts.first().copied().unwrap_or(0);
+        let visits: Vec<(u32, u32)> = match who {
+            Who::Each { ahead } => (0..ranks)
+                .zip(hosts)
+                .map(|(rank, host)| (*host, (rank + ahead) % ranks))
+                .collect(),
+            Who::FirstForAll => (0..ranks).map(|owner| (first, owner)).collect(),
+            Who::First => vec![(first, 0)],
+        };
         let warm = visits.iter().any(|pair| self.pairs.contains(pair));
         self.pairs.extend(visits);
         if warm { Cache::Warm } else { Cache::Cold }
@@ -43,27 +46,45 @@ mod tests {
 
     const THREE_HOSTS: [u32; 12] = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2];
 
+    /// Each rank on the items of the rank `distance` below it.
+    fn at(distance: u32) -> Who {
+        Who::Each {
+            ahead: (12 - distance) % 12,
+        }
+    }
+
+    #[test]
+    fn what_one_rank_made_for_all_is_cold_on_the_other_hosts() {
+        let mut seen = Seen::default();
+        seen.visit(&THREE_HOSTS, Who::FirstForAll);
+        // Rank 0's own host has seen them, so the phase as a whole is warm.
+        assert_eq!(seen.visit(&THREE_HOSTS, at(0)), Cache::Warm);
+        let mut seen = Seen::default();
+        seen.visit(&[0, 1], Who::First);
+        assert_eq!(seen.visit(&[0, 1], Who::Each { ahead: 1 }), Cache::Cold);
+    }
+
     #[test]
     fn own_items_are_warm_and_another_hosts_are_cold_once() {
         let mut seen = Seen::default();
-        seen.visit(&THREE_HOSTS, 0);
-        assert_eq!(seen.visit(&THREE_HOSTS, 0), Cache::Warm);
-        assert_eq!(seen.visit(&THREE_HOSTS, 4), Cache::Cold);
-        assert_eq!(seen.visit(&THREE_HOSTS, 4), Cache::Warm);
+        seen.visit(&THREE_HOSTS, at(0));
+        assert_eq!(seen.visit(&THREE_HOSTS, at(0)), Cache::Warm);
+        assert_eq!(seen.visit(&THREE_HOSTS, at(4)), Cache::Cold);
+        assert_eq!(seen.visit(&THREE_HOSTS, at(4)), Cache::Warm);
     }
 
     #[test]
     fn a_shift_within_the_host_stays_warm() {
         let mut seen = Seen::default();
-        seen.visit(&THREE_HOSTS, 0);
-        assert_eq!(seen.visit(&THREE_HOSTS, 1), Cache::Warm);
+        seen.visit(&THREE_HOSTS, at(0));
+        assert_eq!(seen.visit(&THREE_HOSTS, at(1)), Cache::Warm);
     }
 
     #[test]
     fn dropped_caches_have_seen_nothing() {
         let mut seen = Seen::default();
-        seen.visit(&THREE_HOSTS, 0);
+        seen.visit(&THREE_HOSTS, at(0));
         seen.clear();
-        assert_eq!(seen.visit(&THREE_HOSTS, 0), Cache::Cold);
+        assert_eq!(seen.visit(&THREE_HOSTS, at(0)), Cache::Cold);
     }
 }

@@ -1,7 +1,7 @@
 //! A Plan in words, for reports.
 
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
-use crate::meta::{Layout as TreeLayout, MetaPlan, PHASES};
+use crate::meta::{Backend, Content, Layout as TreeLayout, Making, MetaPlan, PHASES, Site, Who};
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
 
@@ -53,28 +53,51 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
     rows.extend(yes_rows(&[
         ("leaf-only", meta.shape.leaf_only),
         ("fsync", meta.fsync),
-        ("random-order", meta.random_order),
+        (
+            "random-order",
+            meta.phases.iter().any(|phase| phase.shuffled),
+        ),
     ]));
-    let has = |kind: ItemKind| {
-        meta.phases
-            .iter()
-            .any(|phase| phase.info().items == Some(kind))
-    };
+    let has = |kind: ItemKind| meta.kinds().any(|k| k.info().items == Some(kind));
     rows.extend(yes_rows(&[
         ("files-only", !has(ItemKind::Dir)),
         ("dirs-only", !has(ItemKind::File)),
     ]));
     let all = PHASES
         .iter()
-        .filter(|info| info.items.is_none_or(has))
+        .filter(|info| info.native() && info.items.is_none_or(has))
         .count();
     if meta.phases.len() < all {
-        let names: Vec<&str> = meta.phases.iter().map(|phase| phase.info().name).collect();
+        let names: Vec<&str> = meta.kinds().map(|kind| kind.info().name).collect();
         rows.push(("phases", names.join(",")));
     }
-    if let Some(deadline) = meta.stonewall {
+    if let Some(deadline) = meta.phases.iter().find_map(|phase| phase.deadline) {
         rows.push(("stonewall", deadline.to_string()));
     }
+    if let Site::TestDirs(dirs) = &meta.site {
+        let dirs: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
+        rows.push(("directories", dirs.join("@")));
+    }
+    if meta.loops > 1 {
+        rows.push(("loops", meta.loops.to_string()));
+    }
+    if let (Content::Packet { seed, .. }, true) = (meta.content, meta.write.0 + meta.read.0 > 0) {
+        rows.push(("data-seed", seed.to_string()));
+    }
+    rows.extend(yes_rows(&[
+        (
+            "collective",
+            meta.phases.iter().any(|p| p.who == Who::FirstForAll),
+        ),
+        ("shared-names", meta.naming.common.is_some()),
+        ("mknod", meta.making == Making::Node),
+        ("no-barriers", !meta.barriers),
+        ("direct", meta.direct),
+        ("verify-read", meta.verify_read),
+        ("verify-write", meta.verify_write),
+        ("sync", meta.around.sync),
+        ("dummy", meta.backend == Backend::Dummy),
+    ]));
     rows
 }
 

@@ -17,5 +17,5 @@ pub mod tree;
 
 pub use io::IoPlan;
 pub use meta::MetaPlan;
-pub use resolve::{Facts, Plan, PlanError, Work, resolve};
+pub use resolve::{Facts, Plan, PlanError, Work, resolve, task_counts};
 pub use spec::Spec;

@@ -1,8 +1,10 @@
 //! The metadata workload: its phases, and what each works on.
 
+use std::path::PathBuf;
+
 use rbench_core::{Bytes, Nanos, OpKind};
 
-use crate::tree::{ItemKind, Naming, Shape};
+use crate::tree::{Forest, ItemKind, Naming, Private, Shape};
 
 /// Who owns the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +33,9 @@ pub enum PhaseKind {
     DirRemove,
     /// Make the files.
     FileCreate,
+    /// Open each existing file, write and close it: what follows when one rank
+    /// has made the files of all.
+    FileWrite,
     /// Stat each.
     FileStat,
     /// Open, read and close each.
@@ -120,6 +125,14 @@ pub const PHASES: &[PhaseInfo] = &[
         0,
     ),
     row(
+        PhaseKind::FileWrite,
+        "file-write",
+        "File write",
+        OpKind::WriteFile,
+        Some(ItemKind::File),
+        0,
+    ),
+    row(
         PhaseKind::FileStat,
         "file-stat",
         "File stat",
@@ -180,6 +193,16 @@ const fn row(
 }
 
 impl PhaseInfo {
+    /// Whether the native commands have it: they write while they create.
+    pub fn native(&self) -> bool {
+        self.kind != PhaseKind::FileWrite
+    }
+
+    /// Whether it makes items.
+    pub fn creates(&self) -> bool {
+        matches!(self.kind, PhaseKind::DirCreate | PhaseKind::FileCreate)
+    }
+
     /// Whether it asks for what is there and changes nothing: the client's
     /// caches could answer.
     pub fn asks(&self) -> bool {
@@ -194,32 +217,220 @@ impl PhaseKind {
     }
 }
 
+/// Whose items the ranks work on in a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Each rank on those of the rank so many numbers ahead of it, modulo the
+    /// ranks; 0: on its own.
+    Each {
+        /// 0 … ranks − 1
+        ahead: u32,
+    },
+    /// Rank 0 alone, on the items of all ranks.
+    FirstForAll,
+    /// Rank 0 alone, on what all ranks share.
+    First,
+}
+
+/// A phase to run, complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PhasePlan {
+    /// What it does.
+    pub kind: PhaseKind,
+    /// On whose items.
+    pub who: Who,
+    /// In random order.
+    pub shuffled: bool,
+    /// Stop issuing after this time.
+    pub deadline: Option<Nanos>,
+}
+
+/// How files are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Making {
+    /// `open(O_WRONLY | O_CREAT | O_EXCL)`: an existing file is an error.
+    #[default]
+    New,
+    /// `open(O_RDWR | O_CREAT)`: an existing file is as good.
+    Open,
+    /// `mknod`
+    Node,
+}
+
+/// How items are renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Renaming {
+    /// Each gets a name of its own; later phases use the new names.
+    #[default]
+    Suffix,
+    /// A chain that keeps the set of names: the first steps aside to
+    /// `<name>-XX`, all but the last take the name before theirs, and the
+    /// first ends where the last but one was.
+    Chain,
+}
+
+/// The target's side of the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// System calls on mounted file systems.
+    #[default]
+    Posix,
+    /// Nothing is done: for the cost of the tool itself.
+    Dummy,
+}
+
+/// What mdtest's `--dataPacketType` calls the content of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Packet {
+    /// Seed and position.
+    #[default]
+    Timestamp,
+    /// Offset.
+    Offset,
+    /// Incompressible.
+    Incompressible,
+    /// Random.
+    Random,
+}
+
+/// What is written into files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Incompressible data, new for every write.
+    Fresh,
+    /// What seed, owner and number of the file decide: can be verified later.
+    Packet {
+        /// Its kind.
+        packet: Packet,
+        /// `-G`
+        seed: u64,
+    },
+}
+
+/// Where the trees lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Site {
+    /// In a directory of the run's own.
+    Own,
+    /// In `test-dir.<iteration>-<loop>` below these: rank r below number r
+    /// modulo their count.
+    TestDirs(Vec<PathBuf>),
+}
+
+/// What surrounds the operations of each item phase.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Around {
+    /// A shell command on every rank before it, untimed.
+    pub before: Option<String>,
+    /// `sync` on every rank after it, timed.
+    pub sync: bool,
+    /// A shell command on every rank after it, timed.
+    pub after: Option<String>,
+    /// A pause before the directory phases and before the file phases.
+    pub pause: Nanos,
+}
+
+/// Items of a tree directory when nothing but the deadline ends creation.
+pub const UNTIL_THE_DEADLINE: u64 = 1 << 40;
+
 /// The metadata workload, complete.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetaPlan {
     /// Tree and items.
     pub shape: Shape,
-    /// Tree directories.
+    /// Tree directories of one tree.
     pub nodes: u64,
-    /// Items of each kind that each rank makes.
+    /// Trees of each owner, each in a directory of its own.
+    pub loops: u64,
+    /// Items of each kind that each rank makes, over all loops.
     pub items_per_rank: u64,
     /// Private trees or a shared one.
     pub layout: Layout,
+    /// The items of rank r lie in the private tree of the rank so many numbers
+    /// ahead.
+    pub tree_ahead: u32,
     /// The words of names.
     pub naming: Naming,
+    /// Where the trees lie.
+    pub site: Site,
+    /// The target's side of the calls.
+    pub backend: Backend,
     /// The phases that are measured, in order.
-    pub phases: Vec<PhaseKind>,
+    pub phases: Vec<PhasePlan>,
+    /// Whether all ranks wait for each other between item phases.
+    pub barriers: bool,
+    /// How files are made.
+    pub making: Making,
+    /// How items are renamed.
+    pub renaming: Renaming,
+    /// What is written.
+    pub content: Content,
     /// Bytes written to each created file, in one call.
     pub write: Bytes,
     /// Bytes read from each file, in one call.
     pub read: Bytes,
     /// fsync after each write.
     pub fsync: bool,
-    /// Stat, read, rename and removal in random order.
-    pub random_order: bool,
-    /// Stop creating, stat, listing and reading after this time; creation
-    /// then tops up to the worker with the most.
-    pub stonewall: Option<Nanos>,
+    /// Whether files are opened with O_DIRECT.
+    pub direct: bool,
+    /// Compare what was read with what was written.
+    pub verify_read: bool,
+    /// Read each file back at once after writing it, untimed.
+    pub verify_write: bool,
+    /// What surrounds the phases.
+    pub around: Around,
+    /// Items of each worker, if an earlier run has told: a stonewall's count.
+    pub made: Option<u64>,
+    /// Whether a failed operation ends the run after its phase.
+    pub failures_end_the_run: bool,
+    /// Whether start and duration of each operation are kept.
+    pub log_operations: bool,
+}
+
+impl MetaPlan {
+    /// The trees of the pass `iteration` of `ranks` ranks.
+    pub fn forest(&self, iteration: u32, ranks: u32) -> Forest {
+        let (prefixes, numbered) = match &self.site {
+            Site::Own => (vec![iteration.to_string()], None),
+            Site::TestDirs(dirs) => (
+                dirs.iter()
+                    .map(|dir| format!("{}/test-dir.{iteration}-", dir.display()))
+                    .collect(),
+                Some(self.loops),
+            ),
+        };
+        Forest {
+            shape: self.shape,
+            naming: self.naming,
+            prefixes,
+            numbered,
+            private: (self.layout == Layout::Unique).then_some(Private {
+                ahead: self.tree_ahead,
+                ranks,
+            }),
+        }
+    }
+
+    /// The measured phases.
+    pub fn kinds(&self) -> impl Iterator<Item = PhaseKind> {
+        self.phases.iter().map(|phase| phase.kind)
+    }
+
+    /// Whether this run measures `kind`.
+    pub fn runs(&self, kind: PhaseKind) -> bool {
+        self.kinds().any(|k| k == kind)
+    }
+
+    /// Whether nothing but the deadline ends creation.
+    pub fn open_ended(&self) -> bool {
+        self.shape.items_per_node == UNTIL_THE_DEADLINE
+    }
+
+    /// Whether this run makes the items of `kind`.
+    pub fn makes(&self, kind: ItemKind) -> bool {
+        self.kinds()
+            .any(|k| k.info().creates() && k.info().items == Some(kind))
+    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,21 @@ use rbench_core::{Bytes, Nanos, OpKind};
 
 use crate::arrival::Arrival;
 use crate::io::{self, FsyncRule, IoPlan, Layout as IoLayout, OpenLoop, Rw, SmallFiles};
-use crate::meta::{Layout as TreeLayout, MetaPlan, PHASES, PhaseKind};
+use crate::meta::{
+    Around, Backend, Content, Layout as TreeLayout, Making, MetaPlan, PHASES, PhaseKind, PhasePlan,
+    Renaming, Site, Who,
+};
+use crate::shift;
 use crate::spec::{self, Spec, Workload};
-use crate::tree::{ItemKind, NATIVE, PATH_MAX, Paths, Shape};
+use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
+
+macro_rules! refuse {
+    ($($arg:tt)*) => { return Err(PlanError(format!($($arg)*))) };
+}
+
+mod mdtest;
+
+use mdtest::counts;
 
 /// What is known of the world when a Spec is resolved; the same on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +32,9 @@ pub struct Facts {
     pub seed: u64,
     /// (name, most requests under way) of each engine.
     pub engines: Vec<(&'static str, u32)>,
+    /// What the file of `rbench mdtest -x` says, where it was read: the items
+    /// of each rank after a stonewall.
+    pub stonewalled: Option<u64>,
 }
 
 impl Facts {
@@ -38,10 +53,6 @@ impl Facts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(pub String);
-
-macro_rules! refuse {
-    ($($arg:tt)*) => { return Err(PlanError(format!($($arg)*))) };
-}
 
 /// The workload, complete.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +100,8 @@ impl Plan {
     pub fn needs_shared(&self) -> Option<&'static str> {
         let several_hosts = self.host_of.iter().any(|h| *h != 0);
         let shared_layout = match &self.work {
+            // What hosts see is found out when its directories are made.
+            Work::Meta(meta) if meta.site != Site::Own => return None,
             Work::Meta(meta) => meta.layout == TreeLayout::Shared,
             Work::Io(io) => io.layout.shared(),
         };
@@ -97,6 +110,23 @@ impl Plan {
             (true, true, _) => Some("--shift"),
             (true, _, true) => Some("--layout shared"),
             _ => None,
+        }
+    }
+
+    /// Whether it runs on the built-in file system.
+    pub fn embedded(&self) -> bool {
+        let elsewhere = matches!(&self.work, Work::Meta(meta) if meta.site != Site::Own);
+        self.dir.is_none() && !elsewhere
+    }
+
+    /// The directory that the run is about; `None`: the built-in file system.
+    pub fn first_dir(&self) -> Option<&PathBuf> {
+        match &self.work {
+            Work::Meta(meta) => match &meta.site {
+                Site::TestDirs(dirs) => dirs.first(),
+                Site::Own => self.dir.as_ref(),
+            },
+            Work::Io(_) => self.dir.as_ref(),
         }
     }
 
@@ -128,6 +158,17 @@ impl Plan {
     }
 }
 
+/// The numbers of ranks to run with, one after the other.
+///
+/// # Errors
+/// A sentence that names the option at fault.
+pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
+    match &spec.workload {
+        Workload::Mdtest(options) => counts(options, ranks),
+        Workload::Meta(_) | Workload::Io(_) => Ok(vec![ranks]),
+    }
+}
+
 /// Fills in the defaults and checks that it can be done.
 ///
 /// # Errors
@@ -149,7 +190,8 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     }
     let mut notes = Vec::new();
     let work = match &spec.workload {
-        Workload::Meta(meta) => Work::Meta(resolve_meta(meta, ranks, &mut notes)?),
+        Workload::Meta(meta) => Work::Meta(resolve_meta(meta, ranks, shift, &mut notes)?),
+        Workload::Mdtest(options) => Work::Meta(mdtest::resolve(options, facts, &mut notes)?),
         Workload::Io(io) => {
             let plan = resolve_io(io, facts)?;
             if shift > 0 && plan.phases.iter().any(|rw| rw.writes() && rw.reads()) {
@@ -173,7 +215,7 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         work,
         notes,
     };
-    if plan.dir.is_none() {
+    if plan.embedded() {
         if let Some(flag) = plan.needs_shared() {
             refuse!(
                 "{flag} needs a directory that all hosts share, and the built-in file system is private \
@@ -198,6 +240,7 @@ fn at_least_one(flag: &str, value: u32) -> Result<u32, PlanError> {
 fn resolve_meta(
     meta: &spec::Meta,
     ranks: u32,
+    shift: u32,
     notes: &mut Vec<String>,
 ) -> Result<MetaPlan, PlanError> {
     let branch = meta.branch.unwrap_or(3);
@@ -244,48 +287,99 @@ fn resolve_meta(
     }
     let items_per_rank = shape.items().ok_or_else(too_large)?;
     let layout = meta.layout.unwrap_or_default();
-    check_path_length(shape, layout, ranks, nodes)?;
+    // Room for the iteration before the tree.
+    check_path_length("--depth", shape, NATIVE, &"9".repeat(10), ranks)?;
     let write = meta.write.unwrap_or(Bytes(0));
     let read = meta.read.unwrap_or(write);
     check_file_sizes(meta, write, read)?;
+    let stonewall = nonzero_time("--stonewall", meta.stonewall)?;
+    let phases = phases(meta, notes)?;
+    let phase = |kind: &PhaseKind| native_phase(*kind, meta, layout, stonewall, shift, ranks);
     Ok(MetaPlan {
         shape,
         nodes,
+        loops: 1,
         items_per_rank,
         layout,
+        tree_ahead: 0,
         naming: NATIVE,
-        phases: phases(meta, notes)?,
+        site: Site::Own,
+        backend: Backend::Posix,
+        phases: phases.iter().map(phase).collect(),
+        barriers: true,
+        making: Making::New,
+        renaming: Renaming::Suffix,
+        content: Content::Fresh,
         write,
         read,
         fsync: meta.fsync,
-        random_order: meta.random_order,
-        stonewall: nonzero_time("--stonewall", meta.stonewall)?,
+        direct: false,
+        verify_read: false,
+        verify_write: false,
+        around: Around::default(),
+        made: None,
+        failures_end_the_run: false,
+        log_operations: false,
     })
 }
 
-fn check_path_length(
-    shape: Shape,
+fn native_phase(
+    kind: PhaseKind,
+    meta: &spec::Meta,
     layout: TreeLayout,
+    stonewall: Option<Nanos>,
+    shift: u32,
     ranks: u32,
-    nodes: u64,
-) -> Result<(), PlanError> {
-    // Room for the iteration before the tree and a renamed item behind it.
-    let prefix = "9".repeat(10);
-    if shape.depth > PATH_MAX as u32 {
-        refuse!(
-            "--depth {} makes paths longer than the {PATH_MAX} bytes a path can have",
-            shape.depth
-        );
+) -> PhasePlan {
+    let info = kind.info();
+    let ahead = match info.step {
+        0 => 0,
+        step => shift::ahead(shift, step, ranks),
+    };
+    let of_the_tree = info.items.is_none();
+    let asks = info.asks();
+    let ordered = of_the_tree || info.creates() || info.op == OpKind::List;
+    PhasePlan {
+        kind,
+        who: if of_the_tree && layout == TreeLayout::Shared {
+            Who::First
+        } else {
+            Who::Each { ahead }
+        },
+        shuffled: meta.random_order && !ordered,
+        deadline: stonewall.filter(|_| info.creates() || asks),
     }
-    let last = rbench_core::Rank(ranks - 1);
-    let private = layout == TreeLayout::Unique;
-    let mut paths = Paths::new(shape, NATIVE, &prefix, private, last, ItemKind::File, true);
-    let longest = paths.node(nodes - 1).count_bytes() + 64;
-    if longest > PATH_MAX {
-        refuse!(
-            "--depth {} makes paths longer than the {PATH_MAX} bytes a path can have",
+}
+
+/// Paths of the deepest directory must leave room for an item's name.
+fn check_path_length(
+    flag: &str,
+    shape: Shape,
+    naming: crate::tree::Naming,
+    prefix: &str,
+    ranks: u32,
+) -> Result<(), PlanError> {
+    let too_long = || {
+        PlanError(format!(
+            "{flag} {} makes paths longer than the {PATH_MAX} bytes a path can have",
             shape.depth
-        );
+        ))
+    };
+    if shape.depth > PATH_MAX as u32 {
+        return Err(too_long());
+    }
+    let forest = Forest {
+        shape,
+        naming,
+        prefixes: vec![prefix.to_owned()],
+        numbered: None,
+        private: Some(Private { ahead: 0, ranks }),
+    };
+    let last = rbench_core::Rank(ranks - 1);
+    let mut paths = Paths::new(forest.into(), last, ItemKind::File);
+    let deepest = shape.nodes().ok_or_else(too_long)? - 1;
+    if paths.node(deepest).count_bytes() + 64 > PATH_MAX {
+        return Err(too_long());
     }
     Ok(())
 }
@@ -318,7 +412,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
     let Some(asked) = &meta.phases else {
         return Ok(PHASES
             .iter()
-            .filter(|p| p.items.is_none() || p.items != excluded)
+            .filter(|p| p.native() && (p.items.is_none() || p.items != excluded))
             .map(|p| p.kind)
             .collect());
     };
@@ -338,7 +432,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
     }
     let removes_tree = asked.contains(&PhaseKind::TreeRemove);
     let needed = |info: &crate::meta::PhaseInfo| {
-        let creates = info.step == 0 && info.items.is_some();
+        let creates = info.creates();
         // The tree can only be removed when nothing is left in it.
         let empties = matches!(info.op, OpKind::Rmdir | OpKind::Unlink) && info.items.is_some();
         asked.contains(&info.kind)
@@ -346,7 +440,10 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
             || (creates || empties && removes_tree)
                 && asked.iter().any(|kind| kind.info().items == info.items)
     };
-    let chosen: Vec<_> = PHASES.iter().filter(|info| needed(info)).collect();
+    let chosen: Vec<_> = PHASES
+        .iter()
+        .filter(|info| info.native() && needed(info))
+        .collect();
     let added: Vec<&str> = chosen
         .iter()
         .filter(|info| !asked.contains(&info.kind))

@@ -3,23 +3,25 @@
 
 use rbench_core::Rank;
 
-/// The distance for the `step`-th phase after creation (from 1): `step·shift`
-/// modulo `ranks`, or the next multiple that is not zero, so that no rank
-/// meets its own items. Zero when `shift` is zero or a multiple of `ranks`.
-pub fn distance(shift: u32, step: u32, ranks: u32) -> u32 {
+/// How far ahead the owner of the items is for the `step`-th phase after
+/// creation (from 1): rank r works on what rank r − step·shift made, or the
+/// next multiple that is not its own. Zero when `shift` is zero or a multiple
+/// of `ranks`.
+pub fn ahead(shift: u32, step: u32, ranks: u32) -> u32 {
     let unit = shift % ranks.max(1);
     if unit == 0 {
         return 0;
     }
-    (step..)
+    let distance = (step..)
         .map(|k| (u64::from(k) * u64::from(unit) % u64::from(ranks)) as u32)
         .find(|d| *d != 0)
-        .unwrap_or(unit)
+        .unwrap_or(unit);
+    ranks - distance
 }
 
-/// The rank whose items `rank` works on at `distance`.
-pub fn owner(rank: Rank, distance: u32, ranks: u32) -> Rank {
-    Rank((rank.0 + ranks - distance % ranks) % ranks)
+/// The rank so many numbers ahead of `rank`.
+pub fn owner(rank: Rank, ahead: u32, ranks: u32) -> Rank {
+    Rank(((u64::from(rank.0) + u64::from(ahead)) % u64::from(ranks.max(1))) as u32)
 }
 
 #[cfg(test)]
@@ -29,13 +31,13 @@ mod tests {
 
     #[test]
     fn rank_r_works_on_what_rank_r_minus_n_made() {
-        assert_eq!(owner(Rank(5), 4, 12), Rank(1));
-        assert_eq!(owner(Rank(1), 4, 12), Rank(9));
-        assert_eq!(distance(4, 1, 12), 4);
-        assert_eq!(distance(4, 2, 12), 8);
+        let worked_on = |rank, shift, step| owner(Rank(rank), ahead(shift, step, 12), 12);
+        assert_eq!(worked_on(5, 4, 1), Rank(1));
+        assert_eq!(worked_on(1, 4, 1), Rank(9));
+        assert_eq!(worked_on(5, 4, 2), Rank(9));
         // 3·4 = 12 would be the own items: the next multiple is taken.
-        assert_eq!(distance(4, 3, 12), 4);
-        assert_eq!(distance(0, 1, 12), 0);
+        assert_eq!(worked_on(5, 4, 3), Rank(1));
+        assert_eq!(worked_on(5, 0, 1), Rank(5));
     }
 
     proptest! {
@@ -44,7 +46,7 @@ mod tests {
             ranks in 2_u32..200, shift in 1_u32..200, step in 1_u32..5,
         ) {
             prop_assume!(shift % ranks != 0);
-            let d = distance(shift, step, ranks);
+            let d = ahead(shift, step, ranks);
             let mut owners: Vec<u32> = (0..ranks).map(|r| owner(Rank(r), d, ranks).0).collect();
             prop_assert!(owners.iter().enumerate().all(|(r, o)| r as u32 != *o));
             owners.sort_unstable();

@@ -7,7 +7,7 @@ use rbench_core::{Bytes, Nanos};
 
 use crate::arrival::Arrival;
 use crate::io::{FsyncRule, Layout as IoLayout, Rw};
-use crate::meta::{Layout as TreeLayout, PhaseKind};
+use crate::meta::{Backend, Layout as TreeLayout, Packet, PhaseKind};
 
 /// What all workloads have in common.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -98,11 +98,106 @@ pub struct Io {
     pub verify: bool,
 }
 
+/// `rbench mdtest`: its options by the letters of mdtest's command line. What
+/// is left out is mdtest's default.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Mdtest {
+    /// `-d a@b`: rank r works in directory r modulo their number; empty:
+    /// `./out`.
+    pub dirs: Vec<PathBuf>,
+    /// `-n`: items of each rank and kind.
+    pub items: Option<u64>,
+    /// `-I`: items of each tree directory.
+    pub items_per_dir: Option<u64>,
+    /// `-b`
+    pub branch: Option<u64>,
+    /// `-z`
+    pub depth: Option<u32>,
+    /// `-L`
+    pub leaf_only: bool,
+    /// `-u`
+    pub unique_dir: bool,
+    /// `-F`
+    pub files_only: bool,
+    /// `-D`
+    pub dirs_only: bool,
+    /// `-C`
+    pub create: bool,
+    /// `-T`
+    pub stat: bool,
+    /// `-E`
+    pub read: bool,
+    /// `-r`
+    pub remove: bool,
+    /// `-U`
+    pub rename: bool,
+    /// `-w`
+    pub write_bytes: Option<Bytes>,
+    /// `-e`
+    pub read_bytes: Option<Bytes>,
+    /// `-y`
+    pub fsync: bool,
+    /// `-Y`
+    pub sync: bool,
+    /// `-i`
+    pub iterations: Option<u32>,
+    /// `-N`
+    pub stride: Option<u32>,
+    /// `-R`
+    pub random: bool,
+    /// `--random-seed`, or the number attached to `-R`.
+    pub seed: Option<u64>,
+    /// `-S`
+    pub shared: bool,
+    /// `-c`
+    pub collective: bool,
+    /// `-B`
+    pub no_barriers: bool,
+    /// `-p`
+    pub pause: Option<Nanos>,
+    /// `-k`
+    pub mknod: bool,
+    /// `-W`
+    pub stonewall: Option<Nanos>,
+    /// `-x`
+    pub status_file: Option<PathBuf>,
+    /// `-X`, `--verify-read`
+    pub verify_read: bool,
+    /// `--verify-write`
+    pub verify_write: bool,
+    /// `-G`
+    pub data_seed: Option<u64>,
+    /// `--dataPacketType`
+    pub packet: Option<Packet>,
+    /// `-f`
+    pub first: Option<u32>,
+    /// `-l`
+    pub last: Option<u32>,
+    /// `-s`
+    pub task_stride: Option<u32>,
+    /// `--run-cmd-before-phase`
+    pub before: Option<String>,
+    /// `--run-cmd-after-phase`
+    pub after: Option<String>,
+    /// `--saveRankPerformanceDetails`, as the binary writes it.
+    pub save_ranks: Option<PathBuf>,
+    /// `--savePerOpDataCSV`: the beginning of the files' names.
+    pub save_operations: Option<PathBuf>,
+    /// `--warningAsErrors`
+    pub warnings_are_errors: bool,
+    /// `-a`
+    pub backend: Backend,
+    /// `--posix.odirect`
+    pub direct: bool,
+}
+
 /// A workload with its options.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Workload {
     /// `rbench meta`
     Meta(Meta),
+    /// `rbench mdtest`
+    Mdtest(Box<Mdtest>),
     /// `rbench io`
     Io(Io),
 }

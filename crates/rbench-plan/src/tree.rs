@@ -6,6 +6,7 @@
 
 use std::ffi::CStr;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rbench_core::Rank;
 
@@ -72,12 +73,16 @@ impl Shape {
 /// The words that names are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Naming {
-    /// Tree directories: `tree.<rank>.<node>`.
+    /// Tree directories: `tree.<rank>.<node>`, without the rank where the tree
+    /// is shared.
     pub tree: &'static str,
     /// Directories that are items: `dir.<rank>.<number>`.
     pub dir: &'static str,
     /// Files: `file.<rank>.<number>`.
     pub file: &'static str,
+    /// `Some`: stands in place of the rank in the names of items, which all
+    /// ranks then have in common.
+    pub common: Option<&'static str>,
 }
 
 /// The names that the native commands use.
@@ -85,6 +90,15 @@ pub const NATIVE: Naming = Naming {
     tree: "tree",
     dir: "dir",
     file: "file",
+    common: None,
+};
+
+/// The names that mdtest uses.
+pub const MDTEST: Naming = Naming {
+    tree: "mdtest_tree",
+    dir: "dir.mdtest",
+    file: "file.mdtest",
+    common: None,
 };
 
 /// Which kind of item.
@@ -96,66 +110,117 @@ pub enum ItemKind {
     File,
 }
 
-/// Builds the paths of one owner's tree and items, without allocating after
-/// the start.
+/// Private trees: one of each rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Private {
+    /// The items of rank r lie in the tree of rank (r + ahead) modulo `ranks`.
+    pub ahead: u32,
+    /// Number of ranks.
+    pub ranks: u32,
+}
+
+/// All trees of a pass: what paths are made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forest {
+    /// Each tree.
+    pub shape: Shape,
+    /// The words of names.
+    pub naming: Naming,
+    /// The trees of rank r lie below number r modulo their count, without a
+    /// final slash; may be empty.
+    pub prefixes: Vec<String>,
+    /// `Some`: each owner has so many trees, in directories whose names are
+    /// the prefix with the tree's number, from 0, behind it.
+    pub numbered: Option<u64>,
+    /// `None`: one tree of all ranks.
+    pub private: Option<Private>,
+}
+
+/// Builds the paths of trees and items, without allocating after the start.
 #[derive(Debug, Clone)]
 pub struct Paths {
-    shape: Shape,
-    naming: Naming,
-    /// `Some` when the tree is private to its owner.
-    tree_rank: Option<Rank>,
-    item_stem: Vec<u8>,
-    renamed: bool,
-    /// Prefix, then the path of `node`, then the item's name, NUL.
+    forest: Arc<Forest>,
+    word: &'static str,
+    /// Stands behind every item's name.
+    suffix: &'static str,
+    owner: Rank,
+    items_per_tree: u64,
+    nodes: u64,
+    first_item_node: u64,
+    /// The path of `node` of `tree`, then the item's name, NUL.
     bytes: Vec<u8>,
-    prefix: usize,
+    /// End of the tree's directory within `bytes`, its slash included.
+    tree_end: usize,
     /// End of the path of `node` within `bytes`.
     node_end: usize,
+    tree: Option<u64>,
     node: Option<u64>,
-    first_item_node: u64,
+    /// `/<word>.<owner>.`
+    item_stem: Vec<u8>,
 }
 
 impl Paths {
-    /// Paths below `prefix` (without a final slash; may be empty) for the
-    /// items of `kind` that `owner` makes, in its private tree or the shared
-    /// one. `renamed`: the names that the items have after the rename phase.
-    pub fn new(
-        shape: Shape,
-        naming: Naming,
-        prefix: &str,
-        private: bool,
-        owner: Rank,
-        kind: ItemKind,
-        renamed: bool,
-    ) -> Paths {
+    /// Paths of `owner`'s trees in `forest` and the items of `kind` in them.
+    pub fn new(forest: Arc<Forest>, owner: Rank, kind: ItemKind) -> Paths {
         let word = match kind {
-            ItemKind::Dir => naming.dir,
-            ItemKind::File => naming.file,
+            ItemKind::Dir => forest.naming.dir,
+            ItemKind::File => forest.naming.file,
         };
-        let mut bytes = Vec::with_capacity(PATH_MAX);
-        bytes.extend_from_slice(prefix.as_bytes());
-        if !prefix.is_empty() {
-            bytes.push(b'/');
-        }
-        Paths {
-            shape,
-            naming,
-            tree_rank: private.then_some(owner),
-            item_stem: format!("/{word}.{owner}.").into_bytes(),
-            renamed,
-            prefix: bytes.len(),
-            node_end: bytes.len(),
-            bytes,
+        let item_nodes = forest.shape.item_nodes();
+        let mut paths = Paths {
+            word,
+            suffix: "",
+            owner,
+            items_per_tree: (item_nodes.end - item_nodes.start) * forest.shape.items_per_node,
+            nodes: forest.shape.nodes().unwrap_or(1),
+            first_item_node: item_nodes.start,
+            bytes: Vec::with_capacity(PATH_MAX),
+            tree_end: 0,
+            node_end: 0,
+            tree: None,
             node: None,
-            first_item_node: shape.item_nodes().start,
+            item_stem: Vec::with_capacity(64),
+            forest,
+        };
+        paths.belong_to(owner);
+        paths
+    }
+
+    /// The same with `suffix` behind every item's name.
+    pub fn suffixed(self, suffix: &'static str) -> Paths {
+        Paths { suffix, ..self }
+    }
+
+    /// Goes over to the trees of another owner.
+    #[inline]
+    pub fn set_owner(&mut self, owner: Rank) {
+        if self.owner != owner {
+            self.belong_to(owner);
         }
     }
 
+    fn belong_to(&mut self, owner: Rank) {
+        self.owner = owner;
+        self.tree = None;
+        self.node = None;
+        self.item_stem.clear();
+        self.item_stem.push(b'/');
+        self.item_stem.extend_from_slice(self.word.as_bytes());
+        self.item_stem.push(b'.');
+        match self.forest.naming.common {
+            Some(word) => self.item_stem.extend_from_slice(word.as_bytes()),
+            None => push_decimal(&mut self.item_stem, u64::from(owner.0)),
+        }
+        self.item_stem.push(b'.');
+    }
+
     fn push_node_name(&mut self, node: u64) {
-        self.bytes.extend_from_slice(self.naming.tree.as_bytes());
-        if let Some(rank) = self.tree_rank {
+        self.bytes
+            .extend_from_slice(self.forest.naming.tree.as_bytes());
+        if let Some(Private { ahead, ranks }) = self.forest.private {
+            let tree_rank = (u64::from(self.owner.0) + u64::from(ahead)) % u64::from(ranks.max(1));
             self.bytes.push(b'.');
-            push_decimal(&mut self.bytes, u64::from(rank.0));
+            push_decimal(&mut self.bytes, tree_rank);
         }
         self.bytes.push(b'.');
         push_decimal(&mut self.bytes, node);
@@ -163,15 +228,35 @@ impl Paths {
 
     fn push_node(&mut self, node: u64) {
         if node > 0 {
-            self.push_node((node - 1) / self.shape.branch);
+            self.push_node((node - 1) / self.forest.shape.branch);
             self.bytes.push(b'/');
         }
         self.push_node_name(node);
     }
 
-    fn enter(&mut self, node: u64) {
+    fn enter_tree(&mut self, tree: u64) {
+        let count = self.forest.prefixes.len().max(1);
+        let prefix = self.forest.prefixes.get(self.owner.0 as usize % count);
+        self.bytes.clear();
+        self.bytes
+            .extend_from_slice(prefix.map_or(b"", |p| p.as_bytes()));
+        if self.forest.numbered.is_some() {
+            push_decimal(&mut self.bytes, tree);
+        }
+        if !self.bytes.is_empty() {
+            self.bytes.push(b'/');
+        }
+        self.tree_end = self.bytes.len();
+        self.tree = Some(tree);
+        self.node = None;
+    }
+
+    fn enter(&mut self, tree: u64, node: u64) {
+        if self.tree != Some(tree) {
+            self.enter_tree(tree);
+        }
         if self.node != Some(node) {
-            self.bytes.truncate(self.prefix);
+            self.bytes.truncate(self.tree_end);
             self.push_node(node);
             self.node_end = self.bytes.len();
             self.node = Some(node);
@@ -179,24 +264,49 @@ impl Paths {
         self.bytes.truncate(self.node_end);
     }
 
-    /// The path of a node.
-    pub fn node(&mut self, node: u64) -> &CStr {
-        self.enter(node);
+    /// The path of the `index`-th node (from 0) of the owner's trees.
+    pub fn node(&mut self, index: u64) -> &CStr {
+        let (tree, node) = self.split(index, self.nodes);
+        self.enter(tree, node);
         self.finish()
     }
 
-    /// The path of the `index`-th item (from 0) of the tree.
+    /// The path of the `index`-th item (from 0) of the owner's trees.
     #[inline]
     pub fn item(&mut self, index: u64) -> &CStr {
-        let per_node = self.shape.items_per_node.max(1);
-        let node = self.first_item_node + index / per_node;
-        self.enter(node);
+        self.item_as(index, self.suffix)
+    }
+
+    /// The same with another suffix, this time.
+    #[inline]
+    pub fn item_as(&mut self, index: u64, suffix: &str) -> &CStr {
+        let (tree, place) = self.split(index, self.items_per_tree);
+        let per_node = self.forest.shape.items_per_node.max(1);
+        let node = self.first_item_node + place / per_node;
+        self.enter(tree, node);
         self.bytes.extend_from_slice(&self.item_stem);
-        push_decimal(&mut self.bytes, node * per_node + index % per_node);
-        if self.renamed {
-            self.bytes.extend_from_slice(b".r");
-        }
+        push_decimal(&mut self.bytes, node * per_node + place % per_node);
+        self.bytes.extend_from_slice(suffix.as_bytes());
         self.finish()
+    }
+
+    /// Tree and place in it.
+    #[inline]
+    fn split(&self, index: u64, per_tree: u64) -> (u64, u64) {
+        match self.forest.numbered {
+            Some(trees) if trees > 1 => (index / per_tree.max(1), index % per_tree.max(1)),
+            _ => (0, index),
+        }
+    }
+
+    /// Items of one tree.
+    pub fn items_per_tree(&self) -> u64 {
+        self.items_per_tree
+    }
+
+    /// Whose trees these are.
+    pub fn owner(&self) -> Rank {
+        self.owner
     }
 
     #[inline]
@@ -208,7 +318,8 @@ impl Paths {
     /// The path that was built last; empty before the first.
     #[inline]
     pub fn current(&self) -> &CStr {
-        // No part of a path holds a NUL: words are ours, the rest is digits.
+        // Words are ours, the rest is digits; a prefix with a NUL is refused
+        // before.
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 }
@@ -242,6 +353,16 @@ mod tests {
         }
     }
 
+    fn forest(shape: Shape, prefix: &str, ahead: Option<u32>) -> Arc<Forest> {
+        Arc::new(Forest {
+            shape,
+            naming: NATIVE,
+            prefixes: vec![prefix.to_owned()],
+            numbered: None,
+            private: ahead.map(|ahead| Private { ahead, ranks: 64 }),
+        })
+    }
+
     #[test]
     fn nodes_are_those_of_a_full_tree() {
         let check = |b, z, expect| assert_eq!(shape(b, z, 1).nodes(), expect, "b={b} z={z}");
@@ -261,37 +382,57 @@ mod tests {
         };
         assert_eq!(leafy.item_nodes(), 3..7);
         assert_eq!(leafy.items(), Some(8));
-        let mut paths = Paths::new(leafy, NATIVE, "", true, Rank(0), ItemKind::File, false);
+        let mut paths = Paths::new(forest(leafy, "", Some(0)), Rank(0), ItemKind::File);
         assert_eq!(paths.item(0), c"tree.0.0/tree.0.1/tree.0.3/file.0.6");
         assert_eq!(paths.item(7), c"tree.0.0/tree.0.2/tree.0.6/file.0.13");
     }
 
     #[test]
     fn paths_name_tree_owner_and_number() {
-        let mut private = Paths::new(
-            shape(3, 1, 100),
-            NATIVE,
-            "0",
-            true,
-            Rank(7),
-            ItemKind::Dir,
-            false,
-        );
+        let s = shape(3, 1, 100);
+        let mut private = Paths::new(forest(s, "0", Some(0)), Rank(7), ItemKind::Dir);
         assert_eq!(private.node(0), c"0/tree.7.0");
         assert_eq!(private.item(0), c"0/tree.7.0/dir.7.0");
         assert_eq!(private.item(399), c"0/tree.7.0/tree.7.3/dir.7.399");
         assert_eq!(private.item(99), c"0/tree.7.0/dir.7.99");
         assert_eq!(private.node(2), c"0/tree.7.0/tree.7.2");
-        let mut shared = Paths::new(
-            shape(3, 1, 100),
-            NATIVE,
-            "",
-            false,
-            Rank(7),
-            ItemKind::File,
-            true,
-        );
+        private.set_owner(Rank(11));
+        assert_eq!(private.item(99), c"0/tree.11.0/dir.11.99");
+        let mut shared = Paths::new(forest(s, "", None), Rank(7), ItemKind::File).suffixed(".r");
         assert_eq!(shared.item(100), c"tree.0/tree.1/file.7.100.r");
+        assert_eq!(shared.item_as(100, "-XX"), c"tree.0/tree.1/file.7.100-XX");
+    }
+
+    #[test]
+    fn numbered_trees_lie_in_directories_of_their_own() {
+        let numbered = Forest {
+            naming: MDTEST,
+            prefixes: vec!["/a/test-dir.2-".to_owned(), "/b/test-dir.2-".to_owned()],
+            numbered: Some(3),
+            private: Some(Private {
+                ahead: 4,
+                ranks: 12,
+            }),
+            ..(*forest(shape(2, 1, 2), "", Some(0))).clone()
+        };
+        let mut paths = Paths::new(Arc::new(numbered), Rank(9), ItemKind::File);
+        assert_eq!(
+            paths.node(4),
+            c"/b/test-dir.2-1/mdtest_tree.1.0/mdtest_tree.1.1"
+        );
+        assert_eq!(
+            paths.item(0),
+            c"/b/test-dir.2-0/mdtest_tree.1.0/file.mdtest.9.0"
+        );
+        assert_eq!(
+            paths.item(6 + 5),
+            c"/b/test-dir.2-1/mdtest_tree.1.0/mdtest_tree.1.2/file.mdtest.9.5"
+        );
+        paths.set_owner(Rank(0));
+        assert_eq!(
+            paths.item(12),
+            c"/a/test-dir.2-2/mdtest_tree.4.0/file.mdtest.0.0"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@
 pub mod hist;
 pub mod journal;
 pub mod json;
+pub mod mdtest;
 pub mod schema;
 pub mod summary;
 mod table;

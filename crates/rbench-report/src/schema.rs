@@ -83,6 +83,9 @@ pub struct Run {
     pub started: String,
     /// When it ended: UTC, RFC 3339; `None` in a journal.
     pub finished: Option<String>,
+    /// How far the time zone of rank 0 is east of UTC, s.
+    #[serde(default)]
+    pub utc_offset_s: i32,
     /// From which everything random derives.
     pub seed: u64,
     /// `--label` name and value.
@@ -134,6 +137,22 @@ pub struct Target {
     pub embedded: bool,
     /// Whether all hosts see the same name space; `None` if not tested.
     pub shared: Option<bool>,
+    /// How large the file system was at the start; `None` if unknown.
+    #[serde(default)]
+    pub space: Option<Space>,
+}
+
+/// Capacity of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// Size in bytes.
+    pub bytes_total: u64,
+    /// Bytes that are not in use.
+    pub bytes_free: u64,
+    /// Inodes; 0 where the file system does not count them.
+    pub inodes_total: u64,
+    /// Inodes that are not in use.
+    pub inodes_free: u64,
 }
 
 /// What measuring itself costs, found at the start of the run.

@@ -31,21 +31,49 @@ pub fn over_iterations(phases: &[PhaseResult]) -> Vec<SummaryRow> {
 }
 
 fn row(phase: &PhaseResult, unit: &str, values: &[f64]) -> SummaryRow {
-    let mean = mean(values);
+    let Spread {
+        max,
+        min,
+        mean,
+        stddev,
+    } = spread(values);
     SummaryRow {
         name: phase.name.clone(),
         label: phase.label.clone(),
         unit: unit.to_owned(),
         iterations: values.len() as u32,
+        max,
+        min,
+        mean,
+        stddev,
+    }
+}
+
+/// How far values lie apart.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spread {
+    /// The highest.
+    pub max: f64,
+    /// The lowest.
+    pub min: f64,
+    /// Their arithmetic mean.
+    pub mean: f64,
+    /// Their sample standard deviation; 0 for one value.
+    pub stddev: f64,
+}
+
+/// The spread of `values`; all 0 if there is none.
+pub fn spread(values: &[f64]) -> Spread {
+    if values.is_empty() {
+        return Spread::default();
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    Spread {
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
         mean,
         stddev: sample_stddev(values, mean),
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// √(Σ(x − mean)² / (n − 1)); 0 for fewer than two values.

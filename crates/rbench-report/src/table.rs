@@ -232,7 +232,7 @@ pub fn wrapped<S: AsRef<str>>(label: &str, words: &[S], separator: &str) -> Stri
 
 /// Text from outside with its control characters spelled out, so that a path
 /// can neither break a line nor drive a terminal.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
             let (plain, escaped) = if c.is_control() {

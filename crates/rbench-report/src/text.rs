@@ -9,7 +9,7 @@ mod header;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
 use crate::hist::Hist;
-use crate::schema::{PhaseResult, RunResult, SummaryRow};
+use crate::schema::{ErrorExample, PhaseResult, RunResult, SummaryRow};
 use crate::summary::BYTES_PER_S;
 use crate::table::{NONE, Table, left, right};
 
@@ -42,7 +42,11 @@ fn label(phase: &PhaseResult) -> String {
 /// Number of iterations, as far as the result tells.
 fn iterations(result: &RunResult) -> u32 {
     let reached = result.phases.iter().map(|p| p.iteration + 1).max();
-    let asked = result.spec.get("iterations").and_then(|v| v.as_u64());
+    let asked = result.spec.get("iterations").and_then(|value| {
+        // Settings are written as text.
+        let number = || value.as_str()?.parse().ok();
+        value.as_u64().or_else(number)
+    });
     reached
         .unwrap_or(0)
         .max(asked.and_then(|n| u32::try_from(n).ok()).unwrap_or(0))
@@ -184,6 +188,28 @@ fn share_of_mean(row: &SummaryRow) -> String {
     } else {
         NONE.to_owned()
     }
+}
+
+/// A kind of failure as a sentence that begins with `place`.
+pub(crate) fn failure(place: &str, example: &ErrorExample) -> String {
+    let ErrorExample {
+        error,
+        meaning,
+        count,
+        op,
+        path,
+        detail,
+        rank,
+        host,
+    } = example;
+    let count = human_count(*count);
+    let mut text =
+        format!("{place}: {count} x {error}, for example rank {rank} on {host}: {op} {path}");
+    for more in [meaning, detail].into_iter().filter(|m| !m.is_empty()) {
+        text.push_str(": ");
+        text.push_str(more);
+    }
+    text
 }
 
 /// A time in s for people.

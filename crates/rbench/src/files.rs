@@ -28,6 +28,20 @@ fn new_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// Puts `text` in the place of what the user named for it, in one step.
+///
+/// # Errors
+/// What the system said; the old file stays then.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let partial = with_suffix(path, ".partial");
+    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
+    if written.is_err() {
+        // A partial file is of no use.
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
+}
+
 impl ResultFile {
     /// Starts the journal of the result file `path` with its first line.
     ///

@@ -43,6 +43,14 @@ impl Launch {
         })
     }
 
+    /// The same for a run of so many ranks among several: its id is its own.
+    pub fn with(&self, ranks: u32) -> Launch {
+        Launch {
+            run_id: format!("{}-{ranks}", self.run_id),
+            ..self.clone()
+        }
+    }
+
     fn here(argv: &[OsString]) -> Launch {
         let now = jiff::Timestamp::now();
         let entropy = key(&[now.as_nanosecond() as u64, u64::from(std::process::id())]);

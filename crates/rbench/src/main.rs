@@ -11,13 +11,17 @@ use rbench_cli::Invocation;
 mod embedded;
 mod files;
 mod launch;
+mod mdtest;
 mod progress;
+mod recording;
 mod result;
 mod run;
 mod show;
 mod signals;
 mod testfs;
 
+/// All went well.
+const SUCCESS: u8 = 0;
 /// Bad usage: the command line is wrong or cannot be done.
 const USAGE: u8 = 2;
 /// The run failed, or some of its operations did.
@@ -43,16 +47,16 @@ fn complain(message: &str) {
 
 /// Writes to standard output; a reader that went away (as `head` does) is no
 /// failure.
-fn print(text: &str) -> ExitCode {
+fn print(text: &str) -> u8 {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Ok(()) => SUCCESS,
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => SUCCESS,
         Err(e) => {
             complain(&format!(
                 "the report cannot be written to standard output: {e}"
             ));
-            ExitCode::from(FAILED)
+            FAILED
         }
     }
 }

@@ -63,6 +63,7 @@ impl Frame<'_> {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 started: self.launch.started.clone(),
                 finished: None,
+                utc_offset_s: jiff::Zoned::now().offset().seconds(),
                 seed: self.plan.seed,
                 labels: self.labels.iter().cloned().collect(),
             },
@@ -108,7 +109,15 @@ impl Frame<'_> {
 
     fn target(&self, shared: Option<bool>) -> schema::Target {
         // An unknown mount is shown as unknown, not as a failure of the run.
-        let mount = mountinfo::of(self.parent).ok();
+        let there = self.parent.ancestors().find(|dir| dir.exists());
+        let there = there.unwrap_or(self.parent);
+        let mount = mountinfo::of(there).ok();
+        let space = rbench_sys::space(there).ok().map(|space| schema::Space {
+            bytes_total: space.bytes_total,
+            bytes_free: space.bytes_free,
+            inodes_total: space.inodes_total,
+            inodes_free: space.inodes_free,
+        });
         schema::Target {
             path: self.parent.display().to_string(),
             fs_type: mount.as_ref().map(|m| m.fs_type.clone()),
@@ -116,6 +125,7 @@ impl Frame<'_> {
             mount_options: mount.map(|m| m.options.join(",")),
             embedded: self.embedded,
             shared,
+            space,
         }
     }
 }

@@ -1,33 +1,33 @@
 //! A workload from the command line to the report: the whole way on one
 //! screen ([`pipeline`]).
 
-use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rbench_cli::{Communicator as Which, Invocation, Output, Stop};
-use rbench_comm::{Choice, ClockOffset, Communicator, Topology, World};
+use rbench_comm::{Choice, ClockOffset, Combine, Communicator, Leading, Topology};
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, MonotonicClock, Rank};
 use rbench_exec::{Calibration, ExecError, Group, Place, StopReason, calibrate, execute};
-use rbench_plan::{Facts, Plan, Spec, resolve};
-use rbench_report::{PhaseResult, RunResult, json};
+use rbench_plan::{Facts, Plan, Spec, resolve, task_counts};
+use rbench_report::json;
 use rbench_sys::engine::ENGINES;
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
 use crate::embedded::Embedded;
-use crate::files::ResultFile;
 use crate::launch::Launch;
+use crate::mdtest::{self, Extras};
 use crate::progress::Display;
+use crate::recording::{Job, Recording, Report};
 use crate::result::{Frame, warning};
 use crate::show::render;
 use crate::signals::Signals;
-use crate::{FAILED, USAGE, complain, print};
+use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// Why a run gives no report. Every rank has the same; rank 0 says it.
-enum Refusal {
+pub enum Refusal {
     /// Help was asked for, or the command line is wrong.
     Cli(Stop),
     /// The command line cannot be done here.
@@ -82,10 +82,14 @@ pub fn run(argv: &[OsString]) -> ExitCode {
     let root = world.communicator().rank() == Rank(0);
     let code = match runtime.block_on(pipeline(world.communicator(), argv)) {
         Ok(code) => code,
-        Err(refusal) => refuse(&world, root, refusal),
+        Err(Refusal::Silent(message)) => {
+            complain(&message);
+            world.abort(i32::from(FAILED))
+        }
+        Err(refusal) => say(root, refusal),
     };
     match world.finish() {
-        Ok(()) => code,
+        Ok(()) => ExitCode::from(code),
         Err(error) => {
             complain(&error.to_string());
             ExitCode::from(FAILED)
@@ -93,49 +97,94 @@ pub fn run(argv: &[OsString]) -> ExitCode {
     }
 }
 
-fn refuse(world: &World, root: bool, refusal: Refusal) -> ExitCode {
+/// Says at rank 0 why there is no report; the exit code.
+fn say(root: bool, refusal: Refusal) -> u8 {
     match refusal {
         Refusal::Cli(Stop { text, code: 0 }) => {
             if root {
                 print(&text)
             } else {
-                ExitCode::SUCCESS
+                SUCCESS
             }
         }
         Refusal::Cli(Stop { text, .. }) => {
             if root {
                 eprint!("{text}");
             }
-            ExitCode::from(USAGE)
+            USAGE
         }
         Refusal::Usage(message) => {
             if root {
                 complain(&message);
             }
-            ExitCode::from(USAGE)
+            USAGE
         }
-        Refusal::Failed(message) => {
+        Refusal::Failed(message) | Refusal::Silent(message) => {
             if root {
                 complain(&message);
             }
-            ExitCode::from(FAILED)
-        }
-        Refusal::Silent(message) => {
-            complain(&message);
-            world.abort(i32::from(FAILED))
+            FAILED
         }
     }
 }
 
-/// argv → Spec → Plan → outcomes → result → report.
-async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<ExitCode, Refusal> {
+/// argv → Spec → Plan → outcomes → result → report, once for each number of
+/// ranks that the command line asks for.
+async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<u8, Refusal> {
     let launch = Launch::share(comm, argv).await?;
     let (spec, output) = read(&launch)?;
+    let signals = Signals::new();
+    let counts = task_counts(&spec, comm.size()).map_err(|e| Refusal::Usage(e.to_string()))?;
+    if counts == [comm.size()] {
+        return once(comm, &launch, &spec, &output, &signals).await;
+    }
+    let mut worst = SUCCESS;
+    for ranks in counts {
+        let (launch, output) = (launch.with(ranks), with(&output, ranks));
+        let code = match Leading::of(comm, ranks).await? {
+            Some(part) => match once(&part, &launch, &spec, &output, &signals).await {
+                Err(Refusal::Silent(message)) => return Err(Refusal::Silent(message)),
+                Err(refusal) => say(comm.rank() == Rank(0), refusal),
+                Ok(code) => code,
+            },
+            None => SUCCESS,
+        };
+        let all = comm.all_reduce(Combine::Max, vec![u64::from(code)]).await?;
+        worst = worst.max(all[0] as u8);
+        // After a signal, or when it cannot be done, there is no next one.
+        if worst > FAILED {
+            break;
+        }
+    }
+    Ok(worst)
+}
+
+/// The same output for a run of so many ranks among several: a result file of
+/// its own.
+fn with(output: &Output, ranks: u32) -> Output {
+    let mut output = output.clone();
+    output.out = output.out.map(|out| {
+        let extension = out
+            .extension()
+            .map_or_else(String::new, |e| format!(".{}", e.to_string_lossy()));
+        out.with_extension(format!("{ranks}{extension}"))
+    });
+    output
+}
+
+/// One run from Spec to report; the exit code.
+async fn once(
+    comm: &dyn Communicator,
+    launch: &Launch,
+    spec: &Spec,
+    output: &Output,
+    signals: &Signals,
+) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
-    let plan = plan(&spec, &hosts, &launch)?;
+    let stonewalled = mdtest::read_status(comm, spec).await?;
+    let plan = plan(spec, &hosts, launch, stonewalled)?;
     check_digests(comm, &plan).await?;
 
-    let signals = Signals::new();
     let display = Display::new(output.progress, comm.rank() == Rank(0));
     let names = hosts
         .topology
@@ -146,21 +195,30 @@ async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<ExitCode
     let offset_ns =
         hosts.offsets[hosts.topology.host_of[comm.rank().0 as usize] as usize].offset_ns;
     let host_of = hosts.topology.host_of.clone();
-    let group = Group::form(comm, names, host_of, offset_ns, &signals, &display).await?;
+    let group = Group::form(comm, names, host_of, offset_ns, signals, &display).await?;
 
-    let (parent, embedded) = target_directory(&group, &plan, &launch).await?;
-    let report = measure(&group, &plan, &launch, &output, &hosts, &parent).await;
+    let (parent, embedded) = target_directory(&group, &plan, launch).await?;
+    let job = Job {
+        plan: &plan,
+        launch,
+        output,
+        extras: group.agree(Extras::open(spec, comm.rank())).await?,
+    };
+    let report = measure(&group, job, &hosts, &parent).await;
     display.end();
     // Unmounted before the report: what follows needs it no more.
     drop(embedded);
-    finish(&group, report?, &output)
+    finish(&group, report?, &plan, output)
 }
 
 fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
     match rbench_cli::parse(&launch.argv, launch.env_dir.as_deref()).map_err(Refusal::Cli)? {
-        Invocation::Run(spec, output) => Ok((*spec, output)),
+        Invocation::Run(mut spec, output) => {
+            mdtest::anchor(&mut spec, Path::new(&launch.cwd));
+            Ok((*spec, output))
+        }
         Invocation::Testfs(_) | Invocation::Show { .. } => Err(Refusal::Usage(
-            "only meta and io run on several ranks".to_owned(),
+            "only meta, io and mdtest run on several ranks".to_owned(),
         )),
     }
 }
@@ -208,7 +266,12 @@ impl Hosts {
     }
 }
 
-fn plan(spec: &Spec, hosts: &Hosts, launch: &Launch) -> Result<Plan, Refusal> {
+fn plan(
+    spec: &Spec,
+    hosts: &Hosts,
+    launch: &Launch,
+    stonewalled: Option<u64>,
+) -> Result<Plan, Refusal> {
     let facts = Facts {
         host_of: hosts.topology.host_of.clone(),
         seed: launch.seed,
@@ -216,6 +279,7 @@ fn plan(spec: &Spec, hosts: &Hosts, launch: &Launch) -> Result<Plan, Refusal> {
             .iter()
             .map(|e| (e.name, e.depth_max as u32))
             .collect(),
+        stonewalled,
     };
     resolve(spec, &facts).map_err(|e| Refusal::Usage(e.to_string()))
 }
@@ -223,9 +287,7 @@ fn plan(spec: &Spec, hosts: &Hosts, launch: &Launch) -> Result<Plan, Refusal> {
 /// All ranks must have come to the same plan.
 async fn check_digests(comm: &dyn Communicator, plan: &Plan) -> Result<(), Refusal> {
     let digest = plan.digest();
-    let bounds = comm
-        .all_reduce(rbench_comm::Combine::Max, vec![digest, !digest])
-        .await?;
+    let bounds = comm.all_reduce(Combine::Max, vec![digest, !digest]).await?;
     if bounds[0] == !bounds[1] {
         return Ok(());
     }
@@ -241,7 +303,8 @@ async fn target_directory(
     plan: &Plan,
     launch: &Launch,
 ) -> Result<(PathBuf, Option<Embedded>), Refusal> {
-    if let Some(dir) = &plan.dir {
+    if !plan.embedded() {
+        let dir = plan.first_dir().map_or(Path::new("."), PathBuf::as_path);
         return Ok((Path::new(&launch.cwd).join(dir), None));
     }
     let mounted = if group.is_leader() {
@@ -274,18 +337,6 @@ fn room_for(data: u64) -> Result<Bytes, String> {
     Ok(Bytes(half))
 }
 
-/// What a run leaves for its end.
-struct Report {
-    result: RunResult,
-    file: Option<ResultFile>,
-    /// The journal could not be written.
-    trouble: Option<String>,
-    kept: Option<PathBuf>,
-    /// Why the run did not reach its end; what was measured is reported all
-    /// the same.
-    broken: Option<Refusal>,
-}
-
 /// Rank 0 calibrates while the others wait, so that they do not disturb it.
 async fn calibrate_alone(group: &Group<'_>) -> Result<Calibration, Refusal> {
     let mine = if group.is_root() {
@@ -300,50 +351,23 @@ async fn calibrate_alone(group: &Group<'_>) -> Result<Calibration, Refusal> {
 /// Measures, and journals each phase as it ends.
 async fn measure(
     group: &Group<'_>,
-    plan: &Plan,
-    launch: &Launch,
-    output: &Output,
+    job: Job<'_>,
     hosts: &Hosts,
     parent: &Path,
 ) -> Result<Report, Refusal> {
     let calibration = calibrate_alone(group).await?;
+    let (plan, launch) = (job.plan, job.launch);
     let frame = Frame {
         launch,
         plan,
-        labels: &output.labels,
+        labels: &job.output.labels,
         communicator: group.world.kind(),
         topology: &hosts.topology,
         offsets: &hosts.offsets,
         facts: &hosts.facts,
         calibration,
         parent,
-        embedded: plan.dir.is_none(),
-    };
-    let report = RefCell::new(Report {
-        result: frame.result(true),
-        file: None,
-        trouble: None,
-        kept: None,
-        broken: None,
-    });
-    let mut begun = |shared: bool| {
-        let mut report = report.borrow_mut();
-        report.result = frame.result(shared);
-        if let Some(out) = &output.out {
-            let path = Path::new(&launch.cwd).join(out);
-            let header = rbench_report::journal::header_line(&report.result);
-            report.file = Some(ResultFile::begin(&path, &header)?);
-        }
-        Ok(())
-    };
-    let mut row = |outcome| {
-        let mut report = report.borrow_mut();
-        let phase = PhaseResult::from(&outcome);
-        let line = rbench_report::journal::phase_line(&phase);
-        if let Some(Err(trouble)) = report.file.as_mut().map(|file| file.append(&line)) {
-            report.trouble = Some(trouble);
-        }
-        report.result.phases.push(phase);
+        embedded: plan.embedded(),
     };
     let name = format!("rbench.{}", launch.run_id);
     let marker = format!("rbench run {}\n", launch.run_id);
@@ -352,71 +376,64 @@ async fn measure(
         name: &name,
         marker: marker.as_bytes(),
         needs_shared: plan.needs_shared(),
+        recorder: None,
     };
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
-    let outcome = execute(group, plan, &place, run_key, &mut begun, &mut row).await;
-    let mut report = report.into_inner();
-    match outcome {
-        Ok(ending) => {
-            report.kept = ending.kept;
-            report.result.complete = ending.complete;
-            let left = ending
-                .left
-                .into_iter()
-                .map(|left| warning("left-behind", left));
-            report.result.warnings.extend(left);
-            report.broken = ending.trouble.map(Refusal::Failed);
-        }
-        Err(error) => report.broken = Some(error.into()),
-    }
-    Ok(report)
+    let mut recording = Recording::new(&frame, job, group.rank(), group.host_name());
+    let outcome = execute(group, plan, &place, run_key, &mut recording).await;
+    Ok(recording.end(outcome))
 }
 
 /// Writes the result and the report; the exit code of every rank.
-fn finish(group: &Group<'_>, report: Report, output: &Output) -> Result<ExitCode, Refusal> {
-    let Report {
-        mut result,
-        file,
-        trouble,
-        kept,
-        broken,
-    } = report;
+fn finish(group: &Group<'_>, report: Report, plan: &Plan, output: &Output) -> Result<u8, Refusal> {
     if !group.is_root() {
+        let local = if report.trouble.is_some() {
+            FAILED
+        } else {
+            SUCCESS
+        };
+        if let Some(message) = &report.trouble {
+            complain(message);
+        }
         // Only rank 0 knows of failed operations; the launcher takes its code.
-        return broken.map_or_else(|| Ok(stop_code(group).unwrap_or(ExitCode::SUCCESS)), Err);
+        return match report.broken {
+            Some(error) => Err(error.into()),
+            None => Ok(stop_code(group).unwrap_or(local)),
+        };
     }
-    if let Some(refusal) = broken {
-        if result.phases.is_empty() {
-            if let Some(file) = file {
-                file.discard();
-            }
-            return Err(refusal);
+    let failed = report.result.phases.iter().any(|p| p.error_count() > 0);
+    let broken = report.broken.clone();
+    if broken.is_some() && report.result.phases.is_empty() {
+        report.discard();
+    } else {
+        let published = publish(report, plan, output);
+        if broken.is_none() {
+            return Ok(match stop_code(group) {
+                Some(code) => code,
+                None if failed => FAILED,
+                None => published,
+            });
         }
-        if let Refusal::Failed(message) | Refusal::Silent(message) = &refusal {
-            result
-                .warnings
-                .push(warning("ended-early", message.clone()));
-        }
-        publish(result, file, trouble, kept, output);
-        return Err(refusal);
     }
-    let failed = result.phases.iter().any(|phase| phase.error_count() > 0);
-    let published = publish(result, file, trouble, kept, output);
-    Ok(match stop_code(group) {
-        Some(code) => code,
-        None if failed => ExitCode::from(FAILED),
-        None => published,
-    })
+    broken.map_or(Ok(FAILED), |error| Err(error.into()))
 }
 
 /// The result file, the report on standard output, and where things lie.
-fn publish(
-    mut result: RunResult,
-    file: Option<ResultFile>,
-    mut trouble: Option<String>,
-    kept: Option<PathBuf>,
-    output: &Output,
-) -> ExitCode {
+fn publish(report: Report, plan: &Plan, output: &Output) -> u8 {
+    let Report {
+        mut result,
+        file,
+        extras,
+        mut trouble,
+        kept,
+        broken,
+    } = report;
+    if let Some(error @ (ExecError::SetUp(_) | ExecError::Comm(_) | ExecError::NoAnswer)) = &broken
+    {
+        result
+            .warnings
+            .push(warning("ended-early", error.to_string()));
+    }
     result.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
     rbench_report::finish(&mut result);
     if let Some(file) = file
@@ -424,7 +441,17 @@ fn publish(
     {
         trouble = Some(message);
     }
-    let printed = print(&render(&result, output.format));
+    if let Err(message) = extras.finish(&result) {
+        trouble = Some(message);
+    }
+    let text = match &output.mdtest {
+        Some(view) => mdtest::report(&result, plan, view),
+        None => render(&result, output.format),
+    };
+    let printed = print(&text);
+    if output.mdtest.as_ref().is_some_and(|view| !view.report) {
+        mdtest::tell_trouble(&result);
+    }
     if !output.quiet {
         if let Some(out) = output.out.as_ref().filter(|_| trouble.is_none()) {
             eprintln!("result: {}", out.display());
@@ -436,15 +463,15 @@ fn publish(
     match trouble {
         Some(message) => {
             complain(&message);
-            ExitCode::from(FAILED)
+            FAILED
         }
         None => printed,
     }
 }
 
 /// The exit code after a signal: 128 and its number, as shells do.
-fn stop_code(group: &Group<'_>) -> Option<ExitCode> {
+fn stop_code(group: &Group<'_>) -> Option<u8> {
     group
         .stop_reason()
-        .map(|StopReason::Signal(number)| ExitCode::from(128 + number as u8))
+        .map(|StopReason::Signal(number)| 128 + number as u8)
 }

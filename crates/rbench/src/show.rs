@@ -29,7 +29,7 @@ pub fn show(file: &Path, format: Format) -> ExitCode {
             journal::read_any(&bytes).map_err(|e| format!("{}: {e}", file.display()))
         });
     match result {
-        Ok(result) => print(&render(&result, format)),
+        Ok(result) => ExitCode::from(print(&render(&result, format))),
         Err(message) => {
             complain(&message);
             ExitCode::from(FAILED)

@@ -136,7 +136,7 @@ impl ItemOp for SmallFile {
         Ok(self.size)
     }
 
-    fn check(&mut self) -> Result<(), (FailureKind, String)> {
+    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
         let Some(stamps) = self.stamps.clone() else {
             return Ok(());
         };

@@ -1,39 +1,78 @@
-//! Making files that are not there yet: open, one write of new data, fsync if
-//! asked for, close.
+//! Making files and writing them: open, one write, fsync if asked for, close;
+//! or writing files that another rank has made.
 
 use rbench_core::random::DataStream;
 use rbench_core::{FailureKind, OpKind};
-use rbench_plan::tree::Paths;
-use rbench_sys::Fs;
+use rbench_plan::meta::{Content, Making, Who};
 use rbench_sys::fs::OpenMode;
+use rbench_sys::{AlignedBuffer, Fs};
 
-use super::{ItemOp, ItemRunner, OpRow, Scene};
+use super::{ItemOp, ItemRunner, OpRow, Places, Scene, buffer, read_whole};
+use crate::content;
+use crate::worker::Prepared;
 
-/// `openat(O_CREAT | O_EXCL)`, `write`, `fsync`, `close`
+/// `openat(O_CREAT …)`, `write`, `fsync`, `close`; or `mknodat`
 pub const ROW: OpRow = OpRow {
     op: OpKind::Create,
     make,
 };
 
-fn make(scene: &Scene, thread: u32) -> Box<dyn crate::worker::Runner> {
+/// `openat(O_WRONLY)`, `write`, `fsync`, `close`
+pub const WRITE_ROW: OpRow = OpRow {
+    op: OpKind::WriteFile,
+    make,
+};
+
+fn make(scene: &Scene, thread: u32) -> Prepared {
+    let plan = &scene.plan;
+    let of_existing = scene.info.op == OpKind::WriteFile;
+    // What one rank makes for all is written by its owners afterwards.
+    let writes = of_existing || !matches!(scene.phase.who, Who::FirstForAll);
+    let length = if writes { plan.write.0 } else { 0 };
     let op = Create {
-        paths: scene.paths(false),
-        data: DataStream::new(&scene.data_parts(thread)),
-        buffer: vec![0; scene.plan.write.0 as usize],
-        fsync: scene.plan.fsync,
+        op: scene.info.op,
+        places: scene.places(false),
+        content: match plan.content {
+            Content::Fresh => Source::Fresh(DataStream::new(&scene.data_parts(thread))),
+            Content::Packet { packet, seed } => Source::Packet(packet, seed),
+        },
+        mode: match plan.making {
+            _ if of_existing => Some(OpenMode::WriteExisting),
+            Making::New => Some(OpenMode::CreateNew),
+            Making::Open => Some(OpenMode::ReadWrite),
+            Making::Node => None,
+        },
+        direct: plan.direct,
+        fsync: plan.fsync && writes,
+        back: (plan.verify_write && writes)
+            .then(|| buffer(length, scene.info.op))
+            .transpose()?,
+        buffer: buffer(length, scene.info.op)?,
     };
-    Box::new(ItemRunner::new(
+    Ok(Box::new(ItemRunner::new(
         op,
         scene.fs.clone(),
-        scene.visit(thread, false),
-    ))
+        scene.visit(thread),
+    )))
+}
+
+/// Where the data comes from.
+enum Source {
+    Fresh(DataStream),
+    Packet(rbench_plan::meta::Packet, u64),
 }
 
 struct Create {
-    paths: Paths,
-    data: DataStream,
-    buffer: Vec<u8>,
+    op: OpKind,
+    places: Places,
+    content: Source,
+    /// `None`: a node is made and not opened.
+    mode: Option<OpenMode>,
+    direct: bool,
     fsync: bool,
+    buffer: AlignedBuffer,
+    /// What was written is read back here.
+    back: Option<AlignedBuffer>,
 }
 
 impl Create {
@@ -50,12 +89,22 @@ impl Create {
 
 impl ItemOp for Create {
     fn aim(&mut self, index: u64) {
-        self.paths.item(index);
-        self.data.fill(&mut self.buffer);
+        self.places.item(index);
+        match &mut self.content {
+            Source::Fresh(data) => data.fill(&mut self.buffer),
+            Source::Packet(packet, seed) => {
+                content::fill(*packet, self.places.identity(*seed), &mut self.buffer);
+            }
+        }
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        let fd = fs.open(self.paths.current(), OpenMode::CreateNew, false)?;
+        let path = self.places.current();
+        let Some(mode) = self.mode else {
+            fs.mknod(path)?;
+            return Ok(0);
+        };
+        let fd = fs.open(path, mode, self.direct)?;
         let written = self.write(fs, fd);
         // Closed in any case; of two errors the first is told.
         let closed = fs.close(fd).map_err(FailureKind::from);
@@ -63,11 +112,24 @@ impl ItemOp for Create {
         Ok(self.buffer.len() as u64)
     }
 
+    fn check(&mut self, fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        let Some(back) = &mut self.back else {
+            return Ok(());
+        };
+        back.fill(0);
+        read_whole(fs, self.places.current(), self.direct, back)
+            .map_err(|kind| (kind, "reading back".to_owned()))?;
+        match content::difference(back, &self.buffer) {
+            None => Ok(()),
+            Some(what) => Err((FailureKind::Mismatch, what)),
+        }
+    }
+
     fn path(&mut self) -> String {
-        self.paths.current().to_string_lossy().into_owned()
+        self.places.to_text()
     }
 
     fn op(&self) -> OpKind {
-        OpKind::Create
+        self.op
     }
 }

@@ -3,10 +3,11 @@
 
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::Layout;
-use rbench_plan::tree::{Paths, Shape};
+use rbench_plan::tree::Shape;
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Scene, Visit};
+use super::{ItemOp, ItemRunner, OpRow, Places, Scene, Visit};
+use crate::worker::Prepared;
 
 /// Room for entries of one `getdents64`: what libc takes.
 const BUFFER: usize = 32 << 10;
@@ -17,7 +18,7 @@ pub const ROW: OpRow = OpRow {
     make,
 };
 
-fn make(scene: &Scene, thread: u32) -> Box<dyn crate::worker::Runner> {
+fn make(scene: &Scene, thread: u32) -> Prepared {
     let shape = scene.plan.shape;
     let nodes = shape.item_nodes();
     // One tree of all ranks: its directories are spread over them.
@@ -38,7 +39,7 @@ fn make(scene: &Scene, thread: u32) -> Box<dyn crate::worker::Runner> {
         1
     };
     let op = List {
-        paths: scene.paths(false),
+        places: scene.places(false),
         shape,
         first_node: nodes.start,
         items_per_node: scene.all_there.then_some(shape.items_per_node * sharers),
@@ -53,11 +54,11 @@ fn make(scene: &Scene, thread: u32) -> Box<dyn crate::worker::Runner> {
         order: None,
         schedule: None,
     };
-    Box::new(ItemRunner::new(op, scene.fs.clone(), visit))
+    Ok(Box::new(ItemRunner::new(op, scene.fs.clone(), visit)))
 }
 
 struct List {
-    paths: Paths,
+    places: Places,
     shape: Shape,
     first_node: u64,
     /// `None` when it is not known how many are there.
@@ -70,15 +71,15 @@ struct List {
 impl ItemOp for List {
     fn aim(&mut self, index: u64) {
         self.node = self.first_node + index;
-        self.paths.node(self.node);
+        self.places.node(self.node);
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        self.found = fs.list(self.paths.current(), &mut self.buffer)?;
+        self.found = fs.list(self.places.current(), &mut self.buffer)?;
         Ok(0)
     }
 
-    fn check(&mut self) -> Result<(), (FailureKind, String)> {
+    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
         let Some(items) = self.items_per_node else {
             return Ok(());
         };
@@ -93,7 +94,7 @@ impl ItemOp for List {
     }
 
     fn path(&mut self) -> String {
-        self.paths.current().to_string_lossy().into_owned()
+        self.places.to_text()
     }
 
     fn op(&self) -> OpKind {

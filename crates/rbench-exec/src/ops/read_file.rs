@@ -1,11 +1,12 @@
 //! Opening files, reading what was asked for in one call, closing them.
 
 use rbench_core::{FailureKind, OpKind};
-use rbench_plan::tree::Paths;
-use rbench_sys::Fs;
-use rbench_sys::fs::OpenMode;
+use rbench_plan::meta::{Content, Packet};
+use rbench_sys::{AlignedBuffer, Fs};
 
-use super::{ItemOp, ItemRunner, OpRow, Scene};
+use super::{ItemOp, ItemRunner, OpRow, Places, Scene, buffer, read_whole};
+use crate::content;
+use crate::worker::Prepared;
 
 /// `openat(O_RDONLY)`, `read`, `close`
 pub const ROW: OpRow = OpRow {
@@ -13,47 +14,71 @@ pub const ROW: OpRow = OpRow {
     make,
 };
 
-fn make(scene: &Scene, thread: u32) -> Box<dyn crate::worker::Runner> {
-    let op = ReadFile {
-        paths: scene.paths(scene.renamed),
-        buffer: vec![0; scene.plan.read.0 as usize],
+fn make(scene: &Scene, thread: u32) -> Prepared {
+    let length = scene.plan.read.0;
+    let expected = match scene.plan.content {
+        Content::Packet { packet, seed } if scene.plan.verify_read => Some(Expected {
+            packet,
+            seed,
+            buffer: buffer(length, OpKind::ReadFile)?,
+        }),
+        _ => None,
     };
-    Box::new(ItemRunner::new(
+    let op = ReadFile {
+        places: scene.places(scene.renamed),
+        buffer: buffer(length, OpKind::ReadFile)?,
+        direct: scene.plan.direct,
+        expected,
+    };
+    Ok(Box::new(ItemRunner::new(
         op,
         scene.fs.clone(),
-        scene.visit(thread, true),
-    ))
+        scene.visit(thread),
+    )))
+}
+
+/// What should be in the file aimed at.
+struct Expected {
+    packet: Packet,
+    seed: u64,
+    buffer: AlignedBuffer,
 }
 
 struct ReadFile {
-    paths: Paths,
-    buffer: Vec<u8>,
-}
-
-impl ReadFile {
-    fn read(&mut self, fs: &dyn Fs, fd: i32) -> Result<(), FailureKind> {
-        if !self.buffer.is_empty() && fs.read(fd, &mut self.buffer)? < self.buffer.len() {
-            return Err(FailureKind::Short);
-        }
-        Ok(())
-    }
+    places: Places,
+    buffer: AlignedBuffer,
+    direct: bool,
+    expected: Option<Expected>,
 }
 
 impl ItemOp for ReadFile {
     fn aim(&mut self, index: u64) {
-        self.paths.item(index);
+        self.places.item(index);
+        if let Some(expected) = &mut self.expected {
+            let identity = self.places.identity(expected.seed);
+            content::fill(expected.packet, identity, &mut expected.buffer);
+            // What is not overwritten by the read must not look right.
+            for (stale, right) in self.buffer.iter_mut().zip(expected.buffer.iter()) {
+                *stale = !right;
+            }
+        }
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        let fd = fs.open(self.paths.current(), OpenMode::Read, false)?;
-        let read = self.read(fs, fd);
-        let closed = fs.close(fd).map_err(FailureKind::from);
-        read.and(closed)?;
+        read_whole(fs, self.places.current(), self.direct, &mut self.buffer)?;
         Ok(self.buffer.len() as u64)
     }
 
+    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        let expected = self.expected.as_ref();
+        match expected.and_then(|e| content::difference(&self.buffer, &e.buffer)) {
+            None => Ok(()),
+            Some(what) => Err((FailureKind::Mismatch, what)),
+        }
+    }
+
     fn path(&mut self) -> String {
-        self.paths.current().to_string_lossy().into_owned()
+        self.places.to_text()
     }
 
     fn op(&self) -> OpKind {

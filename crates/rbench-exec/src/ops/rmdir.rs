@@ -1,33 +1,26 @@
 //! Removing empty directories: items, and the tree from its leaves up.
 
 use rbench_core::{FailureKind, OpKind};
-use rbench_plan::tree::Paths;
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Scene};
+use super::{ItemOp, ItemRunner, OpRow, Places};
 
 /// `unlinkat(AT_REMOVEDIR)`
 pub const ROW: OpRow = OpRow {
     op: OpKind::Rmdir,
-    make,
+    make: |scene, thread| {
+        let visit = scene.visit(thread);
+        let of_tree = scene.info.items.is_none();
+        let op = Rmdir {
+            places: scene.places(scene.renamed),
+            last_node: of_tree.then_some(visit.count.saturating_sub(1)),
+        };
+        Ok(Box::new(ItemRunner::new(op, scene.fs.clone(), visit)))
+    },
 };
 
-fn make(scene: &Scene, thread: u32) -> Box<dyn crate::worker::Runner> {
-    let last_node = scene.info.items.is_none().then_some(scene.plan.nodes - 1);
-    let op = Rmdir {
-        paths: scene.paths(scene.renamed),
-        last_node,
-    };
-    let visit = if last_node.is_some() {
-        scene.tree_visit(thread)
-    } else {
-        scene.visit(thread, true)
-    };
-    Box::new(ItemRunner::new(op, scene.fs.clone(), visit))
-}
-
 struct Rmdir {
-    paths: Paths,
+    places: Places,
     /// `Some` for the tree, which goes from the last node to the first.
     last_node: Option<u64>,
 }
@@ -35,18 +28,18 @@ struct Rmdir {
 impl ItemOp for Rmdir {
     fn aim(&mut self, index: u64) {
         match self.last_node {
-            Some(last) => self.paths.node(last - index),
-            None => self.paths.item(index),
-        };
+            Some(last) => self.places.node(last - index),
+            None => self.places.item(index),
+        }
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        fs.rmdir(self.paths.current())?;
+        fs.rmdir(self.places.current())?;
         Ok(0)
     }
 
     fn path(&mut self) -> String {
-        self.paths.current().to_string_lossy().into_owned()
+        self.places.to_text()
     }
 
     fn op(&self) -> OpKind {

@@ -1,42 +1,41 @@
 //! Reading the attributes of items.
 
 use rbench_core::{FailureKind, OpKind};
-use rbench_plan::tree::Paths;
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow};
+use super::{ItemOp, ItemRunner, OpRow, Places};
 
 /// `fstatat`
 pub const ROW: OpRow = OpRow {
     op: OpKind::Stat,
     make: |scene, thread| {
         let op = Stat {
-            paths: scene.paths(scene.renamed),
+            places: scene.places(scene.renamed),
         };
-        Box::new(ItemRunner::new(
+        Ok(Box::new(ItemRunner::new(
             op,
             scene.fs.clone(),
-            scene.visit(thread, true),
-        ))
+            scene.visit(thread),
+        )))
     },
 };
 
 struct Stat {
-    paths: Paths,
+    places: Places,
 }
 
 impl ItemOp for Stat {
     fn aim(&mut self, index: u64) {
-        self.paths.item(index);
+        self.places.item(index);
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        fs.stat(self.paths.current())?;
+        fs.stat(self.places.current())?;
         Ok(0)
     }
 
     fn path(&mut self) -> String {
-        self.paths.current().to_string_lossy().into_owned()
+        self.places.to_text()
     }
 
     fn op(&self) -> OpKind {

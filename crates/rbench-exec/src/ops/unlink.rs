@@ -1,42 +1,41 @@
 //! Removing files.
 
 use rbench_core::{FailureKind, OpKind};
-use rbench_plan::tree::Paths;
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow};
+use super::{ItemOp, ItemRunner, OpRow, Places};
 
 /// `unlinkat`
 pub const ROW: OpRow = OpRow {
     op: OpKind::Unlink,
     make: |scene, thread| {
         let op = Unlink {
-            paths: scene.paths(scene.renamed),
+            places: scene.places(scene.renamed),
         };
-        Box::new(ItemRunner::new(
+        Ok(Box::new(ItemRunner::new(
             op,
             scene.fs.clone(),
-            scene.visit(thread, true),
-        ))
+            scene.visit(thread),
+        )))
     },
 };
 
 struct Unlink {
-    paths: Paths,
+    places: Places,
 }
 
 impl ItemOp for Unlink {
     fn aim(&mut self, index: u64) {
-        self.paths.item(index);
+        self.places.item(index);
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        fs.unlink(self.paths.current())?;
+        fs.unlink(self.places.current())?;
         Ok(0)
     }
 
     fn path(&mut self) -> String {
-        self.paths.current().to_string_lossy().into_owned()
+        self.places.to_text()
     }
 
     fn op(&self) -> OpKind {

@@ -1,17 +1,18 @@
 //! Runs a Spec on ranks that are threads of this process.
 
-use std::cell::RefCell;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use rbench_comm::threads;
-use rbench_core::outcome::PhaseOutcome;
+use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
-use rbench_exec::{ExecError, Group, Interrupts, Place, Progress, Show, execute};
-use rbench_plan::spec::{Common, Io, Meta, Workload};
+use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
+use rbench_plan::spec::{Common, Io, Mdtest, Meta, Workload};
 use rbench_plan::{Facts, Spec, resolve};
+use rbench_sys::{Fs, TraceFs};
 
 /// No signal ever comes.
 struct Undisturbed;
@@ -35,7 +36,10 @@ impl Show for Silent {
 pub struct Outcome {
     pub rows: Vec<PhaseOutcome>,
     pub complete: bool,
+    pub trouble: Option<String>,
     pub left: Vec<String>,
+    /// What stays with rank 0: iteration, phase, details.
+    pub details: Vec<(u32, String, Details)>,
 }
 
 impl Outcome {
@@ -44,6 +48,29 @@ impl Outcome {
             .iter()
             .find(|row| row.name == name)
             .unwrap_or_else(|| panic!("no row {name}"))
+    }
+}
+
+/// Takes what a run yields on one rank.
+struct Taker<'t, 'r> {
+    between: &'t Mutex<Between<'r>>,
+    own: &'t Path,
+    rows: Vec<PhaseOutcome>,
+    details: Vec<(u32, String, Details)>,
+}
+
+impl Listener for Taker<'_, '_> {
+    fn begun(&mut self, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn row(&mut self, outcome: PhaseOutcome) {
+        (self.between.lock().expect("no panic"))(&outcome, self.own);
+        self.rows.push(outcome);
+    }
+
+    fn details(&mut self, iteration: u32, name: &str, details: Details) {
+        self.details.push((iteration, name.to_owned(), details));
     }
 }
 
@@ -62,6 +89,12 @@ pub struct Run<'r> {
     pub common: Common,
     /// Called with each row as it comes and the run's own directory.
     pub between: Between<'r>,
+    /// Takes the calls of each rank instead of the target.
+    pub recorders: Vec<TraceFs>,
+    /// What an earlier run's stonewall told.
+    pub stonewalled: Option<u64>,
+    /// Interrupts the run.
+    pub signal: Option<Signal>,
 }
 
 impl<'r> Run<'r> {
@@ -72,7 +105,21 @@ impl<'r> Run<'r> {
             workload: Workload::Meta(meta),
             common: Common::default(),
             between: Box::new(|_, _| ()),
+            recorders: Vec::new(),
+            stonewalled: None,
+            signal: None,
         }
+    }
+
+    /// mdtest's options; a missing `-d` means `dir`.
+    pub fn mdtest(hosts: &'r [u32], dir: &'r Path, mut options: Mdtest) -> Run<'r> {
+        if options.dirs.is_empty() {
+            options.dirs = vec![dir.to_owned()];
+        }
+        let mut run = Run::meta(hosts, dir, Meta::default());
+        run.common.iterations = options.iterations;
+        run.workload = Workload::Mdtest(Box::new(options));
+        run
     }
 
     pub fn io(hosts: &'r [u32], dir: &'r Path, io: Io) -> Run<'r> {
@@ -82,30 +129,54 @@ impl<'r> Run<'r> {
         }
     }
 
-    pub fn go(self) -> Result<Outcome, ExecError> {
-        let Run {
-            hosts,
-            dir,
-            workload,
-            mut common,
-            between,
-        } = self;
-        common.dir = Some(dir.to_owned());
+    /// What will be done.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn plan(&self) -> Result<Plan, PlanError> {
+        let mut common = self.common.clone();
+        if !matches!(self.workload, Workload::Mdtest(_)) {
+            common.dir = Some(self.dir.to_owned());
+        }
         common.seed = Some(common.seed.unwrap_or(42));
-        let spec = Spec { common, workload };
+        let spec = Spec {
+            common,
+            workload: self.workload.clone(),
+        };
         let engines = rbench_sys::engine::ENGINES
             .iter()
             .map(|e| (e.name, e.depth_max as u32))
             .collect();
         let facts = Facts {
-            host_of: hosts.to_vec(),
+            host_of: self.hosts.to_vec(),
             seed: 0,
             engines,
+            stonewalled: self.stonewalled,
         };
-        let plan = resolve(&spec, &facts).expect("the spec can be done");
+        resolve(&spec, &facts)
+    }
+
+    pub fn go(self) -> Result<Outcome, ExecError> {
+        let plan = self.plan().expect("the spec can be done");
+        let Run {
+            hosts,
+            dir,
+            between,
+            recorders,
+            signal,
+            ..
+        } = self;
+        let disturber = Disturber {
+            signal,
+            due: Mutex::new(None),
+        };
         let between = Mutex::new(between);
         let own: PathBuf = dir.join("rbench.test");
         let one = |comm: &dyn rbench_comm::Communicator| {
+            let ear = Ear {
+                disturber: &disturber,
+                rank: comm.rank(),
+            };
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
@@ -115,24 +186,30 @@ impl<'r> Run<'r> {
                     .map(|h| format!("host{h}"))
                     .collect();
                 let group =
-                    Group::form(comm, names, hosts.to_vec(), 0, &Undisturbed, &Silent).await?;
+                    Group::form(comm, names, hosts.to_vec(), 0, &ear, &ear).await?;
                 let place = Place {
                     parent: dir,
                     name: "rbench.test",
                     marker: b"test",
                     needs_shared: plan.needs_shared(),
+                    recorder: recorders
+                        .get(comm.rank().0 as usize)
+                        .map(|recorder| Arc::new(recorder.clone()) as Arc<dyn Fs>),
                 };
-                let rows = RefCell::new(Vec::new());
-                let mut row = |outcome: PhaseOutcome| {
-                    (between.lock().expect("no panic"))(&outcome, &own);
-                    rows.borrow_mut().push(outcome);
+                let mut taker = Taker {
+                    between: &between,
+                    own: &own,
+                    rows: Vec::new(),
+                    details: Vec::new(),
                 };
                 let key = random::key(&[1]);
-                let ending = execute(&group, &plan, &place, key, &mut |_| Ok(()), &mut row).await?;
+                let ending = execute(&group, &plan, &place, key, &mut taker).await?;
                 Ok(Outcome {
-                    rows: rows.into_inner(),
+                    rows: taker.rows,
                     complete: ending.complete,
+                    trouble: ending.trouble,
                     left: ending.left,
+                    details: taker.details,
                 })
             })
         };

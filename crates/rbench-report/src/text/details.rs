@@ -3,7 +3,7 @@
 
 use rbench_core::units::{human_count, human_rate};
 
-use super::{for_phases, iterations, label, seconds, time_of};
+use super::{failure, for_phases, iterations, label, seconds, time_of};
 use crate::schema::{ErrorExample, HostResult, PhaseResult, RunResult};
 use crate::summary::slowest_rank;
 use crate::table::{NONE, Table, left, right, wrapped};
@@ -161,22 +161,7 @@ fn error_line(result: &RunResult, phase: &PhaseResult, e: &ErrorExample) -> Stri
         0 | 1 => String::new(),
         _ => format!(" in iteration {}", phase.iteration + 1),
     };
-    let mut text = format!(
-        "{}{iteration}: {} x {}, for example rank {} on {}: {} {}",
-        label(phase),
-        human_count(e.count),
-        e.error,
-        e.rank,
-        e.host,
-        e.op,
-        e.path,
-    );
-    for more in [&e.meaning, &e.detail] {
-        if !more.is_empty() {
-            text.push_str(&format!(": {more}"));
-        }
-    }
-    bullet(&text)
+    bullet(&failure(&format!("{}{iteration}", label(phase)), e))
 }
 
 /// All warnings.

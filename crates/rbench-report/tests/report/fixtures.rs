@@ -5,7 +5,7 @@ use rbench_core::failure::{Failure, FailureKind, Failures};
 use rbench_core::outcome::{Cache, FirstDone, HostOutcome, PhaseOutcome, RankOutcome};
 use rbench_core::timeline::Bin;
 use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
-use rbench_report::schema::{Calibration, Host, Run, SCHEMA, Target, World};
+use rbench_report::schema::{Calibration, Host, Run, SCHEMA, Space, Target, World};
 use rbench_report::{PhaseResult, RunResult};
 use serde_json::{Map, Value, json};
 
@@ -194,6 +194,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
             version: "0.1.0".to_owned(),
             started: "2025-01-02T03:14:15Z".to_owned(),
             finished: Some("2025-01-02T03:15:02Z".to_owned()),
+            utc_offset_s: 3600,
             seed: 42,
             labels: Default::default(),
         },
@@ -205,6 +206,12 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
             mount_options: Some("rw,nosuid,nodev,relatime".to_owned()),
             embedded: false,
             shared: (hosts > 1).then_some(true),
+            space: Some(Space {
+                bytes_total: 16_750_372_454,
+                bytes_free: 16_748_000_000,
+                inodes_total: 4_089_447,
+                inodes_free: 4_088_000,
+            }),
         },
         calibration: Calibration {
             clock_ns: 22.4,

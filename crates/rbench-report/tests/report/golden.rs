@@ -23,7 +23,7 @@ fn path_of(name: &str) -> PathBuf {
 }
 
 /// Holds `got` against the golden file `name`.
-fn check(name: &str, got: &str) {
+pub fn check(name: &str, got: &str) {
     let path = path_of(name);
     if std::env::var_os(ACCEPT).is_some() {
         std::fs::write(&path, got).expect("the golden can be written");
@@ -293,6 +293,16 @@ fn an_incomplete_run_says_so() {
     result.complete = false;
     result.run.finished = None;
     check_text("incomplete.txt", &result);
+}
+
+#[test]
+fn a_run_stopped_in_its_first_iteration_says_how_many_were_asked_for() {
+    let mut spec = meta_spec();
+    spec["iterations"] = json!("3");
+    let mut result = run(1, 1, spec, meta_phases(1, 1));
+    result.complete = false;
+    let text = text::render(&result);
+    assert!(text.contains("\nIteration 1 of 3\n"), "{text}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod fixtures;
 mod golden;
 mod hdr;
 mod journal;
+mod mdtest;
 mod schema;
 mod summary;
 mod warnings;

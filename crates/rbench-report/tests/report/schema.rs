@@ -17,11 +17,13 @@ use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run};
 /// is not.
 const PROMISED: &str = "
 schema run world target calibration spec phases summary warnings complete
-run.id run.command run.version run.started run.finished run.seed run.labels
+run.id run.command run.version run.started run.finished run.utc_offset_s run.seed run.labels
 world.communicator world.ranks world.threads_per_rank world.hosts
 world.hosts[].name world.hosts[].ranks world.hosts[].kernel world.hosts[].cpus
 world.hosts[].clock_offset_ns world.hosts[].clock_error_ns
 target.path target.fs_type target.mount_source target.mount_options target.embedded target.shared
+target.space target.space.bytes_total target.space.bytes_free
+target.space.inodes_total target.space.inodes_free
 calibration.clock_ns calibration.record_ns calibration.null_op_ns
 phases[].iteration phases[].name phases[].label phases[].op phases[].items phases[].bytes
 phases[].errors phases[].elapsed_s phases[].rate phases[].bandwidth phases[].first_done
@@ -167,6 +169,19 @@ fn fields_of_later_versions_are_passed_over() {
     value["phases"][0]["latency"]["service"]["new"] = Value::Null;
     let read: RunResult = serde_json::from_value(value).expect("unknown fields do not matter");
     assert_eq!(read, result);
+}
+
+#[test]
+fn files_from_before_a_field_was_added_are_read() {
+    let mut value = serde_json::to_value(full()).expect("it serialises");
+    let mut drop_field = |part: &str, field: &str| {
+        let map = value[part].as_object_mut().expect("a map");
+        assert!(map.remove(field).is_some(), "{part}.{field}");
+    };
+    drop_field("run", "utc_offset_s");
+    drop_field("target", "space");
+    let read: RunResult = serde_json::from_value(value).expect("these fields may be missing");
+    assert_eq!((read.run.utc_offset_s, read.target.space), (0, None));
 }
 
 #[test]

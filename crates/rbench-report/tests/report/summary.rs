@@ -3,7 +3,7 @@
 use rbench_core::{Nanos, OpKind};
 use rbench_report::PhaseResult;
 use rbench_report::schema::SummaryRow;
-use rbench_report::summary::{over_iterations, slowest_rank};
+use rbench_report::summary::{Spread, over_iterations, slowest_rank, spread};
 
 use crate::fixtures::{Made, fail, no_space};
 
@@ -93,4 +93,9 @@ fn the_slowest_rank_is_found_among_those_that_worked() {
         .map(|(r, m)| (r.rank, m))
         .expect("busy");
     assert!((median - 0.0065).abs() < 1e-12);
+}
+
+#[test]
+fn nothing_has_no_spread_and_no_infinities() {
+    assert_eq!(spread(&[]), Spread::default());
 }

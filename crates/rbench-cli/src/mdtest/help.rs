@@ -1,0 +1,59 @@
+//! The help text of `rbench mdtest`, made from the table of options.
+
+use std::fmt::Write as _;
+
+use super::table::{GROUPS, Opt};
+
+/// Where the second column begins; an option that reaches into it has its
+/// line of help below.
+const COLUMN: usize = 29;
+
+const HEAD: &str = "\
+mdtest's command line, with mdtest's tree, phases and summary table
+
+Usage: rbench mdtest [OPTIONS]
+
+What differs from mdtest:
+  - an operation that fails is an error and no rate, and the exit code is then 1
+  - -B, values attached to their letter (-w1k) and -u together with -N and -z work
+  - reads open files read-only
+  - --rbench-report appends latency percentiles, errors and figures of each host to mdtest's
+    tables; --out writes all of it to a file
+
+A value stands behind its option or is attached to it (-n 100, -n100, -n=100, --out=FILE); letters
+can be bundled (-Fun100). Suffixes k, m, g, t and p are binary; times are seconds or have a unit
+(500ms). Of an option that is given twice, the last counts.
+";
+
+/// The text of `rbench mdtest --help`.
+pub fn help() -> String {
+    let mut text = HEAD.to_owned();
+    for group in GROUPS {
+        let _ = writeln!(text, "\n{}:", group.title);
+        for option in group.options {
+            let names = names(option);
+            if names.len() + 2 <= COLUMN {
+                let _ = writeln!(text, "{names:COLUMN$}{}", option.help);
+            } else {
+                let _ = writeln!(text, "{names}\n{:COLUMN$}{}", "", option.help);
+            }
+        }
+    }
+    text
+}
+
+/// `  -X, --verify-read`, `      --out <FILE>`
+fn names(option: &Opt) -> String {
+    let mut text = match (option.letter, option.long) {
+        (Some(letter), None) => format!("  -{letter}"),
+        (Some(letter), Some(long)) => format!("  -{letter}, --{long}"),
+        (None, long) => format!("      --{}", long.unwrap_or_default()),
+    };
+    let value = option.takes.value_name();
+    if option.takes.needs_value() {
+        let _ = write!(text, " <{value}>");
+    } else if !value.is_empty() {
+        let _ = write!(text, "[{value}]");
+    }
+    text
+}

@@ -1,0 +1,505 @@
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use rbench_core::{Bytes, Nanos};
+use rbench_plan::meta::{Backend, Packet};
+
+use super::*;
+use crate::{Print, Progress, help_texts, parse};
+
+fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
+/// The whole way, as the program goes it.
+fn run(words: &[OsString]) -> Result<Invocation, Stop> {
+    let mut argv = self::words("/usr/bin/rbench mdtest");
+    argv.extend_from_slice(words);
+    parse(&argv, None)
+}
+
+fn check(text: &str, change: impl FnOnce(&mut Line)) {
+    let mut expect = Line::default();
+    change(&mut expect);
+    assert_eq!(line(&words(text)), Ok(expect), "{text}");
+}
+
+fn check_misuse(text: &str, expect: &[&str]) {
+    let stop = run(&words(text)).expect_err(text);
+    assert_eq!(stop.code, 2, "{text}");
+    let form = stop.text.starts_with("error: ")
+        && stop
+            .text
+            .ends_with("\n\nFor more information, try 'rbench mdtest --help'.\n");
+    assert!(form, "{}", stop.text);
+    for part in expect {
+        assert!(
+            stop.text.contains(part),
+            "'{}' does not contain '{part}'",
+            stop.text
+        );
+    }
+}
+
+/// Each option, and what it changes.
+type Sample = (&'static str, fn(&mut Line));
+
+const SAMPLES: &[Sample] = &[
+    ("-d /mnt/a@b", |l| {
+        l.spec.dirs = vec!["/mnt/a".into(), "b".into()];
+    }),
+    ("-n 7", |l| l.spec.items = Some(7)),
+    ("-I 8k", |l| l.spec.items_per_dir = Some(8192)),
+    ("-b 3", |l| l.spec.branch = Some(3)),
+    ("-z 2", |l| l.spec.depth = Some(2)),
+    ("-L", |l| l.spec.leaf_only = true),
+    ("-u", |l| l.spec.unique_dir = true),
+    ("-F", |l| l.spec.files_only = true),
+    ("-D", |l| l.spec.dirs_only = true),
+    ("-S", |l| l.spec.shared = true),
+    ("-c", |l| l.spec.collective = true),
+    ("-C", |l| l.spec.create = true),
+    ("-T", |l| l.spec.stat = true),
+    ("-E", |l| l.spec.read = true),
+    ("-r", |l| l.spec.remove = true),
+    ("-U", |l| l.spec.rename = true),
+    ("-k", |l| l.spec.mknod = true),
+    ("-w 1k", |l| l.spec.write_bytes = Some(Bytes(1024))),
+    ("-e 2M", |l| l.spec.read_bytes = Some(Bytes(2 << 20))),
+    ("-y", |l| l.spec.fsync = true),
+    ("-X", |l| l.spec.verify_read = true),
+    ("--verify-read", |l| l.spec.verify_read = true),
+    ("--verify-write", |l| l.spec.verify_write = true),
+    ("-G 42", |l| l.spec.data_seed = Some(42)),
+    ("--dataPacketType i", |l| {
+        l.spec.packet = Some(Packet::Incompressible);
+    }),
+    ("-i 3", |l| l.spec.iterations = Some(3)),
+    ("-R", |l| l.spec.random = true),
+    ("-R17", |l| {
+        l.spec.random = true;
+        l.spec.seed = Some(17);
+    }),
+    ("--random-seed 18", |l| {
+        l.spec.random = true;
+        l.spec.seed = Some(18);
+    }),
+    ("-W 2", |l| l.spec.stonewall = Some(Nanos(2_000_000_000))),
+    ("-x status", |l| l.spec.status_file = Some("status".into())),
+    ("-p 0.5", |l| l.spec.pause = Some(Nanos(500_000_000))),
+    ("-t", |_| {}),
+    ("-Y", |l| l.spec.sync = true),
+    ("-B", |l| l.spec.no_barriers = true),
+    ("--run-cmd-before-phase date", |l| {
+        l.spec.before = Some("date".to_owned());
+    }),
+    ("--run-cmd-after-phase true", |l| {
+        l.spec.after = Some("true".to_owned());
+    }),
+    ("-N 1", |l| l.spec.stride = Some(1)),
+    ("-f 2", |l| l.spec.first = Some(2)),
+    ("-l 12", |l| l.spec.last = Some(12)),
+    ("-s 5", |l| l.spec.task_stride = Some(5)),
+    ("-a dummy", |l| l.spec.backend = Backend::Dummy),
+    ("--posix.odirect", |l| l.spec.direct = true),
+    ("-v", |l| l.view.verbosity = 1),
+    ("-V 3", |l| l.view.verbosity = 3),
+    ("-Z", |l| l.view.print = Print::Times),
+    ("-P", |l| l.view.print = Print::Both),
+    ("--print-all-procs", |l| l.view.all_ranks = true),
+    ("--showRankStatistics", |l| l.view.rank_statistics = true),
+    ("--saveRankPerformanceDetails r.csv", |l| {
+        l.spec.save_ranks = Some("r.csv".into());
+    }),
+    ("--savePerOpDataCSV ops", |l| {
+        l.spec.save_operations = Some("ops".into());
+    }),
+    ("--warningAsErrors", |l| l.spec.warnings_are_errors = true),
+    ("--rbench-report", |l| l.view.report = true),
+    ("--out r.json", |l| l.output.out = Some("r.json".into())),
+    ("--label a=b=c", |l| {
+        l.output.labels = vec![("a".to_owned(), "b=c".to_owned())];
+    }),
+    ("--progress plain", |l| l.output.progress = Progress::Plain),
+    ("--quiet", |l| l.output.quiet = true),
+    ("--communicator solo", |l| {
+        l.output.communicator = Communicator::Solo;
+    }),
+];
+
+#[test]
+fn each_option_changes_what_it_stands_for_and_nothing_else() {
+    for (text, change) in SAMPLES {
+        check(text, change);
+    }
+}
+
+#[test]
+fn no_option_is_without_a_sample_and_no_field_without_an_option() {
+    let first = |text: &&str| text.split(' ').next().unwrap_or("").to_owned();
+    let sampled: Vec<String> = SAMPLES.iter().map(|(text, _)| first(text)).collect();
+    for option in table::options().filter(|o| !matches!(o.takes, Takes::Text(_))) {
+        let letter = option.letter.map(|letter| format!("-{letter}"));
+        let long = option.long.map(|long| format!("--{long}"));
+        for name in letter.iter().chain(&long) {
+            assert!(sampled.contains(name), "{name} has no sample");
+        }
+    }
+    let everything: Vec<&str> = SAMPLES.iter().map(|(text, _)| *text).collect();
+    let all = line(&words(&everything.join(" "))).expect("all options together");
+    let shown = format!("{:?} {:?}", all.spec, all.view);
+    for untouched in ["None", "false", "[]", "Posix", "Rates"] {
+        assert!(!shown.contains(untouched), "{untouched} in {shown}");
+    }
+}
+
+#[test]
+fn every_option_is_in_the_help_and_once_in_the_table() {
+    let texts = help_texts();
+    let (_, help) = texts
+        .iter()
+        .find(|(name, _)| name == "mdtest")
+        .expect("the help of mdtest");
+    let mut seen = Vec::new();
+    for option in table::options() {
+        let letter = option.letter.map(|letter| format!("  -{letter}"));
+        let long = option.long.map(|long| format!("--{long}"));
+        for name in letter.into_iter().chain(long) {
+            let there = help.lines().any(|line| {
+                let rest = line.split_once(&name).map(|(_, rest)| rest);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', '[']))
+            });
+            assert!(there, "{name} is not in the help");
+            assert!(!seen.contains(&name), "{name} is twice in the table");
+            seen.push(name);
+        }
+        assert!(help.contains(option.help), "{}", option.help);
+    }
+    for line in help.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn help_is_the_same_however_it_is_asked_for() {
+    let asked = |text: &str| parse(&words(text), None).expect_err(text);
+    let stop = asked("rbench mdtest --help");
+    assert_eq!((stop.text.as_str(), stop.code), (help().as_str(), 0));
+    assert_eq!(asked("rbench mdtest -uFh"), stop);
+    assert_eq!(asked("rbench mdtest -n 5 -h --nonsense"), stop);
+    assert_eq!(asked("rbench help mdtest"), stop);
+    assert_eq!(asked("rbench mdtest --version"), asked("rbench --version"));
+    let listed = asked("rbench --help").text;
+    assert!(
+        listed.contains("\n  mdtest  mdtest's command line"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn published_command_lines_are_read_as_their_authors_meant_them() {
+    check("-b 3 -z 1 -I 100 -u", |l| {
+        l.spec.branch = Some(3);
+        l.spec.depth = Some(1);
+        l.spec.items_per_dir = Some(100);
+        l.spec.unique_dir = true;
+    });
+    check("-F -w 102400 -I 1000 -z 0 -u", |l| {
+        l.spec.files_only = true;
+        l.spec.write_bytes = Some(Bytes(102_400));
+        l.spec.items_per_dir = Some(1000);
+        l.spec.depth = Some(0);
+        l.spec.unique_dir = true;
+    });
+    check("-n 5000 -u -z 2 -i 3", |l| {
+        l.spec.items = Some(5000);
+        l.spec.unique_dir = true;
+        l.spec.depth = Some(2);
+        l.spec.iterations = Some(3);
+    });
+    check(
+        "-n 1000 -w 1024 -e 1024 -y -u -i 3 -N 1 -F -R -d /mnt/cfs",
+        |l| {
+            l.spec.items = Some(1000);
+            l.spec.write_bytes = Some(Bytes(1024));
+            l.spec.read_bytes = Some(Bytes(1024));
+            l.spec.fsync = true;
+            l.spec.unique_dir = true;
+            l.spec.iterations = Some(3);
+            l.spec.stride = Some(1);
+            l.spec.files_only = true;
+            l.spec.random = true;
+            l.spec.dirs = vec!["/mnt/cfs".into()];
+        },
+    );
+}
+
+#[test]
+fn values_attached_to_a_letter_set_that_letter_alone() {
+    check("-w1k", |l| l.spec.write_bytes = Some(Bytes(1024)));
+    check("-Fun100", |l| {
+        l.spec.files_only = true;
+        l.spec.unique_dir = true;
+        l.spec.items = Some(100);
+    });
+    check("-FuRn=2k", |l| {
+        l.spec.files_only = true;
+        l.spec.unique_dir = true;
+        l.spec.random = true;
+        l.spec.items = Some(2048);
+    });
+    check("-FR5 -vvv -vV0", |l| {
+        l.spec.files_only = true;
+        l.spec.random = true;
+        l.spec.seed = Some(5);
+    });
+    check("-dFun -x=-F -d=-u@", |l| {
+        l.spec.status_file = Some("-F".into());
+        l.spec.dirs = vec!["-u".into(), "".into()];
+    });
+}
+
+#[test]
+fn the_last_of_an_option_counts_but_labels_add_up() {
+    check("-n 1 -n2 -d a -d b -a DUMMY -aposix", |l| {
+        l.spec.items = Some(2);
+        l.spec.dirs = vec!["b".into()];
+    });
+    check("-P -Z", |l| l.view.print = Print::Both);
+    check("--label a=1 --label=a=2 --label b=", |l| {
+        let label = |k: &str, v: &str| (k.to_owned(), v.to_owned());
+        l.output.labels = vec![label("a", "1"), label("a", "2"), label("b", "")];
+    });
+}
+
+#[test]
+fn packet_types_go_by_letter_or_word() {
+    let types = [
+        ("t", "timestamp", Packet::Timestamp),
+        ("o", "offset", Packet::Offset),
+        ("i", "Incompressible", Packet::Incompressible),
+        ("r", "random", Packet::Random),
+    ];
+    for (letter, word, packet) in types {
+        for text in [letter, word] {
+            check(&format!("--dataPacketType={text}"), |l| {
+                l.spec.packet = Some(packet);
+            });
+        }
+    }
+}
+
+#[test]
+fn misuse_names_the_option_and_the_word() {
+    check_misuse("-n", &["'-n <N>'", "none was supplied"]);
+    check_misuse("-Fun", &["'-n <N>'"]);
+    check_misuse("-x -F -u", &["'-x <FILE>'", "tip: ", "'-x=-F'"]);
+    check_misuse("--out", &["'--out <FILE>'"]);
+    check_misuse("--out=", &["'--out <FILE>'", "must not be empty"]);
+    check_misuse("-n many", &["'many' for '-n <N>'", "not a whole number"]);
+    check_misuse("-n -5", &["'-5' for '-n <N>'"]);
+    check_misuse("-n=", &["'' for '-n <N>'"]);
+    check_misuse("-N-1", &["'-1' for '-N <N>'"]);
+    check_misuse("-i 5g", &["'5g' for '-i <N>'", "too large"]);
+    check_misuse("-w 1.5k", &["'1.5k' for '-w <SIZE>'", "not a size"]);
+    check_misuse("-W soon", &["'soon' for '-W <TIME>'", "not a time"]);
+    check_misuse("-R7x", &["'7x' for '-R <N>'"]);
+    check_misuse("--dataPacketType x", &["'x'", "t, o, i, r"]);
+    check_misuse("--progress loud", &["'loud'", "auto, plain, off"]);
+    check_misuse("--communicator tcp", &["'tcp'", "auto, solo, mpi"]);
+    check_misuse("--label nonsense", &["key=value"]);
+    check_misuse("-u=1", &["'1' for '-u'", "takes none"]);
+    check_misuse("--quiet=yes", &["'yes' for '--quiet'"]);
+    check_misuse("-R 17", &["unexpected word '17'"]);
+    check_misuse("out -u", &["unexpected word 'out'"]);
+    check_misuse("-- -u", &["unexpected word '--'"]);
+    check_misuse("-u --", &["unexpected word '--'"]);
+    check_misuse("-u -", &["unexpected word '-'"]);
+}
+
+#[test]
+fn unknown_options_are_named_with_what_was_probably_meant() {
+    check_misuse(
+        "--posix.odirct",
+        &[
+            "'--posix.odirct'",
+            "tip: a similar option exists: '--posix.odirect'",
+        ],
+    );
+    check_misuse("--saveRankPerformanceDetail=f", &["Details'"]);
+    check_misuse("-q", &["unexpected option '-q' found\n\nFor"]);
+    check_misuse("-K", &["'-K'", "'-k'"]);
+    check_misuse("-Fjn5", &["unexpected option '-j' found in '-Fjn5'"]);
+    check_misuse("-out", &["'-o'", "'--out'"]);
+    check_misuse("-é", &["unexpected option '-é' found\n"]);
+    check_misuse("-Fé5", &["'-é' found in '-Fé5'"]);
+}
+
+#[test]
+fn what_this_build_cannot_do_is_refused_by_name() {
+    for option in [
+        "-g",
+        "-Fg",
+        "--allocateBufferOnGPU=1",
+        "--gpuMemoryFlags",
+        "--gpuDirect",
+    ] {
+        check_misuse(option, &["is not supported", "no GPU buffers"]);
+    }
+    check_misuse(
+        "--posix.lustre.stripecount=4",
+        &["'--posix.lustre.stripecount'", "Lustre"],
+    );
+    check_misuse("--posix.gpfs.releasetoken", &["releasetoken'", "GPFS"]);
+    check_misuse("--posix.beegfs.NumTargets 4", &["NumTargets'", "BeeGFS"]);
+    check_misuse("-a HDFS", &["'HDFS' for '-a <BACKEND>'", "through POSIX"]);
+}
+
+#[test]
+fn iterations_and_seed_are_common_to_all_workloads_and_rbench_dir_stands_in_for_d() {
+    let read = |text: &str, env: &str| {
+        let argv = words(text);
+        match parse(&argv, Some(OsStr::new(env))) {
+            Ok(Invocation::Run(spec, output)) => match spec.workload {
+                Workload::Mdtest(mdtest) => (spec.common, *mdtest, output),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    };
+    let (common, mdtest, output) = read("rbench mdtest -R9 -i4 --quiet --progress plain", "/m@t");
+    let expect = spec::Common {
+        seed: Some(9),
+        iterations: Some(4),
+        ..spec::Common::default()
+    };
+    assert_eq!(common, expect);
+    assert_eq!(mdtest.dirs, ["/m@t"].map(PathBuf::from));
+    let view = Some(MdtestView::default());
+    assert_eq!((output.progress, output.mdtest), (Progress::Off, view));
+    let (common, mdtest, _) = read("rbench mdtest -d /a", "/mnt");
+    assert_eq!(common, spec::Common::default());
+    assert_eq!(mdtest.dirs, ["/a"].map(PathBuf::from));
+    assert!(read("rbench mdtest", "").1.dirs.is_empty());
+}
+
+#[test]
+fn the_communicator_is_known_before_the_rest() {
+    let of = |text: &str| crate::communicator(&words(text));
+    assert_eq!(of("rbench mdtest -u"), Communicator::Auto);
+    assert_eq!(
+        of("rbench mdtest -Fn5 --communicator=mpi"),
+        Communicator::Mpi
+    );
+    assert_eq!(
+        of("rbench mdtest --communicator solo -j"),
+        Communicator::Auto
+    );
+}
+
+#[test]
+fn names_of_files_may_be_any_bytes() {
+    let odd = OsString::from_vec(b"/mnt/\xff@b\xfe".to_vec());
+    let read = line(&["-d".into(), odd.clone()]).expect("any bytes");
+    let expect = [&b"/mnt/\xff"[..], b"b\xfe"].map(|name| PathBuf::from(OsStr::from_bytes(name)));
+    assert_eq!(read.spec.dirs, expect);
+    let stop = line(&["-n".into(), odd]).expect_err("no number");
+    assert!(stop.text.contains("not UTF-8"), "{}", stop.text);
+}
+
+/// Words that look like options, and words that do not.
+fn any_word() -> impl Strategy<Value = OsString> {
+    let names: Vec<String> = table::options()
+        .flat_map(|option| {
+            let letter = option.letter.map(|letter| format!("-{letter}"));
+            letter
+                .into_iter()
+                .chain(option.long.map(|long| format!("--{long}")))
+        })
+        .collect();
+    prop_oneof![
+        vec(any::<u8>(), 0..12).prop_map(OsString::from_vec),
+        (select(names), "[=a-zA-Z0-9é@.-]{0,6}").prop_map(|(name, tail)| (name + &tail).into()),
+        "-{0,3}[a-zA-Z0-9=@.-]{0,8}".prop_map(OsString::from),
+        "[0-9]{0,22}[kmgtpKMGTP]?".prop_map(OsString::from),
+    ]
+}
+
+/// Letters that take nothing or, as -R, nothing that begins like a letter.
+fn flags() -> Vec<char> {
+    table::options()
+        .filter(|o| matches!(o.takes, Takes::Nothing(_) | Takes::Digits(..)))
+        .filter_map(|option| option.letter)
+        .collect()
+}
+
+fn letters_with_values() -> Vec<char> {
+    table::options()
+        .filter(|option| option.takes.needs_value())
+        .filter_map(|option| option.letter)
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn no_words_make_the_reader_panic_and_each_one_reaches_it(words in vec(any_word(), 0..6)) {
+        let read = run(&words);
+        if let Err(stop) = &read {
+            prop_assert!(!stop.text.is_empty());
+        }
+        prop_assert_eq!(read, super::read(&words, None));
+    }
+
+    #[test]
+    fn every_spelling_of_an_option_says_the_same(
+        flags in vec(select(flags()), 0..6),
+        letter in select(letters_with_values()),
+        value in prop_oneof!["[0-9]{1,4}[kmgtpKMGTP]?", "[a-zA-Z0-9@./,]{1,12}"],
+    ) {
+        let mut apart: Vec<String> = flags.iter().map(|flag| format!("-{flag}")).collect();
+        apart.extend([format!("-{letter}"), value.clone()]);
+        let bundle: String = flags.iter().collect();
+        let apart = run(&words(&apart.join(" ")));
+        for spelling in [
+            format!("-{bundle}{letter}{value}"),
+            format!("-{bundle}{letter}={value}"),
+            format!("-{bundle}{letter} {value}"),
+        ] {
+            prop_assert_eq!(&run(&words(&spelling)), &apart, "{}", spelling);
+        }
+    }
+
+    #[test]
+    fn a_long_option_takes_its_value_attached_or_behind(
+        option in select(
+            table::options()
+                .filter(|option| option.takes.needs_value())
+                .filter_map(|option| option.long)
+                .collect::<Vec<_>>()
+        ),
+        value in "[a-z0-9][a-z0-9=]{0,8}",
+    ) {
+        prop_assert_eq!(
+            run(&words(&format!("--{option}={value}"))),
+            run(&words(&format!("--{option} {value}")))
+        );
+    }
+
+    #[test]
+    fn numbers_mean_what_their_suffix_says(n in 0_u64..1 << 14, power in 0_u32..6) {
+        let text = format!("{n}{}", ["", "k", "M", "g", "T", "p"][power as usize]);
+        let expect = n << (10 * power);
+        for (letter, field) in [
+            ('n', (|l| l.spec.items) as fn(&Line) -> Option<u64>),
+            ('I', |l| l.spec.items_per_dir),
+            ('w', |l| l.spec.write_bytes.map(|b| b.0)),
+            ('e', |l| l.spec.read_bytes.map(|b| b.0)),
+        ] {
+            let read = line(&words(&format!("-{letter}{text}")));
+            prop_assert_eq!(read.map(|l| field(&l)), Ok(Some(expect)));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What surrounds the operations of a phase and belongs to its time: `sync`,
+//! and the user's command.
+
+use std::sync::Arc;
+
+use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_sys::{Fs, command};
+
+use crate::meter::Meter;
+use crate::pace::Gate;
+use crate::worker::Runner;
+
+/// What follows the operations.
+#[derive(Clone)]
+pub struct After {
+    /// `sync` of the host.
+    pub sync: bool,
+    /// A shell command.
+    pub command: Option<String>,
+    /// Where `sync` goes.
+    pub fs: Arc<dyn Fs>,
+}
+
+impl After {
+    /// Whether there is anything to do.
+    pub fn is_empty(&self) -> bool {
+        !self.sync && self.command.is_none()
+    }
+}
+
+/// A runner with something behind its operations, in the phase's time.
+pub struct Followed {
+    inner: Box<dyn Runner>,
+    after: After,
+    /// The operations may go on after the deadline, to top up: what follows
+    /// waits for the end.
+    tops_up: bool,
+    /// Where the operations ended and on which clock, once they have.
+    gate: Option<Gate>,
+}
+
+impl Followed {
+    /// `inner`, then `after`. `tops_up`: whether `inner` may run twice.
+    pub fn new(inner: Box<dyn Runner>, after: After, tops_up: bool) -> Followed {
+        Followed {
+            inner,
+            after,
+            tops_up,
+            gate: None,
+        }
+    }
+
+    fn follow(&self, gate: &Gate, meter: &mut Meter) {
+        let begun = gate.clock.now();
+        if self.after.sync {
+            self.after.fs.sync();
+        }
+        if let Some(text) = &self.after.command
+            && let Err(detail) = command::run(text)
+        {
+            meter.failed_untimed(
+                0,
+                Failure {
+                    op: OpKind::Command,
+                    path: text.clone(),
+                    kind: FailureKind::Command,
+                    detail,
+                },
+            );
+        }
+        let took = gate.clock.now().since(begun);
+        let end = gate.start.0 + meter.last_end().0 + took.0;
+        meter.extend_to(Nanos(end));
+    }
+}
+
+impl Runner for Followed {
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
+        self.inner.run(gate, meter, upto);
+        if self.tops_up {
+            self.gate = Some(gate.clone());
+        } else if !gate.stop.is_raised() {
+            self.follow(gate, meter);
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        self.inner.issued()
+    }
+
+    fn planned(&self) -> u64 {
+        self.inner.planned()
+    }
+
+    fn covered(&self) -> bool {
+        self.inner.covered()
+    }
+
+    fn finish(&mut self, meter: &mut Meter) {
+        if let Some(gate) = self.gate.take().filter(|gate| !gate.stop.is_raised()) {
+            self.follow(&gate, meter);
+        }
+        self.inner.finish(meter);
+    }
+}

@@ -1,0 +1,334 @@
+//! The directories that mdtest's command line names: `test-dir.<iteration>-
+//! <loop>` below them is made for each pass and removed when the pass has
+//! removed what was in it. No marker is left in them: mdtest itself must be
+//! able to go on with them.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rbench_comm::Combine;
+use rbench_core::Clock as _;
+use rbench_plan::MetaPlan;
+use rbench_plan::meta::{Backend, PhaseKind, Site};
+use rbench_sys::testdir::{self, Made};
+use rbench_sys::{Fs, NullFs, PosixFs};
+
+use crate::group::{ExecError, Group};
+use crate::target::{Ground, SEEN_WITHIN, gather_texts, in_thread};
+
+/// The directories of a run as this rank sees them.
+pub(crate) struct TestDirs {
+    dirs: Vec<PathBuf>,
+    loops: u64,
+    /// Whether the run makes and removes what lies in them.
+    makes: bool,
+    removes: bool,
+    /// Whether there is a file system behind the calls.
+    real: bool,
+    fs: Arc<dyn Fs>,
+    /// The directories that this rank looks after for its name space: for all
+    /// hosts that see the same.
+    keeps: Vec<usize>,
+    /// Whether every host sees the same directories.
+    shared: bool,
+    /// Those of `dirs` that were not there before.
+    made: Vec<PathBuf>,
+    /// Test directories of the pass that this rank made.
+    made_now: Vec<PathBuf>,
+}
+
+impl TestDirs {
+    /// Makes the directories that are not there yet, as far as their last
+    /// component. With a `recorder` all calls go to it.
+    ///
+    /// # Errors
+    /// One sentence, the same on every rank.
+    pub async fn set_up(
+        group: &Group<'_>,
+        plan: &MetaPlan,
+        recorder: Option<Arc<dyn Fs>>,
+    ) -> Result<TestDirs, ExecError> {
+        let dirs = match &plan.site {
+            Site::TestDirs(dirs) => dirs.clone(),
+            Site::Own => Vec::new(),
+        };
+        let real = recorder.is_none() && plan.backend == Backend::Posix;
+        let fs: Result<Arc<dyn Fs>, String> = match (recorder, plan.backend) {
+            (Some(recorder), _) => Ok(recorder),
+            (None, Backend::Dummy) => Ok(Arc::new(NullFs)),
+            // All paths are absolute: any directory will do.
+            (None, Backend::Posix) => PosixFs::open_directory(Path::new("/"))
+                .map(|fs| Arc::new(fs) as Arc<dyn Fs>)
+                .map_err(|e| format!("cannot open /: {}", e.desc())),
+        };
+        let fs = group.agree(fs).await?;
+        let rank = group.rank().0 as usize;
+        let mut this = TestDirs {
+            keeps: (rank < dirs.len()).then_some(rank).into_iter().collect(),
+            dirs,
+            loops: plan.loops,
+            makes: plan.runs(PhaseKind::TreeCreate),
+            removes: plan.runs(PhaseKind::TreeRemove),
+            real,
+            fs,
+            shared: true,
+            made: Vec::new(),
+            made_now: Vec::new(),
+        };
+        if this.makes {
+            let dirs = this.dirs.clone();
+            this.made = this.make(group, &|k| vec![dirs[k].clone()]).await?;
+        }
+        Ok(this)
+    }
+
+    /// Whether every host sees the same directories, as far as it is known.
+    pub fn shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Makes what `names` gives for each directory: by its keeper, then by the
+    /// first of its ranks on each host that does not see it. What this rank
+    /// made.
+    async fn make(
+        &mut self,
+        group: &Group<'_>,
+        names: &dyn Fn(usize) -> Vec<PathBuf>,
+    ) -> Result<Vec<PathBuf>, ExecError> {
+        let mut made = Vec::new();
+        let kept: Vec<PathBuf> = self.keeps.iter().flat_map(|k| names(*k)).collect();
+        let result = kept
+            .iter()
+            .try_for_each(|path| self.make_one(path, &mut made));
+        group.agree(result).await?;
+        if self.real && group.host_names.len() > 1 {
+            let result = self.make_where_unseen(group, names, &mut made).await;
+            let private = matches!(&result, Ok(true));
+            group.agree(result).await?;
+            let any = group
+                .quietly(
+                    group
+                        .world
+                        .all_reduce(Combine::Max, vec![u64::from(private)]),
+                )
+                .await?;
+            self.shared &= any[0] == 0;
+        }
+        Ok(made)
+    }
+
+    /// Whether this host has directories of its own; makes them.
+    async fn make_where_unseen(
+        &mut self,
+        group: &Group<'_>,
+        names: &dyn Fn(usize) -> Vec<PathBuf>,
+        made: &mut Vec<PathBuf>,
+    ) -> Result<bool, String> {
+        let Some(k) = self.looks_after(group).filter(|k| !self.keeps.contains(k)) else {
+            return Ok(false);
+        };
+        let mut unseen = Vec::new();
+        for path in names(k) {
+            if !seen(group, &path).await? {
+                unseen.push(path);
+            }
+        }
+        for path in &unseen {
+            self.make_one(path, made)?;
+        }
+        if !unseen.is_empty() {
+            self.keeps.push(k);
+        }
+        Ok(!unseen.is_empty())
+    }
+
+    /// The directory whose first rank on this host this rank is.
+    fn looks_after(&self, group: &Group<'_>) -> Option<usize> {
+        let of = |rank: u32| rank as usize % self.dirs.len().max(1);
+        let me = group.rank().0;
+        let host = group.host_of[me as usize];
+        let first = (0..me).all(|r| group.host_of[r as usize] != host || of(r) != of(me));
+        first.then_some(of(me))
+    }
+
+    fn make_one(&self, path: &Path, made: &mut Vec<PathBuf>) -> Result<(), String> {
+        if self.real {
+            if testdir::make(path).map_err(|e| e.to_string())? == Made::Made {
+                made.push(path.to_owned());
+            }
+            return Ok(());
+        }
+        match self.fs.mkdir(&c_path(path)?) {
+            Ok(()) => {
+                made.push(path.to_owned());
+                Ok(())
+            }
+            Err(Errno::EEXIST) => Ok(()),
+            Err(e) => Err(format!("cannot make {}: {}", path.display(), e.desc())),
+        }
+    }
+
+    fn test_dirs(dir: &Path, iteration: u32, loops: u64) -> Vec<PathBuf> {
+        (0..loops)
+            .map(|nth| dir.join(format!("test-dir.{iteration}-{nth}")))
+            .collect()
+    }
+
+    /// Removes empty directories; those that stay, as sentences.
+    async fn remove_empty(
+        &self,
+        group: &Group<'_>,
+        paths: Vec<PathBuf>,
+    ) -> Result<Vec<String>, ExecError> {
+        if !self.real {
+            for path in paths {
+                if let Ok(path) = c_path(&path) {
+                    // What a recorder says of it is in its log.
+                    let _ = self.fs.rmdir(&path);
+                }
+            }
+            return Ok(Vec::new());
+        }
+        let work = move || {
+            let kept = |path: &PathBuf| match testdir::remove_empty(path) {
+                Ok(true) => None,
+                Ok(false) => testdir::is_there(path)
+                    .unwrap_or(true)
+                    .then(|| format!("{} is not empty and was left", path.display())),
+                Err(e) => Some(e.to_string()),
+            };
+            paths.iter().filter_map(kept).collect::<Vec<String>>()
+        };
+        let left = group.attend(in_thread(work), || 0).await?;
+        Ok(left.unwrap_or_else(|lost| vec![lost]))
+    }
+
+    /// Removes trees that this run made, with everything in them.
+    async fn remove_trees(
+        &self,
+        group: &Group<'_>,
+        paths: Vec<PathBuf>,
+    ) -> Result<Vec<String>, ExecError> {
+        if !self.real {
+            return Ok(Vec::new());
+        }
+        let work = move || {
+            let failed = |path: &PathBuf| testdir::remove_tree(path).err().map(|e| e.to_string());
+            paths.iter().filter_map(failed).collect::<Vec<String>>()
+        };
+        let left = group.attend(in_thread(work), || 0).await?;
+        Ok(left.unwrap_or_else(|lost| vec![lost]))
+    }
+}
+
+impl Ground for TestDirs {
+    fn fs(&self) -> Arc<dyn Fs> {
+        Arc::clone(&self.fs)
+    }
+
+    async fn open(&mut self, group: &Group<'_>, iteration: u32) -> Result<(), ExecError> {
+        if self.makes {
+            let (dirs, loops) = (self.dirs.clone(), self.loops);
+            let names = |k: usize| TestDirs::test_dirs(&dirs[k], iteration, loops);
+            self.made_now = self.make(group, &names).await?;
+        }
+        Ok(())
+    }
+
+    /// After a whole pass the empty test directories go. After one that was
+    /// broken off, so do the trees, if the run was to remove them and made
+    /// them itself.
+    async fn close(
+        &mut self,
+        group: &Group<'_>,
+        iteration: u32,
+        own: Vec<String>,
+        broken_off: bool,
+    ) -> Result<Vec<String>, ExecError> {
+        let made_now = std::mem::take(&mut self.made_now);
+        let kept = |k: &usize| TestDirs::test_dirs(&self.dirs[*k], iteration, self.loops);
+        let mut left = Vec::new();
+        if !broken_off {
+            if self.removes {
+                let dirs = self.keeps.iter().flat_map(kept).collect();
+                left = self.remove_empty(group, dirs).await?;
+            }
+            return gather_texts(group, left).await;
+        }
+        if !(self.makes && self.removes) {
+            let there = self.keeps.iter().flat_map(kept).collect::<Vec<_>>();
+            left.extend(
+                there
+                    .iter()
+                    .filter(|p| self.real && testdir::is_there(p).unwrap_or(false))
+                    .map(|path| {
+                        format!(
+                            "{} was left as it is: this run was not to remove it",
+                            path.display()
+                        )
+                    }),
+            );
+            return gather_texts(group, left).await;
+        }
+        // Whether the test directories are this run's is known to their
+        // keepers; the private trees of all ranks go at once.
+        let mine = group
+            .quietly(group.world.all_reduce(
+                Combine::Min,
+                vec![u64::from(
+                    made_now.len() == self.keeps.len() * self.loops as usize,
+                )],
+            ))
+            .await?[0]
+            == 1;
+        if mine {
+            let trees = own.into_iter().map(PathBuf::from).collect();
+            left.extend(self.remove_trees(group, trees).await?);
+            group.quietly(group.world.barrier()).await?;
+        } else {
+            left.extend(
+                own.iter()
+                    .map(PathBuf::from)
+                    .filter(|p| testdir::is_there(p).unwrap_or(true))
+                    .map(|path| {
+                        format!(
+                            "{} was left: its test directory was there before this run",
+                            path.display()
+                        )
+                    }),
+            );
+        }
+        left.extend(self.remove_trees(group, made_now).await?);
+        gather_texts(group, left).await
+    }
+
+    async fn end(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
+        let left = if self.removes {
+            self.remove_empty(group, self.made.clone()).await?
+        } else {
+            Vec::new()
+        };
+        gather_texts(group, left).await
+    }
+}
+
+/// Looks for what the keeper has made until it is seen or time is up.
+async fn seen(group: &Group<'_>, path: &Path) -> Result<bool, String> {
+    let begun = group.clock.now();
+    loop {
+        let there = testdir::is_there(path).map_err(|e| e.to_string())?;
+        if there || group.clock.now().since(begun) > SEEN_WITHIN {
+            return Ok(there);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn c_path(path: &Path) -> Result<CString, String> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| format!("{} cannot be a path", path.display()))
+}

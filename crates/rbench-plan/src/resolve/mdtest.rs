@@ -1,0 +1,484 @@
+//! mdtest's options, checked and translated into the metadata workload.
+//!
+//! What each option means is in docs/mdtest.md. Sentences name mdtest's own
+//! letters.
+
+use std::path::PathBuf;
+
+use rbench_core::{Bytes, Nanos};
+
+use super::{Facts, PlanError, check_path_length};
+use crate::meta::{
+    Around, Content, Layout, Making, MetaPlan, PhaseKind, PhasePlan, Renaming, Site,
+    UNTIL_THE_DEADLINE, Who,
+};
+use crate::spec::Mdtest;
+use crate::tree::{MDTEST, Naming, Shape};
+
+/// The numbers of ranks to run with, one after the other: `-f`, `-l`, `-s`.
+///
+/// # Errors
+/// A sentence that names the option.
+pub(super) fn counts(options: &Mdtest, ranks: u32) -> Result<Vec<u32>, PlanError> {
+    let last = options.last.unwrap_or(ranks);
+    let first = options
+        .first
+        .unwrap_or(if options.last.is_some() { last } else { ranks });
+    let stride = options.task_stride.unwrap_or(1);
+    if first == 0 || stride == 0 {
+        let flag = if first == 0 { "-f" } else { "-s" };
+        refuse!("{flag} must be at least 1");
+    }
+    if last > ranks {
+        refuse!("-l {last} is more than the {ranks} ranks that were started");
+    }
+    if first > last {
+        let limit = options
+            .last
+            .map_or("the ranks that were started".to_owned(), |l| {
+                format!("-l {l}")
+            });
+        refuse!("-f {first} is more than {limit}");
+    }
+    Ok((first..=last).step_by(stride as usize).collect())
+}
+
+impl Mdtest {
+    /// Whether no phase was named, so that all run.
+    fn all_phases(&self) -> bool {
+        !(self.create || self.stat || self.read || self.remove || self.rename)
+    }
+
+    /// Whether the run makes the items.
+    pub fn creates(&self) -> bool {
+        self.create || self.all_phases()
+    }
+
+    /// The file that tells how many items an earlier run made.
+    pub fn status_to_read(&self) -> Option<&PathBuf> {
+        self.status_file.as_ref().filter(|_| !self.creates())
+    }
+
+    /// The file that is told how many items this run made.
+    pub fn status_to_write(&self) -> Option<&PathBuf> {
+        let told = self.creates() && self.stonewall.is_some_and(|w| w.0 > 0);
+        self.status_file.as_ref().filter(|_| told)
+    }
+}
+
+/// What is done to items, and to which kinds.
+struct Chosen {
+    create: bool,
+    stat: bool,
+    read: bool,
+    remove: bool,
+    rename: bool,
+    dirs: bool,
+    files: bool,
+}
+
+/// Tree and items.
+struct Extent {
+    shape: Shape,
+    loops: u64,
+    per_rank: u64,
+}
+
+pub(super) fn resolve(
+    options: &Mdtest,
+    facts: &Facts,
+    notes: &mut Vec<String>,
+) -> Result<MetaPlan, PlanError> {
+    let ranks = facts.ranks();
+    let chosen = chosen(options, notes)?;
+    let made = made_before(options, facts, notes)?;
+    let extent = extent(options, &chosen, made, notes)?;
+    let rename = renames(options, &chosen, &extent, notes)?;
+    let dirs = dirs(options, ranks)?;
+    let (write, read) = sizes(options, &chosen)?;
+    exclusions(options)?;
+    let naming = Naming {
+        common: options.shared.then_some("shared"),
+        ..MDTEST
+    };
+    let longest = dirs.iter().map(|d| d.as_os_str().len()).max().unwrap_or(0);
+    let prefix = "x".repeat(longest + "/test-dir.4294967295-18446744073709551615".len());
+    check_path_length("-z", extent.shape, naming, &prefix, ranks)?;
+    let layout = if options.unique_dir {
+        Layout::Unique
+    } else {
+        Layout::Shared
+    };
+    let stride = stride(options, facts);
+    Ok(MetaPlan {
+        nodes: extent.shape.nodes().unwrap_or(1),
+        shape: extent.shape,
+        loops: extent.loops,
+        items_per_rank: extent.per_rank,
+        layout,
+        tree_ahead: if options.unique_dir { stride } else { 0 },
+        naming,
+        site: Site::TestDirs(dirs),
+        backend: options.backend,
+        phases: phases(
+            options,
+            &Chosen { rename, ..chosen },
+            &extent,
+            stride,
+            ranks,
+        ),
+        barriers: !options.no_barriers,
+        making: if options.mknod {
+            Making::Node
+        } else {
+            Making::Open
+        },
+        renaming: Renaming::Chain,
+        content: Content::Packet {
+            packet: options.packet.unwrap_or_default(),
+            seed: options.data_seed.unwrap_or(facts.seed),
+        },
+        write,
+        read,
+        fsync: options.fsync && write.0 > 0,
+        direct: options.direct,
+        verify_read: options.verify_read,
+        verify_write: options.verify_write,
+        around: Around {
+            before: options.before.clone(),
+            sync: options.sync,
+            after: options.after.clone(),
+            pause: options.pause.unwrap_or_default(),
+        },
+        made,
+        failures_end_the_run: options.warnings_are_errors,
+        log_operations: options.save_operations.is_some(),
+    })
+}
+
+fn chosen(options: &Mdtest, notes: &mut Vec<String>) -> Result<Chosen, PlanError> {
+    if options.files_only && options.dirs_only {
+        refuse!("-F and -D exclude each other");
+    }
+    if options.shared && options.dirs_only {
+        refuse!("-S shares files: it cannot be combined with -D");
+    }
+    if options.rename && options.files_only {
+        refuse!("-U renames directories: it cannot be combined with -F");
+    }
+    let dirs = !options.files_only && !options.shared;
+    if options.shared && !options.files_only {
+        notes.push("-S works on files only: directories are left out".to_owned());
+    }
+    let all = options.all_phases();
+    Ok(Chosen {
+        create: options.create || all,
+        stat: options.stat || all,
+        read: options.read || all,
+        remove: options.remove || all,
+        rename: options.rename || all,
+        dirs,
+        files: !options.dirs_only,
+    })
+}
+
+/// What the file of `-x` told.
+fn made_before(
+    options: &Mdtest,
+    facts: &Facts,
+    notes: &mut Vec<String>,
+) -> Result<Option<u64>, PlanError> {
+    let Some(file) = options.status_to_read() else {
+        return Ok(None);
+    };
+    let sized = options.items.is_some() || options.items_per_dir.is_some();
+    match facts.stonewalled {
+        Some(0) => refuse!("-x {}: it tells of no items", file.display()),
+        Some(items) => Ok(Some(items)),
+        None if sized => {
+            notes.push(format!(
+                "-x {} is not there: -n or -I tells the number of items",
+                file.display()
+            ));
+            Ok(None)
+        }
+        None => refuse!(
+            "-x {} is not there, and neither -n nor -I tells the number of items",
+            file.display()
+        ),
+    }
+}
+
+fn extent(
+    options: &Mdtest,
+    chosen: &Chosen,
+    made: Option<u64>,
+    notes: &mut Vec<String>,
+) -> Result<Extent, PlanError> {
+    let branch = options.branch.unwrap_or(1);
+    if branch == 0 {
+        refuse!("-b must be at least 1");
+    }
+    let mut shape = Shape {
+        branch,
+        depth: options.depth.unwrap_or(0),
+        items_per_node: 0,
+        leaf_only: options.leaf_only,
+    };
+    let too_large = |shape: &Shape| {
+        let depth = shape.depth;
+        PlanError(format!(
+            "-b {branch} -z {depth} is a tree of over 2^62 items"
+        ))
+    };
+    shape.nodes().ok_or_else(|| too_large(&shape))?;
+    let places = shape.item_nodes().end - shape.item_nodes().start;
+    let items = options.items.filter(|n| *n > 0);
+    let per_dir = options.items_per_dir.filter(|n| *n > 0);
+    let mut loops = 1;
+    shape.items_per_node = match (items, per_dir) {
+        (Some(_), Some(_)) if options.unique_dir => refuse!("-n, -I and -u exclude each other"),
+        (Some(n), Some(each)) if !n.is_multiple_of(each) => {
+            refuse!("-n {n} is not a multiple of -I {each}")
+        }
+        (Some(n), Some(each)) => {
+            loops = n / each;
+            each
+        }
+        (Some(n), None) if n < places => {
+            refuse!("-n {n} is less than one item for each of the {places} tree directories")
+        }
+        (Some(n), None) => {
+            let each = n / places;
+            if each * places != n {
+                notes.push(format!(
+                    "-n {n} does not divide over {places} tree directories: each rank has {}",
+                    each * places
+                ));
+            }
+            each
+        }
+        (None, Some(each)) => each,
+        (None, None) => open_ended(options, chosen, made, places)?,
+    };
+    let per_rank = shape
+        .items()
+        .and_then(|items| items.checked_mul(loops))
+        .filter(|items| *items <= 1 << 62)
+        .ok_or_else(|| too_large(&shape))?;
+    Ok(Extent {
+        shape,
+        loops,
+        per_rank,
+    })
+}
+
+/// Items of each tree directory when neither -n nor -I tells.
+fn open_ended(
+    options: &Mdtest,
+    chosen: &Chosen,
+    made: Option<u64>,
+    places: u64,
+) -> Result<u64, PlanError> {
+    let until_the_deadline = chosen.create && options.stonewall.is_some_and(|w| w.0 > 0);
+    match (made, until_the_deadline) {
+        (None, false) => Ok(0),
+        _ if places > 1 => {
+            refuse!("with -z the number of items must be told: give -n or -I")
+        }
+        (Some(made), _) => Ok(made),
+        (None, true) if chosen.dirs => {
+            refuse!("-W ends the creation of files, not of directories: add -F, or give -n or -I")
+        }
+        (None, true) => Ok(UNTIL_THE_DEADLINE),
+    }
+}
+
+/// Whether directories are renamed.
+fn renames(
+    options: &Mdtest,
+    chosen: &Chosen,
+    extent: &Extent,
+    notes: &mut Vec<String>,
+) -> Result<bool, PlanError> {
+    let several = extent.per_rank / extent.loops > 1;
+    if options.rename && !several {
+        refuse!("-U needs more than one item");
+    }
+    if chosen.rename && chosen.dirs && !several && extent.per_rank > 0 {
+        notes.push("renaming needs more than one item and is left out".to_owned());
+    }
+    Ok(chosen.rename && several)
+}
+
+fn dirs(options: &Mdtest, ranks: u32) -> Result<Vec<PathBuf>, PlanError> {
+    let dirs = if options.dirs.is_empty() {
+        vec![PathBuf::from("./out")]
+    } else {
+        options.dirs.clone()
+    };
+    if let Some(bad) = dirs.iter().find(|d| d.to_str().is_none_or(str::is_empty)) {
+        refuse!("-d '{}' is not the name of a directory", bad.display());
+    }
+    if dirs.len() > 1 {
+        if !options.unique_dir {
+            refuse!("-d with several directories needs -u");
+        }
+        if dirs.len() > ranks as usize {
+            refuse!(
+                "-d names {} directories, and there are {ranks} ranks",
+                dirs.len()
+            );
+        }
+        if options.stride.unwrap_or(0) > 0 {
+            refuse!("-d with several directories and -N exclude each other");
+        }
+    }
+    Ok(dirs)
+}
+
+fn sizes(options: &Mdtest, chosen: &Chosen) -> Result<(Bytes, Bytes), PlanError> {
+    let write = options.write_bytes.unwrap_or_default();
+    let read = options.read_bytes.unwrap_or_default();
+    for (flag, size) in [("-w", write), ("-e", read)] {
+        if size.0 > 1 << 30 {
+            refuse!("{flag} {size} is more than the 1GiB that one call moves");
+        }
+        if options.direct && !size.0.is_multiple_of(512) {
+            refuse!(
+                "--posix.odirect needs {flag} to be a multiple of 512, and {} is not",
+                size.0
+            );
+        }
+    }
+    if read > write && chosen.create && chosen.read && chosen.files {
+        refuse!(
+            "-e {} is more than the {} bytes that -w writes",
+            read.0,
+            write.0
+        );
+    }
+    if options.verify_read && !(chosen.read && chosen.files && read.0 > 0) {
+        refuse!("-X needs the read phase of files and -e");
+    }
+    if options.verify_read && !chosen.create && options.data_seed.is_none() {
+        refuse!("-X on files of an earlier run needs its -G");
+    }
+    if options.verify_write && write.0 == 0 {
+        refuse!("--verify-write needs -w");
+    }
+    if options.mknod && write.0 > 0 {
+        refuse!("-k and -w exclude each other");
+    }
+    Ok((write, read))
+}
+
+fn exclusions(options: &Mdtest) -> Result<(), PlanError> {
+    if options.shared && options.unique_dir {
+        refuse!("-S and -u exclude each other");
+    }
+    if options.shared && options.collective {
+        refuse!("-S and -c exclude each other");
+    }
+    if options.collective && options.stonewall.is_some_and(|w| w.0 > 0) {
+        refuse!("-c and -W exclude each other: there is one rank that creates");
+    }
+    Ok(())
+}
+
+/// `-N`, counted in ranks: multiplied by the ranks of a node where ranks are
+/// placed node by node.
+fn stride(options: &Mdtest, facts: &Facts) -> u32 {
+    let ranks = facts.ranks();
+    let first = facts.host_of.first();
+    let by_block = facts.hosts() > 1 && facts.host_of.get(1) == first;
+    let per_node = if by_block {
+        facts
+            .host_of
+            .iter()
+            .filter(|h| Some(*h) == first)
+            .count()
+            .max(1) as u64
+    } else {
+        1
+    };
+    let stride = u64::from(options.stride.unwrap_or(0)) * per_node;
+    (stride % u64::from(ranks)) as u32
+}
+
+/// The phases in mdtest's order, each with its multiple of the stride.
+fn phases(
+    options: &Mdtest,
+    chosen: &Chosen,
+    extent: &Extent,
+    stride: u32,
+    ranks: u32,
+) -> Vec<PhasePlan> {
+    let ahead = |times: u32| Who::Each {
+        ahead: (u64::from(stride) * u64::from(times) % u64::from(ranks)) as u32,
+    };
+    let by_one = |otherwise: Who| {
+        if options.collective {
+            Who::FirstForAll
+        } else {
+            otherwise
+        }
+    };
+    let of_the_tree = if options.unique_dir {
+        // The items of rank r lie in the tree of rank r + stride: rank r makes
+        // the tree of that number.
+        by_one(Who::Each {
+            ahead: (ranks - stride) % ranks,
+        })
+    } else {
+        Who::First
+    };
+    let removal = if options.shared {
+        Who::First
+    } else {
+        by_one(ahead(3))
+    };
+    let items = extent.per_rank > 0;
+    let (dirs, files) = (chosen.dirs && items, chosen.files && items);
+    let wanted = [
+        (chosen.create, PhaseKind::TreeCreate, of_the_tree),
+        (
+            dirs && chosen.create,
+            PhaseKind::DirCreate,
+            by_one(ahead(0)),
+        ),
+        (dirs && chosen.stat, PhaseKind::DirStat, ahead(1)),
+        (dirs && chosen.rename, PhaseKind::DirRename, ahead(1)),
+        (dirs && chosen.remove, PhaseKind::DirRemove, removal),
+        (
+            files && chosen.create,
+            PhaseKind::FileCreate,
+            by_one(ahead(0)),
+        ),
+        (
+            files && chosen.create && options.collective,
+            PhaseKind::FileWrite,
+            ahead(0),
+        ),
+        (files && chosen.stat, PhaseKind::FileStat, ahead(1)),
+        (files && chosen.read, PhaseKind::FileRead, ahead(2)),
+        (files && chosen.remove, PhaseKind::FileRemove, removal),
+        (chosen.remove, PhaseKind::TreeRemove, of_the_tree),
+    ];
+    wanted
+        .into_iter()
+        .filter(|(run, _, _)| *run)
+        .map(|(_, kind, who)| PhasePlan {
+            kind,
+            who,
+            shuffled: options.random
+                && matches!(kind.info().name, "dir-stat" | "file-stat" | "file-read"),
+            deadline: options
+                .stonewall
+                .filter(|w: &Nanos| w.0 > 0 && kind == PhaseKind::FileCreate),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

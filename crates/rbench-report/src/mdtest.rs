@@ -1,0 +1,272 @@
+//! The report of `rbench mdtest`: the lines and columns that mdtest 4.1
+//! prints, as the parsers of its output know them.
+//!
+//! What mdtest does not say (failed operations, a run that was stopped) comes
+//! after the table. How a phase becomes a row of it is in `measured`.
+
+mod csv;
+mod head;
+mod measured;
+
+pub use csv::rank_details_csv;
+
+use std::fmt::Write as _;
+
+use crate::schema::{PhaseResult, RunResult};
+use crate::summary::{Spread, spread};
+use crate::table::printable;
+use crate::text::failure;
+use measured::{Measured, ROWS, Row, RowOf, Share};
+
+/// What `rbench mdtest` was asked to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// `-Z`, `-P`
+    pub print: Print,
+    /// Which kinds of items were asked for.
+    pub kinds: Kinds,
+    /// `-v`, `-V`; from 1 on each phase has a line.
+    pub verbosity: u32,
+    /// `--print-all-procs`: a line for each phase and rank after the table.
+    pub all_ranks: bool,
+    /// `--showRankStatistics`: the table has columns over the ranks, too.
+    pub rank_statistics: bool,
+    /// Ranks × items of each rank, of one kind.
+    pub items: u64,
+    /// The name of the program to show.
+    pub command: String,
+    /// The directories of `-d`, as they were given.
+    pub paths: Vec<String>,
+}
+
+/// The tables of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Print {
+    /// Operations per second.
+    #[default]
+    Rates,
+    /// Milliseconds per operation.
+    Times,
+    /// Both, rates first.
+    Both,
+}
+
+impl Print {
+    fn measures(self) -> &'static [Measure] {
+        match self {
+            Print::Rates => &[Measure::Rate],
+            Print::Times => &[Measure::Time],
+            Print::Both => &[Measure::Rate, Measure::Time],
+        }
+    }
+}
+
+/// Which kinds of items a run works on: the table has rows for these and for
+/// the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kinds {
+    /// Directories and files.
+    #[default]
+    Both,
+    /// `-F`
+    Files,
+    /// `-D`
+    Directories,
+}
+
+impl Kinds {
+    fn has(self, row: &Row) -> bool {
+        match row.of {
+            RowOf::Directories => self != Kinds::Files,
+            RowOf::Files => self != Kinds::Directories,
+            RowOf::Tree => true,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Kinds::Both => "files/directories",
+            Kinds::Files => "files",
+            Kinds::Directories => "directories",
+        }
+    }
+}
+
+/// What a table shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measure {
+    /// Operations per second.
+    Rate,
+    /// Milliseconds per operation of all ranks together.
+    Time,
+}
+
+impl Measure {
+    fn title(self) -> &'static str {
+        match self {
+            Measure::Rate => "SUMMARY rate (in ops/sec)",
+            Measure::Time => "SUMMARY time (in ms/op)",
+        }
+    }
+
+    /// Over iterations or ranks. Where no operation succeeded, there is no
+    /// time per operation that could enter.
+    fn spread(self, shares: impl Iterator<Item = Share>) -> Spread {
+        let rates = shares.map(|share| share.rate);
+        let values: Vec<f64> = match self {
+            Measure::Rate => rates.collect(),
+            Measure::Time => rates.filter(|r| *r > 0.0).map(|r| 1000.0 / r).collect(),
+        };
+        spread(&values)
+    }
+}
+
+const COLUMNS: &str = "
+   Operation                     Max            Min           Mean        Std Dev
+   ---------                     ---            ---           ----        -------
+";
+
+/// With `--showRankStatistics`.
+const COLUMNS_WITH_RANKS: &str = "
+   Operation         per Rank: Max            Min           Mean       per Iteration: Max            Min           Mean         Std Dev
+   ---------                   ---            ---           ----                      ---            ---           ----         -------
+";
+
+/// The report; ends with a newline.
+pub fn render(result: &RunResult, view: &View) -> String {
+    let all = measured::all(result);
+    let mut out = head::render(result, view);
+    if view.verbosity >= 1 {
+        out.push_str(&verbose(&all));
+    }
+    let iterations = iterations(result);
+    for measure in view.print.measures() {
+        let title = measure.title();
+        let _ = write!(out, "\n{title}: (of {iterations} iterations)");
+        out.push_str(&table(&all, *measure, view));
+    }
+    if view.all_ranks {
+        push_section(&mut out, &ranks(result));
+    }
+    push_section(&mut out, &remarks(result));
+    if let Some(finished) = &result.run.finished {
+        let at = head::local_time(finished, result.run.utc_offset_s);
+        let _ = writeln!(out, "-- finished at {at} --");
+    }
+    out
+}
+
+/// A blank line ends the table before it for those who parse it.
+fn push_section(out: &mut String, section: &str) {
+    if !section.is_empty() {
+        out.push('\n');
+        out.push_str(section);
+    }
+}
+
+/// Iterations that began.
+fn iterations(result: &RunResult) -> u32 {
+    let last = result.phases.iter().map(|p| p.iteration).max();
+    last.map_or(0, |last| last + 1)
+}
+
+/// A line for each phase, below a heading for each iteration.
+fn verbose(all: &[Measured]) -> String {
+    let mut out = String::new();
+    let mut current = None;
+    for one in all {
+        if current != Some(one.iteration()) {
+            current = Some(one.iteration());
+            let _ = writeln!(out, "V-1: main: * iteration {} *", one.iteration() + 1);
+        }
+        let place = match one.row.of {
+            RowOf::Tree => " main",
+            RowOf::Directories | RowOf::Files => "",
+        };
+        let name = one.row.label;
+        let Share {
+            elapsed_s: seconds,
+            rate,
+            ..
+        } = one.whole();
+        let _ = writeln!(
+            out,
+            "V-1:{place}   {name:<18}:{seconds:>15.3} sec, {rate:>14.3} ops/sec"
+        );
+    }
+    out
+}
+
+fn table(all: &[Measured], measure: Measure, view: &View) -> String {
+    let columns = match view.rank_statistics {
+        true => COLUMNS_WITH_RANKS,
+        false => COLUMNS,
+    };
+    let mut out = columns.to_owned();
+    for row in ROWS.iter().filter(|row| view.kinds.has(row)) {
+        let of_row = || all.iter().filter(|one| one.row == row);
+        let _ = write!(out, "   {:<22}", row.label);
+        if view.rank_statistics {
+            let over = measure.spread(of_row().flat_map(Measured::by_rank));
+            let _ = write!(
+                out,
+                "{:>15.3}{:>15.3}{:>15.3}    ",
+                over.max, over.min, over.mean
+            );
+        }
+        let over = measure.spread(of_row().map(Measured::whole));
+        let Spread {
+            max,
+            min,
+            mean,
+            stddev,
+        } = over;
+        let _ = writeln!(out, "{max:>15.3}{min:>15.3}{mean:>15.3}{stddev:>15.3}");
+    }
+    out
+}
+
+/// `--print-all-procs`
+fn ranks(result: &RunResult) -> String {
+    let mut out = String::new();
+    for phase in &result.phases {
+        for rank in &phase.ranks {
+            let _ = writeln!(
+                out,
+                "Rank {:>4} on {}, iteration {}: {:<18}:{:>15.3} sec, {:>14.3} ops/sec, {} items, {} errors",
+                rank.rank,
+                printable(&rank.host),
+                phase.iteration + 1,
+                phase.label,
+                rank.elapsed_s,
+                measured::per_second(rank.items, rank.elapsed_s),
+                rank.items,
+                rank.errors,
+            );
+        }
+    }
+    out
+}
+
+/// What failed, and where the run was stopped.
+fn remarks(result: &RunResult) -> String {
+    let mut out = String::new();
+    let place = |phase: &PhaseResult| match iterations(result) {
+        1 => phase.label.clone(),
+        _ => format!("{} in iteration {}", phase.label, phase.iteration + 1),
+    };
+    for phase in &result.phases {
+        for example in &phase.error_examples {
+            let text = failure(&place(phase), example);
+            let _ = writeln!(out, "rbench: {}", printable(&text));
+        }
+    }
+    let stopped: Vec<&PhaseResult> = result.phases.iter().filter(|p| !p.complete).collect();
+    for phase in &stopped {
+        let _ = writeln!(out, "rbench: stopped during {}", place(phase));
+    }
+    if stopped.is_empty() && !result.complete {
+        out.push_str("rbench: ended before all its phases did\n");
+    }
+    out
+}

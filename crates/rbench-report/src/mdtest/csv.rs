@@ -1,0 +1,113 @@
+//! The file of `--saveRankPerformanceDetails`: mdtest's columns, then ours.
+
+use std::fmt::Write as _;
+
+use super::measured::{self, Measured, Row, RowOf, Share};
+use crate::schema::RunResult;
+
+/// mdtest's operations in the order of its columns. No rank reads
+/// directories, but the columns are there.
+const OPERATIONS: &[&str] = &[
+    "Directory creation",
+    "Directory stat",
+    "Directory read",
+    "Directory rename",
+    "Directory removal",
+    "File creation",
+    "File stat",
+    "File read",
+    "File removal",
+    "Tree creation",
+    "Tree removal",
+];
+
+/// The CSV of `--saveRankPerformanceDetails`.
+///
+/// For each iteration a row `all` and a row for each rank. Columns: `rank`;
+/// `items`, the most operations of one kind that were tried, the tree left
+/// out; for each operation `rate-…` in operations without error per second and
+/// `time-…` in seconds, both 0 where there was nothing to do; then
+/// `iteration`, from 0 as in the result file, `host` (empty for `all`) and
+/// `errors`, the failed operations.
+pub fn rank_details_csv(result: &RunResult) -> String {
+    let mut out = String::from("rank,items");
+    for name in OPERATIONS {
+        let _ = write!(out, ",rate-{name},time-{name}");
+    }
+    out.push_str(",iteration,host,errors\n");
+    let all = measured::all(result);
+    let hosts = result.world.hosts.iter();
+    let mut ranks: Vec<(u32, &str)> = hosts
+        .flat_map(|host| host.ranks.iter().map(|rank| (*rank, host.name.as_str())))
+        .collect();
+    ranks.sort_unstable();
+    for iteration in 0..super::iterations(result) {
+        let these: Vec<&Measured> = all
+            .iter()
+            .filter(|one| one.iteration() == iteration)
+            .collect();
+        let whole: Vec<(&Row, Share)> = these.iter().map(|one| (one.row, one.whole())).collect();
+        push_line(&mut out, "all", &whole, iteration, "");
+        for (rank, host) in &ranks {
+            let of_rank = |one: &&Measured| (one.row, one.of_rank(*rank));
+            let own: Vec<(&Row, Share)> = these.iter().map(of_rank).collect();
+            push_line(&mut out, &rank.to_string(), &own, iteration, &field(host));
+        }
+    }
+    out
+}
+
+fn push_line(out: &mut String, rank: &str, shares: &[(&Row, Share)], iteration: u32, host: &str) {
+    let items = shares.iter().filter(|(row, _)| row.of != RowOf::Tree);
+    let most = items.map(|(_, share)| share.tried).max().unwrap_or(0);
+    let _ = write!(out, "{rank},{most}");
+    for name in OPERATIONS {
+        let share = shares.iter().find(|(row, _)| row.label == *name);
+        let share = share.map_or_else(Share::default, |(_, share)| *share);
+        let (rate, time) = (exponential(share.rate), exponential(share.elapsed_s));
+        let _ = write!(out, ",{rate},{time}");
+    }
+    let errors: u64 = shares.iter().map(|(_, share)| share.errors).sum();
+    let _ = writeln!(out, ",{iteration},{host},{errors}");
+}
+
+/// As C's `%.10e`: a sign and at least two digits in the exponent.
+fn exponential(value: f64) -> String {
+    let text = format!("{value:.10e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    match exponent.strip_prefix('-') {
+        Some(negative) => format!("{digits}e-{negative:0>2}"),
+        None => format!("{digits}e+{exponent:0>2}"),
+    }
+}
+
+/// In quotes where CSV needs it.
+fn field(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_c_writes_them() {
+        let check = |value: f64, expect: &str| assert_eq!(exponential(value), expect);
+        check(0.0, "0.0000000000e+00");
+        check(33_681.072_834, "3.3681072834e+04");
+        check(0.002_969_026_565_6, "2.9690265656e-03");
+        check(1e120, "1.0000000000e+120");
+    }
+
+    #[test]
+    fn fields_with_commas_or_quotes_are_quoted() {
+        let check = |text: &str, expect: &str| assert_eq!(field(text), expect);
+        check("client1", "client1");
+        check("a,b", "\"a,b\"");
+        check("a\"b", "\"a\"\"b\"");
+    }
+}

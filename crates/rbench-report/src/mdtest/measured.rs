@@ -1,0 +1,158 @@
+//! The rows of mdtest's table, and what a run measured for each.
+
+use crate::schema::{PhaseResult, RankResult, RunResult};
+
+/// What the operations of a row work on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowOf {
+    /// Directories that are items.
+    Directories,
+    /// Files.
+    Files,
+    /// The directories of the tree.
+    Tree,
+}
+
+/// A row of the table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Row {
+    /// mdtest's name of it.
+    pub label: &'static str,
+    /// The name of the phase.
+    pub phase: &'static str,
+    /// What it works on.
+    pub of: RowOf,
+}
+
+/// Every row in mdtest's order.
+pub const ROWS: &[Row] = &[
+    row("Directory creation", "dir-create", RowOf::Directories),
+    row("Directory stat", "dir-stat", RowOf::Directories),
+    row("Directory rename", "dir-rename", RowOf::Directories),
+    row("Directory removal", "dir-remove", RowOf::Directories),
+    row("File creation", "file-create", RowOf::Files),
+    row("File stat", "file-stat", RowOf::Files),
+    row("File read", "file-read", RowOf::Files),
+    row("File removal", "file-remove", RowOf::Files),
+    row("Tree creation", "tree-create", RowOf::Tree),
+    row("Tree removal", "tree-remove", RowOf::Tree),
+];
+
+const fn row(label: &'static str, phase: &'static str, of: RowOf) -> Row {
+    Row { label, phase, of }
+}
+
+/// With `-c`, the second half of file creation: rank 0 has made the files, and
+/// all ranks open and write them.
+const CREATION: &str = "file-create";
+const WRITING: &str = "file-write";
+
+/// One row in one iteration, however far it got.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured<'r> {
+    /// The row.
+    pub row: &'static Row,
+    phase: &'r PhaseResult,
+    /// [`WRITING`], if it took place.
+    writing: Option<&'r PhaseResult>,
+}
+
+/// What was done of it, by all ranks or by one.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Share {
+    /// Operations that were tried.
+    pub tried: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// From the common start to the last finish, s.
+    pub elapsed_s: f64,
+    /// Operations without error per second.
+    pub rate: f64,
+}
+
+/// What the run measured, in the order of execution. Phases without anything
+/// to do are left out; those whose operations all failed are not.
+pub fn all(result: &RunResult) -> Vec<Measured<'_>> {
+    let tried = |p: &&PhaseResult| p.items + p.error_count() > 0;
+    let busy: Vec<&PhaseResult> = result.phases.iter().filter(tried).collect();
+    let mut all = Vec::new();
+    for phase in &busy {
+        let Some(row) = ROWS.iter().find(|row| row.phase == phase.name) else {
+            continue;
+        };
+        let follows = |p: &&&PhaseResult| p.name == WRITING && p.iteration == phase.iteration;
+        let writing = busy.iter().find(follows).copied();
+        all.push(Measured {
+            row,
+            phase,
+            writing: writing.filter(|_| row.phase == CREATION),
+        });
+    }
+    all
+}
+
+impl Measured<'_> {
+    /// The pass over all phases, from 0.
+    pub fn iteration(&self) -> u32 {
+        self.phase.iteration
+    }
+
+    /// What all ranks did together. A file whose second half failed is not a
+    /// created one.
+    pub fn whole(&self) -> Share {
+        let (phase, tried) = (self.phase, self.phase.items + self.phase.error_count());
+        match self.writing {
+            None => Share {
+                tried,
+                errors: phase.error_count(),
+                elapsed_s: phase.elapsed_s,
+                rate: phase.rate,
+            },
+            Some(writing) => {
+                let elapsed_s = phase.elapsed_s + writing.elapsed_s;
+                Share {
+                    tried,
+                    errors: phase.error_count() + writing.error_count(),
+                    elapsed_s,
+                    rate: per_second(phase.items.min(writing.items), elapsed_s),
+                }
+            }
+        }
+    }
+
+    /// What `rank` did. With `-c`, the files that it made, in the time of both
+    /// halves: others may have written them.
+    pub fn of_rank(&self, rank: u32) -> Share {
+        let made = find(self.phase, rank);
+        let written = self.writing.and_then(|writing| find(writing, rank));
+        let halves = || [made, written].into_iter().flatten();
+        let items = made.map_or(0, |r| r.items);
+        let elapsed_s = halves().map(|r| r.elapsed_s).sum();
+        Share {
+            tried: made.map_or(0, |r| r.items + r.errors),
+            errors: halves().map(|r| r.errors).sum(),
+            elapsed_s,
+            rate: per_second(items, elapsed_s),
+        }
+    }
+
+    /// What each rank did that had something to do.
+    pub fn by_rank(&self) -> impl Iterator<Item = Share> {
+        let shares = self.phase.ranks.iter().map(|r| self.of_rank(r.rank));
+        shares.filter(|share| share.tried > 0)
+    }
+}
+
+fn find(phase: &PhaseResult, rank: u32) -> Option<&RankResult> {
+    let place = phase.ranks.binary_search_by_key(&rank, |r| r.rank);
+    place.ok().map(|i| &phase.ranks[i])
+}
+
+/// 0 when no time passed.
+pub fn per_second(items: u64, elapsed_s: f64) -> f64 {
+    if elapsed_s > 0.0 {
+        items as f64 / elapsed_s
+    } else {
+        0.0
+    }
+}

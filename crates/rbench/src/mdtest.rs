@@ -1,0 +1,256 @@
+//! What `rbench mdtest` reads and writes besides the common path: its
+//! directories, the stonewall's status file, CSV files, and its report.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use rbench_cli::{MdtestView, Print};
+use rbench_comm::Communicator;
+use rbench_core::Rank;
+use rbench_core::outcome::OpTime;
+use rbench_core::wire::{Reader, Writer};
+use rbench_plan::meta::Site;
+use rbench_plan::resolve::Work;
+use rbench_plan::spec::{Mdtest, Workload};
+use rbench_plan::tree::ItemKind;
+use rbench_plan::{Plan, Spec};
+use rbench_report::mdtest::{self as render, Kinds, View};
+use rbench_report::{PhaseResult, RunResult, text};
+
+use crate::complain;
+use crate::files::replace;
+use crate::run::Refusal;
+
+fn options(spec: &Spec) -> Option<&Mdtest> {
+    match &spec.workload {
+        Workload::Mdtest(options) => Some(options),
+        Workload::Meta(_) | Workload::Io(_) => None,
+    }
+}
+
+/// Paths of mdtest's options start in rank 0's working directory.
+pub fn anchor(spec: &mut Spec, cwd: &Path) {
+    let Workload::Mdtest(options) = &mut spec.workload else {
+        return;
+    };
+    if options.dirs.is_empty() {
+        options.dirs.push(PathBuf::from("./out"));
+    }
+    for dir in options
+        .dirs
+        .iter_mut()
+        .filter(|dir| !dir.as_os_str().is_empty())
+    {
+        // Without the dots in between.
+        *dir = cwd.join(&*dir).components().collect();
+    }
+    for file in [
+        &mut options.status_file,
+        &mut options.save_ranks,
+        &mut options.save_operations,
+    ] {
+        *file = file.take().map(|file| cwd.join(file));
+    }
+}
+
+/// What the status file of `-x` tells, read by rank 0 for all; `None` when it
+/// is not there or not asked for.
+pub async fn read_status(comm: &dyn Communicator, spec: &Spec) -> Result<Option<u64>, Refusal> {
+    let Some(path) = options(spec).and_then(Mdtest::status_to_read) else {
+        return Ok(None);
+    };
+    let mut message = Writer::default();
+    if comm.rank() == Rank(0) {
+        match status(path) {
+            Ok(None) => message.number(0).number(0).text(""),
+            Ok(Some(items)) => message.number(1).number(items).text(""),
+            Err(error) => message.number(2).number(0).text(&error),
+        };
+    }
+    let bytes = comm.broadcast(Rank(0), message.finish()).await?;
+    let mut reader = Reader::new(&bytes);
+    match (reader.number(), reader.number(), reader.text()) {
+        (Some(0), _, _) => Ok(None),
+        (Some(1), items, _) => Ok(items),
+        (_, _, error) => Err(Refusal::Failed(error.unwrap_or_default())),
+    }
+}
+
+fn status(path: &Path) -> Result<Option<u64>, String> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(format!("-x {} cannot be read: {e}", path.display())),
+    };
+    let items = text
+        .trim()
+        .parse()
+        .map_err(|_| format!("-x {}: it does not hold a number of items", path.display()))?;
+    Ok(Some(items))
+}
+
+/// The files that mdtest's options name.
+#[derive(Default)]
+pub struct Extras {
+    status: Option<PathBuf>,
+    ranks: Option<(PathBuf, File)>,
+    operations: Option<(PathBuf, BufWriter<File>)>,
+}
+
+impl Extras {
+    /// Opens them, so that what cannot be written is known before anything is
+    /// measured.
+    ///
+    /// # Errors
+    /// One sentence that names option and file.
+    pub fn open(spec: &Spec, rank: Rank) -> Result<Extras, String> {
+        let Some(options) = options(spec) else {
+            return Ok(Extras::default());
+        };
+        let mut extras = Extras::default();
+        if rank == Rank(0) {
+            extras.status = options.status_to_write().cloned();
+            if let Some(path) = &options.save_ranks {
+                let file = new_file("--saveRankPerformanceDetails", path)?;
+                extras.ranks = Some((path.clone(), file));
+            }
+        }
+        if let Some(prefix) = &options.save_operations {
+            let mut name = prefix.clone().into_os_string();
+            name.push(format!("-{:05}.csv", rank.0));
+            let path = PathBuf::from(name);
+            let mut file = BufWriter::new(new_file("--savePerOpDataCSV", &path)?);
+            file.write_all(b"iteration,operation,start_s,seconds,bytes\n")
+                .map_err(|e| unwritable(&path, &e))?;
+            extras.operations = Some((path, file));
+        }
+        Ok(extras)
+    }
+
+    /// Appends the operations of a phase.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn log(
+        &mut self,
+        iteration: u32,
+        phase: &str,
+        operations: &[OpTime],
+    ) -> Result<(), String> {
+        let Some((path, file)) = &mut self.operations else {
+            return Ok(());
+        };
+        let written = operations.iter().try_for_each(|op| {
+            writeln!(
+                file,
+                "{iteration},{phase},{:.9},{:.9},{}",
+                op.start.as_secs_f64(),
+                op.service.as_secs_f64(),
+                op.bytes
+            )
+        });
+        written
+            .and_then(|()| file.flush())
+            .map_err(|e| unwritable(path, &e))
+    }
+
+    /// At rank 0, when the run has ended: the status of the stonewall and the
+    /// table of ranks.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn finish(self, result: &RunResult) -> Result<(), String> {
+        let created = result.phases.iter().rfind(|p| p.name == "file-create");
+        if let (Some(path), Some(created)) = (self.status, created) {
+            let text = format!("{}\n", items_of_each(created));
+            replace(&path, &text).map_err(|e| unwritable(&path, &e))?;
+        }
+        if let Some((path, mut file)) = self.ranks {
+            file.write_all(render::rank_details_csv(result).as_bytes())
+                .map_err(|e| unwritable(&path, &e))?;
+        }
+        Ok(())
+    }
+}
+
+/// Items that every rank has after a stonewall, or the most that one has.
+fn items_of_each(created: &PhaseResult) -> u64 {
+    let most = created.ranks.iter().map(|r| r.items + r.errors).max();
+    created
+        .stonewall
+        .as_ref()
+        .map_or(most.unwrap_or(0), |wall| wall.most)
+}
+
+fn new_file(option: &str, path: &Path) -> Result<File, String> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(|e| match e.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                format!(
+                    "{option} {} exists already, and is not overwritten",
+                    path.display()
+                )
+            }
+            _ => format!("{option} {} cannot be written: {e}", path.display()),
+        })
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> String {
+    format!("{} cannot be written: {error}", path.display())
+}
+
+/// mdtest's report, and ours behind it if asked for.
+pub fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
+    let Work::Meta(meta) = &plan.work else {
+        return text::render(result);
+    };
+    let paths = match &meta.site {
+        Site::TestDirs(dirs) => dirs.iter().map(|d| d.display().to_string()).collect(),
+        Site::Own => Vec::new(),
+    };
+    let has = |kind: ItemKind| meta.kinds().any(|k| k.info().items == Some(kind));
+    let of_each = match meta.made {
+        Some(made) => made,
+        // Without -n or -I the stonewall decided.
+        None if meta.open_ended() => {
+            let created = result.phases.iter().rfind(|p| p.name == "file-create");
+            created.map_or(0, items_of_each)
+        }
+        None => meta.items_per_rank,
+    };
+    let view_of_mdtest = View {
+        print: match view.print {
+            Print::Rates => render::Print::Rates,
+            Print::Times => render::Print::Times,
+            Print::Both => render::Print::Both,
+        },
+        kinds: match (has(ItemKind::Dir), has(ItemKind::File)) {
+            (true, false) => Kinds::Directories,
+            (false, true) => Kinds::Files,
+            _ => Kinds::Both,
+        },
+        verbosity: view.verbosity,
+        all_ranks: view.all_ranks,
+        rank_statistics: view.rank_statistics,
+        items: of_each * u64::from(plan.ranks),
+        command: "mdtest".to_owned(),
+        paths,
+    };
+    let mut out = render::render(result, &view_of_mdtest);
+    if view.report {
+        let _ = write!(out, "\n{}", text::render(result));
+    }
+    out
+}
+
+/// On standard error, what to know before trusting mdtest's tables.
+pub fn tell_trouble(result: &RunResult) {
+    for warning in &result.warnings {
+        complain(&warning.message);
+    }
+}

@@ -1,0 +1,142 @@
+//! What a run yields while it goes on, taken down at once: rows into the
+//! result and its journal, what stays with a rank into its own files.
+
+use std::path::{Path, PathBuf};
+
+use rbench_cli::Output;
+use rbench_core::Rank;
+use rbench_core::outcome::{Details, PhaseOutcome};
+use rbench_exec::{Ending, ExecError, Listener};
+use rbench_plan::Plan;
+use rbench_report::{PhaseResult, RunResult, journal};
+
+use crate::complain;
+use crate::files::ResultFile;
+use crate::launch::Launch;
+use crate::mdtest::Extras;
+use crate::result::{Frame, warning};
+
+/// What is to be done, and where its results go.
+pub struct Job<'j> {
+    /// What is to be done.
+    pub plan: &'j Plan,
+    /// Who asked.
+    pub launch: &'j Launch,
+    /// Where the results go.
+    pub output: &'j Output,
+    /// What mdtest's options write besides.
+    pub extras: Extras,
+}
+
+/// What a run leaves for its end.
+pub struct Report {
+    /// The result as far as it is known.
+    pub result: RunResult,
+    /// The result file that is being made.
+    pub file: Option<ResultFile>,
+    /// What mdtest's options write besides.
+    pub extras: Extras,
+    /// Something could not be written.
+    pub trouble: Option<String>,
+    /// The directory that was left.
+    pub kept: Option<PathBuf>,
+    /// Why the run did not reach its end; what was measured is reported all
+    /// the same.
+    pub broken: Option<ExecError>,
+}
+
+impl Report {
+    /// Gives up: there is nothing to keep.
+    pub fn discard(self) {
+        if let Some(file) = self.file {
+            file.discard();
+        }
+    }
+}
+
+/// Takes down what a run yields on one rank.
+pub struct Recording<'r> {
+    frame: &'r Frame<'r>,
+    output: &'r Output,
+    launch: &'r Launch,
+    rank: Rank,
+    host: &'r str,
+    report: Report,
+}
+
+impl<'r> Recording<'r> {
+    /// Nothing yet.
+    pub fn new(frame: &'r Frame<'r>, job: Job<'r>, rank: Rank, host: &'r str) -> Recording<'r> {
+        let Job {
+            plan: _,
+            launch,
+            output,
+            extras,
+        } = job;
+        Recording {
+            frame,
+            output,
+            launch,
+            rank,
+            host,
+            report: Report {
+                result: frame.result(true),
+                file: None,
+                extras,
+                trouble: None,
+                kept: None,
+                broken: None,
+            },
+        }
+    }
+
+    /// What is left when the run has ended that way.
+    pub fn end(self, outcome: Result<Ending, ExecError>) -> Report {
+        let mut report = self.report;
+        match outcome {
+            Ok(ending) => {
+                report.kept = ending.kept;
+                report.result.complete = ending.complete;
+                let left = ending
+                    .left
+                    .into_iter()
+                    .map(|left| warning("left-behind", left));
+                report.result.warnings.extend(left);
+                report.broken = ending.trouble.map(ExecError::SetUp);
+            }
+            Err(error) => report.broken = Some(error),
+        }
+        report
+    }
+}
+
+impl Listener for Recording<'_> {
+    fn begun(&mut self, shared: bool) -> Result<(), String> {
+        self.report.result = self.frame.result(shared);
+        if let Some(out) = &self.output.out {
+            let path = Path::new(&self.launch.cwd).join(out);
+            let header = journal::header_line(&self.report.result);
+            self.report.file = Some(ResultFile::begin(&path, &header)?);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, outcome: PhaseOutcome) {
+        let phase = PhaseResult::from(&outcome);
+        let line = journal::phase_line(&phase);
+        if let Some(Err(trouble)) = self.report.file.as_mut().map(|file| file.append(&line)) {
+            self.report.trouble = Some(trouble);
+        }
+        self.report.result.phases.push(phase);
+    }
+
+    fn details(&mut self, iteration: u32, name: &str, details: Details) {
+        for failure in &details.damaged {
+            complain(&format!("rank {} on {}: {failure}", self.rank.0, self.host));
+        }
+        let logged = self.report.extras.log(iteration, name, &details.operations);
+        if let Err(trouble) = logged {
+            self.report.trouble = Some(trouble);
+        }
+    }
+}

@@ -29,10 +29,10 @@ pub enum OpenMode {
 /// directory is not used.
 ///
 /// Implementations: POSIX calls, a recorder that writes down the sequence of
-/// operations instead of doing them, and one that does nothing. Every method is one system call (a
-/// listing: the three that it names) and is not retried: what the kernel
-/// says is what is reported. A descriptor is a plain number so that the
-/// recorder can make them up; who opens one closes it.
+/// operations instead of doing them, and one that does nothing. Every method
+/// is one system call (a listing: the three that it names) and is not retried:
+/// what the kernel says is what is reported. A descriptor is a plain number so
+/// that the recorder can make them up; who opens one closes it.
 pub trait Fs: Send + Sync {
     /// `mkdirat(path, 0775)`
     fn mkdir(&self, path: &CStr) -> Result<(), Errno>;

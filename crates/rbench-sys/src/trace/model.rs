@@ -99,13 +99,12 @@ impl Model {
     }
 
     /// Everything below the directory `top`.
-    fn below(&self, top: &str) -> impl Iterator<Item = &String> {
+    fn below(&self, top: &str) -> impl Iterator<Item = &String> + use<'_> {
+        let start = format!("{top}/");
         self.nodes
-            .range(top.to_owned()..)
+            .range(start.clone()..)
             .map(|(path, _)| path)
-            // Names such as `top-1` sort between `top` and `top/x`.
-            .take_while(move |path| path.starts_with(top))
-            .filter(move |path| is_below(path, top))
+            .take_while(move |path| path.starts_with(&start))
     }
 
     pub(super) fn mkdir(&mut self, path: &str) -> Result<(), Errno> {

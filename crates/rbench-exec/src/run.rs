@@ -37,6 +37,10 @@ pub trait Listener {
     /// At rank 0: a row of the report.
     fn row(&mut self, outcome: PhaseOutcome);
 
+    /// At rank 0, when the group was asked to stop: no more rows will come.
+    /// What can take long, such as removing a large tree, has not begun.
+    fn stopped(&mut self);
+
     /// On every rank, where there is something: what stays with it of the
     /// phase `name` of pass `iteration`.
     fn details(&mut self, iteration: u32, name: &str, details: Details);
@@ -128,6 +132,9 @@ async fn iterate<G: Ground, P: Pass<G>>(
         let own = pass.own_dirs(group.rank());
         let result = pass.run(group, &mut ground, listener).await;
         broken_off = ending.trouble_of(result)?;
+        if broken_off && ending.trouble.is_none() && group.is_root() {
+            listener.stopped();
+        }
         if !plan.keep {
             group.step("removing what is left");
             let left = ground.close(group, iteration, own, broken_off).await?;

@@ -161,13 +161,13 @@ impl Extras {
     ///
     /// # Errors
     /// One sentence that names the file.
-    pub fn finish(self, result: &RunResult) -> Result<(), String> {
+    pub fn finish(&mut self, result: &RunResult) -> Result<(), String> {
         let created = result.phases.iter().rfind(|p| p.name == "file-create");
-        if let (Some(path), Some(created)) = (self.status, created) {
+        if let (Some(path), Some(created)) = (self.status.take(), created) {
             let text = format!("{}\n", items_of_each(created));
             replace(&path, &text).map_err(|e| unwritable(&path, &e))?;
         }
-        if let Some((path, mut file)) = self.ranks {
+        if let Some((path, mut file)) = self.ranks.take() {
             file.write_all(render::rank_details_csv(result).as_bytes())
                 .map_err(|e| unwritable(&path, &e))?;
         }

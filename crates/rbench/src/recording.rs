@@ -14,7 +14,9 @@ use crate::complain;
 use crate::files::ResultFile;
 use crate::launch::Launch;
 use crate::mdtest::Extras;
+use crate::progress::Display;
 use crate::result::{Frame, warning};
+use crate::run::publish;
 
 /// What is to be done, and where its results go.
 pub struct Job<'j> {
@@ -43,12 +45,14 @@ pub struct Report {
     /// Why the run did not reach its end; what was measured is reported all
     /// the same.
     pub broken: Option<ExecError>,
+    /// The exit code of publishing, once that has happened.
+    pub published: Option<u8>,
 }
 
 impl Report {
     /// Gives up: there is nothing to keep.
-    pub fn discard(self) {
-        if let Some(file) = self.file {
+    pub fn discard(&mut self) {
+        if let Some(file) = self.file.take() {
             file.discard();
         }
     }
@@ -56,6 +60,8 @@ impl Report {
 
 /// Takes down what a run yields on one rank.
 pub struct Recording<'r> {
+    plan: &'r Plan,
+    display: &'r Display,
     frame: &'r Frame<'r>,
     output: &'r Output,
     launch: &'r Launch,
@@ -66,14 +72,21 @@ pub struct Recording<'r> {
 
 impl<'r> Recording<'r> {
     /// Nothing yet.
-    pub fn new(frame: &'r Frame<'r>, job: Job<'r>, rank: Rank, host: &'r str) -> Recording<'r> {
+    pub fn new(
+        frame: &'r Frame<'r>,
+        job: Job<'r>,
+        display: &'r Display,
+        (rank, host): (Rank, &'r str),
+    ) -> Recording<'r> {
         let Job {
-            plan: _,
+            plan,
             launch,
             output,
             extras,
         } = job;
         Recording {
+            plan,
+            display,
             frame,
             output,
             launch,
@@ -86,6 +99,7 @@ impl<'r> Recording<'r> {
                 trouble: None,
                 kept: None,
                 broken: None,
+                published: None,
             },
         }
     }
@@ -97,6 +111,9 @@ impl<'r> Recording<'r> {
             Ok(ending) => {
                 report.kept = ending.kept;
                 report.result.complete = ending.complete;
+                if report.published.is_some() {
+                    ending.left.iter().for_each(|left| complain(left));
+                }
                 let left = ending
                     .left
                     .into_iter()
@@ -128,6 +145,13 @@ impl Listener for Recording<'_> {
             self.report.trouble = Some(trouble);
         }
         self.report.result.phases.push(phase);
+    }
+
+    /// The report first: who interrupts may not wait until a large tree is
+    /// gone.
+    fn stopped(&mut self) {
+        self.display.end();
+        publish(&mut self.report, self.plan, self.output);
     }
 
     fn details(&mut self, iteration: u32, name: &str, details: Details) {

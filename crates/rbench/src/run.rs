@@ -204,7 +204,7 @@ async fn once(
         output,
         extras: group.agree(Extras::open(spec, comm.rank())).await?,
     };
-    let report = measure(&group, job, &hosts, &parent).await;
+    let report = measure(&group, job, &hosts, &parent, &display).await;
     display.end();
     // Unmounted before the report: what follows needs it no more.
     drop(embedded);
@@ -354,6 +354,7 @@ async fn measure(
     job: Job<'_>,
     hosts: &Hosts,
     parent: &Path,
+    display: &Display,
 ) -> Result<Report, Refusal> {
     let calibration = calibrate_alone(group).await?;
     let (plan, launch) = (job.plan, job.launch);
@@ -379,13 +380,19 @@ async fn measure(
         recorder: None,
     };
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
-    let mut recording = Recording::new(&frame, job, group.rank(), group.host_name());
+    let me = (group.rank(), group.host_name());
+    let mut recording = Recording::new(&frame, job, display, me);
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
     Ok(recording.end(outcome))
 }
 
 /// Writes the result and the report; the exit code of every rank.
-fn finish(group: &Group<'_>, report: Report, plan: &Plan, output: &Output) -> Result<u8, Refusal> {
+fn finish(
+    group: &Group<'_>,
+    mut report: Report,
+    plan: &Plan,
+    output: &Output,
+) -> Result<u8, Refusal> {
     if !group.is_root() {
         let local = if report.trouble.is_some() {
             FAILED
@@ -406,7 +413,10 @@ fn finish(group: &Group<'_>, report: Report, plan: &Plan, output: &Output) -> Re
     if broken.is_some() && report.result.phases.is_empty() {
         report.discard();
     } else {
-        let published = publish(report, plan, output);
+        let published = match report.published {
+            Some(code) => code,
+            None => publish(&mut report, plan, output),
+        };
         if broken.is_none() {
             return Ok(match stop_code(group) {
                 Some(code) => code,
@@ -418,55 +428,53 @@ fn finish(group: &Group<'_>, report: Report, plan: &Plan, output: &Output) -> Re
     broken.map_or(Ok(FAILED), |error| Err(error.into()))
 }
 
-/// The result file, the report on standard output, and where things lie.
-fn publish(report: Report, plan: &Plan, output: &Output) -> u8 {
-    let Report {
-        mut result,
-        file,
-        extras,
-        mut trouble,
-        kept,
-        broken,
-    } = report;
-    if let Some(error @ (ExecError::SetUp(_) | ExecError::Comm(_) | ExecError::NoAnswer)) = &broken
+/// The result file, the report on standard output, and where things lie; the
+/// exit code.
+pub fn publish(report: &mut Report, plan: &Plan, output: &Output) -> u8 {
+    let result = &mut report.result;
+    let mut trouble = report.trouble.take();
+    if let Some(error @ (ExecError::SetUp(_) | ExecError::Comm(_) | ExecError::NoAnswer)) =
+        &report.broken
     {
         result
             .warnings
             .push(warning("ended-early", error.to_string()));
     }
     result.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
-    rbench_report::finish(&mut result);
-    if let Some(file) = file
-        && let Err(message) = file.finish(&json::render(&result))
+    rbench_report::finish(result);
+    if let Some(file) = report.file.take()
+        && let Err(message) = file.finish(&json::render(result))
     {
         trouble = Some(message);
     }
-    if let Err(message) = extras.finish(&result) {
+    if let Err(message) = report.extras.finish(result) {
         trouble = Some(message);
     }
     let text = match &output.mdtest {
-        Some(view) => mdtest::report(&result, plan, view),
-        None => render(&result, output.format),
+        Some(view) => mdtest::report(result, plan, view),
+        None => render(result, output.format),
     };
     let printed = print(&text);
     if output.mdtest.as_ref().is_some_and(|view| !view.report) {
-        mdtest::tell_trouble(&result);
+        mdtest::tell_trouble(result);
     }
     if !output.quiet {
         if let Some(out) = output.out.as_ref().filter(|_| trouble.is_none()) {
             eprintln!("result: {}", out.display());
         }
-        if let Some(path) = kept {
+        if let Some(path) = &report.kept {
             eprintln!("kept: {}", path.display());
         }
     }
-    match trouble {
+    let code = match trouble {
         Some(message) => {
             complain(&message);
             FAILED
         }
         None => printed,
-    }
+    };
+    report.published = Some(code);
+    code
 }
 
 /// The exit code after a signal: 128 and its number, as shells do.

@@ -23,7 +23,7 @@ BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 PARSE = pathlib.Path(__file__).resolve().parents[2] / "crates/rbench-report/tests/parse_mdtest.py"
 ROW = re.compile(r"^ {3}([A-Z]\w+ \w+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", re.MULTILINE)
 # As in the published commands.
-PATIENT = ["--mca", "odls_base_sigkill_timeout", "60"]
+PATIENT = ["--mca", "odls_base_sigkill_timeout", "15"]
 FLAGS = ["--use-hwthread-cpus", "--allow-run-as-root", "--map-by", "slot"]
 
 
@@ -154,13 +154,13 @@ def interrupted(place):
     heading("SIGINT in the middle of creation: partial table, the tree gone, exit code 130")
     line = ["-F", "-n", 3_000_000, "-u", "-d", place.target]
     # mpirun has an exit code of its own when it is interrupted itself, and kills its ranks after a while.
-    for whom, code in (("a rank", 130), ("mpirun", None)):
-        process = subprocess.Popen(place.mpirun(*line, flags=PATIENT), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    for whom, code, flags in (("a rank", 130, []), ("mpirun", None, PATIENT)):
+        process = subprocess.Popen(place.mpirun(*line, flags=flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
         time.sleep(6 if place.bed else 1.5)
         before = len(place.listing())
         os.kill(descendant(process.pid, "mpirun" if whom == "mpirun" else "rbench"), signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
         created = rows(out).get("File creation", [0])[0]
         wanted = process.returncode == code if code else process.returncode != 0
         check(wanted, f"SIGINT at {whom}: exit code {process.returncode}: {err[-400:]}")

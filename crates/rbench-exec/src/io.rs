@@ -23,7 +23,7 @@ use rbench_sys::{Completion, Engine, Fs, Request};
 
 use crate::group::{ExecError, Group};
 use crate::ops::{ItemRunner, Visit};
-use crate::phase::{self, LaneInfo, Phase};
+use crate::phase::{self, Before, LaneInfo, Phase};
 use crate::run::{Listener, Pass, drop_caches};
 use crate::target::{Ground as _, Target};
 use crate::worker::Prepared;
@@ -223,6 +223,7 @@ impl IoPass<'_> {
             total: Some(total * self.plan.workers()),
             threads: self.plan.threads,
             log_operations: false,
+            before: Before::default(),
             make: Arc::new(move |thread| scene.layout(thread)),
         };
         let end = phase::run(group, &phase).await?;
@@ -317,6 +318,7 @@ impl IoPass<'_> {
             total,
             threads: self.plan.threads,
             log_operations: false,
+            before: Before::default(),
             make: Arc::new(move |thread| {
                 if scene.io.small.is_some() {
                     scene.small(rw, thread)

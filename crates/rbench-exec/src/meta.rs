@@ -1,22 +1,20 @@
 //! The metadata workload: phase after phase over the trees of all ranks.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rbench_core::outcome::Cache;
-use rbench_core::{OpKind, Rank};
+use rbench_core::{Nanos, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::meta::{Layout, PhaseInfo, PhaseKind, PhasePlan, Renaming};
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, Plan, shift};
-use rbench_sys::command;
 
 use crate::around::{After, Followed};
 use crate::group::{ExecError, Group};
 use crate::ops::{OPS, Scene};
-use crate::phase::{self, LaneInfo, Phase, PhaseEnd};
+use crate::phase::{self, Before, LaneInfo, Phase, PhaseEnd};
 use crate::run::{Listener, Pass, drop_caches};
-use crate::target::{Ground, in_thread};
+use crate::target::Ground;
 
 /// What later phases of an iteration need to know of earlier ones, for one
 /// kind of item.
@@ -84,14 +82,8 @@ impl<G: Ground> Pass<G> for MetaPass<'_> {
         ground.open(group, self.iteration).await?;
         let plans = self.meta.phases.clone();
         for step in self.steps(&plans) {
-            if self.pause(group, step).await? {
-                return Ok(true);
-            }
             let mut phases = Vec::new();
             for plan in step {
-                if let Some(before) = self.before(plan) {
-                    run_command(group, before).await?;
-                }
                 let cache = self.cache(group, plan).await?;
                 phases.push(self.phase(group, ground, *plan, cache));
             }
@@ -121,35 +113,22 @@ impl MetaPass<'_> {
         plans.chunk_by(together).collect()
     }
 
-    /// Pauses before the first directory phase and the first file phase;
-    /// whether the group was stopped.
-    async fn pause(&self, group: &Group<'_>, step: &[PhasePlan]) -> Result<bool, ExecError> {
-        let pause = Duration::from(self.meta.around.pause);
-        let first_of_its_kind = |plan: &PhasePlan| {
-            let items = plan.kind.info().items;
-            let first = self.meta.kinds().find(|k| k.info().items == items);
-            items.is_some() && first == Some(plan.kind)
-        };
-        if pause.is_zero() || !step.iter().any(first_of_its_kind) {
-            return Ok(false);
+    /// What comes before a phase: a pause before the first one of each kind of
+    /// item, and the user's command.
+    fn before(&self, plan: &PhasePlan) -> Before {
+        let items = plan.kind.info().items;
+        let first = self.meta.kinds().find(|k| k.info().items == items);
+        match items {
+            None => Before::default(),
+            Some(_) => Before {
+                pause: if first == Some(plan.kind) {
+                    self.meta.around.pause
+                } else {
+                    Nanos(0)
+                },
+                command: self.meta.around.before.clone(),
+            },
         }
-        group.step("pausing");
-        let stop = group.stop_flag();
-        let end = tokio::time::Instant::now() + pause;
-        let wait = async {
-            while tokio::time::Instant::now() < end && !stop.is_raised() {
-                let left = end - tokio::time::Instant::now();
-                tokio::time::sleep(left.min(Duration::from_millis(100))).await;
-            }
-        };
-        group.attend(wait, || 0).await?;
-        group.stopped().await
-    }
-
-    /// The command before a phase.
-    fn before(&self, plan: &PhasePlan) -> Option<String> {
-        let before = self.meta.around.before.clone();
-        before.filter(|_| plan.kind.info().items.is_some())
     }
 
     fn made(&mut self, items: Option<ItemKind>) -> &mut Made {
@@ -285,6 +264,7 @@ impl MetaPass<'_> {
             total,
             threads: self.plan.threads,
             log_operations: self.meta.log_operations,
+            before: self.before(&plan),
             make: Arc::new(move |thread| {
                 let make = make.ok_or_else(|| {
                     rbench_core::Failure::new(info.op, "", nix::errno::Errno::ENOSYS)
@@ -298,15 +278,6 @@ impl MetaPass<'_> {
             }),
         }
     }
-}
-
-/// Runs the user's command on every rank; all go on together.
-async fn run_command(group: &Group<'_>, text: String) -> Result<(), ExecError> {
-    let done = group
-        .attend(in_thread(move || command::run(&text)), || 0)
-        .await?
-        .and_then(|result| result);
-    group.agree(done).await
 }
 
 #[cfg(test)]

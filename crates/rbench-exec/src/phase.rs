@@ -2,14 +2,18 @@
 //! up, and reduce.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use rbench_comm::Combine;
 use rbench_core::outcome::{Cache, Details, Lane, PhaseOutcome, Stonewall, WorkerOutcome};
 use rbench_core::{Nanos, OpKind};
+use rbench_sys::command;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
 
 use crate::group::{ExecError, Group};
 use crate::reduce::{self, Part};
+use crate::target::in_thread;
 use crate::worker::{Command, Crew, MakeRunner, Report, Worker, spawn};
 
 /// What a lane is called.
@@ -45,8 +49,42 @@ pub struct Phase {
     pub threads: u32,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
+    /// What comes first, untimed.
+    pub before: Before,
     /// Makes each worker's runner.
     pub make: MakeRunner,
+}
+
+/// What a rank does before a phase, untimed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Before {
+    /// A pause.
+    pub pause: Nanos,
+    /// A shell command of the user's.
+    pub command: Option<String>,
+}
+
+/// Does what comes before a phase; a stop ends the pause.
+async fn go_before(group: &Group<'_>, before: &Before) -> Result<Result<(), String>, ExecError> {
+    if before.pause > Nanos(0) {
+        group.step("pausing");
+        let stop = group.stop_flag();
+        let end = Instant::now() + Duration::from(before.pause);
+        let pause = async {
+            while Instant::now() < end && !stop.is_raised() {
+                let left = end - Instant::now();
+                tokio::time::sleep(left.min(Duration::from_millis(100))).await;
+            }
+        };
+        group.attend(pause, || 0).await?;
+    }
+    match before.command.clone() {
+        Some(text) => {
+            let done = in_thread(move || command::run(&text));
+            Ok(group.attend(done, || 0).await?.and_then(|result| result))
+        }
+        None => Ok(Ok(())),
+    }
 }
 
 /// What a phase gave, beside its rows at rank 0.
@@ -147,6 +185,10 @@ impl Hands {
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total);
+    if phase.before != Before::default() {
+        let passed = go_before(group, &phase.before).await?;
+        group.agree(passed).await?;
+    }
     let (hands, planned) = prepare(group, phase).await?;
     if group.stopped().await? {
         group.attend(hands.dismiss(), || 0).await?;
@@ -214,6 +256,9 @@ pub async fn run_freely(group: &Group<'_>, phases: &[Phase]) -> Result<Vec<Phase
 async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>, ExecError> {
     use rbench_core::Clock as _;
     let cpu_before = cpu();
+    if let Err(message) = go_before(group, &phase.before).await? {
+        return Ok(Err(message));
+    }
     let hands = match spawn_workers(group, phase) {
         Ok(hands) => hands,
         Err(message) => return Ok(Err(message)),

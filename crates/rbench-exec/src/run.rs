@@ -76,7 +76,7 @@ pub async fn execute(
     preflight(group, plan).await?;
     match &plan.work {
         Work::Meta(work) if work.site != Site::Own => {
-            let ground = TestDirs::set_up(group, work, place.recorder.clone()).await?;
+            let ground = TestDirs::set_up(group, work, place).await?;
             let shared = ground.shared();
             let pass = |i| meta::pass(plan, work, i);
             iterate(group, plan, ground, shared, listener, pass).await

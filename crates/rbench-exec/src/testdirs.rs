@@ -18,7 +18,7 @@ use rbench_sys::testdir::{self, Made};
 use rbench_sys::{Fs, NullFs, PosixFs};
 
 use crate::group::{ExecError, Group};
-use crate::target::{Ground, SEEN_WITHIN, gather_texts, in_thread};
+use crate::target::{Ground, Place, SEEN_WITHIN, gather_texts, in_thread};
 
 /// The directories of a run as this rank sees them.
 pub(crate) struct TestDirs {
@@ -30,6 +30,8 @@ pub(crate) struct TestDirs {
     /// Whether there is a file system behind the calls.
     real: bool,
     fs: Arc<dyn Fs>,
+    /// Name of the mark that is set in a directory for a moment.
+    mark: String,
     /// The directories that this rank looks after for its name space: for all
     /// hosts that see the same.
     keeps: Vec<usize>,
@@ -43,15 +45,16 @@ pub(crate) struct TestDirs {
 
 impl TestDirs {
     /// Makes the directories that are not there yet, as far as their last
-    /// component. With a `recorder` all calls go to it.
+    /// component. With a recorder all calls go to it.
     ///
     /// # Errors
     /// One sentence, the same on every rank.
     pub async fn set_up(
         group: &Group<'_>,
         plan: &MetaPlan,
-        recorder: Option<Arc<dyn Fs>>,
+        place: &Place<'_>,
     ) -> Result<TestDirs, ExecError> {
+        let recorder = place.recorder.clone();
         let dirs = match &plan.site {
             Site::TestDirs(dirs) => dirs.clone(),
             Site::Own => Vec::new(),
@@ -75,13 +78,25 @@ impl TestDirs {
             removes: plan.runs(PhaseKind::TreeRemove),
             real,
             fs,
+            mark: format!(".{}", place.name),
             shared: true,
             made: Vec::new(),
             made_now: Vec::new(),
         };
         if this.makes {
             let dirs = this.dirs.clone();
-            this.made = this.make(group, &|k| vec![dirs[k].clone()]).await?;
+            let mut made = Vec::new();
+            let result = this
+                .make(group, &|k| vec![dirs[k].clone()], &mut made)
+                .await;
+            this.made = made;
+            if let Err(error) = result {
+                // What was made goes again; the first reason is the one to tell.
+                for dir in this.made.iter().filter(|_| this.real) {
+                    testdir::remove_empty(dir).ok();
+                }
+                return Err(error);
+            }
         }
         Ok(this)
     }
@@ -92,33 +107,60 @@ impl TestDirs {
     }
 
     /// Makes what `names` gives for each directory: by its keeper, then by the
-    /// first of its ranks on each host that does not see it. What this rank
-    /// made.
+    /// first of its ranks on each host that does not see it. Notes in `made`
+    /// what this rank made, also when that fails.
     async fn make(
         &mut self,
         group: &Group<'_>,
         names: &dyn Fn(usize) -> Vec<PathBuf>,
-    ) -> Result<Vec<PathBuf>, ExecError> {
-        let mut made = Vec::new();
+        made: &mut Vec<PathBuf>,
+    ) -> Result<(), ExecError> {
         let kept: Vec<PathBuf> = self.keeps.iter().flat_map(|k| names(*k)).collect();
-        let result = kept
-            .iter()
-            .try_for_each(|path| self.make_one(path, &mut made));
+        let result = kept.iter().try_for_each(|path| self.make_one(path, made));
         group.agree(result).await?;
         if self.real && group.host_names.len() > 1 {
-            let result = self.make_where_unseen(group, names, &mut made).await;
-            let private = matches!(&result, Ok(true));
-            group.agree(result).await?;
-            let any = group
-                .quietly(
-                    group
-                        .world
-                        .all_reduce(Combine::Max, vec![u64::from(private)]),
-                )
-                .await?;
-            self.shared &= any[0] == 0;
+            self.look_everywhere(group, names, &kept, made).await?;
         }
-        Ok(made)
+        Ok(())
+    }
+
+    /// A client may still hold a directory of the same name that was removed a
+    /// moment ago, and hosts may have file systems of their own: a mark inside,
+    /// gone again before anything is measured, tells that all hosts see the
+    /// directories `kept` by their keepers. Those that do not make their own.
+    async fn look_everywhere(
+        &mut self,
+        group: &Group<'_>,
+        names: &dyn Fn(usize) -> Vec<PathBuf>,
+        kept: &[PathBuf],
+        made: &mut Vec<PathBuf>,
+    ) -> Result<(), ExecError> {
+        let marks: Vec<PathBuf> = kept.iter().map(|path| path.join(&self.mark)).collect();
+        let marked = marks
+            .iter()
+            .try_for_each(|mark| testdir::make(mark).map(drop).map_err(|e| e.to_string()));
+        let looked = match group.agree(marked).await {
+            Ok(()) => {
+                let result = self.make_where_unseen(group, names, made).await;
+                let private = matches!(&result, Ok(true));
+                group.agree(result).await.map(|_| private)
+            }
+            Err(error) => Err(error),
+        };
+        // In any case: mdtest must find the directories as it makes them.
+        let unmarked = marks.iter().try_for_each(|mark| {
+            testdir::remove_empty(mark)
+                .map(drop)
+                .map_err(|e| e.to_string())
+        });
+        let private = looked?;
+        group.agree(unmarked).await?;
+        let any = vec![u64::from(private)];
+        let any = group
+            .quietly(group.world.all_reduce(Combine::Max, any))
+            .await?;
+        self.shared &= any[0] == 0;
+        Ok(())
     }
 
     /// Whether this host has directories of its own; makes them.
@@ -133,7 +175,7 @@ impl TestDirs {
         };
         let mut unseen = Vec::new();
         for path in names(k) {
-            if !seen(group, &path).await? {
+            if !seen(group, &path.join(&self.mark)).await? {
                 unseen.push(path);
             }
         }
@@ -234,7 +276,10 @@ impl Ground for TestDirs {
         if self.makes {
             let (dirs, loops) = (self.dirs.clone(), self.loops);
             let names = |k: usize| TestDirs::test_dirs(&dirs[k], iteration, loops);
-            self.made_now = self.make(group, &names).await?;
+            let mut made = Vec::new();
+            let result = self.make(group, &names, &mut made).await;
+            self.made_now = made;
+            result?;
         }
         Ok(())
     }
@@ -289,19 +334,19 @@ impl Ground for TestDirs {
             let trees = own.into_iter().map(PathBuf::from).collect();
             left.extend(self.remove_trees(group, trees).await?);
             group.quietly(group.world.barrier()).await?;
-        } else {
-            left.extend(
-                own.iter()
-                    .map(PathBuf::from)
-                    .filter(|p| testdir::is_there(p).unwrap_or(true))
-                    .map(|path| {
-                        format!(
-                            "{} was left: its test directory was there before this run",
-                            path.display()
-                        )
-                    }),
-            );
         }
+        let not_ours = self.keeps.iter().flat_map(kept);
+        left.extend(
+            not_ours
+                .filter(|dir| !made_now.contains(dir))
+                .filter(|dir| self.real && testdir::is_there(dir).unwrap_or(true))
+                .map(|dir| {
+                    format!(
+                        "{} was left with what is in it: it was there before this run",
+                        dir.display()
+                    )
+                }),
+        );
         left.extend(self.remove_trees(group, made_now).await?);
         gather_texts(group, left).await
     }

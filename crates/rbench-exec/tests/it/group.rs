@@ -11,24 +11,76 @@ use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
 use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
 use rbench_plan::spec::{Common, Io, Mdtest, Meta, Workload};
-use rbench_plan::{Facts, Spec, resolve};
+use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
 use rbench_sys::{Fs, TraceFs};
 
-/// No signal ever comes.
-struct Undisturbed;
+/// A signal that is to come once.
+#[derive(Debug, Clone, Copy)]
+pub struct Signal {
+    /// To this rank.
+    pub rank: u32,
+    /// In the phase with this label, or the step with this text.
+    pub during: &'static str,
+    /// So long after its beginning.
+    pub after: Duration,
+}
 
-impl Interrupts for Undisturbed {
-    fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
-        Box::pin(std::future::pending())
+/// Sends a run its signal, if any, when rank 0 shows that the time has come.
+struct Disturber {
+    signal: Option<Signal>,
+    due: Mutex<Option<Instant>>,
+}
+
+impl Disturber {
+    fn begun(&self, what: &str) {
+        if let Some(signal) = self.signal.filter(|signal| signal.during == what) {
+            let mut due = self.due.lock().expect("no panic");
+            due.get_or_insert(Instant::now() + signal.after);
+        }
+    }
+
+    /// Whether the signal is to be delivered to `rank` now; no second time.
+    fn fires(&self, rank: Rank) -> bool {
+        let mut due = self.due.lock().expect("no panic");
+        let now = self.signal.is_some_and(|signal| signal.rank == rank.0)
+            && due.is_some_and(|due| due <= Instant::now());
+        if now {
+            // Later than any run.
+            *due = Some(Instant::now() + Duration::from_secs(1 << 20));
+        }
+        now
     }
 }
 
-/// Shows nothing.
-struct Silent;
+/// What one rank hears of the signal; shows nothing.
+struct Ear<'d> {
+    disturber: &'d Disturber,
+    rank: Rank,
+}
 
-impl Show for Silent {
-    fn step(&self, _: &str) {}
-    fn phase(&self, _: &str, _: Option<u64>) {}
+impl Interrupts for Ear<'_> {
+    fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
+        if self.disturber.signal.is_none() {
+            return Box::pin(std::future::pending());
+        }
+        Box::pin(async {
+            while !self.disturber.fires(self.rank) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            nix::libc::SIGINT
+        })
+    }
+}
+
+impl Show for Ear<'_> {
+    fn step(&self, text: &str) {
+        self.disturber.begun(text);
+    }
+
+    fn phase(&self, label: &str, _: Option<u64>) {
+        self.disturber.begun(label);
+    }
+
     fn progress(&self, _: Progress) {}
 }
 
@@ -68,6 +120,8 @@ impl Listener for Taker<'_, '_> {
         (self.between.lock().expect("no panic"))(&outcome, self.own);
         self.rows.push(outcome);
     }
+
+    fn stopped(&mut self) {}
 
     fn details(&mut self, iteration: u32, name: &str, details: Details) {
         self.details.push((iteration, name.to_owned(), details));
@@ -185,8 +239,7 @@ impl<'r> Run<'r> {
                 let names = (0..=*hosts.iter().max().expect("a rank"))
                     .map(|h| format!("host{h}"))
                     .collect();
-                let group =
-                    Group::form(comm, names, hosts.to_vec(), 0, &ear, &ear).await?;
+                let group = Group::form(comm, names, hosts.to_vec(), 0, &ear, &ear).await?;
                 let place = Place {
                     parent: dir,
                     name: "rbench.test",

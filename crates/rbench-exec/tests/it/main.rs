@@ -8,5 +8,6 @@
 
 mod group;
 mod io;
+mod mdtest;
 mod meta;
 mod truth;

@@ -380,6 +380,9 @@ fn exclusions(options: &Mdtest) -> Result<(), PlanError> {
     if options.shared && options.collective {
         refuse!("-S and -c exclude each other");
     }
+    if options.no_barriers && options.stonewall.is_some_and(|w| w.0 > 0) {
+        refuse!("-B and -W exclude each other: to top up, the ranks have to meet");
+    }
     if options.collective && options.stonewall.is_some_and(|w| w.0 > 0) {
         refuse!("-c and -W exclude each other: there is one rank that creates");
     }

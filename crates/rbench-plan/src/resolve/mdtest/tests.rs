@@ -1,1 +1,644 @@
+use super::*;
+use crate::spec::{Common, Spec, Workload};
+use crate::{Plan, Work, resolve as resolve_spec, task_counts};
 
+/// Twelve ranks on three hosts, placed host by host.
+const BY_BLOCK: [u32; 12] = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2];
+
+fn facts(host_of: &[u32], stonewalled: Option<u64>) -> Facts {
+    Facts {
+        host_of: host_of.to_vec(),
+        seed: 7,
+        engines: vec![("psync", 1)],
+        stonewalled,
+    }
+}
+
+fn plan_on(
+    facts: &Facts,
+    change: impl FnOnce(&mut Common, &mut Mdtest),
+) -> Result<Plan, PlanError> {
+    let (mut common, mut options) = (Common::default(), Mdtest::default());
+    change(&mut common, &mut options);
+    resolve_spec(
+        &Spec {
+            common,
+            ..spec(options)
+        },
+        facts,
+    )
+}
+
+fn spec(options: Mdtest) -> Spec {
+    Spec {
+        common: Common::default(),
+        workload: Workload::Mdtest(Box::new(options)),
+    }
+}
+
+/// On twelve ranks of three hosts.
+fn plan(change: impl FnOnce(&mut Mdtest)) -> Result<Plan, PlanError> {
+    plan_on(&facts(&BY_BLOCK, None), |_, options| change(options))
+}
+
+fn work(plan: &Plan) -> &MetaPlan {
+    match &plan.work {
+        Work::Meta(meta) => meta,
+        Work::Io(_) => panic!("not metadata"),
+    }
+}
+
+fn names(plan: &Plan) -> Vec<&'static str> {
+    work(plan).kinds().map(|kind| kind.info().name).collect()
+}
+
+fn check_refused(expect: &str, change: impl FnOnce(&mut Mdtest)) {
+    let got = plan(change).expect_err(expect).0;
+    assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+}
+
+#[test]
+fn options_that_exclude_each_other_are_refused_by_their_letters() {
+    check_refused("-F and -D", |o| {
+        (o.files_only, o.dirs_only) = (true, true);
+    });
+    check_refused("-S shares files: it cannot be combined with -D", |o| {
+        (o.shared, o.dirs_only) = (true, true);
+    });
+    check_refused(
+        "-U renames directories: it cannot be combined with -F",
+        |o| {
+            (o.rename, o.files_only, o.items) = (true, true, Some(5));
+        },
+    );
+    check_refused("-S and -u", |o| (o.shared, o.unique_dir) = (true, true));
+    check_refused("-S and -c", |o| (o.shared, o.collective) = (true, true));
+    check_refused("-c and -W", |o| {
+        (o.collective, o.stonewall) = (true, Some(Nanos(1)));
+        o.items = Some(5);
+    });
+    check_refused("-k and -w", |o| {
+        (o.mknod, o.write_bytes) = (true, Some(Bytes(1)));
+    });
+    check_refused("-n, -I and -u", |o| {
+        (o.items, o.items_per_dir) = (Some(6), Some(3));
+        o.unique_dir = true;
+    });
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_refused_by_their_letters() {
+    check_refused("-b must be at least 1", |o| o.branch = Some(0));
+    check_refused("-n 7 is not a multiple of -I 3", |o| {
+        (o.items, o.items_per_dir) = (Some(7), Some(3));
+    });
+    check_refused("-n 6 is less than one item for each of the 7", |o| {
+        (o.items, o.branch, o.depth) = (Some(6), Some(2), Some(2));
+    });
+    check_refused("-n 3 is less than one item for each of the 4", |o| {
+        (o.items, o.branch, o.depth) = (Some(3), Some(2), Some(2));
+        o.leaf_only = true;
+    });
+    check_refused("-b 2 -z 100 is a tree of over 2^62", |o| {
+        (o.branch, o.depth) = (Some(2), Some(100));
+    });
+    check_refused("-z 600 makes paths longer", |o| o.depth = Some(600));
+    check_refused("-z 4294967295 makes paths longer", |o| {
+        o.depth = Some(u32::MAX);
+    });
+    check_refused("-U needs more than one item", |o| {
+        (o.rename, o.items) = (true, Some(1));
+    });
+    check_refused("-U needs more than one item", |o| o.rename = true);
+    // Each loop has one: there is no other name in it.
+    check_refused("-U needs more than one item", |o| {
+        (o.rename, o.items, o.items_per_dir) = (true, Some(5), Some(1));
+    });
+}
+
+#[test]
+fn a_refusal_names_the_option_that_is_too_large() {
+    check_refused("-I", |o| o.items_per_dir = Some(1 << 63));
+    check_refused("-n", |o| o.items = Some(1 << 63));
+}
+
+#[test]
+fn a_directory_that_is_too_long_is_refused_by_its_letter() {
+    check_refused("-d", |o| o.dirs = vec!["/x".repeat(2040).into()]);
+}
+
+#[test]
+fn no_iteration_is_refused_by_its_letter() {
+    let got = plan_on(&facts(&[0], None), |common, options| {
+        (common.iterations, options.iterations) = (Some(0), Some(0));
+    });
+    let got = got.expect_err("no iteration").0;
+    assert!(got.contains("-i ") || got.contains("-i:"), "{got}");
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused_by_their_letters() {
+    const GIB: u64 = 1 << 30;
+    check_refused("-w", |o| o.write_bytes = Some(Bytes(GIB + 1)));
+    check_refused("-e", |o| {
+        (o.read, o.read_bytes) = (true, Some(Bytes(GIB + 1)));
+    });
+    check_refused("needs -w to be a multiple of 512", |o| {
+        (o.direct, o.write_bytes) = (true, Some(Bytes(1000)));
+    });
+    check_refused("needs -e to be a multiple of 512", |o| {
+        (o.direct, o.read_bytes) = (true, Some(Bytes(1000)));
+    });
+    let both = |o: &mut Mdtest| {
+        (o.write_bytes, o.read_bytes) = (Some(Bytes(10)), Some(Bytes(11)));
+        o.items = Some(5);
+    };
+    check_refused("-e 11 is more than the 10 bytes that -w writes", both);
+    check_refused("-e 11", |o| {
+        both(o);
+        (o.create, o.read, o.stat) = (true, true, true);
+    });
+    // Only where one run writes and reads files.
+    for change in [
+        (|o| o.read = true) as fn(&mut Mdtest),
+        |o| (o.create, o.stat) = (true, true),
+        |o| o.dirs_only = true,
+    ] {
+        let plan = plan(|o| {
+            both(o);
+            change(o);
+        });
+        assert!(plan.is_ok(), "{plan:?}");
+    }
+}
+
+#[test]
+fn verification_needs_something_that_can_be_verified() {
+    let full = |o: &mut Mdtest| {
+        (o.write_bytes, o.read_bytes) = (Some(Bytes(8)), Some(Bytes(8)));
+        o.verify_read = true;
+        o.items = Some(5);
+    };
+    assert!(plan(full).is_ok());
+    for change in [
+        (|o| o.read_bytes = None) as fn(&mut Mdtest),
+        |o| (o.create, o.stat) = (true, true),
+        |o| o.dirs_only = true,
+    ] {
+        check_refused("-X needs the read phase of files and -e", |o| {
+            full(o);
+            change(o);
+        });
+    }
+    check_refused("-X on files of an earlier run needs its -G", |o| {
+        full(o);
+        o.read = true;
+    });
+    let later = plan(|o| {
+        full(o);
+        (o.read, o.data_seed) = (true, Some(3));
+    });
+    assert!(work(&later.expect("valid")).verify_read);
+    check_refused("--verify-write needs -w", |o| o.verify_write = true);
+}
+
+#[test]
+fn several_directories_need_a_tree_for_each_rank_and_a_rank_for_each() {
+    let two = || vec!["/a".into(), "/b".into()];
+    check_refused("-d with several directories needs -u", |o| o.dirs = two());
+    check_refused("-d with several directories and -N", |o| {
+        (o.dirs, o.unique_dir, o.stride) = (two(), true, Some(1));
+    });
+    let alone = plan_on(&facts(&[0], None), |_, o| {
+        (o.dirs, o.unique_dir) = (two(), true);
+    });
+    let alone = alone.expect_err("one rank").0;
+    assert!(alone.contains("-d names 2 directories"), "{alone}");
+    check_refused("-d ''", |o| o.dirs = vec!["".into()]);
+    let plan = plan(|o| {
+        (o.dirs, o.unique_dir, o.stride) = (two(), true, Some(0));
+    });
+    let plan = plan.expect("valid");
+    assert_eq!(work(&plan).site, Site::TestDirs(two()));
+}
+
+#[test]
+fn a_bare_mdtest_makes_and_removes_one_directory_in_out() {
+    let plan = plan(|_| ()).expect("valid");
+    assert_eq!(names(&plan), ["tree-create", "tree-remove"]);
+    let work = work(&plan);
+    assert_eq!(work.site, Site::TestDirs(vec!["./out".into()]));
+    assert_eq!((work.nodes, work.items_per_rank, work.loops), (1, 0, 1));
+    assert_eq!((plan.threads, plan.iterations), (1, 1));
+    assert_eq!(plan.notes, [""; 0]);
+    assert!(!plan.embedded());
+}
+
+#[test]
+fn all_phases_run_where_none_is_named_and_else_those_that_are() {
+    let check = |expect: &[&str], change: fn(&mut Mdtest)| {
+        let plan = plan(|o| {
+            o.items = Some(5);
+            change(o);
+        });
+        let plan = plan.expect("valid");
+        assert_eq!(names(&plan), expect);
+        assert_eq!(plan.notes, [""; 0]);
+    };
+    check(
+        &[
+            "tree-create",
+            "dir-create",
+            "dir-stat",
+            "dir-rename",
+            "dir-remove",
+            "file-create",
+            "file-stat",
+            "file-read",
+            "file-remove",
+            "tree-remove",
+        ],
+        |_| (),
+    );
+    check(
+        &[
+            "tree-create",
+            "file-create",
+            "file-write",
+            "file-stat",
+            "file-read",
+            "file-remove",
+            "tree-remove",
+        ],
+        |o| (o.files_only, o.collective) = (true, true),
+    );
+    check(
+        &[
+            "tree-create",
+            "dir-create",
+            "dir-stat",
+            "dir-rename",
+            "dir-remove",
+            "tree-remove",
+        ],
+        |o| o.dirs_only = true,
+    );
+    check(&["tree-create", "dir-create", "file-create"], |o| {
+        o.create = true;
+    });
+    check(&["dir-stat", "file-stat"], |o| o.stat = true);
+    check(&["file-read"], |o| o.read = true);
+    check(&["dir-rename"], |o| o.rename = true);
+    check(&["dir-remove", "file-remove", "tree-remove"], |o| {
+        o.remove = true;
+    });
+}
+
+#[test]
+fn what_is_left_out_or_rounded_is_said() {
+    let check = |expect: &str, facts: &Facts, change: fn(&mut Mdtest)| {
+        let plan = plan_on(facts, |_, o| change(o)).expect("valid");
+        assert_eq!(plan.notes, [expect]);
+    };
+    let twelve = facts(&BY_BLOCK, None);
+    check(
+        "-n 5000 does not divide over 3 tree directories: each rank has 4998",
+        &twelve,
+        |o| (o.items, o.depth) = (Some(5000), Some(2)),
+    );
+    check(
+        "-S works on files only: directories are left out",
+        &twelve,
+        |o| (o.shared, o.items) = (true, Some(5)),
+    );
+    check(
+        "renaming needs more than one item and is left out",
+        &twelve,
+        |o| o.items = Some(1),
+    );
+    check(
+        "-x s is not there: -n or -I tells the number of items",
+        &twelve,
+        |o| (o.stat, o.items, o.status_file) = (true, Some(2), Some("s".into())),
+    );
+    // Nothing is said where nothing was asked for.
+    for change in [
+        (|o| (o.shared, o.files_only) = (true, true)) as fn(&mut Mdtest),
+        |o| o.files_only = true,
+        |o| o.create = true,
+    ] {
+        let plan = plan(|o| {
+            o.items = Some(1);
+            change(o);
+        });
+        assert_eq!(plan.expect("valid").notes, [""; 0]);
+    }
+}
+
+#[test]
+fn items_are_told_by_directory_or_by_rank() {
+    let check = |expect: (u64, u64, u64), change: fn(&mut Mdtest)| {
+        let plan = plan(change).expect("valid");
+        let work = work(&plan);
+        assert_eq!(
+            (work.shape.items_per_node, work.items_per_rank, work.loops),
+            expect
+        );
+    };
+    check((100, 400, 1), |o| {
+        (o.items_per_dir, o.branch, o.depth) = (Some(100), Some(3), Some(1));
+    });
+    check((1666, 4998, 1), |o| {
+        (o.items, o.depth) = (Some(5000), Some(2))
+    });
+    check((2, 8, 1), |o| {
+        (o.items, o.branch, o.depth) = (Some(9), Some(2), Some(2));
+        o.leaf_only = true;
+    });
+    check((3, 6, 2), |o| {
+        (o.items, o.items_per_dir) = (Some(6), Some(3));
+    });
+    // Every loop has the whole tree.
+    check((3, 18, 2), |o| {
+        (o.items, o.items_per_dir, o.depth) = (Some(6), Some(3), Some(2));
+    });
+    // None is as good as not given.
+    check((6, 6, 1), |o| {
+        (o.items, o.items_per_dir, o.unique_dir) = (Some(6), Some(0), true);
+    });
+    check((3, 3, 1), |o| {
+        (o.items, o.items_per_dir) = (Some(0), Some(3));
+    });
+}
+
+#[test]
+fn a_stride_counts_in_hosts_where_ranks_are_placed_host_by_host() {
+    let who = |hosts: &[u32], stride: u32, kind: PhaseKind| {
+        let plan = plan_on(&facts(hosts, None), |_, o| {
+            (o.items, o.stride, o.unique_dir) = (Some(5), Some(stride), true);
+        });
+        let plan = plan.expect("valid");
+        let phases = &work(&plan).phases;
+        let phase = phases.iter().find(|p| p.kind == kind).expect("it runs");
+        match phase.who {
+            Who::Each { ahead } => ahead,
+            other => panic!("{other:?}"),
+        }
+    };
+    let in_turn = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2];
+    let check = |hosts: &[u32], stride: u32, expect: [u32; 5]| {
+        let kinds = [
+            PhaseKind::FileCreate,
+            PhaseKind::DirRename,
+            PhaseKind::FileStat,
+            PhaseKind::FileRead,
+            PhaseKind::FileRemove,
+        ];
+        assert_eq!(kinds.map(|kind| who(hosts, stride, kind)), expect);
+    };
+    check(&BY_BLOCK, 0, [0; 5]);
+    check(&BY_BLOCK, 1, [0, 4, 4, 8, 0]);
+    check(&BY_BLOCK, 4, [0, 4, 4, 8, 0]);
+    check(&in_turn, 1, [0, 1, 1, 2, 3]);
+    check(&in_turn, 5, [0, 5, 5, 10, 3]);
+    check(&[0; 12], 4, [0, 4, 4, 8, 0]);
+    check(&[0, 1, 2], 1, [0, 1, 1, 2, 0]);
+    check(&[0], 4, [0; 5]);
+    // Large numbers do not overflow.
+    check(&BY_BLOCK, u32::MAX, [0, 0, 0, 0, 0]);
+    check(&[0; 12], u32::MAX, [0, 3, 3, 6, 9]);
+}
+
+#[test]
+fn only_the_creation_of_files_has_a_deadline() {
+    let plan = plan(|o| (o.items, o.stonewall) = (Some(5), Some(Nanos(9)))).expect("valid");
+    for phase in &work(&plan).phases {
+        let expect = (phase.kind == PhaseKind::FileCreate).then_some(Nanos(9));
+        assert_eq!(phase.deadline, expect, "{:?}", phase.kind);
+    }
+}
+
+#[test]
+fn a_stonewall_of_no_time_is_none() {
+    let plan = plan(|o| {
+        (o.items, o.stonewall, o.status_file) = (Some(5), Some(Nanos(0)), Some("s".into()));
+    });
+    let plan = plan.expect("valid");
+    assert!(work(&plan).phases.iter().all(|p| p.deadline.is_none()));
+    let collective = super::tests::plan(|o| (o.collective, o.stonewall) = (true, Some(Nanos(0))));
+    assert!(collective.is_ok());
+}
+
+#[test]
+fn without_a_number_of_items_files_are_made_until_the_deadline() {
+    let open = |change: fn(&mut Mdtest)| {
+        plan(|o| {
+            (o.create, o.files_only) = (true, true);
+            o.stonewall = Some(Nanos(1));
+            change(o);
+        })
+    };
+    let endless = open(|_| ()).expect("valid");
+    assert_eq!(work(&endless).items_per_rank, UNTIL_THE_DEADLINE);
+    check_refused("-W ends the creation of files, not of directories", |o| {
+        (o.create, o.stonewall) = (true, Some(Nanos(1)));
+    });
+    let tree = open(|o| o.depth = Some(1)).expect_err("a tree").0;
+    assert!(tree.contains("-z") && tree.contains("-n or -I"), "{tree}");
+    // The lowest level of a chain is one directory.
+    assert!(open(|o| (o.depth, o.leaf_only) = (Some(1), true)).is_ok());
+}
+
+#[test]
+fn an_earlier_run_tells_the_number_of_items_in_its_file() {
+    let later = |told: Option<u64>, change: fn(&mut Mdtest)| {
+        plan_on(&facts(&BY_BLOCK, told), |_, o| {
+            (o.stat, o.status_file) = (true, Some("s".into()));
+            change(o);
+        })
+    };
+    let told = later(Some(17), |_| ()).expect("valid");
+    assert_eq!(
+        (work(&told).made, work(&told).items_per_rank),
+        (Some(17), 17)
+    );
+    // -n tells how they lie in the tree.
+    let told = later(Some(17), |o| (o.items, o.depth) = (Some(30), Some(1))).expect("valid");
+    assert_eq!(
+        (work(&told).made, work(&told).items_per_rank),
+        (Some(17), 30)
+    );
+    for (told, expect) in [
+        (Some(0), "-x s: it tells of no items"),
+        (None, "-x s is not there"),
+    ] {
+        let error = later(told, |_| ()).expect_err(expect).0;
+        assert!(error.contains(expect), "{error}");
+    }
+    let tree = later(Some(17), |o| o.depth = Some(1))
+        .expect_err("a tree")
+        .0;
+    assert!(tree.contains("-z"), "{tree}");
+    // A run that creates tells and does not ask.
+    let first = later(Some(17), |o| {
+        (o.create, o.items) = (true, Some(5));
+    });
+    assert_eq!(work(&first.expect("valid")).made, None);
+}
+
+#[test]
+fn the_file_of_the_stonewall_is_written_by_runs_that_have_one_and_read_by_others() {
+    let file = Some(PathBuf::from("s"));
+    let check = |change: fn(&mut Mdtest), reads: bool, writes: bool| {
+        let mut options = Mdtest {
+            status_file: file.clone(),
+            ..Mdtest::default()
+        };
+        change(&mut options);
+        assert_eq!(options.status_to_read(), file.as_ref().filter(|_| reads));
+        assert_eq!(options.status_to_write(), file.as_ref().filter(|_| writes));
+    };
+    check(|_| (), false, false);
+    check(|o| o.stonewall = Some(Nanos(1)), false, true);
+    check(|o| o.stonewall = Some(Nanos(0)), false, false);
+    check(
+        |o| (o.create, o.stonewall) = (true, Some(Nanos(1))),
+        false,
+        true,
+    );
+    check(|o| o.stat = true, true, false);
+    check(
+        |o| (o.remove, o.stonewall) = (true, Some(Nanos(1))),
+        true,
+        false,
+    );
+    check(|o| (o.stat, o.status_file) = (true, None), false, false);
+}
+
+#[test]
+fn what_is_left_out_has_mdtests_default() {
+    let plan = plan(|o| {
+        (o.items, o.fsync, o.pause) = (Some(5), true, None);
+    });
+    let plan = plan.expect("valid");
+    let work = work(&plan);
+    assert!(!work.fsync, "there is nothing to bring to storage");
+    assert_eq!(
+        work.content,
+        Content::Packet {
+            packet: crate::meta::Packet::Timestamp,
+            seed: 7
+        }
+    );
+    assert_eq!((work.write, work.read), (Bytes(0), Bytes(0)));
+    assert_eq!(
+        (work.making, work.renaming),
+        (Making::Open, Renaming::Chain)
+    );
+    assert!(work.barriers && !work.direct && !work.log_operations);
+    assert_eq!(work.around, Around::default());
+    assert_eq!(work.layout, Layout::Shared);
+}
+
+#[test]
+fn stat_and_read_alone_can_be_in_random_order() {
+    let plan = plan(|o| (o.items, o.random) = (Some(5), true)).expect("valid");
+    let shuffled: Vec<&str> = work(&plan)
+        .phases
+        .iter()
+        .filter(|phase| phase.shuffled)
+        .map(|phase| phase.kind.info().name)
+        .collect();
+    assert_eq!(shuffled, ["dir-stat", "file-stat", "file-read"]);
+}
+
+#[test]
+fn every_option_makes_another_plan() {
+    let changes: [fn(&mut Mdtest); 24] = [
+        |_| (),
+        |o| o.dirs = vec!["/other".into()],
+        |o| o.items = Some(6),
+        |o| o.branch = Some(2),
+        |o| (o.depth, o.leaf_only) = (Some(1), true),
+        |o| o.depth = Some(1),
+        |o| o.unique_dir = true,
+        |o| o.files_only = true,
+        |o| o.dirs_only = true,
+        |o| o.create = true,
+        |o| o.write_bytes = Some(Bytes(1)),
+        |o| (o.write_bytes, o.fsync) = (Some(Bytes(1)), true),
+        |o| o.sync = true,
+        |o| o.stride = Some(1),
+        |o| o.random = true,
+        |o| o.collective = true,
+        |o| o.no_barriers = true,
+        |o| o.pause = Some(Nanos(1)),
+        |o| o.mknod = true,
+        |o| o.stonewall = Some(Nanos(1)),
+        |o| o.before = Some("true".into()),
+        |o| o.after = Some("true".into()),
+        |o| o.backend = crate::meta::Backend::Dummy,
+        |o| o.direct = true,
+    ];
+    let mut digests: Vec<u64> = changes
+        .into_iter()
+        .map(|change| {
+            let plan = plan(|o| {
+                o.items = Some(5);
+                change(o);
+            });
+            plan.expect("valid").digest()
+        })
+        .collect();
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), changes.len());
+}
+
+#[test]
+fn task_counts_go_from_the_first_to_the_last_by_the_stride() {
+    let check = |options: [Option<u32>; 3], expect: &[u32]| {
+        let [first, last, task_stride] = options;
+        let options = Mdtest {
+            first,
+            last,
+            task_stride,
+            ..Mdtest::default()
+        };
+        assert_eq!(task_counts(&spec(options), 12).as_deref(), Ok(expect));
+    };
+    check([None, None, None], &[12]);
+    check([None, None, Some(5)], &[12]);
+    check([Some(12), None, None], &[12]);
+    check([Some(10), None, None], &[10, 11, 12]);
+    check([None, Some(4), None], &[4]);
+    check([Some(2), Some(4), None], &[2, 3, 4]);
+    check([Some(1), Some(12), Some(5)], &[1, 6, 11]);
+    check([Some(3), Some(12), Some(3)], &[3, 6, 9, 12]);
+    check([Some(4), Some(4), Some(100)], &[4]);
+    check([Some(1), Some(12), Some(u32::MAX)], &[1]);
+}
+
+#[test]
+fn task_counts_that_cannot_be_are_refused_by_their_letters() {
+    let check = |expect: &str, options: [Option<u32>; 3]| {
+        let [first, last, task_stride] = options;
+        let options = Mdtest {
+            first,
+            last,
+            task_stride,
+            ..Mdtest::default()
+        };
+        let got = task_counts(&spec(options), 12).expect_err(expect).0;
+        assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+    };
+    check("-f must be at least 1", [Some(0), None, None]);
+    check("-s must be at least 1", [None, None, Some(0)]);
+    check("-l 13 is more than the 12 ranks", [None, Some(13), None]);
+    check("-f 5 is more than -l 4", [Some(5), Some(4), None]);
+    check(
+        "-f 13 is more than the ranks that were started",
+        [Some(13), None, None],
+    );
+    check("-l", [None, Some(0), None]);
+}

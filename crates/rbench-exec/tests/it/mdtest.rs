@@ -1,0 +1,84 @@
+//! `rbench mdtest` held against an independent account of mdtest, and run on
+//! directories of its own.
+
+mod counts;
+mod data;
+mod disk;
+mod golden;
+mod matrix;
+mod oracle;
+mod stops;
+mod surroundings;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use rbench_plan::spec::Mdtest;
+use rbench_sys::TraceFs;
+
+use crate::group::{Outcome, Run, check_adds_up};
+
+/// Twelve ranks on three hosts, placed host by host.
+const BY_BLOCK: [u32; 12] = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2];
+
+/// The same, placed in turn.
+const IN_TURN: [u32; 12] = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2];
+
+/// One recorder for each rank, on one tree with the directory `/t` in it.
+fn recorders(ranks: usize) -> Vec<TraceFs> {
+    let first = TraceFs::with_directories(&["/t"]);
+    (0..ranks).map(|_| first.fork()).collect()
+}
+
+/// The calls of each rank.
+fn calls(recorders: &[TraceFs]) -> Vec<Vec<String>> {
+    recorders.iter().map(TraceFs::lines).collect()
+}
+
+/// Runs `options` on `recorders`, in `/t/out` if they name no directory.
+fn record(options: &Mdtest, hosts: &[u32], recorders: &[TraceFs]) -> Outcome {
+    let mut run = Run::mdtest(hosts, Path::new("/t/out"), options.clone());
+    run.recorders = recorders.to_vec();
+    run.go().expect("runs")
+}
+
+/// Runs `options` on the directory `dir`, if they name none.
+fn run(hosts: &[u32], dir: &Path, options: &Mdtest) -> Outcome {
+    Run::mdtest(hosts, dir, options.clone()).go().expect("runs")
+}
+
+/// Runs `options` and takes no failure and nothing left for an answer.
+fn run_well(hosts: &[u32], dir: &Path, options: &Mdtest) -> Outcome {
+    let outcome = run(hosts, dir, options);
+    for row in &outcome.rows {
+        check_adds_up(row);
+        assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
+    }
+    assert!(outcome.complete && outcome.trouble.is_none() && outcome.left.is_empty());
+    outcome
+}
+
+/// What lies below `dir`: paths from there on, with the length of files.
+fn walk(dir: &Path) -> BTreeMap<String, Option<u64>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().into_string().expect("a name");
+        let metadata = entry.metadata().expect("its attributes");
+        found.insert(name.clone(), metadata.is_file().then_some(metadata.len()));
+        if metadata.is_dir() {
+            let below = walk(&entry.path());
+            found.extend(
+                below
+                    .into_iter()
+                    .map(|(path, length)| (format!("{name}/{path}"), length)),
+            );
+        }
+    }
+    found
+}
+
+fn tempdir() -> tempfile::TempDir {
+    tempfile::tempdir().expect("temporary directory")
+}

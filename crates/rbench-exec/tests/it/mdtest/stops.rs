@@ -1,0 +1,253 @@
+//! Runs that are interrupted: what is measured so far is told, what the run
+//! made goes, what was there before stays.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rbench_core::Nanos;
+use rbench_plan::spec::Mdtest;
+
+use super::{run_well, tempdir, walk};
+use crate::group::{Outcome, Run, Signal};
+
+/// More files than are made before the signal comes.
+const MANY: u64 = 500_000;
+
+fn many(change: impl FnOnce(&mut Mdtest)) -> Mdtest {
+    let mut options = Mdtest {
+        items: Some(MANY),
+        files_only: true,
+        ..Mdtest::default()
+    };
+    change(&mut options);
+    options
+}
+
+/// Runs `options` on three ranks of two hosts; rank 1 gets a signal while
+/// files are made.
+fn interrupted(dir: &Path, options: Mdtest) -> Outcome {
+    let mut run = Run::mdtest(&[0, 0, 1], dir, options);
+    run.signal = Some(Signal {
+        rank: 1,
+        during: "File creation",
+        after: Duration::from_millis(30),
+    });
+    let outcome = run.go().expect("what was measured is told");
+    assert!(!outcome.complete && outcome.trouble.is_none());
+    outcome
+}
+
+fn check_partial(outcome: &Outcome) {
+    let row = outcome.row("file-create");
+    assert!(!row.complete);
+    assert!(row.items > 0 && row.items < 3 * MANY, "{}", row.items);
+    assert!(row.failures.is_empty(), "{:?}", row.failures);
+    assert_eq!(
+        outcome.rows.last().map(|r| r.name.as_str()),
+        Some("file-create")
+    );
+}
+
+const LAYOUTS: [fn(&mut Mdtest); 6] = [
+    |_| (),
+    |o| o.unique_dir = true,
+    |o| (o.unique_dir, o.stride) = (true, Some(1)),
+    |o| o.collective = true,
+    |o| o.shared = true,
+    |o| (o.items, o.items_per_dir) = (Some(MANY), Some(MANY / 2)),
+];
+
+#[test]
+fn a_signal_while_files_are_made_leaves_rows_and_no_files() {
+    for layout in LAYOUTS {
+        for there in [true, false] {
+            let dir = tempdir();
+            let target = dir.path().join("out");
+            if there {
+                fs::create_dir(&target).expect("made");
+            }
+            let outcome = interrupted(&target, many(layout));
+            check_partial(&outcome);
+            assert_eq!(outcome.left, [""; 0]);
+            let rest: Vec<String> = walk(dir.path()).into_keys().collect();
+            assert_eq!(rest, vec!["out"; usize::from(there)]);
+        }
+    }
+}
+
+#[test]
+fn a_test_directory_that_was_there_is_left_with_what_is_in_it_and_named() {
+    let mut faults = Vec::new();
+    for (nth, layout) in LAYOUTS.into_iter().enumerate() {
+        let dir = tempdir();
+        let test_dir = dir.path().join("test-dir.0-0");
+        fs::create_dir(&test_dir).expect("made");
+        fs::write(test_dir.join("precious"), "x").expect("written");
+        let outcome = interrupted(dir.path(), many(layout));
+        check_partial(&outcome);
+        assert!(test_dir.join("precious").exists());
+        let path = test_dir.display().to_string();
+        if outcome.left.is_empty() || !outcome.left.iter().all(|l| l.contains(&path)) {
+            faults.push((nth, outcome.left));
+        }
+        // Of the same run's test directories, those that it made go.
+        assert!(!dir.path().join("test-dir.0-1").exists());
+    }
+    assert!(faults.is_empty(), "not named by the layouts {faults:?}");
+}
+
+#[test]
+fn what_an_earlier_run_made_survives_an_interrupted_one() {
+    for layout in LAYOUTS {
+        let dir = tempdir();
+        let few = |o: &mut Mdtest| {
+            layout(o);
+            (o.items, o.create) = (Some(10), true);
+            o.items_per_dir = o.items_per_dir.map(|_| 5);
+        };
+        run_well(&[0, 0, 1], dir.path(), &many(few));
+        let before = walk(dir.path());
+        check_partial(&interrupted(dir.path(), many(layout)));
+        let after = walk(dir.path());
+        let lost = before.keys().find(|path| !after.contains_key(*path));
+        assert_eq!(lost, None);
+    }
+}
+
+#[test]
+fn a_run_that_was_not_to_remove_leaves_what_it_made_and_says_so() {
+    let dir = tempdir();
+    let outcome = interrupted(dir.path(), many(|o| o.create = true));
+    check_partial(&outcome);
+    assert!(!outcome.left.is_empty());
+    assert!(outcome.left.iter().all(|l| l.contains("test-dir.0-0")));
+    let files = walk(dir.path()).values().flatten().count() as u64;
+    assert_eq!(files, outcome.row("file-create").items);
+}
+
+#[test]
+fn a_run_on_what_an_earlier_one_made_leaves_it_when_it_is_interrupted() {
+    let dir = tempdir();
+    let options = |phase: fn(&mut Mdtest)| {
+        let mut options = Mdtest {
+            items: Some(40),
+            files_only: true,
+            unique_dir: true,
+            ..Mdtest::default()
+        };
+        phase(&mut options);
+        options
+    };
+    run_well(&[0, 0, 1], dir.path(), &options(|o| o.create = true));
+    let before = walk(dir.path());
+    let mut run = Run::mdtest(
+        &[0, 0, 1],
+        dir.path(),
+        options(|o| {
+            (o.stat, o.remove) = (true, true);
+            o.pause = Some(Nanos(60_000_000_000));
+        }),
+    );
+    run.signal = Some(Signal {
+        rank: 0,
+        during: "pausing",
+        after: Duration::from_millis(30),
+    });
+    let begun = Instant::now();
+    let outcome = run.go().expect("ends well");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(!outcome.complete && outcome.rows.is_empty());
+    assert_eq!(walk(dir.path()), before);
+    assert!(!outcome.left.is_empty());
+    assert!(outcome.left.iter().all(|l| l.contains("test-dir.0-0")));
+}
+
+#[test]
+fn without_barriers_a_signal_ends_all_ranks_and_leaves_nothing() {
+    for layout in LAYOUTS {
+        let dir = tempdir();
+        let options = many(|o| {
+            layout(o);
+            o.no_barriers = true;
+        });
+        let outcome = interrupted(dir.path(), options);
+        let row = outcome.row("file-create");
+        assert!(!row.complete && row.items > 0 && row.items < 3 * MANY);
+        assert_eq!(outcome.left, [""; 0]);
+        assert_eq!(walk(dir.path()).len(), 0);
+    }
+}
+
+#[test]
+fn a_signal_while_trees_are_made_leaves_nothing() {
+    for layout in LAYOUTS {
+        let dir = tempdir();
+        let options = many(|o| {
+            layout(o);
+            (o.branch, o.depth) = (Some(10), Some(4));
+        });
+        let mut run = Run::mdtest(&[0, 0, 1], dir.path(), options);
+        run.signal = Some(Signal {
+            rank: 2,
+            during: "Tree creation",
+            after: Duration::from_millis(30),
+        });
+        let outcome = run.go().expect("what was measured is told");
+        let row = outcome.row("tree-create");
+        assert_eq!(outcome.rows.len(), 1);
+        assert!(!row.complete && row.items > 0, "{}", row.items);
+        assert_eq!(outcome.left, [""; 0]);
+        assert_eq!(walk(dir.path()).len(), 0);
+    }
+}
+
+#[test]
+fn a_signal_between_two_iterations_ends_the_run_before_the_next() {
+    let dir = tempdir();
+    let options = Mdtest {
+        items: Some(10),
+        unique_dir: true,
+        iterations: Some(100),
+        ..Mdtest::default()
+    };
+    let mut run = Run::mdtest(&[0, 0, 1], dir.path(), options);
+    run.signal = Some(Signal {
+        rank: 2,
+        during: "removing what is left",
+        after: Duration::ZERO,
+    });
+    let outcome = run.go().expect("what was measured is told");
+    assert!(!outcome.complete && outcome.rows.len() < 30);
+    assert!(outcome.rows.iter().take(10).all(|row| row.complete));
+    assert_eq!(outcome.left, [""; 0]);
+    assert_eq!(walk(dir.path()).len(), 0);
+}
+
+#[test]
+fn after_a_signal_no_command_and_no_further_iteration_runs() {
+    let (dir, log) = (tempdir(), tempdir());
+    let file = log.path().join("log");
+    let options = many(|o| {
+        o.after = Some(format!("echo x >> '{}'", file.display()));
+        o.iterations = Some(3);
+    });
+    let outcome = interrupted(dir.path(), options);
+    check_partial(&outcome);
+    assert!(!file.exists());
+    assert_eq!(walk(dir.path()).len(), 0);
+}
+
+#[test]
+fn an_interrupted_stonewall_does_not_top_up() {
+    let dir = tempdir();
+    let options = many(|o| {
+        o.unique_dir = true;
+        o.stonewall = Some(Nanos(60_000_000_000));
+    });
+    let begun = Instant::now();
+    let outcome = interrupted(dir.path(), options);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    check_partial(&outcome);
+    assert_eq!(walk(dir.path()).len(), 0);
+}

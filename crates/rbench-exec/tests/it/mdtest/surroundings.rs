@@ -1,0 +1,252 @@
+//! Stonewalls, pauses, commands and syncs: what goes on around the operations.
+
+use std::fs;
+use std::time::Instant;
+
+use rbench_core::{Bytes, Nanos};
+use rbench_plan::spec::Mdtest;
+
+use super::{run, run_well, tempdir, walk};
+use crate::group::{Run, check_adds_up};
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn after_a_stonewall_later_runs_find_exactly_as_many_files() {
+    let dir = tempdir();
+    let options = Mdtest {
+        stonewall: Some(Nanos(50 * MS)),
+        status_file: Some("status".into()),
+        files_only: true,
+        unique_dir: true,
+        create: true,
+        ..Mdtest::default()
+    };
+    let outcome = run_well(&[0, 0, 0], dir.path(), &options);
+    let create = outcome.row("file-create");
+    let wall = create.stonewall.expect("a stonewall");
+    assert!(wall.items >= 3 * wall.least && wall.items <= 3 * wall.most && wall.most > 0);
+    assert_eq!(create.items, 3 * wall.most);
+    assert!(create.elapsed.0 >= 50 * MS, "{:?}", create.elapsed);
+    let files = walk(dir.path()).values().flatten().count() as u64;
+    assert_eq!(files, 3 * wall.most);
+    for (phase, name) in [
+        ((|o| o.stat = true) as fn(&mut Mdtest), "file-stat"),
+        (|o| o.remove = true, "file-remove"),
+    ] {
+        let mut options = Mdtest {
+            create: false,
+            ..options.clone()
+        };
+        phase(&mut options);
+        let mut run = Run::mdtest(&[0, 0, 0], dir.path(), options);
+        run.stonewalled = Some(wall.most);
+        let outcome = run.go().expect("runs");
+        let row = outcome.row(name);
+        assert_eq!((row.items, row.failures.total()), (3 * wall.most, 0));
+        assert!(outcome.left.is_empty(), "{:?}", outcome.left);
+    }
+    assert_eq!(walk(dir.path()).len(), 0);
+}
+
+#[test]
+fn a_stonewall_is_for_files_alone_and_the_phases_behind_it_know_its_count() {
+    let dir = tempdir();
+    let options = Mdtest {
+        stonewall: Some(Nanos(10 * MS)),
+        items: Some(10_000),
+        unique_dir: true,
+        ..Mdtest::default()
+    };
+    let outcome = run_well(&[0, 0], dir.path(), &options);
+    assert!(outcome.row("dir-create").stonewall.is_none());
+    assert_eq!(outcome.row("dir-create").items, 20_000);
+    let create = outcome.row("file-create");
+    let most = create.stonewall.expect("a stonewall").most;
+    assert!(most < 10_000, "{most}");
+    for name in ["file-create", "file-stat", "file-read", "file-remove"] {
+        assert_eq!(outcome.row(name).items, 2 * most, "{name}");
+    }
+    assert_eq!(walk(dir.path()).len(), 0);
+}
+
+#[test]
+fn pauses_come_before_the_directories_and_before_the_files() {
+    let took = |phases: fn(&mut Mdtest)| {
+        let dir = tempdir();
+        let mut options = Mdtest {
+            pause: Some(Nanos(300 * MS)),
+            items: Some(2),
+            ..Mdtest::default()
+        };
+        phases(&mut options);
+        let begun = Instant::now();
+        let outcome = run_well(&[0, 0], dir.path(), &options);
+        for row in &outcome.rows {
+            assert!(row.elapsed.0 < 250 * MS, "{} holds the pause", row.name);
+        }
+        begun.elapsed().as_millis()
+    };
+    assert!(took(|_| ()) >= 600);
+    assert!(took(|o| o.no_barriers = true) >= 600);
+    assert!(took(|o| (o.create, o.unique_dir) = (true, true)) >= 600);
+    let kinds: [fn(&mut Mdtest); 2] = [|o| o.files_only = true, |o| o.dirs_only = true];
+    for kind in kinds {
+        assert!(took(kind) >= 300);
+    }
+}
+
+#[test]
+fn commands_run_on_every_rank_around_every_phase_of_items() {
+    // Four phases of directories and four of files; with -c writing is a
+    // phase of its own.
+    let layouts: [fn(&mut Mdtest); 4] = [
+        |o| o.unique_dir = true,
+        |o| (o.unique_dir, o.no_barriers) = (true, true),
+        |o| o.collective = true,
+        |o| o.shared = true,
+    ];
+    for (layout, phases) in layouts.into_iter().zip([8, 8, 9, 4]) {
+        let (dir, log) = (tempdir(), tempdir());
+        let file = log.path().join("log");
+        let line = |word: &str| Some(format!("echo {word} >> '{}'", file.display()));
+        let mut options = Mdtest {
+            items: Some(2),
+            before: line("before"),
+            after: line("after"),
+            ..Mdtest::default()
+        };
+        layout(&mut options);
+        run_well(&[0, 0, 1], dir.path(), &options);
+        let text = fs::read_to_string(&file).expect("the commands ran");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2 * phases * 3, "{text}");
+        if !options.no_barriers {
+            for phase in lines.chunks(6) {
+                assert_eq!(phase[..3], ["before"; 3], "{text}");
+                assert_eq!(phase[3..], ["after"; 3], "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_barriers_a_rank_runs_its_commands_around_each_of_its_phases() {
+    let (dir, log) = (tempdir(), tempdir());
+    let file = log.path().join("log");
+    let line = |word: &str| Some(format!("echo {word} >> '{}'", file.display()));
+    let options = Mdtest {
+        items: Some(2),
+        files_only: true,
+        before: line("before"),
+        after: line("after"),
+        no_barriers: true,
+        ..Mdtest::default()
+    };
+    run_well(&[0], dir.path(), &options);
+    let text = fs::read_to_string(&file).expect("the commands ran");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines, ["before", "after"].repeat(4));
+}
+
+#[test]
+fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not() {
+    let dir = tempdir();
+    let options = |before: Option<&str>, after: Option<&str>| Mdtest {
+        items: Some(2),
+        files_only: true,
+        before: before.map(str::to_owned),
+        after: after.map(str::to_owned),
+        ..Mdtest::default()
+    };
+    let untimed = run_well(&[0, 0], dir.path(), &options(Some("sleep 0.3"), None));
+    assert!(untimed.rows.iter().all(|row| row.elapsed.0 < 250 * MS));
+    let timed = run_well(&[0, 0], dir.path(), &options(None, Some("sleep 0.3")));
+    for row in &timed.rows {
+        let of_items = row.name.starts_with("file");
+        assert_eq!(row.elapsed.0 >= 300 * MS, of_items, "{}", row.name);
+        // No operation took that long.
+        assert!(row.service.max() < Nanos(250 * MS), "{}", row.name);
+    }
+}
+
+#[test]
+fn a_stonewalls_command_runs_once_behind_the_topping_up() {
+    let (dir, log) = (tempdir(), tempdir());
+    let file = log.path().join("log");
+    let options = Mdtest {
+        items: Some(100_000),
+        files_only: true,
+        unique_dir: true,
+        create: true,
+        stonewall: Some(Nanos(20 * MS)),
+        after: Some(format!("echo x >> '{}'; sleep 0.3", file.display())),
+        ..Mdtest::default()
+    };
+    let outcome = run_well(&[0, 0], dir.path(), &options);
+    assert!(outcome.row("file-create").stonewall.is_some());
+    assert!(outcome.row("file-create").elapsed.0 >= 300 * MS);
+    assert_eq!(fs::read_to_string(&file).expect("it ran"), "x\nx\n");
+}
+
+#[test]
+fn a_command_that_fails_is_an_error_of_its_phase() {
+    let dir = tempdir();
+    let options = Mdtest {
+        items: Some(2),
+        files_only: true,
+        after: Some("exit 3".to_owned()),
+        ..Mdtest::default()
+    };
+    let outcome = run(&[0, 0], dir.path(), &options);
+    assert!(outcome.complete);
+    for row in &outcome.rows {
+        let failures: Vec<(String, u64)> = row
+            .failures
+            .iter()
+            .map(|(kind, count, _)| (kind.name(), count))
+            .collect();
+        if row.name.starts_with("tree") {
+            assert_eq!(failures, []);
+        } else {
+            assert_eq!(failures, [("COMMAND".to_owned(), 2)], "{}", row.name);
+            assert_eq!(row.items, 4, "{}", row.name);
+            let (_, _, example) = row.failures.iter().next().expect("one");
+            assert!(example.failure.detail.contains("exit status 3"));
+        }
+        check_adds_up(row);
+    }
+    assert_eq!(walk(dir.path()).len(), 0);
+}
+
+#[test]
+fn a_command_before_a_phase_that_fails_ends_the_run_and_nothing_is_left() {
+    let dir = tempdir();
+    let options = Mdtest {
+        items: Some(2),
+        before: Some("exit 3".to_owned()),
+        ..Mdtest::default()
+    };
+    let outcome = run(&[0, 0], dir.path(), &options);
+    let trouble = outcome.trouble.expect("trouble");
+    assert!(trouble.contains("exit status 3"), "{trouble}");
+    assert!(!outcome.complete);
+    assert_eq!(outcome.rows.len(), 1, "the tree was made");
+    assert_eq!(walk(dir.path()).len(), 0);
+}
+
+#[test]
+fn a_sync_after_each_phase_does_no_harm() {
+    let dir = tempdir();
+    let options = Mdtest {
+        items: Some(2),
+        files_only: true,
+        sync: true,
+        create: true,
+        remove: true,
+        write_bytes: Some(Bytes(10)),
+        ..Mdtest::default()
+    };
+    run_well(&[0], dir.path(), &options);
+    assert_eq!(walk(dir.path()).len(), 0);
+}

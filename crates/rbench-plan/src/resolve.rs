@@ -176,7 +176,11 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
 pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let common = &spec.common;
     let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
-    let iterations = at_least_one("--iterations", common.iterations.unwrap_or(1))?;
+    let flag = match spec.workload {
+        Workload::Mdtest(_) => "-i",
+        Workload::Meta(_) | Workload::Io(_) => "--iterations",
+    };
+    let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     let shift = common.shift.unwrap_or(0);
     let ranks = facts.ranks();
     if shift > 0 && ranks == 1 {

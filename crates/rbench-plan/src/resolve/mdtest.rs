@@ -13,7 +13,7 @@ use crate::meta::{
     UNTIL_THE_DEADLINE, Who,
 };
 use crate::spec::Mdtest;
-use crate::tree::{MDTEST, Naming, Shape};
+use crate::tree::{MDTEST, Naming, PATH_MAX, Shape};
 
 /// The numbers of ranks to run with, one after the other: `-f`, `-l`, `-s`.
 ///
@@ -25,9 +25,10 @@ pub(super) fn counts(options: &Mdtest, ranks: u32) -> Result<Vec<u32>, PlanError
         .first
         .unwrap_or(if options.last.is_some() { last } else { ranks });
     let stride = options.task_stride.unwrap_or(1);
-    if first == 0 || stride == 0 {
-        let flag = if first == 0 { "-f" } else { "-s" };
-        refuse!("{flag} must be at least 1");
+    for (flag, value) in [("-l", last), ("-f", first), ("-s", stride)] {
+        if value == 0 {
+            refuse!("{flag} must be at least 1");
+        }
     }
     if last > ranks {
         refuse!("-l {last} is more than the {ranks} ranks that were started");
@@ -265,7 +266,12 @@ fn extent(
         .items()
         .and_then(|items| items.checked_mul(loops))
         .filter(|items| *items <= 1 << 62)
-        .ok_or_else(|| too_large(&shape))?;
+        .ok_or_else(|| {
+            let flag = if per_dir.is_some() { "-I" } else { "-n" };
+            PlanError(format!(
+                "{flag} and the tree give each rank over 2^62 items"
+            ))
+        })?;
     Ok(Extent {
         shape,
         loops,
@@ -319,6 +325,13 @@ fn dirs(options: &Mdtest, ranks: u32) -> Result<Vec<PathBuf>, PlanError> {
     };
     if let Some(bad) = dirs.iter().find(|d| d.to_str().is_none_or(str::is_empty)) {
         refuse!("-d '{}' is not the name of a directory", bad.display());
+    }
+    // Room for what is made in it.
+    if let Some(long) = dirs.iter().find(|d| d.as_os_str().len() > PATH_MAX - 512) {
+        refuse!(
+            "-d names a directory of {} bytes, which leaves no room for the tree",
+            long.as_os_str().len()
+        );
     }
     if dirs.len() > 1 {
         if !options.unique_dir {

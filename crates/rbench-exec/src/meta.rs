@@ -87,13 +87,16 @@ impl<G: Ground> Pass<G> for MetaPass<'_> {
                 let cache = self.cache(group, plan).await?;
                 phases.push(self.phase(group, ground, *plan, cache));
             }
-            let ends = match &phases[..] {
-                [one] => vec![phase::run(group, one).await?],
+            let (ends, trouble) = match &phases[..] {
+                [one] => (vec![phase::run(group, one).await?], None),
                 several => phase::run_freely(group, several).await?,
             };
             let mut broken_off = false;
             for (plan, end) in step.iter().zip(ends) {
                 broken_off |= self.note(plan, end, listener)?;
+            }
+            if let Some(message) = trouble {
+                return Err(ExecError::SetUp(message));
             }
             if broken_off {
                 return Ok(true);
@@ -155,10 +158,10 @@ impl MetaPass<'_> {
             details,
         } = end;
         let info = plan.kind.info();
+        rows.into_iter().for_each(|row| listener.row(row));
         if !(details.operations.is_empty() && details.damaged.is_empty()) {
             listener.details(self.iteration, info.name, details);
         }
-        rows.into_iter().for_each(|row| listener.row(row));
         let made = self.made(info.items);
         match plan.kind {
             PhaseKind::DirCreate | PhaseKind::FileCreate => {

@@ -78,7 +78,9 @@ async fn go_before(group: &Group<'_>, before: &Before) -> Result<Result<(), Stri
         };
         group.attend(pause, || 0).await?;
     }
-    match before.command.clone() {
+    // Who asked for a stop waits for no further command.
+    let stopped = group.stop_flag().is_raised();
+    match before.command.clone().filter(|_| !stopped) {
         Some(text) => {
             let done = in_thread(move || command::run(&text));
             Ok(group.attend(done, || 0).await?.and_then(|result| result))
@@ -219,11 +221,16 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
 }
 
 /// Runs `phases` one after the other without waiting for the other ranks in
-/// between: each rank's times count from its own start. Rows come at the end.
+/// between: each rank's times count from its own start. Rows come at the end,
+/// also those of what was done before some rank could not go on: why it could
+/// not is the second value, the same on every rank.
 ///
 /// # Errors
-/// As [`run`].
-pub async fn run_freely(group: &Group<'_>, phases: &[Phase]) -> Result<Vec<PhaseEnd>, ExecError> {
+/// When the ranks cannot talk.
+pub async fn run_freely(
+    group: &Group<'_>,
+    phases: &[Phase],
+) -> Result<(Vec<PhaseEnd>, Option<String>), ExecError> {
     let mut done: Vec<Mine> = Vec::new();
     let mut trouble = Ok(());
     for phase in phases {
@@ -239,7 +246,11 @@ pub async fn run_freely(group: &Group<'_>, phases: &[Phase]) -> Result<Vec<Phase
             break;
         }
     }
-    group.agree(trouble).await?;
+    let trouble = match group.agree(trouble).await {
+        Ok(()) => None,
+        Err(ExecError::SetUp(message)) => Some(message),
+        Err(error) => return Err(error),
+    };
     let stopped = group.stopped().await?;
     let mut ends = Vec::new();
     let mut done = done.into_iter();
@@ -249,7 +260,7 @@ pub async fn run_freely(group: &Group<'_>, phases: &[Phase]) -> Result<Vec<Phase
         let mine = mine.unwrap_or_else(|| Mine::idle(phase));
         ends.push(merge(group, phase, mine, None, complete, stopped).await?);
     }
-    Ok(ends)
+    Ok((ends, trouble))
 }
 
 /// One phase of this rank by itself.

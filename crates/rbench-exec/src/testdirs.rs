@@ -3,6 +3,7 @@
 //! removed what was in it. No marker is left in them: mdtest itself must be
 //! able to go on with them.
 
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use rbench_comm::Combine;
-use rbench_core::Clock as _;
+use rbench_core::{Clock as _, Nanos};
 use rbench_plan::MetaPlan;
 use rbench_plan::meta::{Backend, PhaseKind, Site};
 use rbench_sys::testdir::{self, Made};
@@ -174,8 +175,10 @@ impl TestDirs {
             return Ok(false);
         };
         let mut unseen = Vec::new();
+        // One wait for all: what is not seen by its end is not there.
+        let begun = group.clock.now();
         for path in names(k) {
-            if !seen(group, &path.join(&self.mark)).await? {
+            if !seen(group, &path.join(&self.mark), begun).await? {
                 unseen.push(path);
             }
         }
@@ -336,9 +339,10 @@ impl Ground for TestDirs {
             group.quietly(group.world.barrier()).await?;
         }
         let not_ours = self.keeps.iter().flat_map(kept);
+        let ours: HashSet<&PathBuf> = made_now.iter().collect();
         left.extend(
             not_ours
-                .filter(|dir| !made_now.contains(dir))
+                .filter(|dir| !ours.contains(dir))
                 .filter(|dir| self.real && testdir::is_there(dir).unwrap_or(true))
                 .map(|dir| {
                     format!(
@@ -361,9 +365,9 @@ impl Ground for TestDirs {
     }
 }
 
-/// Looks for what the keeper has made until it is seen or time is up.
-async fn seen(group: &Group<'_>, path: &Path) -> Result<bool, String> {
-    let begun = group.clock.now();
+/// Looks for what the keeper has made until it is seen or, counted from
+/// `begun`, time is up.
+async fn seen(group: &Group<'_>, path: &Path, begun: Nanos) -> Result<bool, String> {
     loop {
         let there = testdir::is_there(path).map_err(|e| e.to_string())?;
         if there || group.clock.now().since(begun) > SEEN_WITHIN {

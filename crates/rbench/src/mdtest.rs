@@ -21,7 +21,7 @@ use rbench_report::{PhaseResult, RunResult, text};
 
 use crate::complain;
 use crate::files::replace;
-use crate::run::Refusal;
+use crate::run::{ENDED_EARLY, Refusal};
 
 fn options(spec: &Spec) -> Option<&Mdtest> {
     match &spec.workload {
@@ -97,6 +97,8 @@ pub struct Extras {
     status: Option<PathBuf>,
     ranks: Option<(PathBuf, File)>,
     operations: Option<(PathBuf, BufWriter<File>)>,
+    /// Whether operations were written.
+    logged: bool,
 }
 
 impl Extras {
@@ -105,11 +107,11 @@ impl Extras {
     ///
     /// # Errors
     /// One sentence that names option and file.
-    pub fn open(spec: &Spec, rank: Rank) -> Result<Extras, String> {
+    pub fn open(&mut self, spec: &Spec, rank: Rank) -> Result<(), String> {
+        let extras = self;
         let Some(options) = options(spec) else {
-            return Ok(Extras::default());
+            return Ok(());
         };
-        let mut extras = Extras::default();
         if rank == Rank(0) {
             extras.status = options.status_to_write().cloned();
             if let Some(path) = &options.save_ranks {
@@ -126,7 +128,18 @@ impl Extras {
                 .map_err(|e| unwritable(&path, &e))?;
             extras.operations = Some((path, file));
         }
-        Ok(extras)
+        Ok(())
+    }
+
+    /// Removes the files that it made and that hold nothing.
+    pub fn discard(&mut self) {
+        let ranks = self.ranks.take().map(|(path, _)| path);
+        let unused = self.operations.take_if(|_| !self.logged);
+        let operations = unused.map(|(path, _)| path);
+        for path in ranks.iter().chain(&operations) {
+            // An empty file that stays does no harm.
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     /// Appends the operations of a phase.
@@ -142,6 +155,7 @@ impl Extras {
         let Some((path, file)) = &mut self.operations else {
             return Ok(());
         };
+        self.logged |= !operations.is_empty();
         let written = operations.iter().try_for_each(|op| {
             writeln!(
                 file,
@@ -177,7 +191,9 @@ impl Extras {
 
 /// Items that every rank has after a stonewall, or the most that one has.
 fn items_of_each(created: &PhaseResult) -> u64 {
-    let most = created.ranks.iter().map(|r| r.items + r.errors).max();
+    // Without a stonewall every rank has made what was asked for; what follows
+    // meets failed ones as missing.
+    let most = created.ranks.iter().map(|r| r.items).max();
     created
         .stonewall
         .as_ref()
@@ -215,7 +231,7 @@ pub fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
     };
     let has = |kind: ItemKind| meta.kinds().any(|k| k.info().items == Some(kind));
     let of_each = match meta.made {
-        Some(made) => made,
+        Some(made) => made.min(meta.items_per_rank),
         // Without -n or -I the stonewall decided.
         None if meta.open_ended() => {
             let created = result.phases.iter().rfind(|p| p.name == "file-create");
@@ -237,7 +253,7 @@ pub fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
         verbosity: view.verbosity,
         all_ranks: view.all_ranks,
         rank_statistics: view.rank_statistics,
-        items: of_each * u64::from(plan.ranks),
+        items: of_each.saturating_mul(u64::from(plan.ranks)),
         command: "mdtest".to_owned(),
         paths,
     };
@@ -250,7 +266,8 @@ pub fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
 
 /// On standard error, what to know before trusting mdtest's tables.
 pub fn tell_trouble(result: &RunResult) {
-    for warning in &result.warnings {
+    // Why the run ended early is said by whoever ends it.
+    for warning in result.warnings.iter().filter(|w| w.code != ENDED_EARLY) {
         complain(&warning.message);
     }
 }

@@ -52,6 +52,7 @@ pub struct Report {
 impl Report {
     /// Gives up: there is nothing to keep.
     pub fn discard(&mut self) {
+        self.extras.discard();
         if let Some(file) = self.file.take() {
             file.discard();
         }

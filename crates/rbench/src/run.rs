@@ -26,6 +26,9 @@ use crate::show::render;
 use crate::signals::Signals;
 use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
+/// The warning of a run that could not go on.
+pub const ENDED_EARLY: &str = "ended-early";
+
 /// Why a run gives no report. Every rank has the same; rank 0 says it.
 pub enum Refusal {
     /// Help was asked for, or the command line is wrong.
@@ -198,11 +201,17 @@ async fn once(
     let group = Group::form(comm, names, host_of, offset_ns, signals, &display).await?;
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
+    let mut extras = Extras::default();
+    let opened = extras.open(spec, comm.rank());
+    if let Err(error) = group.agree(opened).await {
+        extras.discard();
+        return Err(error.into());
+    }
     let job = Job {
         plan: &plan,
         launch,
         output,
-        extras: group.agree(Extras::open(spec, comm.rank())).await?,
+        extras,
     };
     let report = measure(&group, job, &hosts, &parent, &display).await;
     display.end();
@@ -402,11 +411,19 @@ fn finish(
         if let Some(message) = &report.trouble {
             complain(message);
         }
+        if report.broken.is_some() {
+            report.extras.discard();
+        }
         // Only rank 0 knows of failed operations; the launcher takes its code.
-        return match report.broken {
-            Some(error) => Err(error.into()),
-            None => Ok(stop_code(group).unwrap_or(local)),
+        return match (stop_code(group), report.broken) {
+            // A command that the same signal ended is no trouble of its own.
+            (Some(code), None | Some(ExecError::SetUp(_))) => Ok(code),
+            (_, Some(error)) => Err(error.into()),
+            (None, None) => Ok(local),
         };
+    }
+    if stop_code(group).is_some() && matches!(report.broken, Some(ExecError::SetUp(_))) {
+        report.broken = None;
     }
     let failed = report.result.phases.iter().any(|p| p.error_count() > 0);
     let broken = report.broken.clone();
@@ -438,7 +455,7 @@ pub fn publish(report: &mut Report, plan: &Plan, output: &Output) -> u8 {
     {
         result
             .warnings
-            .push(warning("ended-early", error.to_string()));
+            .push(warning(ENDED_EARLY, error.to_string()));
     }
     result.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
     rbench_report::finish(result);
@@ -455,7 +472,8 @@ pub fn publish(report: &mut Report, plan: &Plan, output: &Output) -> u8 {
         None => render(result, output.format),
     };
     let printed = print(&text);
-    if output.mdtest.as_ref().is_some_and(|view| !view.report) {
+    let tables_only = output.mdtest.as_ref().is_some_and(|view| !view.report);
+    if tables_only && !output.quiet {
         mdtest::tell_trouble(result);
     }
     if !output.quiet {

@@ -449,7 +449,7 @@ fn links_in_the_target_are_not_followed() {
 fn help_goes_to_stdout_and_every_flag_of_the_readme_exists() {
     let place = Place::new();
     let mut known = String::new();
-    for command in ["meta", "io", "testfs", "show"] {
+    for command in ["meta", "io", "mdtest", "testfs", "show"] {
         let output = place.run(&format!("{command} --help"));
         assert_eq!(
             (output.status.code(), text(&output.stderr).as_str()),

@@ -9,7 +9,7 @@ use rbench_core::{Bytes, Nanos};
 
 use super::{Facts, PlanError, check_path_length};
 use crate::meta::{
-    Around, Content, Layout, Making, MetaPlan, PhaseKind, PhasePlan, Renaming, Site,
+    Around, Backend, Content, Layout, Making, MetaPlan, PhaseKind, PhasePlan, Renaming, Site,
     UNTIL_THE_DEADLINE, Who,
 };
 use crate::spec::Mdtest;
@@ -94,6 +94,14 @@ pub(super) fn resolve(
     let chosen = chosen(options, notes)?;
     let made = made_before(options, facts, notes)?;
     let extent = extent(options, &chosen, made, notes)?;
+    // Rank 0 may have to count those of all ranks.
+    if extent
+        .per_rank
+        .checked_mul(u64::from(ranks))
+        .is_none_or(|all| all > 1 << 62)
+    {
+        refuse!("-n or -I give all ranks over 2^62 items");
+    }
     let rename = renames(options, &chosen, &extent, notes)?;
     let dirs = dirs(options, ranks)?;
     let (write, read) = sizes(options, &chosen)?;
@@ -289,13 +297,13 @@ fn open_ended(
     let until_the_deadline = chosen.create && options.stonewall.is_some_and(|w| w.0 > 0);
     match (made, until_the_deadline) {
         (None, false) => Ok(0),
+        _ if chosen.dirs => {
+            refuse!("neither -W nor -x tells the number of directories: add -F, or give -n or -I")
+        }
         _ if places > 1 => {
             refuse!("with -z the number of items must be told: give -n or -I")
         }
         (Some(made), _) => Ok(made),
-        (None, true) if chosen.dirs => {
-            refuse!("-W ends the creation of files, not of directories: add -F, or give -n or -I")
-        }
         (None, true) => Ok(UNTIL_THE_DEADLINE),
     }
 }
@@ -374,6 +382,9 @@ fn sizes(options: &Mdtest, chosen: &Chosen) -> Result<(Bytes, Bytes), PlanError>
     if options.verify_read && !(chosen.read && chosen.files && read.0 > 0) {
         refuse!("-X needs the read phase of files and -e");
     }
+    if options.verify_read && options.backend == Backend::Dummy {
+        refuse!("-a DUMMY does nothing, so that -X has nothing to check");
+    }
     if options.verify_read && !chosen.create && options.data_seed.is_none() {
         refuse!("-X on files of an earlier run needs its -G");
     }
@@ -392,6 +403,9 @@ fn exclusions(options: &Mdtest) -> Result<(), PlanError> {
     }
     if options.shared && options.collective {
         refuse!("-S and -c exclude each other");
+    }
+    if options.no_barriers && options.collective {
+        refuse!("-B and -c exclude each other: what rank 0 makes for all has to be there first");
     }
     if options.no_barriers && options.stonewall.is_some_and(|w| w.0 > 0) {
         refuse!("-B and -W exclude each other: to top up, the ranks have to meet");

@@ -53,9 +53,9 @@ const LAYOUTS: [fn(&mut Mdtest); 6] = [
     |_| (),
     |o| o.unique_dir = true,
     |o| (o.unique_dir, o.stride) = (true, Some(1)),
-    |o| o.collective = true,
     |o| o.shared = true,
     |o| (o.items, o.items_per_dir) = (Some(MANY), Some(MANY / 2)),
+    |o| o.collective = true,
 ];
 
 #[test]
@@ -165,7 +165,8 @@ fn a_run_on_what_an_earlier_one_made_leaves_it_when_it_is_interrupted() {
 
 #[test]
 fn without_barriers_a_signal_ends_all_ranks_and_leaves_nothing() {
-    for layout in LAYOUTS {
+    // The last one, collective creation, needs barriers.
+    for layout in &LAYOUTS[..5] {
         let dir = tempdir();
         let options = many(|o| {
             layout(o);

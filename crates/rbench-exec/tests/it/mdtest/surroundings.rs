@@ -150,6 +150,27 @@ fn without_barriers_a_rank_runs_its_commands_around_each_of_its_phases() {
 }
 
 #[test]
+fn without_barriers_what_was_measured_before_a_command_failed_is_told() {
+    let (dir, log) = (tempdir(), tempdir());
+    let once = log.path().join("once").display().to_string();
+    let options = Mdtest {
+        items: Some(2),
+        files_only: true,
+        // Well before the first phase, badly before the second.
+        before: Some(format!("mkdir '{once}'")),
+        no_barriers: true,
+        ..Mdtest::default()
+    };
+    let outcome = run(&[0], dir.path(), &options);
+    assert!(outcome.trouble.is_some_and(|why| why.contains("mkdir")));
+    let items: Vec<u64> = outcome.rows.iter().map(|row| row.items).collect();
+    // The trees, the files, and what was not reached.
+    assert_eq!(items, [1, 2, 0, 0, 0]);
+    assert!(outcome.rows[2..].iter().all(|row| !row.complete));
+    assert_eq!(walk(dir.path()).len(), 0);
+}
+
+#[test]
 fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not() {
     let dir = tempdir();
     let options = |before: Option<&str>, after: Option<&str>| Mdtest {

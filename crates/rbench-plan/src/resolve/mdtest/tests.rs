@@ -440,7 +440,7 @@ fn without_a_number_of_items_files_are_made_until_the_deadline() {
     };
     let endless = open(|_| ()).expect("valid");
     assert_eq!(work(&endless).items_per_rank, UNTIL_THE_DEADLINE);
-    check_refused("-W ends the creation of files, not of directories", |o| {
+    check_refused("neither -W nor -x tells the number of directories", |o| {
         (o.create, o.stonewall) = (true, Some(Nanos(1)));
     });
     let tree = open(|o| o.depth = Some(1)).expect_err("a tree").0;
@@ -453,7 +453,7 @@ fn without_a_number_of_items_files_are_made_until_the_deadline() {
 fn an_earlier_run_tells_the_number_of_items_in_its_file() {
     let later = |told: Option<u64>, change: fn(&mut Mdtest)| {
         plan_on(&facts(&BY_BLOCK, told), |_, o| {
-            (o.stat, o.status_file) = (true, Some("s".into()));
+            (o.stat, o.files_only, o.status_file) = (true, true, Some("s".into()));
             change(o);
         })
     };

@@ -5,11 +5,13 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rbench_core::random::DataStream;
-use rbench_core::{Latency, MonotonicClock, Nanos, Rank};
+use rbench_core::{Bytes, Latency, MonotonicClock, Nanos, Rank};
 use rbench_exec::calibrate::null_loop;
 use rbench_exec::worker::Runner as _;
-use rbench_plan::io::Order;
+use rbench_plan::io::{Order, Rw};
+use rbench_plan::spec::{Common, Io, Workload};
 use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
+use rbench_plan::{Facts, Spec, Work, resolve};
 
 fn record(c: &mut Criterion) {
     let mut latency = Latency::new();
@@ -60,7 +62,28 @@ fn fill(c: &mut Criterion) {
 }
 
 fn offset(c: &mut Criterion) {
-    let mut order = Order::new(1 << 20, true, [1, 2, 3]);
+    let io = Io {
+        rw: Some(vec![Rw::RandRead]),
+        block: Some(Bytes(4 << 10)),
+        size: Some(Bytes(4 << 30)),
+        ..Io::default()
+    };
+    let spec = Spec {
+        common: Common::default(),
+        workload: Workload::Io(io),
+    };
+    let facts = Facts {
+        host_of: vec![0],
+        seed: 1,
+        engines: vec![("psync", 1)],
+        other_engines: Vec::new(),
+        stonewalled: None,
+    };
+    let plan = resolve(&spec, &facts).expect("the plan is sound");
+    let Work::Io(plan) = plan.work else {
+        unreachable!("the spec is of rbench io")
+    };
+    let mut order = Order::new(&plan, true, [1, 2, 3], [1, 0, 3]);
     c.bench_function("next random offset", |b| b.iter(|| black_box(order.step())));
 }
 

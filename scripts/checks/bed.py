@@ -3,6 +3,7 @@
 usage: bed.py PROGRAM     (the bed is up: scripts/testbed up)
 """
 
+import json
 import os
 import pathlib
 import sys
@@ -111,6 +112,37 @@ def built_in(program, folder):
         check(listing == [], f"nothing is left on {host}: {listing}")
 
 
+def fio_jobs(program, mount, folder):
+    heading("fio's command lines, 12 ranks on 3 hosts")
+    def jobs(name, *arguments, numjobs=1):
+        words = ["fio", f"--name={name}", f"--directory={mount}", f"--numjobs={numjobs}", "--unlink=1", *arguments,
+                 "--output-format=json", f"--output={folder}/{name}.json", "--quiet", "--out", f"{folder}/{name}.own"]
+        on_bed(program, *words)
+        document = json.loads((folder / f"{name}.json").read_text())
+        check(all(job["error"] == 0 for job in document["jobs"]), f"{name}: no job failed")
+        return document["jobs"], result(folder / f"{name}.own")
+
+    for numjobs in (1, 4, 16, 64):
+        all_jobs, own = jobs(f"randread{numjobs}", "--rw=randread", "--bs=4k", "--direct=1", "--size=1M", "--fallocate=none",
+                             "--time_based=1", "--runtime=2", "--group_reporting=1", numjobs=numjobs)
+        read, phase = all_jobs[0]["read"], own["phases"][0]
+        check(len(all_jobs) == 1 and read["total_ios"] == phase["items"] > 0, "one entry with the I/Os of all ranks")
+        check(len(phase["ranks"]) == RANKS and len(phase["hosts"]) == HOSTS, "each rank and host has its row")
+        check(2000 <= read["runtime"] < 4000, f"it took {read['runtime']} ms")
+        print(f"   {RANKS * numjobs} workers: {read['iops']:.0f} IOPS, p99 "
+              f"{read['clat_ns']['percentile']['99.000000'] / 1e6:.2f} ms, start skew {phase['start_skew_s'] * 1e3:.1f} ms")
+    all_jobs, own = jobs("write", "--rw=write", "--bs=1M", "--size=8M", "--refill_buffers", "--end_fsync=1",
+                         "--verify=crc32c", numjobs=2)
+    check(len(all_jobs) == 2 * RANKS, "without group_reporting each worker has its entry")
+    check(sum(j["write"]["total_ios"] for j in all_jobs) == 2 * RANKS * 8, "every block was written once")
+    check(sum(j["read"]["total_ios"] for j in all_jobs) == 2 * RANKS * 8, "and read back once")
+    check(len({j["hostname"] for j in all_jobs}) == HOSTS, "each entry names its host")
+    all_jobs, own = jobs("shared", "--rw=randread", "--bs=64k", "--size=16M", f"--filename=shared.bin",
+                         "--group_reporting")
+    check(all_jobs[0]["read"]["total_ios"] == RANKS * 256, "every worker read all of the shared file")
+    nothing_left(mount)
+
+
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
     os.environ["RBENCH_DIR"] = ""
@@ -120,7 +152,9 @@ def main():
         everyday(program, mount, folder)
         variants(program, mount, folder)
         built_in(program, folder)
+        fio_jobs(program, mount, folder)
     finish()
+
 
 
 main()

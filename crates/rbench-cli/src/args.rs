@@ -8,11 +8,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
+use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, Spec, Workload};
 
 use crate::{Communicator, Format, Invocation, Output, Progress, Testfs};
-use crate::{mdtest, values};
+use crate::{fio, mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with exactly merged latency percentiles.
@@ -199,6 +200,20 @@ struct Io {
     /// that is less]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     bs: Option<Bytes>,
+    /// Instead of --bs: the smallest and the largest block, such as 4k-64k;
+    /// every multiple of the smallest is as frequent
+    #[arg(long, value_name = "MIN-MAX", value_parser = values::block_range)]
+    bs_range: Option<(u64, u64)>,
+    /// Instead of --bs: sizes and how many percent of the operations have each,
+    /// such as 4k/60:8k/40
+    #[arg(long, value_name = "LIST", value_parser = values::block_split)]
+    bs_split: Option<values::BlockSplit>,
+    /// How random operations are spread: random hits every block once before
+    /// any again; zipf:THETA, pareto:POWER, normal:DEVIATION (percent of the
+    /// size) and zoned:ACCESSES/SPACE:... (percentages) hit some more often
+    /// than others [default: random]
+    #[arg(long, value_name = "HOW", value_parser = values::distribution)]
+    random_distribution: Option<Distribution>,
     /// Bytes of each worker [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     size: Option<Bytes>,
@@ -215,7 +230,8 @@ struct Io {
     /// In a shared file the workers' blocks alternate
     #[arg(long)]
     interleave: bool,
-    /// How blocks are moved: psync, io_uring, null [default: psync]
+    /// How blocks are moved: psync, sync, vsync, pvsync, pvsync2, mmap,
+    /// io_uring, null [default: psync]
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
     /// Requests under way for each worker [default: 1]
@@ -242,6 +258,12 @@ struct Io {
     /// Stamp every block that is written, check every block that is read
     #[arg(long)]
     verify: bool,
+    /// Percentage of the written data that compresses away [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
+    compress: Option<u32>,
+    /// Percentage of the written blocks that are copies of others [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
+    dedupe: Option<u32>,
     #[command(flatten)]
     common: Common,
 }
@@ -300,14 +322,18 @@ struct Show {
     format: Format,
 }
 
-/// The commands. `mdtest` is there to be listed and helped with: what follows
-/// it is not in clap's grammar and never gets here.
+/// The commands. `mdtest` and `fio` are there to be listed and helped with: what
+/// follows them is not in clap's grammar and never gets here.
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
         .about("mdtest's command line, tree and table")
         .override_help(mdtest::help())
         .display_order(1);
-    Args::command().subcommand(mdtest)
+    let fio = clap::Command::new("fio")
+        .about("fio's command line, job files and reports")
+        .override_help(fio::help())
+        .display_order(2);
+    Args::command().subcommand(mdtest).subcommand(fio)
 }
 
 impl Args {
@@ -353,6 +379,7 @@ impl Common {
             quiet: self.quiet,
             communicator: self.communicator,
             mdtest: None,
+            fio: None,
         };
         (common, output)
     }
@@ -397,6 +424,9 @@ impl Io {
             rw: self.rw,
             mix: self.mix,
             block: self.bs,
+            block_range: self.bs_range,
+            block_split: self.bs_split.map(|split| split.0),
+            distribution: self.random_distribution,
             size: self.size,
             files: self.files,
             file_size: self.file_size,
@@ -416,6 +446,8 @@ impl Io {
                 ArrivalArg::Poisson => Arrival::Poisson,
             }),
             verify: self.verify,
+            compress: self.compress,
+            dedupe: self.dedupe,
         };
         Invocation::Run(
             Box::new(Spec {

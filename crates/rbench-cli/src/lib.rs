@@ -3,6 +3,7 @@
 //! Pure: nothing here looks at the environment, the file system or the
 //! terminal; the caller passes what is needed and prints what comes back.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,7 +11,9 @@ use rbench_core::{Bytes, Nanos};
 use rbench_plan::Spec;
 
 mod args;
+pub mod fio;
 mod mdtest;
+mod near;
 mod values;
 
 /// What was asked for.
@@ -85,8 +88,42 @@ pub struct Output {
     pub quiet: bool,
     /// `--communicator`
     pub communicator: Communicator,
-    /// How `rbench mdtest` prints; `None` for the native commands.
+    /// How `rbench mdtest` prints; `None` for other commands.
     pub mdtest: Option<MdtestView>,
+    /// How `rbench fio` prints; `None` for other commands.
+    pub fio: Option<FioView>,
+}
+
+/// A form of fio's report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FioFormat {
+    /// For people.
+    Normal,
+    /// One line for each job, version 3.
+    Terse,
+    /// JSON.
+    Json,
+    /// JSON with the buckets of each histogram.
+    JsonPlus,
+}
+
+/// What `rbench fio` prints, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FioView {
+    /// `--output-format`, `--minimal`: at least one, in the order given.
+    pub formats: Vec<FioFormat>,
+    /// `--output`: there instead of on stdout.
+    pub output: Option<PathBuf>,
+    /// `--status-interval`: a report so often while the run goes on.
+    pub status_interval: Option<Nanos>,
+    /// `--eta-newline`, `--eta-interval`: progress so often.
+    pub progress_every: Option<Nanos>,
+    /// `--rbench-report`: the native report behind fio's.
+    pub report: bool,
+    /// `--parse-only`: the plan is made, and nothing runs.
+    pub parse_only: bool,
+    /// `--showcmd`: this is printed, and nothing runs.
+    pub show: Option<String>,
 }
 
 /// Which of mdtest's summary tables are printed.
@@ -153,13 +190,25 @@ pub struct Stop {
 }
 
 /// Reads a command line, the program's name first. `env_dir` is the value of
-/// `RBENCH_DIR`, which stands in for `--dir` and for the `-d` of mdtest.
+/// `RBENCH_DIR`, which stands in for `--dir` and for the `-d` of mdtest. Of
+/// `rbench fio` it knows no job files: see [`fio::read`].
 ///
 /// # Errors
 /// [`Stop`] when there is nothing to run.
 pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Invocation, Stop> {
     if let Some(words) = mdtest_words(argv) {
         return mdtest::read(words, env_dir);
+    }
+    if fio::words(argv).is_some() {
+        return fio::read(
+            argv,
+            &fio::Surroundings {
+                files: &BTreeMap::new(),
+                variable: &|_| None,
+                page_size: 4096,
+                cpus: 1,
+            },
+        );
     }
     let args = args::Args::read(argv).map_err(|error| Stop {
         text: error.render().to_string(),
@@ -171,9 +220,12 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
 /// The communicator that a command line asks for, found without reading the
 /// rest of it: it has to be known before rank 0's command line can be shared.
 pub fn communicator(argv: &[OsString]) -> Communicator {
-    match mdtest_words(argv) {
-        Some(words) => mdtest::communicator(words),
-        None => args::Args::read(argv).map_or(Communicator::Auto, |args| args.communicator()),
+    match (mdtest_words(argv), fio::words(argv)) {
+        (Some(words), _) => mdtest::communicator(words),
+        (_, Some(words)) => fio::communicator(words),
+        (None, None) => {
+            args::Args::read(argv).map_or(Communicator::Auto, |args| args.communicator())
+        }
     }
 }
 

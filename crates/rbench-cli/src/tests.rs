@@ -1,5 +1,6 @@
 use super::*;
 use rbench_plan::io::{FsyncRule, Rw};
+use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::Workload;
 
@@ -12,7 +13,7 @@ fn meta(line: &str) -> rbench_plan::spec::Meta {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Meta(meta) => meta,
-            Workload::Mdtest(_) | Workload::Io(_) => panic!("not meta"),
+            Workload::Mdtest(_) | Workload::Io(_) | Workload::Fio(_) => panic!("not meta"),
         },
         other => panic!("{other:?}"),
     }
@@ -22,7 +23,7 @@ fn io(line: &str) -> rbench_plan::spec::Io {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Io(io) => io,
-            Workload::Meta(_) | Workload::Mdtest(_) => panic!("not io"),
+            Workload::Meta(_) | Workload::Mdtest(_) | Workload::Fio(_) => panic!("not io"),
         },
         other => panic!("{other:?}"),
     }
@@ -70,6 +71,20 @@ fn options_keep_what_was_typed() {
 }
 
 #[test]
+fn what_native_options_share_with_fio_is_read_alike_but_for_native_sizes() {
+    let i = io(
+        "rbench io --bs-split 4k/60:8KiB/ --random-distribution zipf:1.2 --compress 30 --dedupe 20",
+    );
+    assert_eq!(i.block_split, Some(vec![(4096, Some(60)), (8192, None)]));
+    assert_eq!(i.distribution, Some(Distribution::Zipf(1.2)));
+    assert_eq!((i.compress, i.dedupe), (Some(30), Some(20)));
+    let i = io("rbench io --bs-range 4ki-64k --random-distribution zoned:60/10:40/90");
+    assert_eq!(i.block_range, Some((4096, 65536)));
+    let zones = Distribution::Zoned(vec![(60.0, 10.0), (40.0, 90.0)]);
+    assert_eq!(i.distribution, Some(zones));
+}
+
+#[test]
 fn rbench_dir_stands_in_for_dir() {
     let argv = ["rbench", "io"].map(OsString::from);
     let dir =
@@ -101,6 +116,16 @@ fn misuse_names_the_flag_and_ends_with_2() {
         "'readwrite' is not one of write, read",
     );
     check_misuse("rbench io --fsync sometimes", "end, never, close, every=N");
+    check_misuse(
+        "rbench io --bs-split 4x/60",
+        "'4x' is not a whole number with k, m, g, t or p (binary: 4k = 4096)",
+    );
+    check_misuse("rbench io --bs-range 4k", "'4k' is not a range");
+    check_misuse("rbench io --compress 101", "101 is more than 100");
+    check_misuse(
+        "rbench io --random-distribution zipf:x",
+        "'x' is not a number above 0",
+    );
     check_misuse("rbench io --label nonsense", "key=value");
     check_misuse("rbench", "Usage");
     check_misuse("rbench dance", "dance");

@@ -9,7 +9,11 @@ use clap::ValueEnum;
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::io::{FsyncRule, Rw};
+use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Backend, PHASES, Packet, PhaseKind};
+use rbench_plan::spec::Split;
+
+use crate::fio::given::{Base, Given};
 
 pub fn bytes(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
@@ -53,6 +57,36 @@ pub fn fsync(text: &str) -> Result<FsyncRule, String> {
             .map(FsyncRule::Every)
             .ok_or_else(|| format!("'{text}' is not one of end, never, close, every=N")),
     }
+}
+
+/// A value in a form that fio has too.
+fn shared(text: &str) -> Given<'_> {
+    Given {
+        text,
+        base: Base::Native,
+    }
+}
+
+pub fn block_range(text: &str) -> Result<(u64, u64), String> {
+    shared(text).range()
+}
+
+/// Sizes with their percentages; a type of its own, since clap takes a bare
+/// list for several values.
+pub fn block_split(text: &str) -> Result<BlockSplit, String> {
+    shared(text).splits().map(BlockSplit)
+}
+
+/// See [`block_split`].
+#[derive(Debug, Clone)]
+pub struct BlockSplit(pub Vec<Split>);
+
+pub fn distribution(text: &str) -> Result<Distribution, String> {
+    shared(text).distribution()
+}
+
+pub fn percent(text: &str) -> Result<u32, String> {
+    shared(text).percent()
 }
 
 pub fn rate(text: &str) -> Result<f64, String> {

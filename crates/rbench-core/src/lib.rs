@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod failure;
+pub mod job;
 pub mod latency;
 pub mod op;
 pub mod outcome;

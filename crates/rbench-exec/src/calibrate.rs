@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use rbench_core::random::{DataStream, Stream};
+use rbench_core::random::Stream;
 use rbench_core::{Bytes, Clock as _, Latency, MonotonicClock, Nanos, OpKind, Rank};
 use rbench_plan::IoPlan;
-use rbench_plan::io::{FsyncRule, Layout, Order, Rw};
+use rbench_plan::io::{FsyncRule, Layout, Order, Rw, fresh_data};
+use rbench_plan::jobs::{BlockSizes, Distribution};
 use rbench_sys::engine::{EngineConfig, find};
 use rbench_sys::{Fs, TraceFs};
 
 use crate::io::blocks::{BlockRunner, Blocks, Lanes};
+use crate::io::data::Data;
 use crate::meter::{Meter, Tally};
 use crate::pace::{Gate, StopFlag};
 use crate::worker::Runner;
@@ -73,7 +75,8 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
     let plan = IoPlan {
         phases: vec![Rw::Read],
         mix_read: 100,
-        block: Bytes(4096),
+        sizes: BlockSizes::Fixed(4096),
+        distribution: Distribution::Uniform,
         size: Bytes(4096 * operations),
         small: None,
         layout: Layout::PerWorker,
@@ -84,6 +87,7 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
         time: None,
         open_loop: None,
         verify: false,
+        buffers: fresh_data(0, 0),
     };
     let engine = (find("null")?.make)(EngineConfig {
         depth: 1,
@@ -92,8 +96,9 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
     .ok()?;
     let fs: Arc<dyn Fs> = Arc::new(TraceFs::default());
     let runner = BlockRunner::new(Blocks {
-        order: Order::new(plan.blocks(), false, [0; 3]),
+        order: Order::new(&plan, false, [0; 3], [0; 3]),
         planned: operations,
+        data: Data::new(&plan.buffers, 1, &[]),
         plan: Arc::new(plan),
         rw: Rw::Read,
         lanes: Lanes {
@@ -109,8 +114,8 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
         owner: (0, 1),
         schedule: None,
         chooser: Stream::new(&[]),
-        data: DataStream::new(&[]),
         stamps: None,
+        stamped_bytes: 4096,
         covered: None,
     });
     let start = clock.now();

@@ -1,40 +1,33 @@
 //! The I/O workload: files laid out where a phase needs them, then phase
 //! after phase.
 
-use std::ffi::CString;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_comm::Combine;
 use rbench_core::outcome::Cache;
-use rbench_core::random::{DataStream, Stream};
-use rbench_core::{Failure, FailureKind, OpKind, Rank};
-use rbench_plan::arrival::Schedule;
+use rbench_core::{FailureKind, OpKind, Rank};
 use rbench_plan::cache::Seen;
-use rbench_plan::io::{FsyncRule, Order, Rw, small_shape, worker_number};
+use rbench_plan::io::{FsyncRule, Rw, worker_number};
 use rbench_plan::meta::Who;
-use rbench_plan::permutation::Permutation;
-use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private};
 use rbench_plan::{IoPlan, Plan, shift};
-use rbench_sys::engine::{self, EngineConfig, EngineInfo};
-use rbench_sys::fs::OpenMode;
-use rbench_sys::{Completion, Engine, Fs, Request};
+use rbench_sys::engine::{self, EngineInfo};
+use rbench_sys::{Completion, Engine, Request};
 
 use crate::group::{ExecError, Group};
-use crate::ops::{ItemRunner, Visit};
 use crate::phase::{self, Before, LaneInfo, Phase};
 use crate::run::{Listener, Pass, drop_caches};
 use crate::target::{Ground as _, Target};
-use crate::worker::Prepared;
 
 pub mod blocks;
+pub mod data;
 mod layout;
+mod scene;
 mod small;
 
-use blocks::{BlockRunner, Blocks, Lanes, PASS_BITS, Stamps};
-use layout::LayoutRunner;
-use small::SmallFile;
+use blocks::{PASS_BITS, Stamps};
+use scene::{Scene, small_paths};
 
 /// The pass with the number `iteration`; `run_key` is what stamps say of the
 /// run.
@@ -73,23 +66,6 @@ pub(crate) struct IoPass<'p> {
     /// Generations that blocks may have now.
     generations: RangeInclusive<u64>,
     seen: Seen,
-}
-
-/// What the workers of a rank need to make their runners.
-#[derive(Clone)]
-struct Scene {
-    io: Arc<IoPlan>,
-    engine: &'static EngineInfo,
-    fs: Arc<dyn Fs>,
-    prefix: String,
-    rank: Rank,
-    owner: Rank,
-    threads: u32,
-    workers: u64,
-    /// (seed, iteration, phase)
-    seed: [u64; 3],
-    stamps: Option<Stamps>,
-    covered: Vec<Arc<AtomicU64>>,
 }
 
 impl IoPass<'_> {
@@ -306,7 +282,7 @@ impl IoPass<'_> {
             .io
             .time
             .is_none()
-            .then(|| self.io.blocks() * self.plan.workers());
+            .then(|| self.io.operations() * self.plan.workers());
         Phase {
             iteration: self.iteration,
             label: rw.label().to_owned(),
@@ -345,22 +321,6 @@ fn one_request(
     } else {
         Ok(())
     }
-}
-
-/// Paths of the small files of a worker.
-fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
-    let forest = Forest {
-        shape: small_shape(files),
-        naming: NATIVE,
-        prefixes: vec![prefix.to_owned()],
-        numbered: None,
-        // The trees are the workers' here.
-        private: Some(Private {
-            ahead: 0,
-            ranks: u32::MAX,
-        }),
-    };
-    Paths::new(Arc::new(forest), Rank(worker as u32), ItemKind::File)
 }
 
 /// The rows of a phase. Phases that stand more than once in `--rw` carry
@@ -418,201 +378,4 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw) -> Vec<LaneInfo> {
         }
     }
     lanes
-}
-
-impl Scene {
-    fn worker(&self, rank: Rank, thread: u32) -> u64 {
-        worker_number(rank, thread, self.threads)
-    }
-
-    fn parts(&self, thread: u32, what: u64) -> [u64; 5] {
-        let [seed, iteration, step] = self.seed;
-        [seed, iteration, step, self.worker(self.rank, thread), what]
-    }
-
-    fn data(&self, thread: u32) -> DataStream {
-        DataStream::new(&self.parts(thread, 1))
-    }
-
-    fn engine(&self, depth: usize, block: u64) -> Result<Box<dyn Engine>, Failure> {
-        (self.engine.make)(EngineConfig {
-            depth,
-            block: block as usize,
-        })
-        .map_err(|errno| Failure {
-            op: OpKind::Open,
-            path: format!("--engine {}", self.engine.name),
-            kind: errno.into(),
-            detail: String::new(),
-        })
-    }
-
-    /// Opens the file that holds the blocks of `owner`; its path and number.
-    fn open(
-        &self,
-        owner: u64,
-        mode: OpenMode,
-        direct: bool,
-    ) -> Result<(i32, String, u64), Failure> {
-        let path = format!("{}/{}", self.prefix, self.io.file_name(owner));
-        let failed = |errno: nix::errno::Errno| Failure::new(OpKind::Open, path.as_str(), errno);
-        let name = CString::new(path.as_str()).map_err(|_| failed(nix::errno::Errno::EINVAL))?;
-        let fd = self.fs.open(&name, mode, direct).map_err(failed)?;
-        let file = if self.io.layout.shared() { 0 } else { owner };
-        Ok((fd, path, file))
-    }
-
-    fn schedule(&self, thread: u32) -> Option<Schedule> {
-        self.io.open_loop.map(|open| {
-            let worker = self.worker(self.rank, thread);
-            let stream = Stream::new(&self.parts(thread, 2));
-            Schedule::new(open.arrival, open.rate, worker, self.workers, stream)
-        })
-    }
-
-    fn blocks(&self, rw: Rw, thread: u32) -> Prepared {
-        let owner = self.worker(self.owner, thread);
-        let engine = self.engine(self.io.depth as usize, self.io.block.0)?;
-        let mode = match (rw.reads(), rw.writes()) {
-            (true, false) => OpenMode::Read,
-            (false, _) => OpenMode::Write,
-            _ => OpenMode::ReadWrite,
-        };
-        let (fd, path, file) = if self.engine.moves_data {
-            let (fd, path, file) = self.open(owner, mode, self.io.direct)?;
-            (Some(fd), path, file)
-        } else {
-            (None, String::new(), owner)
-        };
-        let mixed = rw.reads() && rw.writes();
-        let write_lane = rw.writes().then_some(usize::from(mixed));
-        let lanes = Lanes {
-            read: rw.reads().then_some(0),
-            write: write_lane,
-            sync: write_lane
-                .filter(|_| self.io.fsync != FsyncRule::Never)
-                .map(|lane| lane + 1),
-        };
-        let [seed, iteration, step] = self.seed;
-        let order_parts = [
-            seed,
-            (iteration << 32) | step,
-            self.worker(self.rank, thread),
-        ];
-        Ok(Box::new(BlockRunner::new(Blocks {
-            plan: Arc::clone(&self.io),
-            rw,
-            lanes,
-            engine,
-            fs: Arc::clone(&self.fs),
-            fd,
-            path,
-            file,
-            owner: (owner, self.workers),
-            order: Order::new(self.io.blocks(), rw.random(), order_parts),
-            planned: if self.io.time.is_some() {
-                u64::MAX
-            } else {
-                self.io.blocks()
-            },
-            schedule: self.schedule(thread),
-            chooser: Stream::new(&self.parts(thread, 3)),
-            data: self.data(thread),
-            stamps: self.stamps.clone(),
-            covered: (rw == Rw::Write).then(|| Arc::clone(&self.covered[thread as usize])),
-        })))
-    }
-
-    fn small_file(
-        &self,
-        write: bool,
-        owner: u64,
-        thread: u32,
-        direct: bool,
-    ) -> Result<SmallFile, Failure> {
-        let (size, files) = self.io.small.map_or((0, 0), |s| (s.size.0, s.files));
-        Ok(SmallFile {
-            write,
-            paths: small_paths(&self.prefix, owner, files),
-            engine: self.engine(1, size)?,
-            size,
-            block: self.io.block.0,
-            direct,
-            fsync: self.io.fsync,
-            data: self.data(thread),
-            stamps: self.stamps.clone(),
-            owner,
-            index: 0,
-            done: Vec::with_capacity(1),
-        })
-    }
-
-    fn small(&self, rw: Rw, thread: u32) -> Prepared {
-        let owner = self.worker(self.owner, thread);
-        let op = self.small_file(rw.writes(), owner, thread, self.io.direct)?;
-        let count = self.io.blocks();
-        let order = rw
-            .random()
-            .then(|| Permutation::new(count, &self.parts(thread, 4)));
-        let visits = if self.io.time.is_some() {
-            u64::MAX
-        } else {
-            count
-        };
-        let visit = Visit {
-            first: 0,
-            count,
-            visits,
-            order,
-            schedule: self.schedule(thread),
-        };
-        let runner = ItemRunner::new(op, Arc::clone(&self.fs), visit);
-        let sequential_write = rw == Rw::Write;
-        let covered = sequential_write.then(|| Arc::clone(&self.covered[thread as usize]));
-        Ok(Box::new(runner.telling(covered)))
-    }
-
-    /// The layout of what this worker's own part misses.
-    fn layout(&self, thread: u32) -> Prepared {
-        let owner = self.worker(self.rank, thread);
-        let covered = Arc::clone(&self.covered[thread as usize]);
-        let there = covered.load(Ordering::Relaxed);
-        if self.io.small.is_some() {
-            let op = self.small_file(true, owner, thread, false)?;
-            let count = self.io.blocks() - there;
-            let visit = Visit {
-                first: there,
-                count,
-                visits: count,
-                order: None,
-                schedule: None,
-            };
-            return Ok(Box::new(
-                ItemRunner::new(op, Arc::clone(&self.fs), visit).telling(Some(covered)),
-            ));
-        }
-        let piece = layout::piece_blocks(&self.io) * self.io.block.0;
-        let engine = (engine::ENGINES[0].make)(EngineConfig {
-            depth: 1,
-            block: piece as usize,
-        })
-        .map_err(|errno| Failure::new(OpKind::Open, "the layout's buffer", errno))?;
-        let (fd, path, file) = self.open(owner, OpenMode::Write, false)?;
-        Ok(Box::new(LayoutRunner {
-            plan: Arc::clone(&self.io),
-            engine,
-            fs: Arc::clone(&self.fs),
-            fd,
-            path,
-            file,
-            owner: (owner, self.workers),
-            data: self.data(thread),
-            stamps: self.stamps.clone(),
-            covered,
-            next: there,
-            issued: 0,
-            failed: false,
-            done: Vec::with_capacity(1),
-        }))
-    }
 }

@@ -12,6 +12,7 @@ pub mod calibrate;
 mod content;
 pub mod group;
 pub mod io;
+pub mod jobs;
 pub mod meta;
 pub mod meter;
 pub mod ops;
@@ -26,5 +27,6 @@ pub mod worker;
 
 pub use calibrate::{Calibration, calibrate};
 pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
+pub use jobs::Board;
 pub use run::{Ending, Listener, execute};
 pub use target::Place;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use rbench_core::Rank;
+use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_plan::meta::Site;
 use rbench_plan::{Plan, Work};
@@ -10,7 +11,7 @@ use rbench_plan::{Plan, Work};
 use crate::group::{ExecError, Group};
 use crate::target::{Ground, Place, Target, in_thread};
 use crate::testdirs::TestDirs;
-use crate::{io, meta};
+use crate::{io, jobs, meta};
 
 /// How a workload ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -44,6 +45,14 @@ pub trait Listener {
     /// On every rank, where there is something: what stays with it of the
     /// phase `name` of pass `iteration`.
     fn details(&mut self, iteration: u32, name: &str, details: Details);
+
+    /// At rank 0, behind the rows of each group of jobs: what each worker did,
+    /// those of a rank merged where the job reports as a group; by job and
+    /// worker.
+    fn jobs(&mut self, outcomes: Vec<JobOutcome>);
+
+    /// On every rank, where there is something: the logs of its workers.
+    fn job_logs(&mut self, logs: Vec<JobLog>);
 }
 
 /// One pass over the phases of a workload, in a directory of its own.
@@ -94,6 +103,10 @@ pub async fn execute(
             let pass = |i| io::pass(plan, work, run_key, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
             Ok(ending.kept(plan, path))
+        }
+        Work::Jobs(work) => {
+            let board = place.board.clone();
+            jobs::execute(group, work, place.parent, run_key, board, listener).await
         }
     }
 }
@@ -188,6 +201,7 @@ fn open_files_each(plan: &Plan) -> u32 {
     match &plan.work {
         Work::Meta(_) => 1,
         Work::Io(_) => 2,
+        Work::Jobs(jobs) => jobs::open_files_each(jobs),
     }
 }
 

@@ -14,6 +14,7 @@ use rbench_sys::{Fs, OpenMode, RemoveError, WorkDir};
 use tokio::sync::oneshot;
 
 use crate::group::{ExecError, Group};
+use crate::jobs::Board;
 
 /// How long another host may take to see a directory that rank 0 has made:
 /// some clients keep a parent's listing for a second or two.
@@ -75,6 +76,8 @@ pub struct Place<'p> {
     /// Takes the calls of test directories instead of the target: for checks
     /// of what is issued.
     pub recorder: Option<Arc<dyn Fs>>,
+    /// Takes what the workers of jobs did so far.
+    pub board: Option<Arc<Board>>,
 }
 
 impl Target {

@@ -222,30 +222,38 @@ fn diagnose(block: &[u8], found: &Identity, expected: &Expected) -> Damage {
             compare(block, &right)
         })
         .min_by_key(|difference| difference.bits);
-    match best {
-        Some(d) if d.bits <= FLIPPED_MAX => Damage::Flipped {
-            bits: d.bits,
-            first: d.first,
-        },
-        Some(d) if d.right_sectors == 0 => Damage::Foreign,
-        Some(d) if d.wrong_are_zero => Damage::PartlyZeroed { first: d.first },
-        Some(d) => Damage::Torn {
-            first: d.first,
-            last: d.last,
-        },
-        None => Damage::Foreign,
-    }
+    best.map_or(Damage::Foreign, |difference| difference.damage())
 }
 
-struct Difference {
-    bits: u32,
+/// How a block differs from what it should be.
+pub(crate) struct Difference {
+    /// Bits that differ.
+    pub(crate) bits: u32,
     first: usize,
     last: usize,
     right_sectors: usize,
     wrong_are_zero: bool,
 }
 
-fn compare(found: &[u8], right: &[u8]) -> Difference {
+impl Difference {
+    /// What most likely happened.
+    pub(crate) fn damage(&self) -> Damage {
+        let (first, last) = (self.first, self.last);
+        if self.bits <= FLIPPED_MAX {
+            let bits = self.bits;
+            Damage::Flipped { bits, first }
+        } else if self.right_sectors == 0 {
+            Damage::Foreign
+        } else if self.wrong_are_zero {
+            Damage::PartlyZeroed { first }
+        } else {
+            Damage::Torn { first, last }
+        }
+    }
+}
+
+/// Compares a block with what it should be.
+pub(crate) fn compare(found: &[u8], right: &[u8]) -> Difference {
     let mut d = Difference {
         bits: 0,
         first: 0,

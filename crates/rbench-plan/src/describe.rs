@@ -1,6 +1,9 @@
 //! A Plan in words, for reports.
 
+use rbench_core::Bytes;
+
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
+use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
 use crate::meta::{Backend, Content, Layout as TreeLayout, Making, MetaPlan, PHASES, Site, Who};
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
@@ -11,6 +14,7 @@ impl Plan {
         let mut rows = match &self.work {
             Work::Meta(meta) => describe_meta(meta),
             Work::Io(io) => describe_io(io),
+            Work::Jobs(jobs) => return describe_jobs(jobs),
         };
         if self.keep {
             rows.push(("keep", "yes".to_owned()));
@@ -101,9 +105,33 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// What the jobs share; their own options stand in the report of each.
+fn describe_jobs(jobs: &JobsPlan) -> Vec<(&'static str, String)> {
+    let all = || jobs.waves.iter().flatten();
+    let join = |texts: Vec<String>| texts.join(", ");
+    let mut directories: Vec<String> = all()
+        .map(|job| job.files.directory.display().to_string())
+        .filter(|name| !name.is_empty())
+        .collect();
+    directories.dedup();
+    let mut rows = vec![
+        ("jobs", join(all().map(|job| job.name.clone()).collect())),
+        ("threads", jobs.workers().to_string()),
+    ];
+    if !directories.is_empty() {
+        rows.push(("directories", join(directories)));
+    }
+    if !jobs.global_options.is_empty() {
+        let options = jobs.global_options.iter();
+        let typed = options.map(|(name, value)| format!("{name}={value}"));
+        rows.push(("options", join(typed.collect())));
+    }
+    rows
+}
+
 fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
     let phases: Vec<&str> = io.phases.iter().map(|rw| rw.name()).collect();
-    let mut rows = vec![("rw", phases.join(",")), ("bs", io.block.to_string())];
+    let mut rows = vec![("rw", phases.join(",")), sizes(&io.sizes)];
     match io.small {
         Some(small) => {
             rows.push(("files", small.files.to_string()));
@@ -132,7 +160,20 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
     if io.phases.iter().any(|rw| rw.reads() && rw.writes()) {
         rows.push(("mix", format!("{}% reads", io.mix_read)));
     }
+    rows.extend(distribution(&io.distribution).map(|text| ("random-distribution", text)));
     rows.extend(yes_rows(&[("direct", io.direct), ("verify", io.verify)]));
+    let compress = match io.buffers.content {
+        BufferContent::Random { percent, .. } => percent,
+        BufferContent::Zero | BufferContent::Pattern(_) => 0,
+    };
+    for (name, percent) in [
+        ("compress", compress),
+        ("dedupe", io.buffers.dedupe_percent),
+    ] {
+        if percent > 0 {
+            rows.push((name, format!("{percent}%")));
+        }
+    }
     if let Some(time) = io.time {
         rows.push(("time", time.to_string()));
     }
@@ -141,4 +182,32 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
         rows.push(("arrival", open_loop.arrival.name().to_owned()));
     }
     rows
+}
+
+/// Block sizes, by the name of their option and in its form.
+fn sizes(sizes: &BlockSizes) -> (&'static str, String) {
+    match sizes {
+        BlockSizes::Fixed(size) => ("bs", Bytes(*size).to_string()),
+        BlockSizes::Range { min, max } => ("bs-range", format!("{}-{}", Bytes(*min), Bytes(*max))),
+        BlockSizes::Split(parts) => {
+            let part = |(size, percent): &(u64, u32)| format!("{}/{percent}", Bytes(*size));
+            let parts: Vec<String> = parts.iter().map(part).collect();
+            ("bs-split", parts.join(":"))
+        }
+    }
+}
+
+/// A distribution in the form of its option; `None`: the default.
+fn distribution(distribution: &Distribution) -> Option<String> {
+    Some(match distribution {
+        Distribution::Uniform => return None,
+        Distribution::Zipf(theta) => format!("zipf:{theta}"),
+        Distribution::Pareto(power) => format!("pareto:{power}"),
+        Distribution::Normal(deviation) => format!("normal:{deviation}"),
+        Distribution::Zoned(zones) => {
+            let zone = |(accesses, space): &(f64, f64)| format!("{accesses}/{space}");
+            let zones: Vec<String> = zones.iter().map(zone).collect();
+            format!("zoned:{}", zones.join(":"))
+        }
+    })
 }

@@ -3,8 +3,13 @@
 use rbench_core::{Bytes, Nanos, Rank};
 
 use crate::arrival::Arrival;
-use crate::permutation::Permutation;
+use crate::jobs::{BlockSizes, BufferContent, Buffers, Distribution};
+use crate::pattern;
 use crate::tree::Shape;
+
+mod order;
+
+pub use order::Order;
 
 /// Smallest block that can carry the stamp of `--verify`.
 pub const VERIFY_BLOCK_MIN: u64 = 512;
@@ -119,6 +124,10 @@ pub enum FsyncRule {
 /// is opened.
 pub const SMALL_FILE_MAX: Bytes = Bytes(64 << 20);
 
+/// Bytes over which `--compress` and fio's `buffer_compress_percentage` hold:
+/// compressors see the same share in every stretch of a block.
+pub const COMPRESS_CHUNK: u64 = 512;
+
 /// The small-file form: many files, each opened, moved whole and closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SmallFiles {
@@ -145,7 +154,10 @@ pub struct IoPlan {
     /// Percentage of reads in a mix.
     pub mix_read: u32,
     /// Bytes of each operation; the last one of a file may be shorter.
-    pub block: Bytes,
+    pub sizes: BlockSizes,
+    /// How random operations are spread: uniform ones hit every block once
+    /// before any again, others as often as it comes.
+    pub distribution: Distribution,
     /// Bytes of each worker (of its file or its part of the shared one).
     pub size: Bytes,
     /// `Some`: the small-file form.
@@ -166,29 +178,81 @@ pub struct IoPlan {
     pub open_loop: Option<OpenLoop>,
     /// Stamp and check each block.
     pub verify: bool,
+    /// What is written where no stamps are.
+    pub buffers: Buffers,
+}
+
+/// New data for every write, of which so many percent compress away, and so
+/// many percent of the blocks are copies of others.
+pub fn fresh_data(compress_percent: u32, dedupe_percent: u32) -> Buffers {
+    Buffers {
+        refill: true,
+        scramble: false,
+        content: BufferContent::Random {
+            percent: compress_percent,
+            chunk: COMPRESS_CHUNK,
+            pattern: Vec::new(),
+        },
+        dedupe_percent,
+    }
 }
 
 impl IoPlan {
-    /// Operations that cover a worker's part once.
+    /// Bytes of the smallest operation. Stamps cover as much, so that
+    /// operations of several sizes meet the same ones.
+    #[inline]
+    pub fn block(&self) -> u64 {
+        pattern::smallest(&self.sizes)
+    }
+
+    /// Bytes of the largest operation.
+    pub fn block_max(&self) -> u64 {
+        pattern::largest(&self.sizes)
+    }
+
+    /// Smallest blocks that cover a worker's part once, or its small files.
     pub fn blocks(&self) -> u64 {
         match self.small {
             Some(small) => small.files,
-            None => self.size.0.div_ceil(self.block.0),
+            None => self.size.0.div_ceil(self.block()),
+        }
+    }
+
+    /// About how many operations move as many bytes as a worker's part has.
+    pub fn operations(&self) -> u64 {
+        match self.small {
+            Some(small) => small.files,
+            None => (self.size.0 as f64 / pattern::mean(&self.sizes)).ceil() as u64,
         }
     }
 
     /// Where the `index`-th block of worker `worker` of `workers` lies in its
-    /// file, and its length.
+    /// file, and its length, where all have the smallest size.
     #[inline]
     pub fn place(&self, index: u64, worker: u64, workers: u64) -> (u64, usize) {
-        let start = index * self.block.0;
-        let length = self.block.0.min(self.size.0 - start) as usize;
-        let offset = match self.layout {
+        let start = index * self.block();
+        let length = self.block().min(self.size.0 - start) as usize;
+        (self.offset(start, worker, workers), length)
+    }
+
+    /// Where in its file lies what is `start` bytes behind the beginning of
+    /// worker `worker`'s part (of `workers`).
+    #[inline]
+    pub fn offset(&self, start: u64, worker: u64, workers: u64) -> u64 {
+        match self.layout {
             Layout::PerWorker => start,
             Layout::SharedSegmented => worker * self.size.0 + start,
-            Layout::SharedInterleaved => (index * workers + worker) * self.block.0,
-        };
-        (offset, length)
+            Layout::SharedInterleaved => start * workers + worker * self.block(),
+        }
+    }
+
+    /// Bytes of a file when all of it is there.
+    pub fn file_length(&self, workers: u64) -> u64 {
+        match (self.small, self.layout.shared()) {
+            (Some(small), _) => small.size.0,
+            (None, true) => self.size.0.saturating_mul(workers),
+            (None, false) => self.size.0,
+        }
     }
 
     /// The name of the file that holds worker `worker`'s blocks, relative to
@@ -218,50 +282,6 @@ pub fn worker_number(rank: Rank, thread: u32, threads: u32) -> u64 {
     u64::from(rank.0) * u64::from(threads) + u64::from(thread)
 }
 
-/// The order in which a worker visits its blocks, pass after pass.
-#[derive(Debug, Clone)]
-pub struct Order {
-    blocks: u64,
-    next: u64,
-    pass: u64,
-    random: Option<(Permutation, [u64; 4])>,
-}
-
-impl Order {
-    /// Ascending, or in a random order of its own for each pass, that belongs
-    /// to `parts` (seed, phase, worker).
-    pub fn new(blocks: u64, random: bool, parts: [u64; 3]) -> Order {
-        let [a, b, c] = parts;
-        let parts = [a, b, c, 0];
-        let random = random.then(|| (Permutation::new(blocks, &parts), parts));
-        Order {
-            blocks,
-            next: 0,
-            pass: 0,
-            random,
-        }
-    }
-
-    /// The next block.
-    #[inline]
-    pub fn step(&mut self) -> u64 {
-        if self.next == self.blocks {
-            self.next = 0;
-            self.pass += 1;
-            if let Some((permutation, parts)) = &mut self.random {
-                parts[3] = self.pass;
-                *permutation = Permutation::new(self.blocks, parts);
-            }
-        }
-        let index = self.next;
-        self.next += 1;
-        match &self.random {
-            Some((permutation, _)) => permutation.at(index),
-            None => index,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,7 +291,8 @@ mod tests {
         IoPlan {
             phases: vec![Rw::Write],
             mix_read: 50,
-            block: Bytes(block),
+            sizes: BlockSizes::Fixed(block),
+            distribution: Distribution::Uniform,
             size: Bytes(size),
             small: None,
             layout,
@@ -282,18 +303,7 @@ mod tests {
             time: None,
             open_loop: None,
             verify: false,
-        }
-    }
-
-    #[test]
-    fn each_pass_visits_every_block_once_in_another_order() {
-        let mut order = Order::new(1000, true, [1, 2, 3]);
-        let first: Vec<u64> = (0..1000).map(|_| order.step()).collect();
-        let second: Vec<u64> = (0..1000).map(|_| order.step()).collect();
-        assert_ne!(first, second);
-        for mut pass in [first, second] {
-            pass.sort_unstable();
-            assert_eq!(pass, (0..1000).collect::<Vec<_>>());
+            buffers: fresh_data(0, 0),
         }
     }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use rbench_core::{Bytes, Nanos, OpKind};
 
-use crate::arrival::Arrival;
-use crate::io::{self, FsyncRule, IoPlan, Layout as IoLayout, OpenLoop, Rw, SmallFiles};
+use crate::io::IoPlan;
+use crate::jobs::JobsPlan;
 use crate::meta::{
     Around, Backend, Content, Layout as TreeLayout, Making, MetaPlan, PHASES, PhaseKind, PhasePlan,
     Renaming, Site, Who,
@@ -19,6 +19,9 @@ macro_rules! refuse {
     ($($arg:tt)*) => { return Err(PlanError(format!($($arg)*))) };
 }
 
+mod blocks;
+mod fio;
+mod io;
 mod mdtest;
 
 use mdtest::counts;
@@ -32,6 +35,9 @@ pub struct Facts {
     pub seed: u64,
     /// (name, most requests under way) of each engine.
     pub engines: Vec<(&'static str, u32)>,
+    /// Engines of other tools that are not offered on purpose, and what to do
+    /// instead.
+    pub other_engines: Vec<(&'static str, &'static str)>,
     /// What the file of `rbench mdtest -x` says, where it was read: the items
     /// of each rank after a stonewall.
     pub stonewalled: Option<u64>,
@@ -47,6 +53,15 @@ impl Facts {
     pub fn hosts(&self) -> u32 {
         self.host_of.iter().max().map_or(1, |h| h + 1)
     }
+
+    /// What to do instead, for an engine that is not offered on purpose.
+    fn instead(&self, engine: &str) -> Option<&'static str> {
+        let (_, advice) = self
+            .other_engines
+            .iter()
+            .find(|(name, _)| *name == engine)?;
+        Some(advice)
+    }
 }
 
 /// Why a Spec cannot be done: one sentence that names the option.
@@ -61,6 +76,8 @@ pub enum Work {
     Meta(MetaPlan),
     /// `rbench io`
     Io(IoPlan),
+    /// `rbench fio`
+    Jobs(JobsPlan),
 }
 
 /// All that will be done; nothing in it means "default".
@@ -104,6 +121,8 @@ impl Plan {
             Work::Meta(meta) if meta.site != Site::Own => return None,
             Work::Meta(meta) => meta.layout == TreeLayout::Shared,
             Work::Io(io) => io.layout.shared(),
+            // Every host works on its own files, or on those it sees.
+            Work::Jobs(_) => return None,
         };
         match (several_hosts, self.shift > 0, shared_layout) {
             (false, _, _) => None,
@@ -115,7 +134,11 @@ impl Plan {
 
     /// Whether it runs on the built-in file system.
     pub fn embedded(&self) -> bool {
-        let elsewhere = matches!(&self.work, Work::Meta(meta) if meta.site != Site::Own);
+        let elsewhere = match &self.work {
+            Work::Meta(meta) => meta.site != Site::Own,
+            Work::Io(_) => false,
+            Work::Jobs(_) => true,
+        };
         self.dir.is_none() && !elsewhere
     }
 
@@ -127,6 +150,12 @@ impl Plan {
                 Site::Own => self.dir.as_ref(),
             },
             Work::Io(_) => self.dir.as_ref(),
+            Work::Jobs(jobs) => jobs
+                .waves
+                .iter()
+                .flatten()
+                .map(|j| &j.files.directory)
+                .next(),
         }
     }
 
@@ -143,6 +172,7 @@ impl Plan {
                     .map_or(io.size.0, |s| s.size.0.saturating_mul(s.files));
                 each.saturating_mul(self.workers())
             }
+            Work::Jobs(jobs) => jobs.data_bytes(self.ranks).0,
         }
     }
 
@@ -165,7 +195,7 @@ impl Plan {
 pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     match &spec.workload {
         Workload::Mdtest(options) => counts(options, ranks),
-        Workload::Meta(_) | Workload::Io(_) => Ok(vec![ranks]),
+        Workload::Meta(_) | Workload::Io(_) | Workload::Fio(_) => Ok(vec![ranks]),
     }
 }
 
@@ -178,7 +208,7 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
     let flag = match spec.workload {
         Workload::Mdtest(_) => "-i",
-        Workload::Meta(_) | Workload::Io(_) => "--iterations",
+        Workload::Meta(_) | Workload::Io(_) | Workload::Fio(_) => "--iterations",
     };
     let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     let shift = common.shift.unwrap_or(0);
@@ -197,7 +227,7 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         Workload::Meta(meta) => Work::Meta(resolve_meta(meta, ranks, shift, &mut notes)?),
         Workload::Mdtest(options) => Work::Meta(mdtest::resolve(options, facts, &mut notes)?),
         Workload::Io(io) => {
-            let plan = resolve_io(io, facts)?;
+            let plan = io::resolve(io, facts)?;
             if shift > 0 && plan.phases.iter().any(|rw| rw.writes() && rw.reads()) {
                 refuse!(
                     "--shift cannot be combined with --rw rw or randrw: ranks would write to each other's files"
@@ -205,6 +235,11 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             }
             Work::Io(plan)
         }
+        Workload::Fio(options) => Work::Jobs(fio::resolve(options, facts, &mut notes)?),
+    };
+    let threads = match &work {
+        Work::Jobs(jobs) => jobs.workers(),
+        Work::Meta(_) | Work::Io(_) => threads,
     };
     let plan = Plan {
         dir: common.dir.clone(),
@@ -464,200 +499,6 @@ fn nonzero_time(flag: &str, time: Option<Nanos>) -> Result<Option<Nanos>, PlanEr
         refuse!("{flag} must be longer than 0");
     }
     Ok(time)
-}
-
-/// The largest block: what one read or write call takes at most on Linux is
-/// just below 2 GiB.
-const BLOCK_MAX: Bytes = Bytes(1 << 30);
-
-fn resolve_io(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError> {
-    let small = match (io.files, io.file_size) {
-        (None, None) => None,
-        (Some(0), _) => refuse!("--files must be at least 1"),
-        (_, Some(Bytes(0))) => refuse!("--file-size must be at least 1"),
-        (Some(_), Some(size)) if size > io::SMALL_FILE_MAX => {
-            refuse!(
-                "--file-size {size} is more than {}: use --size for large files",
-                io::SMALL_FILE_MAX
-            )
-        }
-        (Some(files), Some(size)) => Some(SmallFiles { files, size }),
-        (Some(_), None) => refuse!("--files needs --file-size"),
-        (None, Some(_)) => refuse!("--file-size needs --files"),
-    };
-    let default_size = small.map_or(Bytes(256 << 20), |s| s.size);
-    let size = io.size.unwrap_or(default_size);
-    if small.is_some() && io.size.is_some() {
-        refuse!("--size and --files exclude each other: --file-size times --files is the size");
-    }
-    let block = io.block.unwrap_or(Bytes((128 << 10).min(size.0)));
-    check_block(block, size, small, io)?;
-    let phases = io.rw.clone().unwrap_or_else(|| vec![Rw::Write, Rw::Read]);
-    if phases.is_empty() {
-        refuse!(
-            "--rw needs at least one of {}",
-            Rw::ALL.map(Rw::name).join(", ")
-        );
-    }
-    let mixes = phases.iter().any(|rw| rw.reads() && rw.writes());
-    if io.mix.is_some() && !mixes {
-        refuse!("--mix needs --rw rw or randrw");
-    }
-    let mix_read = io.mix.unwrap_or(50);
-    if mix_read > 100 {
-        refuse!("--mix {mix_read} is not a percentage");
-    }
-    let layout = io_layout(io, size, block)?;
-    let (engine, depth) = engine_and_depth(io, facts)?;
-    check_small(small, layout, depth, mixes, &engine)?;
-    if io.verify && mixes {
-        refuse!(
-            "--verify cannot be combined with --rw rw or randrw: a read may meet a block whose write is under way"
-        );
-    }
-    if io.verify && engine == "null" {
-        refuse!("--verify needs an engine that moves data, and null does not");
-    }
-    if io.verify && block.0.min(size.0) < io::VERIFY_BLOCK_MIN {
-        refuse!(
-            "--verify needs --bs of at least {} bytes for the stamp",
-            io::VERIFY_BLOCK_MIN
-        );
-    }
-    Ok(IoPlan {
-        mix_read,
-        block,
-        size,
-        small,
-        layout,
-        engine,
-        depth,
-        direct: io.direct,
-        fsync: fsync_rule(io, &phases)?,
-        time: nonzero_time("--time", io.time)?,
-        open_loop: open_loop(io)?,
-        verify: io.verify,
-        phases,
-    })
-}
-
-fn check_block(
-    block: Bytes,
-    size: Bytes,
-    small: Option<SmallFiles>,
-    io: &spec::Io,
-) -> Result<(), PlanError> {
-    if block.0 == 0 {
-        refuse!("--bs must be at least 1");
-    }
-    if block > BLOCK_MAX {
-        refuse!("--bs {block} is more than {BLOCK_MAX}");
-    }
-    if block > size {
-        let flag = if small.is_some() {
-            "--file-size"
-        } else {
-            "--size"
-        };
-        refuse!("{flag} {size} is smaller than one block of --bs {block}");
-    }
-    if io.direct && (!block.0.is_multiple_of(512) || !size.0.is_multiple_of(512)) {
-        refuse!("--direct needs --bs and sizes that are multiples of 512");
-    }
-    if io.verify && !size.0.is_multiple_of(block.0) {
-        refuse!("--verify needs a size that is a multiple of --bs: {size} is not one of {block}");
-    }
-    Ok(())
-}
-
-fn io_layout(io: &spec::Io, size: Bytes, block: Bytes) -> Result<IoLayout, PlanError> {
-    match (io.layout.unwrap_or_default(), io.interleave) {
-        (IoLayout::PerWorker, true) => refuse!("--interleave needs --layout shared"),
-        (layout, false) => Ok(layout),
-        (_, true) if !size.0.is_multiple_of(block.0) => {
-            refuse!("--interleave needs --size {size} to be a multiple of --bs {block}")
-        }
-        (_, true) => Ok(IoLayout::SharedInterleaved),
-    }
-}
-
-fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanError> {
-    let depth = io.depth.unwrap_or(1);
-    let name = io.engine.clone().unwrap_or_else(|| "psync".to_owned());
-    let Some((_, depth_max)) = facts.engines.iter().find(|(n, _)| *n == name) else {
-        let names: Vec<&str> = facts.engines.iter().map(|(n, _)| *n).collect();
-        refuse!("--engine {name} is not one of {}", names.join(", "));
-    };
-    if depth == 0 {
-        refuse!("--depth must be at least 1");
-    }
-    if depth > *depth_max {
-        let advice = if *depth_max == 1 {
-            ": a synchronous engine has one request under way; take --engine io_uring"
-        } else {
-            ""
-        };
-        refuse!("--depth {depth} is more than the {depth_max} of --engine {name}{advice}");
-    }
-    Ok((name, depth))
-}
-
-fn check_small(
-    small: Option<SmallFiles>,
-    layout: IoLayout,
-    depth: u32,
-    mixes: bool,
-    engine: &str,
-) -> Result<(), PlanError> {
-    if small.is_none() {
-        return Ok(());
-    }
-    if layout.shared() {
-        refuse!("--files and --layout shared exclude each other");
-    }
-    if depth > 1 {
-        refuse!("--files works on one file at a time: --depth {depth} cannot be combined with it");
-    }
-    if mixes {
-        refuse!("--files cannot be combined with --rw rw or randrw");
-    }
-    if engine == "null" {
-        refuse!("--files opens real files: --engine null cannot be combined with it");
-    }
-    Ok(())
-}
-
-fn fsync_rule(io: &spec::Io, phases: &[Rw]) -> Result<FsyncRule, PlanError> {
-    if let Some(rule) = io.fsync {
-        if rule == FsyncRule::Every(0) {
-            refuse!("--fsync every=0 is no interval: take every=1 or more, or never");
-        }
-        if matches!(rule, FsyncRule::Every(_)) && io.files.is_some() {
-            refuse!(
-                "--fsync every=N and --files exclude each other: each file is synced once, before it is closed"
-            );
-        }
-        if rule != FsyncRule::Never && !phases.iter().any(|rw| rw.writes()) {
-            refuse!("--fsync needs a phase that writes in --rw");
-        }
-    }
-    Ok(io.fsync.unwrap_or_default())
-}
-
-fn open_loop(io: &spec::Io) -> Result<Option<OpenLoop>, PlanError> {
-    match (io.rate, io.arrival) {
-        (None, None) => Ok(None),
-        (None, Some(_)) => refuse!("--arrival needs --rate"),
-        (Some(rate), _) if !((1e-3..=1e9).contains(&rate)) => {
-            refuse!(
-                "--rate {rate} is not a number of operations a second between 0.001 and 1,000,000,000"
-            )
-        }
-        (Some(rate), arrival) => Ok(Some(OpenLoop {
-            rate,
-            arrival: arrival.unwrap_or(Arrival::Uniform),
-        })),
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,12 @@ use rbench_core::{Bytes, Nanos};
 
 use crate::arrival::Arrival;
 use crate::io::{FsyncRule, Layout as IoLayout, Rw};
+use crate::jobs::Distribution;
 use crate::meta::{Backend, Layout as TreeLayout, Packet, PhaseKind};
+
+pub mod fio;
+
+pub use fio::{Fio, Split};
 
 /// What all workloads have in common.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -70,6 +75,12 @@ pub struct Io {
     pub mix: Option<u32>,
     /// `--bs`
     pub block: Option<Bytes>,
+    /// `--bs-range`: the smallest and the largest block, bytes.
+    pub block_range: Option<(u64, u64)>,
+    /// `--bs-split`
+    pub block_split: Option<Vec<Split>>,
+    /// `--random-distribution`
+    pub distribution: Option<Distribution>,
     /// `--size`: per worker.
     pub size: Option<Bytes>,
     /// `--files`: the small-file form, files per worker.
@@ -96,6 +107,10 @@ pub struct Io {
     pub arrival: Option<Arrival>,
     /// `--verify`
     pub verify: bool,
+    /// `--compress`: percentage of written data that compresses away.
+    pub compress: Option<u32>,
+    /// `--dedupe`: percentage of written blocks that are copies of others.
+    pub dedupe: Option<u32>,
 }
 
 /// `rbench mdtest`: its options by the letters of mdtest's command line. What
@@ -200,6 +215,8 @@ pub enum Workload {
     Mdtest(Box<Mdtest>),
     /// `rbench io`
     Io(Io),
+    /// `rbench fio`
+    Fio(Box<Fio>),
 }
 
 /// All that was asked for.

@@ -6,6 +6,7 @@
 mod details;
 mod header;
 
+use rbench_core::FailureKind;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
 use crate::hist::Hist;
@@ -210,6 +211,20 @@ pub(crate) fn failure(place: &str, example: &ErrorExample) -> String {
         text.push_str(more);
     }
     text
+}
+
+/// The first failure of each kind of each phase, as sentences; not those of
+/// blocks that are not what was written, which ranks name one by one.
+pub fn failures(result: &RunResult) -> Vec<String> {
+    let mismatch = FailureKind::Mismatch.name();
+    let of = |phase: &PhaseResult| {
+        let examples = phase.error_examples.iter();
+        let others = examples.filter(|e| e.error != mismatch);
+        others
+            .map(|e| failure(&phase.label, e))
+            .collect::<Vec<String>>()
+    };
+    result.phases.iter().flat_map(of).collect()
 }
 
 /// A time in s for people.

@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use rbench_core::Nanos;
 
 use crate::engines;
+use crate::files::Advice;
 
 /// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +19,19 @@ pub enum Transfer {
     Read,
     /// From the buffer into the file.
     Write,
-    /// Written data to stable storage; no buffer.
+    /// Written data and attributes of the file to stable storage; no buffer.
     Fsync,
+    /// Written data to stable storage, with the attributes that are needed to
+    /// read it (fdatasync); no buffer.
+    DataSync,
+}
+
+impl Transfer {
+    /// Whether it moves no bytes but makes sure of what was written.
+    #[inline]
+    pub fn is_sync(self) -> bool {
+        matches!(self, Transfer::Fsync | Transfer::DataSync)
+    }
 }
 
 /// One block to move.
@@ -43,7 +55,7 @@ pub struct Request {
 /// Fewer bytes than asked for means the end of the file was reached (read) or
 /// the kernel would take no more (write): the engine has already continued a
 /// partial transfer and repeated an interrupted one. An error after part of
-/// the data has moved is the request's error. An fsync moves 0 bytes.
+/// the data has moved is the request's error. A sync moves 0 bytes.
 ///
 /// With `O_DIRECT` a transfer that ended off a block boundary, or whose rest
 /// the device refuses as unaligned, is complete with what was moved.
@@ -64,17 +76,70 @@ pub struct EngineConfig {
     pub block: usize,
 }
 
+/// How many requests went to the kernel and came back at a time.
+///
+/// Calls are counted by number of requests: none, up to 4, 8, 16, 32, 64, more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EngineCounts {
+    /// System calls that handed requests over, the rest of partial transfers
+    /// included. Calls that only wait are not among them.
+    pub submits: [u64; 7],
+    /// Looks at what is complete while something was under way: calls of the
+    /// functions of [`Engine`] that wait and poll. They may find nothing.
+    pub completes: [u64; 7],
+}
+
+impl EngineCounts {
+    /// The place of `requests` at a time in the arrays.
+    #[inline]
+    pub fn bucket(requests: usize) -> usize {
+        match requests {
+            0 => 0,
+            1..=4 => 1,
+            5..=8 => 2,
+            9..=16 => 3,
+            17..=32 => 4,
+            33..=64 => 5,
+            _ => 6,
+        }
+    }
+
+    /// What a synchronous engine counts: `requests` calls of one each.
+    pub(crate) fn one_by_one(requests: u64) -> EngineCounts {
+        let mut counts = EngineCounts::default();
+        counts.submits[1] = requests;
+        counts.completes[1] = requests;
+        counts
+    }
+}
+
 /// Moves blocks. One engine belongs to one worker.
 ///
 /// Each slot has a buffer of [`EngineConfig::block`] bytes, aligned to 4096,
 /// that the worker fills before it submits a write and looks at after a read
-/// has completed. No call allocates. Using a slot whose request is under way,
+/// has completed. Beside `attach` and `detach` no call allocates. Using a slot whose request is under way,
 /// or a request longer than the buffer, is a mistake of the program: it
 /// panics.
 pub trait Engine: Send {
     /// The buffer of `slot`. Must not be called while a request of the slot is
     /// under way.
     fn buffer(&mut self, slot: usize) -> &mut [u8];
+
+    /// Tells of an open file to which many requests will go, and how they will
+    /// be spread (`None`: nothing is known). Until [`Engine::detach`] the file
+    /// stays open, nobody else moves its position, and the engine may keep
+    /// what serves it: a mapping, the position, a place in the kernel's table.
+    /// What cannot be kept is done without. Requests to other files work, in
+    /// some engines slower.
+    fn attach(&mut self, fd: RawFd, advice: Option<Advice>) {
+        let _ = (fd, advice);
+    }
+
+    /// Lets go of a file. Comes before an attached file is closed or attached
+    /// again, when no request to it is under way; for others it does nothing.
+    fn detach(&mut self, fd: RawFd) {
+        let _ = fd;
+    }
 
     /// Starts `request` in `slot`, which must be free. Synchronous engines do
     /// all of it here. An asynchronous one may wait with telling the kernel
@@ -91,6 +156,13 @@ pub trait Engine: Send {
     /// capacity is at least the depth.
     fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
 
+    /// As [`Engine::wait`], but until `least` requests are complete, or all
+    /// that are under way where these are fewer.
+    fn wait_many(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let _ = least;
+        self.wait(done)
+    }
+
     /// As [`Engine::wait`], but waits for `timeout` at most, and a signal may
     /// end it earlier: nothing may be appended. What a synchronous engine was
     /// given is always complete.
@@ -101,6 +173,9 @@ pub trait Engine: Send {
 
     /// As [`Engine::wait`] without waiting: appends what is complete now.
     fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
+
+    /// How requests were handed over and came back so far.
+    fn counts(&self) -> EngineCounts;
 }
 
 /// What is known of an engine before it runs.
@@ -114,6 +189,11 @@ pub struct EngineInfo {
     pub depth_max: usize,
     /// Whether it moves data at all: the null engine measures the tool.
     pub moves_data: bool,
+    /// Whether it reaches files through mappings of them. Such an engine makes
+    /// no file longer (a request beyond the end is short), serves regular
+    /// files only, writes only to those open for reading and writing, and
+    /// takes the page cache even where a file is open with `O_DIRECT`.
+    pub mapped: bool,
     /// Makes one for a worker, in the thread of that worker: an engine may be
     /// bound to the thread that made it. `EINVAL` when the depth is 0 or above
     /// `depth_max` or the block is 0, `ENOMEM` when buffers or queues do not
@@ -124,11 +204,49 @@ pub struct EngineInfo {
 /// Every engine. A new one is a file under `engines/` and a line here.
 pub const ENGINES: &[EngineInfo] = &[
     engines::psync::INFO,
+    engines::sync::INFO,
+    engines::vsync::INFO,
+    engines::pvsync::INFO,
+    engines::pvsync2::INFO,
+    engines::mmap::INFO,
     engines::io_uring::INFO,
     engines::null::INFO,
 ];
 
+/// Engines of other tools that are not offered on purpose, and what to do
+/// instead.
+pub const OTHERS: &[(&str, &str)] = &[("libaio", "take io_uring"), ("posixaio", "take io_uring")];
+
 /// The engine of that name.
 pub fn find(name: &str) -> Option<&'static EngineInfo> {
     ENGINES.iter().find(|engine| engine.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_at_a_time_are_counted_up_to_powers_of_two() {
+        let check = |requests, bucket| assert_eq!(EngineCounts::bucket(requests), bucket);
+        check(0, 0);
+        for (i, bound) in [4, 8, 16, 32, 64].into_iter().enumerate() {
+            check(bound, i + 1);
+            check(bound + 1, i + 2);
+        }
+        check(1, 1);
+        check(usize::MAX, 6);
+    }
+
+    #[test]
+    fn an_engine_is_offered_or_refused_with_an_advice() {
+        for other in ["libaio", "posixaio"] {
+            assert!(OTHERS.contains(&(other, "take io_uring")));
+        }
+        for (name, advice) in OTHERS {
+            assert!(find(name).is_none());
+            let instead = advice.strip_prefix("take ").expect("that is the form");
+            assert!(find(instead).is_some(), "{name}: {instead}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod dirents;
 pub mod engine;
 pub mod engines;
 pub mod fault;
+pub mod files;
 pub mod fs;
 pub mod limits;
 pub mod mountinfo;
@@ -23,7 +24,7 @@ pub mod trace;
 pub mod workdir;
 
 pub use buffer::AlignedBuffer;
-pub use engine::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
+pub use engine::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer};
 pub use fault::FaultFs;
 pub use fs::{Fs, OpenMode};
 pub use mountinfo::MountInfo;

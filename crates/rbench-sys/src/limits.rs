@@ -99,12 +99,61 @@ pub fn host_facts() -> Result<HostFacts, Errno> {
     })
 }
 
+/// The size of a page in bytes.
+pub fn page_size() -> u64 {
+    // SAFETY: sysconf reads a number and touches no memory of ours.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).unwrap_or(4096)
+}
+
 /// CPU time, user and system, that all threads of this process have used so
 /// far; to the microsecond.
 pub fn process_cpu() -> Result<Nanos, Errno> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let spent = usage.user_time() + usage.system_time();
     Ok(Nanos(spent.num_nanoseconds().unsigned_abs()))
+}
+
+/// What a thread has used so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// CPU time in its own code, to the microsecond.
+    pub user: Nanos,
+    /// CPU time in the kernel on its behalf, to the microsecond.
+    pub system: Nanos,
+    /// Times it left the CPU, of its own will or not.
+    pub switches: u64,
+    /// Page faults that waited for I/O.
+    pub faults_major: u64,
+    /// Page faults that did not.
+    pub faults_minor: u64,
+}
+
+impl Usage {
+    /// What came since `earlier`, of the same thread.
+    pub fn since(self, earlier: Usage) -> Usage {
+        Usage {
+            user: self.user.since(earlier.user),
+            system: self.system.since(earlier.system),
+            switches: self.switches.saturating_sub(earlier.switches),
+            faults_major: self.faults_major.saturating_sub(earlier.faults_major),
+            faults_minor: self.faults_minor.saturating_sub(earlier.faults_minor),
+        }
+    }
+}
+
+/// What the calling thread has used since it was started.
+pub fn thread_usage() -> Usage {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("every Linux from 2.6.26 on knows it");
+    let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
+    Usage {
+        user: Nanos(usage.user_time().num_nanoseconds().unsigned_abs()),
+        system: Nanos(usage.system_time().num_nanoseconds().unsigned_abs()),
+        switches: count(usage.voluntary_context_switches())
+            + count(usage.involuntary_context_switches()),
+        faults_major: count(usage.major_page_faults()),
+        faults_minor: count(usage.minor_page_faults()),
+    }
 }
 
 /// Lets sleeps of the calling thread end at most `slack` late by the kernel's
@@ -186,6 +235,35 @@ mod tests {
         let tolerance = 50_000_000;
         assert!(spent.0 + tolerance > before.0, "{spent} < {before}");
         assert!(spent.0 < after.0 + tolerance, "{spent} > {after}");
+    }
+
+    #[test]
+    fn the_usage_of_a_thread_is_its_own() {
+        let own_clock = || {
+            let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+            Nanos(now.expect("it exists").num_nanoseconds().unsigned_abs())
+        };
+        let work = move || {
+            let before = thread_usage();
+            while own_clock().0 < 200_000_000 {
+                std::hint::black_box(0);
+            }
+            for _ in 0..5 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            let pages = crate::AlignedBuffer::new(4096).expect("a page is there");
+            drop(std::hint::black_box(pages));
+            (thread_usage().since(before), own_clock())
+        };
+        let other = std::thread::spawn(work);
+        let before = thread_usage();
+        let (used, clock) = other.join().expect("no panic");
+        let spent = used.user.0 + used.system.0;
+        assert!(spent.abs_diff(clock.0) < 50_000_000, "{used:?}, {clock}");
+        assert!(used.switches >= 5, "{used:?}");
+        assert!(used.faults_minor >= 1, "{used:?}");
+        let here = thread_usage().since(before);
+        assert!(here.user.0 + here.system.0 < 100_000_000, "{here:?}");
     }
 
     #[test]

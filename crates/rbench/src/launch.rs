@@ -9,6 +9,8 @@ use rbench_core::Rank;
 use rbench_core::random::{Stream, key};
 use rbench_core::wire::{Reader, Writer};
 
+use crate::fio::JobFiles;
+
 /// The same on every rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
@@ -24,6 +26,8 @@ pub struct Launch {
     pub seed: u64,
     /// Rank 0's working directory: relative paths start there.
     pub cwd: OsString,
+    /// What `rbench fio` reads besides.
+    pub job_files: JobFiles,
 }
 
 impl Launch {
@@ -65,6 +69,7 @@ impl Launch {
             started: format!("{now:.3}"),
             // 53 bits: readers of JSON may take numbers as floating point.
             seed: stream.next_u64() >> 11,
+            job_files: JobFiles::read(argv),
             cwd: std::env::current_dir().map_or_else(|_| OsString::from("/"), OsString::from),
         }
     }
@@ -77,6 +82,7 @@ impl Launch {
             started,
             seed,
             cwd,
+            job_files,
         } = self;
         let mut w = Writer::default();
         w.text(run_id)
@@ -85,6 +91,7 @@ impl Launch {
             .bytes(cwd.as_bytes());
         w.number(u64::from(env_dir.is_some()))
             .bytes(env_dir.as_deref().unwrap_or(OsStr::new("")).as_bytes());
+        job_files.encode(&mut w);
         argv.iter().for_each(|arg| {
             w.bytes(arg.as_bytes());
         });
@@ -97,6 +104,7 @@ impl Launch {
         let (run_id, started, seed) = (r.text()?, r.text()?, r.number()?);
         let cwd = text(r.bytes()?);
         let (given, dir) = (r.number()?, text(r.bytes()?));
+        let job_files = JobFiles::decode(&mut r)?;
         let mut argv = Vec::new();
         while let Some(arg) = r.bytes() {
             argv.push(text(arg));
@@ -108,6 +116,7 @@ impl Launch {
             started,
             seed,
             cwd,
+            job_files,
         })
     }
 }
@@ -127,6 +136,7 @@ mod tests {
             started: "2026-11-21T09:00:00Z".to_owned(),
             seed: 7,
             cwd: "/tmp".into(),
+            job_files: JobFiles::of_one("a.fio", b"[a]"),
         };
         assert_eq!(Launch::decode(&sent.encode()), Some(sent.clone()));
         assert_eq!(Launch::decode(&[1, 2, 3]), None);

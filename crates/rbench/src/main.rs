@@ -10,6 +10,7 @@ use rbench_cli::Invocation;
 
 mod embedded;
 mod files;
+mod fio;
 mod launch;
 mod mdtest;
 mod progress;

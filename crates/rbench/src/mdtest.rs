@@ -19,14 +19,13 @@ use rbench_plan::{Plan, Spec};
 use rbench_report::mdtest::{self as render, Kinds, View};
 use rbench_report::{PhaseResult, RunResult, text};
 
-use crate::complain;
 use crate::files::replace;
-use crate::run::{ENDED_EARLY, Refusal};
+use crate::run::Refusal;
 
 fn options(spec: &Spec) -> Option<&Mdtest> {
     match &spec.workload {
         Workload::Mdtest(options) => Some(options),
-        Workload::Meta(_) | Workload::Io(_) => None,
+        Workload::Meta(_) | Workload::Io(_) | Workload::Fio(_) => None,
     }
 }
 
@@ -262,12 +261,4 @@ pub fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
         let _ = write!(out, "\n{}", text::render(result));
     }
     out
-}
-
-/// On standard error, what to know before trusting mdtest's tables.
-pub fn tell_trouble(result: &RunResult) {
-    // Why the run ended early is said by whoever ends it.
-    for warning in result.warnings.iter().filter(|w| w.code != ENDED_EARLY) {
-        complain(&warning.message);
-    }
 }

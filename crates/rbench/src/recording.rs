@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rbench_cli::Output;
 use rbench_core::Rank;
+use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
@@ -12,6 +13,7 @@ use rbench_report::{PhaseResult, RunResult, journal};
 
 use crate::complain;
 use crate::files::ResultFile;
+use crate::fio;
 use crate::launch::Launch;
 use crate::mdtest::Extras;
 use crate::progress::Display;
@@ -38,6 +40,8 @@ pub struct Report {
     pub file: Option<ResultFile>,
     /// What mdtest's options write besides.
     pub extras: Extras,
+    /// What jobs of fio did: by group, job and worker.
+    pub jobs: Vec<JobOutcome>,
     /// Something could not be written.
     pub trouble: Option<String>,
     /// The directory that was left.
@@ -97,6 +101,7 @@ impl<'r> Recording<'r> {
                 result: frame.result(true),
                 file: None,
                 extras,
+                jobs: Vec::new(),
                 trouble: None,
                 kept: None,
                 broken: None,
@@ -152,7 +157,18 @@ impl Listener for Recording<'_> {
     /// gone.
     fn stopped(&mut self) {
         self.display.end();
-        publish(&mut self.report, self.plan, self.output);
+        publish(&mut self.report, self.plan, self.launch, self.output);
+    }
+
+    fn jobs(&mut self, outcomes: Vec<JobOutcome>) {
+        self.report.jobs.extend(outcomes);
+    }
+
+    fn job_logs(&mut self, logs: Vec<JobLog>) {
+        let written = fio::write_logs(self.plan, Path::new(&self.launch.cwd), &logs);
+        if let Err(trouble) = written {
+            self.report.trouble = Some(trouble);
+        }
     }
 
     fn details(&mut self, iteration: u32, name: &str, details: Details) {

@@ -11,12 +11,13 @@ use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, MonotonicClock, Rank};
 use rbench_exec::{Calibration, ExecError, Group, Place, StopReason, calibrate, execute};
-use rbench_plan::{Facts, Plan, Spec, resolve, task_counts};
-use rbench_report::json;
-use rbench_sys::engine::ENGINES;
+use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
+use rbench_report::{RunResult, json, text};
+use rbench_sys::engine::{ENGINES, OTHERS};
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
 use crate::embedded::Embedded;
+use crate::fio;
 use crate::launch::Launch;
 use crate::mdtest::{self, Extras};
 use crate::progress::Display;
@@ -187,6 +188,12 @@ async fn once(
     let stonewalled = mdtest::read_status(comm, spec).await?;
     let plan = plan(spec, &hosts, launch, stonewalled)?;
     check_digests(comm, &plan).await?;
+    if let Some(view) = &output.fio {
+        fio::check(view, comm.size()).map_err(Refusal::Usage)?;
+        if let Some(code) = fio::show(view, comm.rank() == Rank(0)) {
+            return Ok(code);
+        }
+    }
 
     let display = Display::new(output.progress, comm.rank() == Rank(0));
     let names = hosts
@@ -202,7 +209,9 @@ async fn once(
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
     let mut extras = Extras::default();
-    let opened = extras.open(spec, comm.rank());
+    let opened = extras
+        .open(spec, comm.rank())
+        .and_then(|()| fio::create_output(output, launch, comm.rank()));
     if let Err(error) = group.agree(opened).await {
         extras.discard();
         return Err(error.into());
@@ -217,17 +226,22 @@ async fn once(
     display.end();
     // Unmounted before the report: what follows needs it no more.
     drop(embedded);
-    finish(&group, report?, &plan, output)
+    finish(&group, report?, &plan, launch, output)
 }
 
 fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
-    match rbench_cli::parse(&launch.argv, launch.env_dir.as_deref()).map_err(Refusal::Cli)? {
+    let cwd = Path::new(&launch.cwd);
+    let invocation = match fio::parse(launch)? {
+        Some(invocation) => invocation,
+        None => rbench_cli::parse(&launch.argv, launch.env_dir.as_deref()).map_err(Refusal::Cli)?,
+    };
+    match invocation {
         Invocation::Run(mut spec, output) => {
-            mdtest::anchor(&mut spec, Path::new(&launch.cwd));
+            mdtest::anchor(&mut spec, cwd);
             Ok((*spec, output))
         }
         Invocation::Testfs(_) | Invocation::Show { .. } => Err(Refusal::Usage(
-            "only meta, io and mdtest run on several ranks".to_owned(),
+            "only meta, io, mdtest and fio run on several ranks".to_owned(),
         )),
     }
 }
@@ -288,6 +302,7 @@ fn plan(
             .iter()
             .map(|e| (e.name, e.depth_max as u32))
             .collect(),
+        other_engines: OTHERS.to_vec(),
         stonewalled,
     };
     resolve(spec, &facts).map_err(|e| Refusal::Usage(e.to_string()))
@@ -381,8 +396,14 @@ async fn measure(
     };
     let name = format!("rbench.{}", launch.run_id);
     let marker = format!("rbench run {}\n", launch.run_id);
+    let status = fio::Status::begin(plan, launch, job.output);
     let place = Place {
-        parent,
+        board: status.board(),
+        // Jobs name their directories themselves.
+        parent: match &plan.work {
+            Work::Jobs(_) => Path::new(&launch.cwd),
+            Work::Meta(_) | Work::Io(_) => parent,
+        },
         name: &name,
         marker: marker.as_bytes(),
         needs_shared: plan.needs_shared(),
@@ -392,6 +413,7 @@ async fn measure(
     let me = (group.rank(), group.host_name());
     let mut recording = Recording::new(&frame, job, display, me);
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
+    status.end();
     Ok(recording.end(outcome))
 }
 
@@ -400,6 +422,7 @@ fn finish(
     group: &Group<'_>,
     mut report: Report,
     plan: &Plan,
+    launch: &Launch,
     output: &Output,
 ) -> Result<u8, Refusal> {
     if !group.is_root() {
@@ -425,14 +448,15 @@ fn finish(
     if stop_code(group).is_some() && matches!(report.broken, Some(ExecError::SetUp(_))) {
         report.broken = None;
     }
-    let failed = report.result.phases.iter().any(|p| p.error_count() > 0);
+    let failed = report.result.phases.iter().any(|p| p.error_count() > 0)
+        || report.jobs.iter().any(|job| job.error != 0);
     let broken = report.broken.clone();
     if broken.is_some() && report.result.phases.is_empty() {
         report.discard();
     } else {
         let published = match report.published {
             Some(code) => code,
-            None => publish(&mut report, plan, output),
+            None => publish(&mut report, plan, launch, output),
         };
         if broken.is_none() {
             return Ok(match stop_code(group) {
@@ -447,7 +471,7 @@ fn finish(
 
 /// The result file, the report on standard output, and where things lie; the
 /// exit code.
-pub fn publish(report: &mut Report, plan: &Plan, output: &Output) -> u8 {
+pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Output) -> u8 {
     let result = &mut report.result;
     let mut trouble = report.trouble.take();
     if let Some(error @ (ExecError::SetUp(_) | ExecError::Comm(_) | ExecError::NoAnswer)) =
@@ -467,14 +491,38 @@ pub fn publish(report: &mut Report, plan: &Plan, output: &Output) -> u8 {
     if let Err(message) = report.extras.finish(result) {
         trouble = Some(message);
     }
-    let text = match &output.mdtest {
-        Some(view) => mdtest::report(result, plan, view),
-        None => render(result, output.format),
+    let printed = match (&output.mdtest, &output.fio) {
+        (Some(view), _) => print(&mdtest::report(result, plan, view)),
+        (_, Some(view)) => {
+            let own = view.report.then(|| render(result, output.format));
+            let hosts = result.world.hosts.iter();
+            let hosts: Vec<String> = hosts.map(|host| host.name.clone()).collect();
+            match fio::report(plan, launch, &hosts, view, &report.jobs, own) {
+                Ok(code) => code,
+                Err(message) => {
+                    trouble = Some(message);
+                    FAILED
+                }
+            }
+        }
+        (None, None) => print(&render(result, output.format)),
     };
-    let printed = print(&text);
-    let tables_only = output.mdtest.as_ref().is_some_and(|view| !view.report);
-    if tables_only && !output.quiet {
-        mdtest::tell_trouble(result);
+    let has_ours = match (&output.mdtest, &output.fio) {
+        (Some(view), _) => view.report,
+        (_, Some(view)) => view.report,
+        (None, None) => true,
+    };
+    if !has_ours && output.fio.is_some() {
+        // mdtest's report has a place for them.
+        text::failures(result)
+            .iter()
+            .for_each(|failure| complain(failure));
+    }
+    if !has_ours && !result.complete && report.broken.is_none() {
+        complain("the run was interrupted: what it did until then is reported");
+    }
+    if !has_ours && !output.quiet {
+        tell_trouble(result);
     }
     if !output.quiet {
         if let Some(out) = output.out.as_ref().filter(|_| trouble.is_none()) {
@@ -493,6 +541,15 @@ pub fn publish(report: &mut Report, plan: &Plan, output: &Output) -> u8 {
     };
     report.published = Some(code);
     code
+}
+
+/// On standard error, what to know before trusting the tables of another
+/// tool, which have no place for it.
+fn tell_trouble(result: &RunResult) {
+    // Why the run ended early is said by whoever ends it.
+    for warning in result.warnings.iter().filter(|w| w.code != ENDED_EARLY) {
+        complain(&warning.message);
+    }
 }
 
 /// The exit code after a signal: 128 and its number, as shells do.

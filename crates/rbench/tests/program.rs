@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rbench_report::RunResult;
+use rbench_sys::engine::ENGINES;
 use tempfile::TempDir;
 
 /// A place of its own for each test: target, results and temporary files.
@@ -116,6 +117,20 @@ fn check_refused(arguments: &str, code: i32, expect: &str) {
     if code == 1 {
         assert_eq!(said.lines().count(), 1, "{arguments}: {said}");
     }
+}
+
+#[test]
+fn every_engine_is_in_the_help_of_io() {
+    let help = Place::new().run("io --help").stdout;
+    let help = String::from_utf8_lossy(&help);
+    let (_, behind) = help.split_once("How blocks are moved:").expect("there");
+    let (list, _) = behind.split_once('[').expect("its default");
+    let mut listed: Vec<&str> = list.split([',', ' ', '\n']).collect();
+    listed.retain(|word| !word.is_empty());
+    let mut all: Vec<&str> = ENGINES.iter().map(|engine| engine.name).collect();
+    listed.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(listed, all);
 }
 
 #[test]
@@ -449,7 +464,7 @@ fn links_in_the_target_are_not_followed() {
 fn help_goes_to_stdout_and_every_flag_of_the_readme_exists() {
     let place = Place::new();
     let mut known = String::new();
-    for command in ["meta", "io", "mdtest", "testfs", "show"] {
+    for command in ["meta", "io", "mdtest", "fio", "testfs", "show"] {
         let output = place.run(&format!("{command} --help"));
         assert_eq!(
             (output.status.code(), text(&output.stderr).as_str()),
@@ -465,6 +480,7 @@ fn help_goes_to_stdout_and_every_flag_of_the_readme_exists() {
     {
         let ours = line.split("rbench ").last().unwrap_or("");
         for flag in ours.split_whitespace().filter(|w| w.starts_with("--")) {
+            let flag = flag.split('=').next().unwrap_or(flag);
             assert!(
                 known.contains(flag),
                 "README.md uses {flag}, which does not exist: {line}"

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
-use rbench_core::random::{DataStream, Stream};
+use rbench_core::random::Stream;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::IoPlan;
 use rbench_plan::arrival::Schedule;
@@ -16,6 +16,7 @@ use rbench_plan::io::{FsyncRule, Order, Rw};
 use rbench_sys::engine::Completion;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
+use super::data::Data;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::verify::{self, Expected, Identity};
@@ -75,9 +76,11 @@ pub struct Blocks {
     /// Chooses between reads and writes of a mix.
     pub chooser: Stream,
     /// Data for writes that are not stamped.
-    pub data: DataStream,
+    pub data: Data,
     /// Stamps, with `--verify`.
     pub stamps: Option<Stamps>,
+    /// Bytes that each stamp covers.
+    pub stamped_bytes: usize,
     /// Blocks that are written from the start on without a gap: told to the
     /// layout of later phases.
     pub covered: Option<Arc<AtomicU64>>,
@@ -100,6 +103,11 @@ const IDLE: Slot = Slot {
     start: Nanos(0),
 };
 
+/// The stamped parts of a block at `offset`, each with its own offset.
+fn stamped(offset: u64, bytes: usize, block: &mut [u8]) -> impl Iterator<Item = (u64, &mut [u8])> {
+    (offset..).step_by(bytes).zip(block.chunks_mut(bytes))
+}
+
 /// Runs [`Blocks`].
 pub struct BlockRunner {
     work: Blocks,
@@ -113,6 +121,8 @@ pub struct BlockRunner {
     in_flight: usize,
     next_intended: Option<Nanos>,
     issued: u64,
+    /// Bytes of what was issued.
+    aimed_bytes: u64,
     failed: u64,
     writes_since_sync: u64,
     broken: bool,
@@ -129,7 +139,7 @@ impl BlockRunner {
     pub fn new(work: Blocks) -> BlockRunner {
         let depth = work.plan.depth as usize;
         BlockRunner {
-            careful: depth > 1 && (work.plan.block.0 >= LARGE || work.stamps.is_some()),
+            careful: depth > 1 && (work.plan.block_max() >= LARGE || work.stamps.is_some()),
             work,
             slots: vec![IDLE; depth],
             free: (0..depth).rev().collect(),
@@ -139,6 +149,7 @@ impl BlockRunner {
             in_flight: 0,
             next_intended: None,
             issued: 0,
+            aimed_bytes: 0,
             failed: 0,
             writes_since_sync: 0,
             broken: false,
@@ -148,10 +159,10 @@ impl BlockRunner {
     /// Chooses the next block and fills the buffer of a free slot.
     fn aim(&mut self, slot: usize) {
         let work = &mut self.work;
-        let pass = self.issued / work.plan.blocks().max(1);
-        let index = work.order.step();
+        let (start, length) = work.order.step();
         let (owner, workers) = work.owner;
-        let (offset, length) = work.plan.place(index, owner, workers);
+        let offset = work.plan.offset(start, owner, workers);
+        let length = length as usize;
         let write = match (work.lanes.read, work.lanes.write) {
             (Some(_), Some(_)) => work.chooser.below(100) >= u64::from(work.plan.mix_read),
             (read, _) => read.is_none(),
@@ -165,18 +176,23 @@ impl BlockRunner {
             let buffer = &mut work.engine.buffer(slot)[..length];
             match &work.stamps {
                 Some(stamps) => {
-                    let generation = (stamps.writes << PASS_BITS) | pass;
-                    verify::stamp(
-                        buffer,
-                        &Identity {
-                            run: stamps.run,
-                            file: work.file,
-                            offset,
-                            generation,
-                        },
-                    );
+                    let identity = Identity {
+                        run: stamps.run,
+                        file: work.file,
+                        offset,
+                        generation: (stamps.writes << PASS_BITS) | work.order.pass(),
+                    };
+                    for (at, stamped) in stamped(offset, work.stamped_bytes, buffer) {
+                        verify::stamp(
+                            stamped,
+                            &Identity {
+                                offset: at,
+                                ..identity
+                            },
+                        );
+                    }
                 }
-                None => work.data.fill(buffer),
+                None => work.data.fill(slot, buffer),
             }
         }
         self.slots[slot] = Slot {
@@ -187,6 +203,7 @@ impl BlockRunner {
             start: Nanos(0),
         };
         self.issued += 1;
+        self.aimed_bytes += length as u64;
     }
 
     /// The intended start of the next operation; `None` in a closed loop.
@@ -276,6 +293,7 @@ impl BlockRunner {
         self.ready.pop();
         self.free.push(slot);
         self.issued -= 1;
+        self.aimed_bytes -= self.slots[slot].length as u64;
         self.next_intended = intended;
         if self.slots[slot].transfer == Transfer::Write {
             self.writes_since_sync -= 1;
@@ -358,7 +376,9 @@ impl BlockRunner {
         };
         let (lane, op) = match transfer {
             Transfer::Read => (self.work.lanes.read, OpKind::Read),
-            Transfer::Write | Transfer::Fsync => (self.work.lanes.write, OpKind::Write),
+            Transfer::Write | Transfer::Fsync | Transfer::DataSync => {
+                (self.work.lanes.write, OpKind::Write)
+            }
         };
         let lane = lane.unwrap_or(0);
         let outcome = match result {
@@ -397,22 +417,26 @@ impl BlockRunner {
         let Some(stamps) = &self.work.stamps else {
             return Ok(());
         };
-        let generation = *stamps.reads.end();
-        let expected = Expected {
+        let mut expected = Expected {
             identity: Identity {
                 run: stamps.run,
                 file: self.work.file,
                 offset,
-                generation,
+                generation: *stamps.reads.end(),
             },
             generations: stamps.reads.clone(),
         };
-        verify::check(&self.work.engine.buffer(slot)[..length], &expected).map_err(|damage| {
-            (
-                FailureKind::Mismatch,
-                format!("block at offset {offset}: {damage}"),
-            )
-        })
+        let read = &mut self.work.engine.buffer(slot)[..length];
+        for (at, stamped) in stamped(offset, self.work.stamped_bytes, read) {
+            expected.identity.offset = at;
+            verify::check(stamped, &expected).map_err(|damage| {
+                (
+                    FailureKind::Mismatch,
+                    format!("block at offset {at}: {damage}"),
+                )
+            })?;
+        }
+        Ok(())
     }
 
     /// The lane of what the schedule starts.
@@ -468,6 +492,7 @@ impl BlockRunner {
         let (Some(fd), Some(lane)) = (self.work.fd.take(), self.work.lanes.sync) else {
             return;
         };
+        self.work.engine.detach(fd);
         let start = gate.clock.now();
         let result = self.work.fs.close(fd);
         let span = Span {
@@ -534,7 +559,10 @@ impl Runner for BlockRunner {
     }
 
     fn covered(&self) -> bool {
-        self.failed == 0 && !self.broken && self.issued >= self.work.plan.blocks()
+        self.failed == 0
+            && !self.broken
+            && self.work.order.covers()
+            && self.aimed_bytes >= self.work.plan.size.0
     }
 
     fn finish(&mut self, meter: &mut Meter) {
@@ -542,11 +570,19 @@ impl Runner for BlockRunner {
             && self.failed == 0
             && !self.broken
         {
-            covered.fetch_max(self.issued.min(self.work.plan.blocks()), Ordering::Relaxed);
+            let plan = &self.work.plan;
+            let there = if self.aimed_bytes >= plan.size.0 {
+                plan.blocks()
+            } else {
+                self.aimed_bytes / plan.block()
+            };
+            covered.fetch_max(there, Ordering::Relaxed);
         }
-        if let Some(fd) = self.work.fd.take()
-            && let Err(errno) = self.work.fs.close(fd)
-        {
+        let Some(fd) = self.work.fd.take() else {
+            return;
+        };
+        self.work.engine.detach(fd);
+        if let Err(errno) = self.work.fs.close(fd) {
             // Some file systems only tell here that written data was lost.
             let lane = self.work.lanes.write.or(self.work.lanes.read).unwrap_or(0);
             meter.failed_untimed(

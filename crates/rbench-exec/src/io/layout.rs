@@ -6,13 +6,13 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rbench_core::random::DataStream;
 use rbench_core::{Clock as _, Failure, OpKind};
 use rbench_plan::IoPlan;
 use rbench_plan::io::Layout;
 use rbench_sys::{Completion, Engine, Fs, Request, Transfer};
 
 use super::blocks::{PASS_BITS, Stamps};
+use super::data::Data;
 use super::one_request;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
@@ -27,7 +27,7 @@ pub fn piece_blocks(plan: &IoPlan) -> u64 {
     if plan.layout == Layout::SharedInterleaved {
         1
     } else {
-        (PIECE / plan.block.0).max(1)
+        (PIECE / plan.block()).max(1)
     }
 }
 
@@ -48,7 +48,7 @@ pub struct LayoutRunner {
     /// This worker, and the number of all workers.
     pub owner: (u64, u64),
     /// Data that is not stamped.
-    pub data: DataStream,
+    pub data: Data,
     /// Stamps, with `--verify`.
     pub stamps: Option<Stamps>,
     /// Blocks that are there; advanced when all are.
@@ -84,7 +84,7 @@ impl LayoutRunner {
                         },
                     );
                 }
-                None => self.data.fill(buffer),
+                None => self.data.fill(0, buffer),
             }
             filled += length;
         }

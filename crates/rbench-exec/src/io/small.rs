@@ -1,7 +1,6 @@
 //! The small-file form: each file is opened, moved whole, synced if asked for
 //! and closed; the latency is that of the whole.
 
-use rbench_core::random::DataStream;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::io::FsyncRule;
 use rbench_plan::tree::Paths;
@@ -10,6 +9,7 @@ use rbench_sys::fs::OpenMode;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
 use super::blocks::{PASS_BITS, Stamps};
+use super::data::Data;
 use super::one_request;
 use crate::ops::ItemOp;
 use crate::verify::{self, Expected, Identity};
@@ -28,10 +28,12 @@ pub struct SmallFile {
     pub block: u64,
     /// O_DIRECT.
     pub direct: bool,
+    /// Whether the engine maps the files: they get their length first.
+    pub mapped: bool,
     /// When it is synced: `End` and `Every(_)` once for each file.
     pub fsync: FsyncRule,
     /// Data for writes that are not stamped.
-    pub data: DataStream,
+    pub data: Data,
     /// Stamps, with `--verify`.
     pub stamps: Option<Stamps>,
     /// Number of the worker that owns the files, for stamps.
@@ -99,6 +101,16 @@ impl SmallFile {
         }
         Ok(())
     }
+
+    fn transfer_mapped(&mut self, fs: &dyn Fs, fd: i32) -> Result<(), FailureKind> {
+        if self.write {
+            fs.truncate(fd, self.size)?;
+        }
+        self.engine.attach(fd, None);
+        let moved = self.transfer(fd);
+        self.engine.detach(fd);
+        moved
+    }
 }
 
 impl ItemOp for SmallFile {
@@ -117,20 +129,24 @@ impl ItemOp for SmallFile {
                 }
                 None => {
                     let Self { data, engine, .. } = self;
-                    data.fill(&mut engine.buffer(0)[offset as usize..][..length]);
+                    data.fill(0, &mut engine.buffer(0)[offset as usize..][..length]);
                 }
             }
         }
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        let mode = if self.write {
-            OpenMode::Write
-        } else {
-            OpenMode::Read
+        let mode = match (self.write, self.mapped) {
+            (false, _) => OpenMode::Read,
+            (true, false) => OpenMode::Write,
+            (true, true) => OpenMode::ReadWrite,
         };
         let fd = fs.open(self.paths.current(), mode, self.direct)?;
-        let moved = self.transfer(fd);
+        let moved = if self.mapped {
+            self.transfer_mapped(fs, fd)
+        } else {
+            self.transfer(fd)
+        };
         let closed = fs.close(fd).map_err(FailureKind::from);
         moved.and(closed)?;
         Ok(self.size)

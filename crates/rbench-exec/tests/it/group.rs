@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rbench_comm::threads;
+use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
 use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
-use rbench_plan::spec::{Common, Io, Mdtest, Meta, Workload};
+use rbench_plan::spec::{Common, Fio, Io, Mdtest, Meta, Workload};
 use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
 use rbench_sys::{Fs, TraceFs};
 
@@ -92,6 +93,10 @@ pub struct Outcome {
     pub left: Vec<String>,
     /// What stays with rank 0: iteration, phase, details.
     pub details: Vec<(u32, String, Details)>,
+    /// What the workers of jobs did.
+    pub jobs: Vec<JobOutcome>,
+    /// Logs of rank 0's workers.
+    pub logs: Vec<JobLog>,
 }
 
 impl Outcome {
@@ -109,6 +114,8 @@ struct Taker<'t, 'r> {
     own: &'t Path,
     rows: Vec<PhaseOutcome>,
     details: Vec<(u32, String, Details)>,
+    jobs: Vec<JobOutcome>,
+    logs: Vec<JobLog>,
 }
 
 impl Listener for Taker<'_, '_> {
@@ -122,6 +129,14 @@ impl Listener for Taker<'_, '_> {
     }
 
     fn stopped(&mut self) {}
+
+    fn jobs(&mut self, outcomes: Vec<JobOutcome>) {
+        self.jobs.extend(outcomes);
+    }
+
+    fn job_logs(&mut self, logs: Vec<JobLog>) {
+        self.logs.extend(logs);
+    }
 
     fn details(&mut self, iteration: u32, name: &str, details: Details) {
         self.details.push((iteration, name.to_owned(), details));
@@ -149,6 +164,8 @@ pub struct Run<'r> {
     pub stonewalled: Option<u64>,
     /// Interrupts the run.
     pub signal: Option<Signal>,
+    /// Tells this run from others.
+    pub key: u64,
 }
 
 impl<'r> Run<'r> {
@@ -162,6 +179,7 @@ impl<'r> Run<'r> {
             recorders: Vec::new(),
             stonewalled: None,
             signal: None,
+            key: 1,
         }
     }
 
@@ -174,6 +192,14 @@ impl<'r> Run<'r> {
         run.common.iterations = options.iterations;
         run.workload = Workload::Mdtest(Box::new(options));
         run
+    }
+
+    /// Jobs of fio; relative paths are below `dir`.
+    pub fn fio(hosts: &'r [u32], dir: &'r Path, fio: Fio) -> Run<'r> {
+        Run {
+            workload: Workload::Fio(Box::new(fio)),
+            ..Run::meta(hosts, dir, Meta::default())
+        }
     }
 
     pub fn io(hosts: &'r [u32], dir: &'r Path, io: Io) -> Run<'r> {
@@ -189,7 +215,7 @@ impl<'r> Run<'r> {
     /// Why it cannot be.
     pub fn plan(&self) -> Result<Plan, PlanError> {
         let mut common = self.common.clone();
-        if !matches!(self.workload, Workload::Mdtest(_)) {
+        if !matches!(self.workload, Workload::Mdtest(_) | Workload::Fio(_)) {
             common.dir = Some(self.dir.to_owned());
         }
         common.seed = Some(common.seed.unwrap_or(42));
@@ -205,6 +231,7 @@ impl<'r> Run<'r> {
             host_of: self.hosts.to_vec(),
             seed: 0,
             engines,
+            other_engines: rbench_sys::engine::OTHERS.to_vec(),
             stonewalled: self.stonewalled,
         };
         resolve(&spec, &facts)
@@ -218,6 +245,7 @@ impl<'r> Run<'r> {
             between,
             recorders,
             signal,
+            key,
             ..
         } = self;
         let disturber = Disturber {
@@ -241,6 +269,7 @@ impl<'r> Run<'r> {
                     .collect();
                 let group = Group::form(comm, names, hosts.to_vec(), 0, &ear, &ear).await?;
                 let place = Place {
+                    board: None,
                     parent: dir,
                     name: "rbench.test",
                     marker: b"test",
@@ -254,8 +283,10 @@ impl<'r> Run<'r> {
                     own: &own,
                     rows: Vec::new(),
                     details: Vec::new(),
+                    jobs: Vec::new(),
+                    logs: Vec::new(),
                 };
-                let key = random::key(&[1]);
+                let key = random::key(&[key]);
                 let ending = execute(&group, &plan, &place, key, &mut taker).await?;
                 Ok(Outcome {
                     rows: taker.rows,
@@ -263,6 +294,8 @@ impl<'r> Run<'r> {
                     trouble: ending.trouble,
                     left: ending.left,
                     details: taker.details,
+                    jobs: taker.jobs,
+                    logs: taker.logs,
                 })
             })
         };

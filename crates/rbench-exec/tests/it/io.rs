@@ -10,6 +10,8 @@ use rbench_plan::spec::Io;
 
 use crate::group::{Run, check_adds_up};
 
+mod shapes;
+
 const KIB: u64 = 1024;
 
 fn io(rw: &[Rw]) -> Io {

@@ -8,6 +8,7 @@
 
 mod group;
 mod io;
+mod jobs;
 mod mdtest;
 mod meta;
 mod truth;

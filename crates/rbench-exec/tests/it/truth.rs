@@ -12,12 +12,14 @@ use rbench_testfs::{Config, Counts, Kind, Mounted};
 
 use crate::group::{Run, check_adds_up};
 
-struct Mount {
-    fs: Mounted,
+/// The built-in file system, mounted on a temporary directory.
+pub struct Mount {
+    pub fs: Mounted,
     dir: tempfile::TempDir,
 }
 
-fn mount(change: impl FnOnce(&mut Config)) -> Mount {
+/// Mounts it with whatever `change` says.
+pub fn mount(change: impl FnOnce(&mut Config)) -> Mount {
     let dir = tempfile::tempdir().expect("temporary directory");
     let mut config = Config::memory(Bytes(1 << 30)).uncached();
     change(&mut config);
@@ -26,7 +28,11 @@ fn mount(change: impl FnOnce(&mut Config)) -> Mount {
 }
 
 impl Mount {
-    fn end(self) {
+    pub fn path(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
+    pub fn end(self) {
         let Mount { fs, dir } = self;
         fs.unmount().expect("unmounts");
         drop(dir);

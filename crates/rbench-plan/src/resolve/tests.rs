@@ -1,4 +1,7 @@
 use super::*;
+use crate::arrival::Arrival;
+use crate::io::{FsyncRule, Layout as IoLayout, Rw};
+use crate::jobs::Distribution;
 use rbench_core::Rank;
 
 const KIB: u64 = 1024;
@@ -7,7 +10,13 @@ fn facts(host_of: &[u32]) -> Facts {
     Facts {
         host_of: host_of.to_vec(),
         seed: 7,
-        engines: vec![("psync", 1), ("io_uring", 4096), ("null", 4096)],
+        engines: vec![
+            ("psync", 1),
+            ("mmap", 1),
+            ("io_uring", 4096),
+            ("null", 4096),
+        ],
+        other_engines: vec![("libaio", "take io_uring")],
         stonewalled: None,
     }
 }
@@ -172,11 +181,11 @@ fn impossible_io_runs_are_refused_by_the_name_of_the_flag() {
     check_io("--size 1KiB is smaller", |_, i| {
         (i.size, i.block) = (Some(Bytes(KIB)), Some(Bytes(4 * KIB)))
     });
-    check_io("--bs must", |_, i| i.block = Some(Bytes(0)));
+    check_io("--bs: a block has", |_, i| i.block = Some(Bytes(0)));
     check_io("--files needs", |_, i| i.files = Some(3));
     check_io("--file-size needs", |_, i| i.file_size = Some(Bytes(3)));
     check_io(
-        "--engine warp is not one of psync, io_uring, null",
+        "--engine warp is not one of psync, mmap, io_uring, null",
         |_, i| i.engine = Some("warp".into()),
     );
     check_io("take --engine io_uring", |_, i| i.depth = Some(4));
@@ -207,6 +216,101 @@ fn impossible_io_runs_are_refused_by_the_name_of_the_flag() {
         (i.files, i.file_size) = (Some(2), Some(Bytes(4096)));
         (i.engine, i.depth) = (Some("io_uring".into()), Some(2));
     });
+}
+
+#[test]
+fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
+    let split = |parts: &[(u64, Option<u32>)]| Some(parts.to_vec());
+    let half = || split(&[(4 * KIB, Some(50)), (8 * KIB, None)]);
+    check_io("--bs and --bs-split exclude each other", |_, i| {
+        (i.block, i.block_split) = (Some(Bytes(4096)), half())
+    });
+    check_io("--bs-range and --bs-split exclude each other", |_, i| {
+        (i.block_range, i.block_split) = (Some((512, 4096)), half())
+    });
+    check_io("--bs-split: percentages add up to 90", |_, i| {
+        i.block_split = split(&[(4096, Some(50)), (8192, Some(40))])
+    });
+    check_io("--bs-split: a block has", |_, i| {
+        i.block_split = split(&[(0, None)])
+    });
+    check_io(
+        "--size 4KiB is smaller than one block of --bs-split 8KiB",
+        |_, i| (i.size, i.block_split) = (Some(Bytes(4 * KIB)), half()),
+    );
+    check_io("--bs-split and --files exclude each other", |_, i| {
+        (i.files, i.file_size) = (Some(3), Some(Bytes(64 * KIB)));
+        i.block_split = half();
+    });
+    check_io("--interleave and --bs-split exclude each other", |_, i| {
+        (i.layout, i.interleave) = (Some(IoLayout::SharedSegmented), true);
+        i.block_split = half();
+    });
+    check_io("--direct needs --bs-split", |_, i| {
+        (i.direct, i.block_split) = (true, split(&[(4096, Some(50)), (5000, Some(50))]))
+    });
+    check_io("--verify needs --bs-split with multiples of", |_, i| {
+        (i.verify, i.block_split) = (true, split(&[(4096, Some(50)), (6144, Some(50))]))
+    });
+    check_io("--verify needs --bs-range of at least 512", |_, i| {
+        (i.verify, i.block_range) = (true, Some((256, 4096)))
+    });
+    check_io("--random-distribution needs --rw with randread", |_, i| {
+        i.distribution = Some(Distribution::Zipf(1.2))
+    });
+    check_io(
+        "--random-distribution and --files exclude each other",
+        |_, i| {
+            i.distribution = Some(Distribution::Zipf(1.2));
+            (i.rw, i.files) = (Some(vec![Rw::RandRead]), Some(3));
+            i.file_size = Some(Bytes(4096));
+        },
+    );
+    check_io("--verify and --compress exclude each other", |_, i| {
+        (i.verify, i.compress) = (true, Some(50))
+    });
+    check_io("--verify and --dedupe exclude each other", |_, i| {
+        (i.verify, i.dedupe) = (true, Some(50))
+    });
+    check_io("--compress 101 is not a percentage", |_, i| {
+        i.compress = Some(101)
+    });
+    check_io("--dedupe 101 is not a percentage", |_, i| {
+        i.dedupe = Some(101)
+    });
+    check_io("--direct and --engine mmap exclude each other", |_, i| {
+        (i.direct, i.engine) = (true, Some("mmap".into()))
+    });
+    check_io("--engine libaio is not offered: take io_uring", |_, i| {
+        i.engine = Some("libaio".into())
+    });
+}
+
+#[test]
+fn what_shapes_blocks_and_data_is_in_the_settings_in_the_form_of_its_option() {
+    let plan = io(
+        |_, i| {
+            i.rw = Some(vec![Rw::RandWrite]);
+            i.block_split = Some(vec![(4 * KIB, Some(60)), (8 * KIB, None)]);
+            i.distribution = Some(Distribution::Zoned(vec![(60.0, 10.0), (40.0, 90.0)]));
+            (i.compress, i.dedupe) = (Some(30), Some(20));
+        },
+        &twelve(),
+    )
+    .expect("valid");
+    let rows = plan.describe();
+    for row in [
+        ("bs-split", "4KiB/60:8KiB/40"),
+        ("random-distribution", "zoned:60/10:40/90"),
+        ("compress", "30%"),
+        ("dedupe", "20%"),
+    ] {
+        let found = rows.iter().find(|(name, _)| *name == row.0);
+        assert_eq!(found.map(|(_, value)| value.as_str()), Some(row.1));
+    }
+    let bare = io(|_, _| (), &twelve()).expect("valid").describe();
+    let named = |name: &str| bare.iter().any(|(row, _)| *row == name);
+    assert!(!named("random-distribution") && !named("compress") && !named("dedupe"));
 }
 
 #[test]
@@ -248,7 +352,7 @@ fn small_files_are_moved_in_blocks_of_at_most_their_size() {
     let Work::Io(work) = &plan.work else {
         panic!("not io")
     };
-    assert_eq!((work.block, work.blocks()), (Bytes(4096), 1000));
+    assert_eq!((work.block(), work.blocks()), (4096, 1000));
     assert_eq!(crate::io::worker_number(Rank(3), 1, 2), 7);
     assert_eq!(plan.data_bytes(), 12 * 1000 * 4096);
 }

@@ -4,7 +4,7 @@
 use nix::errno::Errno;
 
 use super::buffers::Buffers;
-use crate::engine::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
+use crate::engine::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request};
 
 /// The line in [`crate::engine::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
@@ -12,6 +12,7 @@ pub const INFO: EngineInfo = EngineInfo {
     about: "moves nothing: the cost of the tool itself",
     depth_max: 16_384,
     moves_data: false,
+    mapped: false,
     make,
 };
 
@@ -19,12 +20,18 @@ struct Null {
     buffers: Buffers,
     /// Requests that are complete and not collected; at most one a slot.
     done: Vec<Completion>,
+    /// A batch that is collected counts as one call.
+    counts: EngineCounts,
 }
 
 fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     let buffers = Buffers::new(config, INFO.depth_max)?;
     let done = Vec::with_capacity(buffers.depth());
-    Ok(Box::new(Null { buffers, done }))
+    Ok(Box::new(Null {
+        buffers,
+        done,
+        counts: EngineCounts::default(),
+    }))
 }
 
 impl Engine for Null {
@@ -40,19 +47,32 @@ impl Engine for Null {
             "{} bytes exceed the buffer",
             request.length
         );
-        let result = match request.transfer {
-            Transfer::Read | Transfer::Write => Ok(request.length),
-            Transfer::Fsync => Ok(0),
+        let moved = if request.transfer.is_sync() {
+            0
+        } else {
+            request.length
         };
-        self.done.push(Completion { slot, result });
+        self.done.push(Completion {
+            slot,
+            result: Ok(moved),
+        });
     }
 
     fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
-        done.append(&mut self.done);
+        if !self.done.is_empty() {
+            let bucket = EngineCounts::bucket(self.done.len());
+            self.counts.submits[bucket] += 1;
+            self.counts.completes[bucket] += 1;
+            done.append(&mut self.done);
+        }
         Ok(())
     }
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
         self.wait(done)
+    }
+
+    fn counts(&self) -> EngineCounts {
+        self.counts
     }
 }

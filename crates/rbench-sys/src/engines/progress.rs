@@ -4,7 +4,7 @@
 use nix::errno::Errno;
 use nix::libc;
 
-use crate::engine::{Request, Transfer};
+use crate::engine::Request;
 
 /// The smallest logical block of a device: a direct transfer that ended
 /// within one cannot be continued.
@@ -19,7 +19,7 @@ pub(super) fn advance(
     returned: Result<usize, Errno>,
 ) -> Option<Result<usize, Errno>> {
     match returned {
-        Ok(_) if request.transfer == Transfer::Fsync => Some(Ok(0)),
+        Ok(_) if request.transfer.is_sync() => Some(Ok(0)),
         Ok(0) => Some(Ok(*moved)),
         Ok(n) => {
             *moved += n;
@@ -51,6 +51,7 @@ mod tests {
     use std::os::unix::fs::OpenOptionsExt;
 
     use super::*;
+    use crate::engine::Transfer;
 
     /// The whole result of a request of 8192 bytes for which the kernel
     /// returns `calls` one after the other.
@@ -103,6 +104,7 @@ mod tests {
             "Ok(0) after 2",
         );
         check(Transfer::Fsync, &[Err(Errno::EIO)], "Err(EIO) after 1");
+        check(Transfer::DataSync, &[Ok(0)], "Ok(0) after 1");
     }
 
     #[test]

@@ -15,87 +15,22 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{Uid, setuid};
 use rbench_core::Nanos;
-use rbench_core::random::{DataStream, Stream};
+use rbench_core::random::Stream;
 use rbench_sys::engine::{ENGINES, find};
+use rbench_sys::files::Advice;
 use rbench_sys::limits::locks_memory_freely;
 use rbench_sys::{
-    AlignedBuffer, Completion, Engine, EngineConfig, EngineInfo, Fs, OpenMode, PosixFs, Request,
-    Transfer,
+    AlignedBuffer, Completion, Engine, EngineConfig, Fs, OpenMode, PosixFs, Transfer,
 };
 
 use crate::allocations;
+use crate::blocks::{
+    BLOCK, complete, data, each_mover, each_unmapped, file_of, make, read_at, read_write, request,
+    write_at,
+};
 use crate::support::{
     Mounted, child, child_under_strace, child_with_own_mounts, disk, is_child, place, skip,
 };
-
-const BLOCK: usize = 4096;
-
-/// Makes an engine; `None`, in the open, where the system forbids it.
-fn make(info: &EngineInfo, depth: usize, block: usize) -> Option<Box<dyn Engine>> {
-    let depth = depth.min(info.depth_max);
-    match (info.make)(EngineConfig { depth, block }) {
-        Ok(engine) => Some(engine),
-        Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
-            skip(&format!("{} is not permitted here: {errno:?}", info.name));
-            None
-        }
-        Err(errno) => panic!("{}: {errno:?}", info.name),
-    }
-}
-
-/// Runs `body` with each engine that moves data.
-fn each_mover(depth: usize, block: usize, mut body: impl FnMut(&'static str, &mut dyn Engine)) {
-    for info in ENGINES.iter().filter(|info| info.moves_data) {
-        if let Some(mut engine) = make(info, depth, block) {
-            body(info.name, &mut *engine);
-        }
-    }
-}
-
-/// One request in slot 0, waited for.
-fn complete(engine: &mut dyn Engine, request: Request) -> Result<usize, Errno> {
-    let mut done = Vec::with_capacity(1);
-    engine.submit(0, request);
-    engine.wait(&mut done).expect("waiting works");
-    match done[..] {
-        [Completion { slot: 0, result }] => result,
-        ref other => panic!("one request, these completions: {other:?}"),
-    }
-}
-
-fn request(transfer: Transfer, file: &impl AsRawFd, offset: u64, length: usize) -> Request {
-    Request {
-        transfer,
-        fd: file.as_raw_fd(),
-        offset,
-        length,
-        at: 0,
-    }
-}
-
-fn read_at(file: &impl AsRawFd, offset: u64, length: usize) -> Request {
-    request(Transfer::Read, file, offset, length)
-}
-
-fn write_at(file: &impl AsRawFd, offset: u64, length: usize) -> Request {
-    request(Transfer::Write, file, offset, length)
-}
-
-fn data(length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    DataStream::new(&[length as u64]).fill(&mut bytes);
-    bytes
-}
-
-fn read_write(path: &std::path::Path) -> File {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .expect("the file can be made")
-}
 
 /// The numbers below `n` in a random order.
 fn shuffled(n: u64) -> Vec<u64> {
@@ -151,7 +86,7 @@ fn blocks_go_where_they_belong_whatever_the_order_of_offsets_and_completions() {
     let content = data(BLOCKS as usize * BLOCK);
     let block = |i: u64| &content[i as usize * BLOCK..][..BLOCK];
     for info in ENGINES.iter().filter(|info| info.moves_data) {
-        for depth in [1, 7, 64] {
+        for (depth, attached) in [(1, false), (1, true), (7, true), (64, false), (64, true)] {
             let Some(mut engine) = make(info, depth, BLOCK) else {
                 continue;
             };
@@ -159,6 +94,12 @@ fn blocks_go_where_they_belong_whatever_the_order_of_offsets_and_completions() {
             let path = directory.path().join(info.name);
             let file = read_write(&path);
             file.set_len(0).expect("the file is ours");
+            if info.mapped {
+                file.set_len(content.len() as u64).expect("as before");
+            }
+            if attached {
+                engine.attach(file.as_raw_fd(), Some(Advice::Random));
+            }
             let order = shuffled(BLOCKS);
             let (mut writes, mut reads) = (0, 0);
             move_blocks(
@@ -220,9 +161,9 @@ fn blocks_of_4_mib_are_moved_whole() {
     const LARGE: usize = 4 << 20;
     let content = data(LARGE);
     each_mover(2, LARGE, |name, engine| {
-        let file = tempfile::tempfile().expect("a temporary file");
-        engine.buffer(0).copy_from_slice(&content);
         let offset = 12_345;
+        let file = file_of(offset + LARGE as u64);
+        engine.buffer(0).copy_from_slice(&content);
         assert_eq!(complete(engine, write_at(&file, offset, LARGE)), Ok(LARGE));
         let mut found = vec![0; LARGE];
         file.read_exact_at(&mut found, offset)
@@ -276,6 +217,7 @@ fn a_descriptor_that_does_not_permit_the_transfer_gives_ebadf() {
         check(read_at(&-1, 0, BLOCK));
         check(write_at(&-1, 0, BLOCK));
         check(request(Transfer::Fsync, &-1, 0, 0));
+        check(request(Transfer::DataSync, &-1, 0, 0));
     });
     assert_eq!(fs::read(&path).expect("it is there"), b"content");
 }
@@ -298,7 +240,7 @@ fn a_full_device_gives_enospc() {
         .write(true)
         .open("/dev/full")
         .expect("every Linux has /dev/full");
-    each_mover(1, BLOCK, |name, engine| {
+    each_unmapped(1, BLOCK, |name, engine| {
         let written = complete(engine, write_at(&full, 0, BLOCK));
         assert_eq!(written, Err(Errno::ENOSPC), "{name}");
     });
@@ -312,7 +254,7 @@ fn a_file_system_that_fills_up_within_a_block_gives_enospc() {
     }
     let place = place();
     let _mounted = Mounted::tmpfs(&place, "size=64k");
-    each_mover(1, 128 << 10, |name, engine| {
+    each_unmapped(1, 128 << 10, |name, engine| {
         let path = place.join("f");
         let file = File::create(&path).expect("there is an inode left");
         let written = complete(engine, write_at(&file, 0, 128 << 10));
@@ -331,7 +273,7 @@ fn a_write_that_crosses_the_limit_on_file_size_gives_efbig() {
     }
     // SAFETY: the signal is ignored, no handler runs.
     unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.expect("it can be ignored");
-    each_mover(1, 8192, |name, engine| {
+    each_unmapped(1, 8192, |name, engine| {
         let file = tempfile::tempfile().expect("a temporary file");
         setrlimit(Resource::RLIMIT_FSIZE, 6000, 1 << 30).expect("lowering is permitted");
         let written = complete(engine, write_at(&file, 0, 8192));
@@ -354,7 +296,7 @@ fn short_reads_of_the_kernel_are_continued_to_the_whole_block() {
     if expect.len() < LENGTH || short == LENGTH {
         return skip("/proc/kallsyms is not read in small pieces");
     }
-    each_mover(1, LENGTH, |name, engine| {
+    each_unmapped(1, LENGTH, |name, engine| {
         let read = complete(engine, read_at(&symbols, 0, LENGTH));
         assert_eq!(read, Ok(LENGTH), "{name}; once: {short}");
         assert!(engine.buffer(0) == &expect[..LENGTH], "{name}");
@@ -387,7 +329,7 @@ fn direct_transfers_say_what_pread_says() {
     let mut plain = vec![0; 2 * BLOCK];
     let start = plain.as_ptr().align_offset(BLOCK);
     let plain = &mut plain[start..][..BLOCK];
-    each_mover(1, PAGES * BLOCK, |name, engine| {
+    each_unmapped(1, PAGES * BLOCK, |name, engine| {
         file.set_len(0).expect("the file is ours");
         engine.buffer(0).copy_from_slice(&content);
         let whole = PAGES * BLOCK;
@@ -438,14 +380,16 @@ fn an_aligned_buffer_serves_metadata_operations_with_o_direct() {
 
 #[test]
 fn an_fsync_moves_no_bytes_and_reports_what_cannot_be_synced() {
-    let file = tempfile::tempfile().expect("a temporary file");
+    let file = file_of(BLOCK as u64);
     let (pipe, _other_end) = std::io::pipe().expect("a pipe");
     each_mover(1, BLOCK, |name, engine| {
         assert_eq!(complete(engine, write_at(&file, 0, BLOCK)), Ok(BLOCK));
-        let synced = complete(engine, request(Transfer::Fsync, &file, 0, 0));
-        assert_eq!(synced, Ok(0), "{name}");
-        let synced = complete(engine, request(Transfer::Fsync, &pipe, 0, 0));
-        assert_eq!(synced, Err(Errno::EINVAL), "{name}");
+        for transfer in [Transfer::Fsync, Transfer::DataSync] {
+            let synced = complete(engine, request(transfer, &file, 0, 0));
+            assert_eq!(synced, Ok(0), "{name}");
+            let synced = complete(engine, request(transfer, &pipe, 0, 0));
+            assert_eq!(synced, Err(Errno::EINVAL), "{name}");
+        }
     });
 }
 
@@ -563,7 +507,7 @@ fn polling_brings_every_completion_without_waiting() {
 fn after_a_flush_the_kernel_works_without_further_calls() {
     let content = data(BLOCK);
     each_mover(2, BLOCK, |name, engine| {
-        let file = tempfile::tempfile().expect("a temporary file");
+        let file = file_of(BLOCK as u64);
         engine.buffer(0).copy_from_slice(&content);
         engine.submit(0, write_at(&file, 0, BLOCK));
         engine.flush().expect("flushing works");
@@ -586,6 +530,9 @@ fn dropping_an_engine_waits_for_what_is_under_way() {
         let directory = disk();
         let path = directory.path().join("f");
         let file = read_write(&path);
+        file.set_len((depth as u64) << 20)
+            .expect("the file is ours");
+        engine.attach(file.as_raw_fd(), None);
         for slot in 0..depth {
             engine.buffer(slot).copy_from_slice(&content);
             engine.submit(slot, write_at(&file, (slot as u64) << 20, 1 << 20));
@@ -672,9 +619,10 @@ fn no_call_of_an_engine_allocates() {
             }
         };
         let allocated = allocations::calls(|| {
-            for transfer in [Transfer::Read, Transfer::Write, Transfer::Fsync] {
-                round(transfer);
-            }
+            round(Transfer::Read);
+            round(Transfer::Write);
+            round(Transfer::Fsync);
+            round(Transfer::DataSync);
         });
         assert_eq!(allocated, 0, "{}", info.name);
     }
@@ -708,6 +656,7 @@ fn round_trip() {
     let content = data(8 * BLOCK);
     each_mover(8, BLOCK, |name, engine| {
         let file = read_write(&place().join("f"));
+        file.set_len(8 * BLOCK as u64).expect("the file is ours");
         for i in 0..8 {
             engine
                 .buffer(0)
@@ -720,8 +669,10 @@ fn round_trip() {
             assert_eq!(read, Ok(BLOCK), "{name}");
             assert!(engine.buffer(0) == &content[i * BLOCK..][..BLOCK], "{name}");
         }
-        let synced = complete(engine, request(Transfer::Fsync, &file, 0, 0));
-        assert_eq!(synced, Ok(0), "{name}");
+        for transfer in [Transfer::Fsync, Transfer::DataSync] {
+            let synced = complete(engine, request(transfer, &file, 0, 0));
+            assert_eq!(synced, Ok(0), "{name}");
+        }
     });
 }
 
@@ -731,11 +682,21 @@ fn calls_that_a_signal_interrupts_are_repeated() {
     if is_child(TEST) {
         return round_trip();
     }
+    // The loader of programs calls pread too: only the file counts.
+    const FILE: &str = "--trace-path={place}/f";
     for (call, path) in [
-        // The loader of programs calls pread too: only the file counts.
-        ("pread64", "--trace-path={place}/f"),
-        ("pwrite64", "--trace-path={place}/f"),
-        ("fsync", "--trace-path={place}/f"),
+        ("pread64", FILE),
+        ("pwrite64", FILE),
+        ("read", FILE),
+        ("write", FILE),
+        ("readv", FILE),
+        ("writev", FILE),
+        ("preadv", FILE),
+        ("pwritev", FILE),
+        ("preadv2", FILE),
+        ("pwritev2", FILE),
+        ("fsync", FILE),
+        ("fdatasync", FILE),
         ("io_uring_enter", "--quiet=all"),
     ] {
         let inject = format!("inject={call}:error=EINTR:when=1+2");

@@ -1,10 +1,13 @@
 //! Tests of rbench-sys against the running kernel.
 //!
-//! `conformance` runs every engine, `system_calls` looks on with strace,
-//! `workdir`, `testdir` and `host` change real (private) mounts.
+//! `conformance` runs every engine, `engines` what only some have, `system_calls`
+//! looks on with strace, `workdir`, `testdir` and `host` change real (private) mounts.
 
 mod allocations;
+mod blocks;
 mod conformance;
+mod engines;
+mod files;
 mod host;
 mod support;
 mod system_calls;

@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use rbench_sys::engine::find;
+use rbench_sys::files::Advice;
 use rbench_sys::{EngineConfig, Fs, NullFs, OpenMode, PosixFs, Request, Transfer};
 
 use crate::support::{child_under_strace, is_child, place, skip};
@@ -26,6 +27,8 @@ fn whole_lines(log: &str) -> Vec<(&str, String)> {
     let mut begun: HashMap<&str, &str> = HashMap::new();
     let mut lines = Vec::new();
     for (thread, line) in log.lines().filter_map(|line| line.split_once(' ')) {
+        // Numbers below 10000 are padded.
+        let line = line.trim_start();
         if let Some(start) = line.strip_suffix("<unfinished ...>") {
             begun.insert(thread, start);
         } else if let Some((_, end)) = line.split_once(" resumed>") {
@@ -199,11 +202,14 @@ fn each_method() {
     }
 }
 
+/// Names of the engines that make a system call for each request.
+const ONE_BY_ONE: [&str; 5] = ["psync", "sync", "vsync", "pvsync", "pvsync2"];
+
 #[test]
-fn one_request_of_psync_is_one_call() {
-    const TEST: &str = "system_calls::one_request_of_psync_is_one_call";
+fn one_request_of_a_synchronous_engine_is_its_calls_and_no_more() {
+    const TEST: &str = "system_calls::one_request_of_a_synchronous_engine_is_its_calls_and_no_more";
     if is_child(TEST) {
-        return three_requests();
+        return ONE_BY_ONE.into_iter().for_each(each_transfer);
     }
     let Some(run) = child_under_strace(TEST, OPTIONS) else {
         return;
@@ -211,82 +217,202 @@ fn one_request_of_psync_is_one_call() {
     assert_eq!(
         marked_calls(&run.log),
         [
-            r#"write: pwrite64(<f>, "xxxx"..., 4096, 8192) = 4096"#,
-            r#"read: pread64(<f>, "xxxx"..., 4096, 8192) = 4096"#,
-            "fsync: fsync(<f>) = 0",
+            r#"psync-write: pwrite64(<psync>, "xxxx"..., 4096, 8192) = 4096"#,
+            r#"psync-read: pread64(<psync>, "xxxx"..., 4096, 8192) = 4096"#,
+            "psync-fsync: fsync(<psync>) = 0",
+            "psync-datasync: fdatasync(<psync>) = 0",
+            "sync-write: lseek(<sync>, 8192, SEEK_SET) = 8192",
+            r#"sync-write: write(<sync>, "xxxx"..., 4096) = 4096"#,
+            "sync-read: lseek(<sync>, 8192, SEEK_SET) = 8192",
+            r#"sync-read: read(<sync>, "xxxx"..., 4096) = 4096"#,
+            "sync-fsync: fsync(<sync>) = 0",
+            "sync-datasync: fdatasync(<sync>) = 0",
+            "vsync-write: lseek(<vsync>, 8192, SEEK_SET) = 8192",
+            "vsync-write: writev(<vsync>, [{}], 1) = 4096",
+            "vsync-read: lseek(<vsync>, 8192, SEEK_SET) = 8192",
+            "vsync-read: readv(<vsync>, [{}], 1) = 4096",
+            "vsync-fsync: fsync(<vsync>) = 0",
+            "vsync-datasync: fdatasync(<vsync>) = 0",
+            "pvsync-write: pwritev(<pvsync>, [{}], 1, 8192) = 4096",
+            "pvsync-read: preadv(<pvsync>, [{}], 1, 8192) = 4096",
+            "pvsync-fsync: fsync(<pvsync>) = 0",
+            "pvsync-datasync: fdatasync(<pvsync>) = 0",
+            "pvsync2-write: pwritev2(<pvsync2>, [{}], 1, 8192, 0) = 4096",
+            "pvsync2-read: preadv2(<pvsync2>, [{}], 1, 8192, 0) = 4096",
+            "pvsync2-fsync: fsync(<pvsync2>) = 0",
+            "pvsync2-datasync: fdatasync(<pvsync2>) = 0",
         ]
     );
 }
 
-fn three_requests() {
-    let info = find("psync").expect("it is in the table");
-    let mut engine = (info.make)(EngineConfig {
+fn synchronous(name: &str) -> Box<dyn rbench_sys::Engine> {
+    let config = EngineConfig {
         depth: 1,
         block: 4096,
-    })
-    .expect("it is always permitted");
+    };
+    (find(name).expect("it is in the table").make)(config).expect("it is always permitted")
+}
+
+/// A new file of three blocks in the place of the test.
+fn three_blocks(name: &str) -> std::fs::File {
     let file = std::fs::File::options()
         .read(true)
         .write(true)
         .create_new(true)
-        .open(place().join("f"))
+        .open(place().join(name))
         .expect("a new name");
+    file.set_len(3 * 4096).expect("the file is ours");
+    file
+}
+
+fn one(engine: &mut dyn rbench_sys::Engine, file: &impl AsRawFd, transfer: Transfer, offset: u64) {
     let mut done = Vec::with_capacity(1);
+    engine.submit(
+        0,
+        Request {
+            transfer,
+            fd: file.as_raw_fd(),
+            offset,
+            length: 4096,
+            at: 0,
+        },
+    );
+    engine.flush().expect("flushing works");
+    engine.wait(&mut done).expect("waiting works");
+    assert_eq!(done.len(), 1);
+}
+
+/// One request of each kind for the third block of a file.
+fn each_transfer(name: &str) {
+    let mut engine = synchronous(name);
+    let file = three_blocks(name);
     engine.buffer(0).fill(b'x');
-    for (name, transfer) in [
+    for (kind, transfer) in [
         ("write", Transfer::Write),
         ("read", Transfer::Read),
         ("fsync", Transfer::Fsync),
+        ("datasync", Transfer::DataSync),
     ] {
-        mark(name);
-        engine.submit(
-            0,
-            Request {
-                transfer,
-                fd: file.as_raw_fd(),
-                offset: 8192,
-                length: 4096,
-                at: 0,
-            },
-        );
-        engine.flush().expect("flushing works");
-        engine.wait(&mut done).expect("waiting works");
+        mark(&format!("{name}-{kind}"));
+        one(&mut *engine, &file, transfer, 8192);
         mark("end");
     }
-    assert_eq!(done.len(), 3);
+}
+
+#[test]
+fn sync_seeks_in_an_attached_file_only_where_it_has_to() {
+    const TEST: &str = "system_calls::sync_seeks_in_an_attached_file_only_where_it_has_to";
+    if is_child(TEST) {
+        let mut engine = synchronous("sync");
+        let file = three_blocks("f");
+        engine.attach(file.as_raw_fd(), None);
+        for offset in [0, 4096, 4096, 8192] {
+            mark(&format!("at-{offset}"));
+            one(&mut *engine, &file, Transfer::Read, offset);
+        }
+        mark("end");
+        return;
+    }
+    let options = [OPTIONS, &["-e", "trace=lseek,read,access"]].concat();
+    let Some(run) = child_under_strace(TEST, &options) else {
+        return;
+    };
+    let calls: Vec<String> = marked_calls(&run.log)
+        .into_iter()
+        .map(|line| line.split_once('(').expect("it is a call").0.to_owned())
+        .collect();
+    let expect = [
+        "at-0: lseek",
+        "at-0: read",
+        "at-4096: read",
+        "at-4096: lseek",
+        "at-4096: read",
+        "at-8192: read",
+    ];
+    assert_eq!(calls, expect);
+}
+
+#[test]
+fn mmap_maps_an_attached_file_once_and_syncs_the_mapping_and_the_file() {
+    const TEST: &str =
+        "system_calls::mmap_maps_an_attached_file_once_and_syncs_the_mapping_and_the_file";
+    if is_child(TEST) {
+        let mut engine = synchronous("mmap");
+        let file = three_blocks("f");
+        engine.attach(file.as_raw_fd(), Some(Advice::Random));
+        mark("write");
+        one(&mut *engine, &file, Transfer::Write, 4096);
+        mark("read");
+        one(&mut *engine, &file, Transfer::Read, 8192);
+        mark("fsync");
+        one(&mut *engine, &file, Transfer::Fsync, 0);
+        mark("datasync");
+        one(&mut *engine, &file, Transfer::DataSync, 0);
+        mark("detach");
+        engine.detach(file.as_raw_fd());
+        mark("end");
+        return;
+    }
+    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+        return;
+    };
+    assert_eq!(
+        marked_calls(&run.log),
+        [
+            "write: mmap(NULL, 12288, PROT_READ|PROT_WRITE, MAP_SHARED, <f>, 0) = PTR",
+            "write: madvise(PTR, 12288, MADV_RANDOM) = 0",
+            "fsync: msync(PTR, 12288, MS_SYNC) = 0",
+            "fsync: fsync(<f>) = 0",
+            "datasync: msync(PTR, 12288, MS_SYNC) = 0",
+            "datasync: fdatasync(<f>) = 0",
+            "detach: munmap(PTR, 12288) = 0",
+        ]
+    );
 }
 
 #[test]
 fn a_partial_transfer_is_continued_where_it_ended() {
     const TEST: &str = "system_calls::a_partial_transfer_is_continued_where_it_ended";
     if is_child(TEST) {
-        return three_requests();
+        return ONE_BY_ONE.into_iter().for_each(each_transfer);
     }
-    let options = [
-        OPTIONS,
-        &["--trace-path={place}/f"],
-        &["-e", "inject=pread64,pwrite64:retval=1000:when=1"],
-    ]
-    .concat();
-    let Some(run) = child_under_strace(TEST, &options) else {
-        return;
+    // (engine, its calls, how their lines go on after a part)
+    let check = |name: &str, calls: [&str; 2], expect: [&str; 2]| {
+        let path = format!("--trace-path={{place}}/{name}");
+        let inject = format!("inject={},{}:retval=1000:when=1", calls[0], calls[1]);
+        let options = [OPTIONS, &[&path, "-e", &inject]].concat();
+        let Some(run) = child_under_strace(TEST, &options) else {
+            return;
+        };
+        // Only calls for the file are in this log, hence no marks.
+        let lines: Vec<String> = whole_lines(&run.log)
+            .into_iter()
+            .map(|(_, line)| line)
+            .filter(|line| {
+                calls
+                    .iter()
+                    .any(|call| line.starts_with(&format!("{call}(")))
+            })
+            .collect();
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        for (line, expect) in lines.iter().zip([expect, expect].concat()) {
+            assert!(line.contains(expect), "{name}: {line} against {expect}");
+        }
     };
-    // Only calls for the file are in this log, hence no marks.
-    let calls: Vec<String> = whole_lines(&run.log)
-        .into_iter()
-        .map(|(_, line)| line)
-        .filter(|line| line.contains("pread64") || line.contains("pwrite64"))
-        .collect();
-    let expect = [
-        "4096, 8192) = 1000 (INJECTED)",
-        "3096, 9192) = 3096",
-        "4096, 8192) = 1000 (INJECTED)",
-        "3096, 9192) = 3096",
-    ];
-    assert_eq!(calls.len(), expect.len(), "{calls:?}");
-    for (call, expect) in calls.iter().zip(expect) {
-        assert!(plain(call).ends_with(expect), "{call} against {expect}");
-    }
+    let vectors = ["iov_len=4096}], 1, 8192", "iov_len=3096}], 1, 9192"];
+    check(
+        "psync",
+        ["pread64", "pwrite64"],
+        ["4096, 8192)", "3096, 9192)"],
+    );
+    check("sync", ["read", "write"], ["4096)", "3096)"]);
+    check(
+        "vsync",
+        ["readv", "writev"],
+        ["iov_len=4096}], 1)", "iov_len=3096}], 1)"],
+    );
+    check("pvsync", ["preadv", "pwritev"], vectors);
+    check("pvsync2", ["preadv2", "pwritev2"], vectors);
 }
 
 #[test]

@@ -10,6 +10,7 @@ fn facts(host_of: &[u32], stonewalled: Option<u64>) -> Facts {
         host_of: host_of.to_vec(),
         seed: 7,
         engines: vec![("psync", 1)],
+        other_engines: Vec::new(),
         stonewalled,
     }
 }
@@ -44,7 +45,7 @@ fn plan(change: impl FnOnce(&mut Mdtest)) -> Result<Plan, PlanError> {
 fn work(plan: &Plan) -> &MetaPlan {
     match &plan.work {
         Work::Meta(meta) => meta,
-        Work::Io(_) => panic!("not metadata"),
+        Work::Io(_) | Work::Jobs(_) => panic!("not metadata"),
     }
 }
 

@@ -1,0 +1,427 @@
+//! fio's command line and job files, read into a Spec.
+//!
+//! Owns how options are written and what belongs to which job. What options
+//! there are and what each sets is in [`table`]; which of them go together is
+//! the plan's business. Job files are read by the caller, who asks
+//! [`files_named`] for their names.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
+
+use crate::{Communicator, FioFormat, FioView, Invocation, Output, Stop};
+use file::{Content, Named, Reader};
+use section::{Section, Typed, with_values};
+use table::{Does, Found, Opt, Takes};
+
+mod file;
+pub(crate) mod given;
+mod help;
+mod section;
+mod table;
+
+pub use file::Surroundings;
+pub use help::{help, tables};
+
+/// What the words read so far ask for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Line {
+    fio: Fio,
+    view: FioView,
+    output: Output,
+    /// `--append-terse`
+    append_terse: bool,
+    /// `--section`: only these of job files.
+    sections: Vec<String>,
+    /// `--showcmd`
+    show_command: bool,
+    /// In the order they were given.
+    jobs: Vec<Named>,
+}
+
+/// What follows `rbench fio`, if that is the command.
+pub(crate) fn words(argv: &[OsString]) -> Option<&[OsString]> {
+    match argv {
+        [_, command, words @ ..] if command == "fio" => Some(words),
+        _ => None,
+    }
+}
+
+/// The files that have to be read before [`read`] can be called and are not
+/// in `known` yet: job files of the command line, and what those in `known`
+/// include. `-` is standard input. To be asked until nothing is missing.
+/// Empty when the command is another one.
+pub fn files_named(argv: &[OsString], known: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<PathBuf> {
+    let Some(words) = words(argv) else {
+        return Vec::new();
+    };
+    let of_line = items(words).map_while(Result::ok);
+    let mut named: Vec<PathBuf> = of_line
+        .filter_map(|item| match item {
+            Item::File(file) => Some(file),
+            Item::Option { .. } => None,
+        })
+        .collect();
+    for (file, bytes) in known {
+        named.extend(file::includes(file, bytes));
+    }
+    named.retain(|file| !known.contains_key(file));
+    named.sort();
+    named.dedup();
+    named
+}
+
+/// The environment variables that job files ask for, `${NAME}`.
+pub fn variables_named(files: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<String> {
+    let mut names: Vec<String> = files.values().flat_map(|b| file::variables(b)).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Reads a command line, `program fio …`, with its job files.
+///
+/// # Errors
+/// [`Stop`] when there is nothing to run.
+pub fn read(argv: &[OsString], around: &Surroundings<'_>) -> Result<Invocation, Stop> {
+    let words = words(argv).unwrap_or_default();
+    line(words, around)?.invocation()
+}
+
+/// The communicator that these words ask for.
+pub(crate) fn communicator(words: &[OsString]) -> Communicator {
+    let mut line = Line::default();
+    for item in items(words).map_while(Result::ok) {
+        if let Item::Option { option, value, .. } = item
+            && let Does::Line(set) = option.does
+            && set(&mut line, value.as_deref().unwrap_or_default()).is_err()
+        {
+            return Communicator::Auto;
+        }
+    }
+    line.output.communicator
+}
+
+/// What stands on a command line.
+enum Item {
+    /// An option, how it was typed, and its value.
+    Option {
+        option: &'static Opt,
+        typed: String,
+        value: Option<String>,
+    },
+    /// A job file.
+    File(PathBuf),
+}
+
+/// The words of a command line as what they are.
+struct Items<'a> {
+    words: std::slice::Iter<'a, OsString>,
+    /// `--` was there: what follows are job files.
+    files_only: bool,
+}
+
+fn items(words: &[OsString]) -> Items<'_> {
+    Items {
+        words: words.iter(),
+        files_only: false,
+    }
+}
+
+impl Iterator for Items<'_> {
+    type Item = Result<Item, Stop>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut word = self.words.next()?;
+        if !self.files_only && word == "--" {
+            self.files_only = true;
+            word = self.words.next()?;
+        }
+        let body = match word.as_bytes() {
+            _ if self.files_only => None,
+            [b'-', b'-', body @ ..] => Some(body),
+            [b'-', body @ ..] if !body.is_empty() => Some(body),
+            _ => None,
+        };
+        Some(match body {
+            Some(body) => self.option(body),
+            None => Ok(Item::File(PathBuf::from(word))),
+        })
+    }
+}
+
+impl Items<'_> {
+    fn option(&mut self, body: &[u8]) -> Result<Item, Stop> {
+        let body = std::str::from_utf8(body).map_err(|_| {
+            misuse(
+                format!("'--{}' is not UTF-8", String::from_utf8_lossy(body)),
+                None,
+            )
+        })?;
+        let (name, attached) = match body.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (body, None),
+        };
+        let typed = format!("--{name}");
+        let option = match table::find(name) {
+            Found::Known(option) => option,
+            Found::Refused(refused) => {
+                let why = table::refusal(refused).unwrap_or_default();
+                return Err(misuse(format!("option '--{refused}': {why}"), None));
+            }
+            Found::Ambiguous(names) => {
+                return Err(misuse(
+                    format!("'{typed}' may be --{}", names.join(", --")),
+                    None,
+                ));
+            }
+            Found::Nothing => {
+                let similar = table::near(name).map(|near| format!("--{near}"));
+                return Err(misuse(
+                    format!("unexpected option '{typed}' found"),
+                    similar.map(|s| format!("a similar option exists: '{s}'")),
+                ));
+            }
+        };
+        let value = match (option.takes, attached) {
+            (Takes::Nothing, Some(value)) => {
+                return Err(misuse(
+                    format!("unexpected value '{value}' for '{typed}' found: it takes none"),
+                    None,
+                ));
+            }
+            (Takes::Nothing, None) => None,
+            (Takes::Switch, value) => value.map(str::to_owned),
+            (Takes::Value(_), Some(value)) => Some(value.to_owned()),
+            (Takes::Value(name), None) => Some(self.behind(&typed, name)?),
+        };
+        if let (Takes::Value(name), Some("")) = (option.takes, value.as_deref()) {
+            return Err(missing(&typed, name));
+        }
+        Ok(Item::Option {
+            option,
+            typed,
+            value,
+        })
+    }
+
+    /// The next word as a value, whatever it looks like.
+    fn behind(&mut self, typed: &str, name: &str) -> Result<String, Stop> {
+        let word = self.words.next().ok_or_else(|| missing(typed, name))?;
+        match word.to_str() {
+            Some(value) => Ok(value.to_owned()),
+            None => Err(misuse(
+                format!(
+                    "invalid value '{}' for '{typed}': it is not UTF-8",
+                    word.display()
+                ),
+                None,
+            )),
+        }
+    }
+}
+
+fn missing(typed: &str, name: &str) -> Stop {
+    misuse(
+        format!("a value is required for '{typed}=<{name}>' but none was supplied"),
+        None,
+    )
+}
+
+fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
+    let mut line = Line::default();
+    let mut files = Vec::new();
+    let mut globals = Section::default();
+    let wrong = |why| misuse(why, None);
+    for item in items(words) {
+        let (option, typed, value) = match item? {
+            Item::File(file) => {
+                files.push(file);
+                continue;
+            }
+            Item::Option {
+                option,
+                typed,
+                value,
+            } => (option, typed, value),
+        };
+        let given = value.as_deref();
+        match option.does {
+            Does::Text(text) => return Err(stop(text(given.unwrap_or_default()), &typed, given)),
+            Does::Line(set) => set(&mut line, given.unwrap_or_default())
+                .map_err(|why| misuse(invalid(&typed, given, &why), None))?,
+            Does::Name => {
+                line.open_section(&mut globals).read().map_err(wrong)?;
+                let mut section = globals.below();
+                section.push(option, typed, given);
+                line.jobs.push(Named {
+                    name: value.unwrap_or_default(),
+                    apart: false,
+                    section,
+                });
+            }
+            Does::Job(_) | Does::Base => {
+                line.open_section(&mut globals).push(option, typed, given);
+            }
+        }
+    }
+    line.open_section(&mut globals).read().map_err(wrong)?;
+    line.fio.globals = with_values(&globals.own);
+    for (index, file) in files.iter().enumerate() {
+        let content = Reader::new(around, &globals).read(file).map_err(wrong)?;
+        line.take(content, index > 0);
+    }
+    Ok(line)
+}
+
+fn invalid(typed: &str, value: Option<&str>, why: &str) -> String {
+    let value = value.unwrap_or_default();
+    format!("invalid value '{value}' for '{typed}': {why}")
+}
+
+/// What an option prints, or why not.
+fn stop(text: Result<String, String>, typed: &str, value: Option<&str>) -> Stop {
+    match text {
+        Ok(text) => Stop { text, code: 0 },
+        Err(why) => misuse(invalid(typed, value, &why), None),
+    }
+}
+
+impl Line {
+    /// Where the options belong that come next: to the last job, or to all.
+    fn open_section<'a>(&'a mut self, globals: &'a mut Section) -> &'a mut Section {
+        match self.jobs.last_mut() {
+            Some(job) => &mut job.section,
+            None => globals,
+        }
+    }
+
+    /// Takes the jobs of a file; `later`: it is not the first one.
+    fn take(&mut self, content: Content, later: bool) {
+        let asked = |job: &Named| self.sections.is_empty() || self.sections.contains(&job.name);
+        let mut jobs: Vec<Named> = content.jobs.into_iter().filter(asked).collect();
+        if let Some(first) = jobs.first_mut() {
+            first.apart = later;
+        }
+        self.jobs.append(&mut jobs);
+        for option in with_values(&content.globals.own) {
+            let known = self.fio.globals.iter_mut();
+            match known.into_iter().find(|known| known.0 == option.0) {
+                Some(known) => *known = option,
+                None => self.fio.globals.push(option),
+            }
+        }
+    }
+
+    fn invocation(self) -> Result<Invocation, Stop> {
+        let Line {
+            mut fio,
+            mut view,
+            mut output,
+            append_terse,
+            show_command,
+            jobs,
+            sections: _,
+        } = self;
+        if jobs.is_empty() {
+            return Err(misuse(
+                "no job is given: a job begins with --name, or with [name] in a job file"
+                    .to_owned(),
+                None,
+            ));
+        }
+        view.show = show_command.then(|| command_line(&jobs));
+        if view.formats.is_empty() {
+            view.formats.push(FioFormat::Normal);
+        }
+        if append_terse && !view.formats.contains(&FioFormat::Terse) {
+            view.formats.push(FioFormat::Terse);
+        }
+        output.progress = output.progress.unless(output.quiet);
+        output.fio = Some(view);
+        fio.jobs = jobs.into_iter().map(job).collect();
+        let spec = Spec {
+            common: spec::Common::default(),
+            workload: Workload::Fio(Box::new(fio)),
+        };
+        Ok(Invocation::Run(Box::new(spec), output))
+    }
+}
+
+fn job(
+    Named {
+        name,
+        apart,
+        section,
+    }: Named,
+) -> Job {
+    Job {
+        name,
+        apart,
+        options: with_values(&section.own),
+        settings: section.settings,
+    }
+}
+
+/// The jobs as a command line, for `--showcmd`.
+fn command_line(jobs: &[Named]) -> String {
+    let mut text = "fio".to_owned();
+    let inherited = jobs.first().map(|job| &job.section.inherited);
+    let shared = jobs
+        .iter()
+        .all(|job| Some(&job.section.inherited) == inherited);
+    if shared {
+        inherited
+            .into_iter()
+            .flatten()
+            .for_each(|typed| show(&mut text, typed));
+    }
+    for job in jobs {
+        let _ = write!(text, " --name={}", quoted(&job.name));
+        if job.apart {
+            text.push_str(" --stonewall");
+        }
+        if !shared {
+            job.section
+                .inherited
+                .iter()
+                .for_each(|typed| show(&mut text, typed));
+        }
+        let own = job.section.own.iter().filter(|typed| typed.name != "name");
+        own.for_each(|typed| show(&mut text, typed));
+    }
+    text.push('\n');
+    text
+}
+
+fn show(text: &mut String, typed: &Typed) {
+    let _ = match &typed.value {
+        Some(value) => write!(text, " --{}={}", typed.name, quoted(value)),
+        None => write!(text, " --{}", typed.name),
+    };
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_./:,=%+@-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// A complaint in the form of the native commands.
+fn misuse(what: String, tip: Option<String>) -> Stop {
+    let tip = tip.map_or(String::new(), |tip| format!("  tip: {tip}\n\n"));
+    Stop {
+        text: format!("error: {what}\n\n{tip}For more information, try 'rbench fio --help'.\n"),
+        code: 2,
+    }
+}
+
+#[cfg(test)]
+mod tests;

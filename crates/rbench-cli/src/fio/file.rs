@@ -1,0 +1,379 @@
+//! Job files: sections, keys, comments, inclusions, variables.
+//!
+//! Owns their grammar. What a key means is in the table; where its value is
+//! read is the section's business.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::section::Section;
+use super::table::{self, Does, Opt, Takes};
+
+/// What surrounds a run and job files may ask for; the same on all ranks.
+pub struct Surroundings<'a> {
+    /// The content of job files and of what they include, by the names that
+    /// [`super::files_named`] gives them.
+    pub files: &'a BTreeMap<PathBuf, Vec<u8>>,
+    /// The value of an environment variable.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// `$pagesize`, bytes.
+    pub page_size: u64,
+    /// `$ncpus`
+    pub cpus: u64,
+}
+
+/// Files that include each other so deep include themselves.
+const DEPTH: usize = 16;
+
+/// A line of a job file that says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Saying<'a> {
+    /// `[name]`
+    Section(&'a str),
+    /// `include file`
+    Include(&'a str),
+    /// `key=value`, or `key` alone.
+    Key(&'a str, Option<&'a str>),
+}
+
+/// What the lines of a text say, with their numbers from 1.
+fn sayings(text: &str) -> impl Iterator<Item = (usize, Result<Saying<'_>, String>)> {
+    text.lines().enumerate().filter_map(|(index, line)| {
+        let end = line.find([';', '#']).unwrap_or(line.len());
+        let line = line[..end].trim();
+        if line.is_empty() {
+            return None;
+        }
+        Some((index + 1, saying(line)))
+    })
+}
+
+fn saying(line: &str) -> Result<Saying<'_>, String> {
+    if let Some(rest) = line.strip_prefix('[') {
+        return match rest.strip_suffix(']').map(str::trim) {
+            Some("") => Err("a section needs a name".to_owned()),
+            Some(name) => Ok(Saying::Section(name)),
+            None => Err(format!("'{line}' does not end with ]")),
+        };
+    }
+    if let Some(file) = line.strip_prefix("include")
+        && file.starts_with([' ', '\t'])
+        && !file.trim_start().starts_with('=')
+    {
+        return Ok(Saying::Include(file.trim()));
+    }
+    Ok(match line.split_once('=') {
+        Some((key, value)) => Saying::Key(key.trim(), Some(value.trim())),
+        None => Saying::Key(line, None),
+    })
+}
+
+/// Where an included file lies: beside the one that includes it.
+fn beside(file: &Path, included: &str) -> PathBuf {
+    match file.parent() {
+        Some(parent) => parent.join(included),
+        None => PathBuf::from(included),
+    }
+}
+
+/// The files that a job file includes.
+pub fn includes(file: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+    let text = String::from_utf8_lossy(bytes);
+    let named = sayings(&text).filter_map(|(_, saying)| match saying {
+        Ok(Saying::Include(included)) => Some(beside(file, included)),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// The environment variables that a job file asks for.
+pub fn variables(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut names = Vec::new();
+    for (_, saying) in sayings(&text) {
+        let Ok(Saying::Key(_, Some(value))) = saying else {
+            continue;
+        };
+        for part in value.split("${").skip(1) {
+            if let Some((name, _)) = part.split_once('}') {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+/// A job, of a file or of the command line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    /// Its name.
+    pub name: String,
+    /// It waits for the jobs of the files before.
+    pub apart: bool,
+    /// Its options.
+    pub section: Section,
+}
+
+/// A job file as it is read.
+pub struct Reader<'a> {
+    around: &'a Surroundings<'a>,
+    /// Options that hold for the sections to come.
+    globals: Section,
+    /// The section that keys belong to.
+    open: Open,
+    jobs: Vec<Named>,
+}
+
+/// What keys belong to.
+enum Open {
+    Nothing,
+    Global,
+    Job,
+}
+
+/// The jobs of a file, and its global options.
+pub struct Content {
+    /// In order.
+    pub jobs: Vec<Named>,
+    /// Of its `[global]` sections.
+    pub globals: Section,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of a file below `globals`, the options of the command line
+    /// that hold for all jobs.
+    pub fn new(around: &'a Surroundings<'a>, globals: &Section) -> Reader<'a> {
+        Reader {
+            around,
+            globals: globals.below(),
+            open: Open::Nothing,
+            jobs: Vec::new(),
+        }
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// A sentence that names file, line and option.
+    pub fn read(mut self, file: &Path) -> Result<Content, String> {
+        self.lines(file, 0)?;
+        self.close()?;
+        Ok(Content {
+            jobs: self.jobs,
+            globals: self.globals,
+        })
+    }
+
+    fn lines(&mut self, file: &Path, depth: usize) -> Result<(), String> {
+        let shown = file.display();
+        let bytes = self.around.files.get(file);
+        let bytes = bytes.ok_or_else(|| format!("job file {shown} was not read"))?;
+        let text =
+            std::str::from_utf8(bytes).map_err(|_| format!("job file {shown} is not UTF-8"))?;
+        for (number, saying) in sayings(text) {
+            let at = |why: String| format!("{shown}, line {number}: {why}");
+            match saying.map_err(at)? {
+                Saying::Section(name) if depth > 0 => {
+                    return Err(at(format!("an included file has no sections, as [{name}]")));
+                }
+                Saying::Section(name) => self.begin(name)?,
+                Saying::Include(_) | Saying::Key(..) if matches!(self.open, Open::Nothing) => {
+                    return Err(at("an option stands before the first [section]".to_owned()));
+                }
+                Saying::Include(_) if depth == DEPTH => {
+                    return Err(at("files include each other".to_owned()));
+                }
+                Saying::Include(included) => self.lines(&beside(file, included), depth + 1)?,
+                Saying::Key(key, value) => self
+                    .key(key, value, &format!("{shown}, line {number}: "))
+                    .map_err(at)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the section that is open and begins another.
+    fn begin(&mut self, name: &str) -> Result<(), String> {
+        self.close()?;
+        if name.to_ascii_lowercase().starts_with("global") {
+            self.open = Open::Global;
+        } else {
+            self.open = Open::Job;
+            self.jobs.push(Named {
+                name: name.to_owned(),
+                apart: false,
+                section: self.globals.below(),
+            });
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        match (&self.open, self.jobs.last_mut()) {
+            (Open::Job, Some(job)) => job.section.read(),
+            (Open::Global, _) => self.globals.read(),
+            _ => Ok(()),
+        }
+    }
+
+    fn key(&mut self, key: &str, value: Option<&str>, place: &str) -> Result<(), String> {
+        let option = known(key)?;
+        let value = match (option.takes, value) {
+            (Takes::Switch, value) => value,
+            (_, Some("") | None) => return Err(format!("'{key}' needs a value")),
+            (_, value) => value,
+        };
+        let value = value.map(|value| self.expand(value)).transpose()?;
+        if let (Does::Name, Some(name)) = (option.does, &value) {
+            return match (&self.open, self.jobs.last_mut()) {
+                (Open::Job, Some(job)) => {
+                    job.name.clone_from(name);
+                    Ok(())
+                }
+                _ => Err("'name' belongs to a job, not to all".to_owned()),
+            };
+        }
+        let section = match (&self.open, self.jobs.last_mut()) {
+            (Open::Job, Some(job)) => &mut job.section,
+            _ => &mut self.globals,
+        };
+        section.push(option, format!("{place}{key}"), value.as_deref());
+        Ok(())
+    }
+
+    /// Puts variables in: `${NAME}` of the environment, `$pagesize`, `$ncpus`;
+    /// with one of the latter, the value may be a sum to work out.
+    fn expand(&self, value: &str) -> Result<String, String> {
+        let mut text = String::new();
+        let mut rest = value;
+        while let Some((before, behind)) = rest.split_once("${") {
+            let (name, after) = behind
+                .split_once('}')
+                .ok_or_else(|| format!("'{value}': ${{ is not closed by }}"))?;
+            let found = (self.around.variable)(name)
+                .ok_or_else(|| format!("the environment variable {name} is not set"))?;
+            text.push_str(before);
+            text.push_str(&found);
+            rest = after;
+        }
+        text.push_str(rest);
+        let keywords = [
+            ("$pagesize", self.around.page_size),
+            ("$ncpus", self.around.cpus),
+        ];
+        let mut counted = false;
+        for (keyword, number) in keywords {
+            if text.contains(keyword) {
+                counted = true;
+                text = text.replace(keyword, &number.to_string());
+            }
+        }
+        match counted.then(|| sum(&text)).flatten() {
+            Some(number) => Ok(number.to_string()),
+            None => Ok(text),
+        }
+    }
+}
+
+/// The option of a key, which has to be written out in a file.
+fn known(key: &str) -> Result<&'static Opt, String> {
+    if let Some(option) = table::exact(key) {
+        return if option.in_files() {
+            Ok(option)
+        } else {
+            Err(format!("'{key}' stands on the command line only"))
+        };
+    }
+    Err(match (table::refusal(key), table::near(key)) {
+        (Some(why), _) => format!("option '{key}': {why}"),
+        (None, Some(near)) => format!("unknown option '{key}'; a similar one is '{near}'"),
+        (None, None) => format!("unknown option '{key}'"),
+    })
+}
+
+/// The value of a sum of whole numbers with + - * / and parentheses; `None`
+/// when it is none.
+fn sum(text: &str) -> Option<u64> {
+    /// Parentheses in each other.
+    const NESTED: usize = 32;
+
+    fn atom(rest: &mut &str, nested: usize) -> Option<u64> {
+        *rest = rest.trim_start();
+        if let Some(inside) = rest.strip_prefix('(').filter(|_| nested < NESTED) {
+            *rest = inside;
+            let value = terms(rest, nested + 1)?;
+            *rest = rest.trim_start().strip_prefix(')')?;
+            return Some(value);
+        }
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (digits, after) = rest.split_at(end);
+        *rest = after;
+        digits.parse().ok()
+    }
+
+    fn factors(rest: &mut &str, nested: usize) -> Option<u64> {
+        let mut value = atom(rest, nested)?;
+        loop {
+            *rest = rest.trim_start();
+            if let Some(after) = rest.strip_prefix('*') {
+                *rest = after;
+                value = value.checked_mul(atom(rest, nested)?)?;
+            } else if let Some(after) = rest.strip_prefix('/') {
+                *rest = after;
+                value = value.checked_div(atom(rest, nested)?)?;
+            } else {
+                return Some(value);
+            }
+        }
+    }
+
+    fn terms(rest: &mut &str, nested: usize) -> Option<u64> {
+        let mut value = factors(rest, nested)?;
+        loop {
+            *rest = rest.trim_start();
+            if let Some(after) = rest.strip_prefix('+') {
+                *rest = after;
+                value = value.checked_add(factors(rest, nested)?)?;
+            } else if let Some(after) = rest.strip_prefix('-') {
+                *rest = after;
+                value = value.checked_sub(factors(rest, nested)?)?;
+            } else {
+                return Some(value);
+            }
+        }
+    }
+
+    let mut rest = text;
+    let value = terms(&mut rest, 0)?;
+    rest.is_empty().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sum;
+
+    #[test]
+    fn sums_are_worked_out_and_other_texts_are_not() {
+        let check = |text: &str, expect| assert_eq!(sum(text), expect, "{text}");
+        check("8*4096", Some(32768));
+        check("4 * (4096 + 4)/2 - 1", Some(8199));
+        check("4096/4", Some(1024));
+        check("7", Some(7));
+        for none in [
+            "",
+            "x7",
+            "7x",
+            "1/0",
+            "1-2",
+            "(1",
+            "1)",
+            "2**3",
+            "99999999999999999999",
+        ] {
+            check(none, None);
+        }
+        check(&format!("{}1{}", "(".repeat(99), ")".repeat(99)), None);
+    }
+}

@@ -1,0 +1,508 @@
+//! Values of fio's options: sizes, times, lists, patterns. A message is a
+//! clause that fits behind the name of the option.
+
+use rbench_core::Nanos;
+use rbench_plan::jobs::{Checksum, Distribution, Each};
+use rbench_plan::spec::fio::{Check, Criterion, Extent, Split};
+
+/// What `k` and `ki` stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Base {
+    /// `kb_base=1024`: k is 1024 and ki is 1000.
+    #[default]
+    Binary,
+    /// `kb_base=1000`: k is 1000 and ki is 1024.
+    Decimal,
+    /// As the native commands read sizes: k and ki are 1024.
+    Native,
+}
+
+impl Base {
+    pub fn read(text: &str) -> Result<Base, String> {
+        one_of(text, &[("1024", Base::Binary), ("1000", Base::Decimal)])
+    }
+
+    /// What one step of a suffix multiplies by.
+    fn step(self, with_i: bool) -> u64 {
+        match (self, with_i) {
+            (Base::Binary, true) | (Base::Decimal, false) => 1000,
+            (Base::Binary | Base::Native, false) | (Base::Decimal | Base::Native, true) => 1024,
+        }
+    }
+}
+
+/// A value as it was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// How its suffixes are read.
+    pub base: Base,
+}
+
+/// What a word stands for.
+pub fn one_of<T: Clone>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+    words
+        .iter()
+        .find(|(word, _)| *word == text)
+        .map(|(_, meaning)| meaning.clone())
+        .ok_or_else(|| {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            format!("'{text}' is not one of {}", words.join(", "))
+        })
+}
+
+/// Splits `4.5ms` into `4.5` and `ms`, `0x10k` into `0x10` and `k`.
+fn split_unit(text: &str) -> (&str, &str) {
+    let hex = text.starts_with("0x") || text.starts_with("0X");
+    let (from, digit): (usize, fn(char) -> bool) = if hex {
+        (2, |c| c.is_ascii_hexdigit())
+    } else {
+        (0, |c| c.is_ascii_digit() || c == '.')
+    };
+    let end = text[from..]
+        .find(|c| !digit(c))
+        .map_or(text.len(), |at| from + at);
+    text.split_at(end)
+}
+
+/// Digits, decimal or behind `0x`.
+fn whole(digits: &str) -> Option<u64> {
+    let hex = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
+    match hex {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok(),
+        None => None,
+    }
+}
+
+impl<'a> Given<'a> {
+    /// Another text under the same rules.
+    fn part<'b>(self, text: &'b str) -> Given<'b> {
+        Given {
+            text,
+            base: self.base,
+        }
+    }
+
+    /// `0`, `1`, or nothing behind an option that may stand alone.
+    pub fn flag(self) -> Result<bool, String> {
+        one_of(self.text, &[("0", false), ("1", true)])
+    }
+
+    /// A whole number with an optional suffix.
+    pub fn number(self) -> Result<u64, String> {
+        const FORM: &str = "a whole number with k, m, g, t or p";
+        let text = self.text.trim();
+        let wrong = || {
+            let example = match self.base {
+                Base::Binary => "4k = 4096, 4ki = 4000",
+                Base::Decimal => "4k = 4000, 4ki = 4096",
+                Base::Native => "binary: 4k = 4096",
+            };
+            format!("'{}' is not {FORM} ({example})", self.text)
+        };
+        let (digits, unit) = split_unit(text);
+        let unit = unit.to_ascii_lowercase();
+        let unit = unit.strip_suffix('b').unwrap_or(&unit);
+        let (letter, with_i) = match unit.strip_suffix('i') {
+            Some(letter) => (letter, true),
+            None => (unit, false),
+        };
+        let power = match letter {
+            "" if !with_i => 0,
+            "k" => 1,
+            "m" => 2,
+            "g" => 3,
+            "t" => 4,
+            "p" => 5,
+            _ => return Err(wrong()),
+        };
+        if digits.is_empty() || digits.contains('.') {
+            return Err(wrong());
+        }
+        whole(digits)
+            .and_then(|n| n.checked_mul(self.base.step(with_i).pow(power)))
+            .ok_or_else(|| format!("'{}' is too large or no number", self.text))
+    }
+
+    /// A number that fits and is `least` at least.
+    pub fn count<T: TryFrom<u64>>(self, least: u64) -> Result<T, String> {
+        let number = self.number()?;
+        if number < least {
+            return Err(format!("{number} is less than {least}"));
+        }
+        T::try_from(number).map_err(|_| format!("'{}' is too large", self.text))
+    }
+
+    /// 0 to 100.
+    pub fn percent(self) -> Result<u32, String> {
+        match self.number()? {
+            percent @ 0..=100 => Ok(percent as u32),
+            more => Err(format!("{more} is more than 100 per cent")),
+        }
+    }
+
+    /// Bytes, or per cent of something.
+    pub fn extent(self) -> Result<Extent, String> {
+        match self.text.strip_suffix('%') {
+            Some(percent) => self.part(percent).percent().map(Extent::Percent),
+            None => self.number().map(Extent::Bytes),
+        }
+    }
+
+    /// A time; a bare number counts in `unit`.
+    pub fn time(self, unit: Nanos) -> Result<Nanos, String> {
+        const FORM: &str = "a time (a number with ns, us, ms, s, m, h or d)";
+        let wrong = || format!("'{}' is not {FORM}", self.text);
+        let (number, suffix) = split_unit(self.text.trim());
+        let scale: u64 = match suffix.to_ascii_lowercase().as_str() {
+            "" => unit.0,
+            "ns" | "nsec" => 1,
+            "us" | "usec" => 1_000,
+            "ms" | "msec" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            "d" => 86_400_000_000_000,
+            _ => return Err(wrong()),
+        };
+        let ns = match whole(number) {
+            Some(number) => number.checked_mul(scale),
+            None => {
+                let number: f64 = number.parse().map_err(|_| wrong())?;
+                let ns = (number * scale as f64).round();
+                (ns < u64::MAX as f64).then_some(ns as u64)
+            }
+        };
+        ns.map(Nanos)
+            .ok_or_else(|| format!("'{}' is too large", self.text))
+    }
+
+    /// `both`, `reads,writes`, `reads,` or `,writes`; a third value, of trims,
+    /// has nothing to act on.
+    pub fn each<T: Clone>(
+        self,
+        read: impl Fn(Given<'_>) -> Result<T, String>,
+    ) -> Result<Each<Option<T>>, String> {
+        let one = |text: &str| match text {
+            "" => Ok(None),
+            text => read(self.part(text)).map(Some),
+        };
+        let parts: Vec<&str> = self.text.split(',').collect();
+        let each = match parts.as_slice() {
+            [both] => {
+                let both = read(self.part(both))?;
+                return Ok(Each {
+                    read: Some(both.clone()),
+                    write: Some(both),
+                });
+            }
+            [reads, writes] => Each {
+                read: one(reads)?,
+                write: one(writes)?,
+            },
+            [reads, writes, trims] => {
+                one(trims)?;
+                Each {
+                    read: one(reads)?,
+                    write: one(writes)?,
+                }
+            }
+            _ => {
+                return Err(format!(
+                    "'{}' has more than three values, for reads, writes and trims",
+                    self.text
+                ));
+            }
+        };
+        if each.read.is_none() && each.write.is_none() {
+            return Err(format!("'{}' has no value for reads or writes", self.text));
+        }
+        Ok(each)
+    }
+
+    /// `least-most`
+    pub fn range(self) -> Result<(u64, u64), String> {
+        let (least, most) = self
+            .text
+            .split_once(['-', ':'])
+            .ok_or_else(|| format!("'{}' is not a range (4k-64k)", self.text))?;
+        let least: u64 = self.part(least).count(1)?;
+        let most: u64 = self.part(most).count(1)?;
+        Ok((least.min(most), most.max(least)))
+    }
+
+    /// `size` or `least-most`
+    pub fn size_or_range(self) -> Result<(u64, u64), String> {
+        if self.text.contains(['-', ':']) {
+            return self.range();
+        }
+        let size = self.count(1)?;
+        Ok((size, size))
+    }
+
+    /// `4k/60:8k/40`
+    pub fn splits(self) -> Result<Vec<Split>, String> {
+        let entry = |entry: &str| {
+            let (size, percent) = entry.split_once('/').unwrap_or((entry, ""));
+            let size = self.part(size).count(1)?;
+            let percent = match percent {
+                "" => None,
+                percent => Some(self.part(percent).percent()?),
+            };
+            Ok((size, percent))
+        };
+        self.text.split(':').map(entry).collect()
+    }
+
+    /// Percentiles, separated by colons.
+    pub fn percentiles(self) -> Result<Vec<f64>, String> {
+        /// As many as fio's reports have room for.
+        const MOST: usize = 20;
+        let list: Vec<f64> = self
+            .text
+            .split(':')
+            .map(|text| match text.trim().parse::<f64>() {
+                Ok(value) if value > 0.0 && value <= 100.0 => Ok(value),
+                _ => Err(format!("'{text}' is not a percentile above 0, up to 100")),
+            })
+            .collect::<Result<_, String>>()?;
+        if list.len() > MOST {
+            return Err(format!("it has {} values, {MOST} at most", list.len()));
+        }
+        Ok(list)
+    }
+
+    /// Names, separated by colons that no backslash precedes.
+    pub fn names(self) -> Vec<String> {
+        let mut names = vec![String::new()];
+        let mut chars = self.text.chars().peekable();
+        while let Some(c) = chars.next() {
+            match (c, chars.peek(), names.last_mut()) {
+                ('\\', Some(':'), Some(name)) => {
+                    name.push(':');
+                    chars.next();
+                }
+                (':', ..) => names.push(String::new()),
+                (c, _, Some(name)) => name.push(c),
+                (_, _, None) => {}
+            }
+        }
+        names
+    }
+
+    /// `zipf:1.1` and the like.
+    pub fn distribution(self) -> Result<Distribution, String> {
+        let (word, rest) = match self.text.split_once(':') {
+            Some((word, rest)) => (word, Some(rest)),
+            None => (self.text, None),
+        };
+        let number = |default: Option<f64>| match (rest, default) {
+            (Some(text), _) => text
+                .parse::<f64>()
+                .ok()
+                .filter(|value| value.is_finite() && *value > 0.0)
+                .ok_or_else(|| format!("'{text}' is not a number above 0")),
+            (None, Some(default)) => Ok(default),
+            (None, None) => Err(format!("'{word}' needs a number: {word}:N")),
+        };
+        match (word, rest) {
+            ("random", None) => Ok(Distribution::Uniform),
+            ("zipf", _) => match number(Some(1.1))? {
+                1.0 => Err("theta of zipf must differ from 1".to_owned()),
+                theta => Ok(Distribution::Zipf(theta)),
+            },
+            ("pareto", _) => match number(Some(0.2))? {
+                power if power < 1.0 => Ok(Distribution::Pareto(power)),
+                power => Err(format!("power {power} of pareto must be less than 1")),
+            },
+            ("normal", _) => number(None).map(Distribution::Normal),
+            ("zoned", Some(zones)) => zoned(zones).map(Distribution::Zoned),
+            ("zoned", None) => Err("zones are missing: zoned:60/10:40/90".to_owned()),
+            ("zoned_abs", _) => Err("zoned_abs is not supported: take zoned".to_owned()),
+            _ => Err(format!(
+                "'{}' is not one of random, zipf:THETA, pareto:POWER, normal:DEVIATION, \
+                 zoned:ACCESSES/SPACE:...",
+                self.text
+            )),
+        }
+    }
+
+    /// `iops:10%`, `bw_slope:5`
+    pub fn criterion(self) -> Result<Criterion, String> {
+        let (word, limit) = self
+            .text
+            .split_once(':')
+            .ok_or_else(|| format!("'{}' has no limit: iops_slope:0.3%", self.text))?;
+        let (bandwidth, slope) = one_of(
+            word,
+            &[
+                ("iops", (false, false)),
+                ("iops_slope", (false, true)),
+                ("bw", (true, false)),
+                ("bw_slope", (true, true)),
+            ],
+        )?;
+        let (number, percent) = match limit.strip_suffix('%') {
+            Some(number) => (number, true),
+            None => (limit, false),
+        };
+        let limit = match number.parse::<f64>() {
+            Ok(limit) if limit.is_finite() && limit >= 0.0 => limit,
+            _ if percent => return Err(format!("'{limit}' is not a percentage")),
+            _ => self.part(number).number()? as f64,
+        };
+        Ok(Criterion {
+            bandwidth,
+            slope,
+            limit,
+            percent,
+        })
+    }
+
+    /// `verify`
+    pub fn check(self) -> Result<Check, String> {
+        const OTHERS: &str = "crc16 crc32 crc7 sha3-224 sha3-256 sha3-384 sha3-512 meta";
+        let with = Check::With;
+        let words = [
+            ("0", Check::Off),
+            ("crc32c", with(Checksum::Crc32c)),
+            ("crc32c-intel", with(Checksum::Crc32c)),
+            ("crc64", with(Checksum::Crc64)),
+            ("xxhash", with(Checksum::Xxhash)),
+            ("md5", with(Checksum::Md5)),
+            ("sha1", with(Checksum::Sha1)),
+            ("sha256", with(Checksum::Sha256)),
+            ("sha512", with(Checksum::Sha512)),
+            ("pattern", with(Checksum::Pattern(Vec::new()))),
+            ("null", with(Checksum::Null)),
+        ];
+        let word = self.text;
+        one_of(word, &words).map_err(|why| {
+            if OTHERS.split(' ').any(|other| other == word) {
+                format!(
+                    "{word} is not supported: take crc32c, crc64, xxhash, md5, sha256 or pattern"
+                )
+            } else {
+                why
+            }
+        })
+    }
+
+    /// Bytes of a pattern: hexadecimal (0xdeadface), decimal (little-endian)
+    /// and "texts" behind each other.
+    pub fn pattern(self) -> Result<Vec<u8>, String> {
+        /// Bytes, as in fio.
+        const MOST: usize = 512;
+        let mut bytes = Vec::new();
+        let mut rest = self.text.trim_start();
+        while !rest.is_empty() {
+            rest = pattern_part(rest, &mut bytes)?.trim_start();
+        }
+        match bytes.len() {
+            0 => Err("a pattern has at least 1 byte".to_owned()),
+            1..=MOST => Ok(bytes),
+            more => Err(format!("the pattern has {more} bytes, {MOST} at most")),
+        }
+    }
+}
+
+/// Takes the first part of a pattern off the text; what is left.
+fn pattern_part<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, String> {
+    let wrong = || {
+        format!("'{text}' is not a pattern: 0x and digits, a decimal number, or \"text\" in quotes")
+    };
+    if let Some(quoted) = text.strip_prefix('"') {
+        let (inside, rest) = quoted.split_once('"').ok_or_else(wrong)?;
+        bytes.extend_from_slice(inside.as_bytes());
+        return Ok(rest);
+    }
+    if text.starts_with('\'') {
+        return Err(format!("{text}: patterns out of a file are not supported"));
+    }
+    if text.starts_with('%') {
+        return Err(format!(
+            "{text}: patterns with the offset are not supported"
+        ));
+    }
+    if let Some(hex) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        let end = hex
+            .find(|c: char| !c.is_ascii_hexdigit())
+            .unwrap_or(hex.len());
+        // `0xff0xee`: the 0 of the next number is not of this one.
+        let end = match hex.as_bytes().get(end) {
+            Some(b'x' | b'X') if end > 1 => end - 1,
+            _ => end,
+        };
+        if end == 0 {
+            return Err(wrong());
+        }
+        let (digits, rest) = hex.split_at(end);
+        let digits = if digits.len().is_multiple_of(2) {
+            digits.to_owned()
+        } else {
+            format!("0{digits}")
+        };
+        let pairs = (0..digits.len()).step_by(2).map(|at| &digits[at..at + 2]);
+        for pair in pairs {
+            bytes.push(u8::from_str_radix(pair, 16).map_err(|_| wrong())?);
+        }
+        return Ok(rest);
+    }
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    let end = digits
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(digits.len());
+    let (digits, rest) = digits.split_at(end);
+    let number = sign * digits.parse::<i64>().map_err(|_| wrong())?;
+    let bits = match (i32::try_from(number), u32::try_from(number)) {
+        (Ok(number), _) => number.cast_unsigned(),
+        (_, Ok(number)) => number,
+        _ => return Err(format!("'{text}': a number has 32 bits at most")),
+    };
+    let little = bits.to_le_bytes();
+    let used = little.iter().rposition(|b| *b != 0).map_or(1, |at| at + 1);
+    bytes.extend_from_slice(&little[..used]);
+    Ok(rest)
+}
+
+/// `60/10:40/90`: shares of accesses and of the space, each 100 in all; one
+/// that is left out takes its part of the rest.
+fn zoned(text: &str) -> Result<Vec<(f64, f64)>, String> {
+    let number = |text: &str| match text {
+        "" => Ok(None),
+        text => match text.parse::<f64>() {
+            Ok(value) if (0.0..=100.0).contains(&value) => Ok(Some(value)),
+            _ => Err(format!("'{text}' is not a percentage")),
+        },
+    };
+    let zones: Vec<(Option<f64>, Option<f64>)> = text
+        .split(':')
+        .map(|zone| {
+            let (accesses, space) = zone.split_once('/').unwrap_or((zone, ""));
+            Ok((number(accesses)?, number(space)?))
+        })
+        .collect::<Result<_, String>>()?;
+    let fill = |what: &str, values: Vec<Option<f64>>| {
+        let sum: f64 = values.iter().flatten().sum();
+        let open = values.iter().filter(|value| value.is_none()).count();
+        if sum > 100.000_001 || (open == 0 && sum < 99.999_999) {
+            return Err(format!("shares of {what} add up to {sum}, not to 100"));
+        }
+        let rest = (100.0 - sum).max(0.0) / open.max(1) as f64;
+        Ok(values
+            .into_iter()
+            .map(|value| value.unwrap_or(rest))
+            .collect::<Vec<f64>>())
+    };
+    let accesses = fill("accesses", zones.iter().map(|zone| zone.0).collect())?;
+    let space = fill("the space", zones.iter().map(|zone| zone.1).collect())?;
+    Ok(accesses.into_iter().zip(space).collect())
+}
+
+#[cfg(test)]
+mod tests;

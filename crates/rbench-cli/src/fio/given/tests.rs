@@ -1,0 +1,217 @@
+use super::*;
+
+fn given(text: &str) -> Given<'_> {
+    Given {
+        text,
+        base: Base::Binary,
+    }
+}
+
+#[test]
+fn sizes_without_i_are_binary_and_with_i_decimal() {
+    let check = |text: &str, expect: u64| assert_eq!(given(text).number(), Ok(expect), "{text}");
+    check("0", 0);
+    check("65536", 65_536);
+    check("65536b", 65_536);
+    check("1k", 1024);
+    check("1K", 1024);
+    check("1kb", 1024);
+    check("1ki", 1000);
+    check("1KiB", 1000);
+    check("2m", 2 << 20);
+    check("2mi", 2_000_000);
+    check("3g", 3 << 30);
+    check("3GiB", 3_000_000_000);
+    check("1t", 1 << 40);
+    check("1p", 1 << 50);
+    check("0x10000", 65_536);
+    check("0x10k", 16_384);
+    check(" 64k ", 65_536);
+}
+
+#[test]
+fn with_kb_base_1000_it_is_the_other_way_round() {
+    let check = |text: &str, expect: u64| {
+        let base = Base::Decimal;
+        assert_eq!(Given { text, base }.number(), Ok(expect), "{text}");
+    };
+    check("1k", 1000);
+    check("1ki", 1024);
+    check("1MB", 1_000_000);
+    check("1MiB", 1 << 20);
+}
+
+#[test]
+fn numbers_that_would_be_read_in_part_are_refused() {
+    for text in [
+        "",
+        "k",
+        "1q",
+        "1.5m",
+        "4k*2",
+        "1kx",
+        "-1",
+        "1ib",
+        "1i",
+        "max",
+        "0x",
+        "0xg",
+        "17000000t",
+        "99999999999999999999",
+        "1 k",
+    ] {
+        assert!(given(text).number().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn times_have_the_unit_of_their_option_or_their_own() {
+    let check = |text: &str, unit: Nanos, expect: u64| {
+        assert_eq!(given(text).time(unit), Ok(Nanos(expect)), "{text}");
+    };
+    check("5", Nanos::SECOND, 5_000_000_000);
+    check("5", Nanos::MICROSECOND, 5_000);
+    check("5s", Nanos::MICROSECOND, 5_000_000_000);
+    check("0.5", Nanos::SECOND, 500_000_000);
+    check("100ms", Nanos::SECOND, 100_000_000);
+    check("300msec", Nanos::SECOND, 300_000_000);
+    check("7us", Nanos::SECOND, 7_000);
+    check("7usec", Nanos::SECOND, 7_000);
+    check("2m", Nanos::SECOND, 120_000_000_000);
+    check("1H", Nanos::SECOND, 3_600_000_000_000);
+    check("1d", Nanos::SECOND, 86_400_000_000_000);
+    for text in [
+        "",
+        "1q",
+        "1sec2",
+        "-1",
+        "1:0",
+        "soon",
+        "99999999999d",
+        "1e9d",
+        ".",
+    ] {
+        assert!(given(text).time(Nanos::SECOND).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn values_of_reads_and_writes_are_told_apart_by_commas() {
+    let check = |text: &str, read: Option<u64>, write: Option<u64>| {
+        let each = given(text).each(|g| g.count(1));
+        assert_eq!(each, Ok(Each { read, write }), "{text}");
+    };
+    check("4k", Some(4096), Some(4096));
+    check("4k,8k", Some(4096), Some(8192));
+    check(",8k", None, Some(8192));
+    check("8k,", Some(8192), None);
+    check("4k,8k,16k", Some(4096), Some(8192));
+    check("4k,,16k", Some(4096), None);
+    for text in ["", ",", ",,", "1,2,3,4", "x,1", "1,1,x"] {
+        assert!(given(text).each(|g| g.count::<u64>(1)).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn patterns_are_the_bytes_that_fio_writes() {
+    // What fio 3.33 put into a file with buffer_pattern=….
+    let check = |text: &str, expect: &[u8]| {
+        assert_eq!(given(text).pattern().as_deref(), Ok(expect), "{text}");
+    };
+    check("0xdeadface", &[0xde, 0xad, 0xfa, 0xce]);
+    check("\"ab\"-12", &[0x61, 0x62, 0xf4, 0xff, 0xff, 0xff]);
+    check("0xf", &[0x0f]);
+    check("-1", &[0xff; 4]);
+    check("512", &[0, 2]);
+    check("0x1ff", &[1, 0xff]);
+    check("1000000", &[0x40, 0x42, 0x0f]);
+    check("255", &[0xff]);
+    check("0x0102030405", &[1, 2, 3, 4, 5]);
+    check("0xff\"x\"", &[0xff, 0x78]);
+    check("0xff0xee", &[0xff, 0xee]);
+    check("\"a\"5\"b\"", &[0x61, 5, 0x62]);
+    check("1 2", &[1, 2]);
+    check("0", &[0]);
+    for text in [
+        "",
+        "\"\"",
+        "abc",
+        "0x",
+        "\"a\\\"b\"",
+        "4294967296",
+        "99999999999999999999",
+        "-2147483649",
+        "'f'",
+        "%o",
+        "-",
+        "\"a",
+    ] {
+        assert!(given(text).pattern().is_err(), "{text}");
+    }
+    assert!(given(&format!("0x{}", "ab".repeat(513))).pattern().is_err());
+}
+
+#[test]
+fn distributions_carry_their_numbers() {
+    let check = |text: &str, expect| assert_eq!(given(text).distribution(), Ok(expect), "{text}");
+    check("random", Distribution::Uniform);
+    check("zipf", Distribution::Zipf(1.1));
+    check("zipf:0.9", Distribution::Zipf(0.9));
+    check("pareto", Distribution::Pareto(0.2));
+    check("pareto:0.5", Distribution::Pareto(0.5));
+    check("normal:25", Distribution::Normal(25.0));
+    check(
+        "zoned:60/10:30/20:8/30:2/40",
+        Distribution::Zoned(vec![(60.0, 10.0), (30.0, 20.0), (8.0, 30.0), (2.0, 40.0)]),
+    );
+    check(
+        "zoned:50/50:50/",
+        Distribution::Zoned(vec![(50.0, 50.0), (50.0, 50.0)]),
+    );
+    for text in [
+        "zipf:1",
+        "zipf:0",
+        "zipf:-1",
+        "zipf:1.1:0.5",
+        "pareto:2",
+        "normal",
+        "zoned",
+        "zoned:60/10",
+        "zoned:60/60:40/60",
+        "zoned_abs:50/1m",
+        "gauss:1",
+        "random:1",
+        "zipf:inf",
+        "",
+    ] {
+        assert!(given(text).distribution().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn names_end_at_colons_but_not_at_escaped_ones() {
+    assert_eq!(given("a:b").names(), ["a", "b"]);
+    assert_eq!(given("a\\:b:c").names(), ["a:b", "c"]);
+    assert_eq!(given("a\\b").names(), ["a\\b"]);
+    assert_eq!(given("").names(), [""]);
+}
+
+#[test]
+fn criteria_have_a_kind_and_a_limit() {
+    let check = |text: &str, bandwidth, slope, limit, percent| {
+        let expect = Criterion {
+            bandwidth,
+            slope,
+            limit,
+            percent,
+        };
+        assert_eq!(given(text).criterion(), Ok(expect), "{text}");
+    };
+    check("iops:10%", false, false, 10.0, true);
+    check("iops_slope:0.3%", false, true, 0.3, true);
+    check("bw:1m", true, false, 1_048_576.0, false);
+    check("bw_slope:5", true, true, 5.0, false);
+    for text in ["iops", "foo:1", "iops:", "iops:x%", "bw:inf"] {
+        assert!(given(text).criterion().is_err(), "{text}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Options that are collected for a job, or for all jobs behind them.
+
+use rbench_plan::spec::fio::Settings;
+
+use super::given::{Base, Given};
+use super::table::{Does, Opt};
+
+/// An option as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    /// Its proper name.
+    pub name: &'static str,
+    /// Its value; `None`: it stood alone.
+    pub value: Option<String>,
+}
+
+/// Options of a job, or of a `[global]` section.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Section {
+    /// What they add up to.
+    pub settings: Settings,
+    /// What suffixes mean.
+    base: Base,
+    /// Global ones that hold here.
+    pub inherited: Vec<Typed>,
+    /// Its own ones.
+    pub own: Vec<Typed>,
+    /// Read when all are there: `kb_base` counts for those before it too.
+    pending: Vec<Pending>,
+}
+
+/// An option whose value is not read yet.
+#[derive(Clone)]
+struct Pending {
+    option: &'static Opt,
+    /// How and where it was typed, for complaints.
+    place: String,
+    value: Option<String>,
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={:?}", self.place, self.value)
+    }
+}
+
+impl PartialEq for Pending {
+    fn eq(&self, other: &Pending) -> bool {
+        (self.option.name, &self.place, &self.value)
+            == (other.option.name, &other.place, &other.value)
+    }
+}
+
+impl Section {
+    /// A section below this one: what holds here holds there.
+    pub fn below(&self) -> Section {
+        let inherited = self.inherited.iter().chain(&self.own).cloned().collect();
+        Section {
+            settings: self.settings.clone(),
+            base: self.base,
+            inherited,
+            own: Vec::new(),
+            pending: Vec::new(),
+        }
+    }
+
+    /// Takes an option of jobs.
+    pub fn push(&mut self, option: &'static Opt, place: String, value: Option<&str>) {
+        let typed = Typed {
+            name: option.name,
+            value: value.map(str::to_owned),
+        };
+        match self.own.iter_mut().find(|known| known.name == option.name) {
+            Some(known) => *known = typed,
+            None => self.own.push(typed),
+        }
+        self.pending.push(Pending {
+            option,
+            place,
+            value: value.map(str::to_owned),
+        });
+    }
+
+    /// Reads the values.
+    ///
+    /// # Errors
+    /// A sentence that names the option as it was typed.
+    pub fn read(&mut self) -> Result<(), String> {
+        let pending = std::mem::take(&mut self.pending);
+        let wrong = |option: &Pending, why: String| {
+            let value = option.value.as_deref().unwrap_or_default();
+            format!("invalid value '{value}' for '{}': {why}", option.place)
+        };
+        for option in &pending {
+            if let Does::Base = option.option.does {
+                let text = option.value.as_deref().unwrap_or_default();
+                self.base = Base::read(text).map_err(|why| wrong(option, why))?;
+            }
+        }
+        for option in &pending {
+            if let Does::Job(set) = option.option.does {
+                let given = Given {
+                    text: option.value.as_deref().unwrap_or("1"),
+                    base: self.base,
+                };
+                set(&mut self.settings, given).map_err(|why| wrong(option, why))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Those with a value, for the report.
+pub fn with_values(typed: &[Typed]) -> Vec<(String, String)> {
+    typed
+        .iter()
+        .filter_map(|typed| Some((typed.name.to_owned(), typed.value.clone()?)))
+        .collect()
+}

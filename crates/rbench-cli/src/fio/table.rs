@@ -1,0 +1,250 @@
+//! The options of `rbench fio`: one record each. Those of jobs are in
+//! [`jobs`] and [`course`], those of the command line alone in [`line`]; what
+//! fio knows and rbench does not is in [`refused`].
+
+use rbench_plan::jobs::Each;
+use rbench_plan::spec::fio::Settings;
+
+use super::Line;
+use super::given::Given;
+
+mod course;
+mod jobs;
+mod line;
+mod refused;
+
+pub use refused::{OF_ENGINES, REFUSED, refusal};
+
+/// An option.
+pub struct Opt {
+    /// Its name, without dashes.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// What follows it.
+    pub takes: Takes,
+    /// What holds when it is not given; empty: nothing.
+    pub default: &'static str,
+    /// One line.
+    pub help: &'static str,
+    /// What is done with it.
+    pub does: Does,
+}
+
+/// What follows an option.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// Nothing, or 0 or 1.
+    Switch,
+    /// A value, by its name in the help.
+    Value(&'static str),
+}
+
+/// Takes what was given into a job, or says what is wrong with it in a clause.
+type Set = fn(&mut Settings, Given<'_>) -> Result<(), String>;
+
+/// What an option does.
+#[derive(Clone, Copy)]
+pub enum Does {
+    /// Sets something of a job.
+    Job(Set),
+    /// Begins a job, or names the one that a section has begun.
+    Name,
+    /// Says how suffixes of the job's other options are read.
+    Base,
+    /// Sets something of the whole run; on the command line only.
+    Line(fn(&mut Line, &str) -> Result<(), String>),
+    /// A text is printed, and nothing runs; on the command line only.
+    Text(fn(&str) -> Result<String, String>),
+}
+
+impl Opt {
+    /// Its name and its other names.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// Whether it may stand in a job file.
+    pub fn in_files(&self) -> bool {
+        matches!(self.does, Does::Job(_) | Does::Name | Does::Base)
+    }
+
+    const fn job(name: &'static str, value: &'static str, help: &'static str, set: Set) -> Opt {
+        Opt {
+            name,
+            aliases: &[],
+            takes: Takes::Value(value),
+            default: "",
+            help,
+            does: Does::Job(set),
+        }
+    }
+
+    const fn switch(name: &'static str, help: &'static str, set: Set) -> Opt {
+        Opt {
+            takes: Takes::Switch,
+            ..Opt::job(name, "0|1", help, set)
+        }
+    }
+
+    const fn or(self, aliases: &'static [&'static str]) -> Opt {
+        Opt { aliases, ..self }
+    }
+
+    const fn default(self, default: &'static str) -> Opt {
+        Opt { default, ..self }
+    }
+}
+
+/// Options under a heading of the help.
+pub struct Group {
+    /// The heading.
+    pub title: &'static str,
+    /// The options, in the help's order.
+    pub options: &'static [Opt],
+}
+
+/// Every option.
+pub const GROUPS: &[Group] = &[
+    Group {
+        title: "Jobs",
+        options: jobs::JOBS,
+    },
+    Group {
+        title: "Files",
+        options: jobs::FILES,
+    },
+    Group {
+        title: "Pattern",
+        options: jobs::PATTERN,
+    },
+    Group {
+        title: "Engine",
+        options: jobs::ENGINE,
+    },
+    Group {
+        title: "Buffers",
+        options: jobs::BUFFERS,
+    },
+    Group {
+        title: "Duration and rate",
+        options: course::PACE,
+    },
+    Group {
+        title: "Verification",
+        options: course::VERIFY,
+    },
+    Group {
+        title: "Statistics and logs of a job",
+        options: course::REPORT,
+    },
+    Group {
+        title: "Output (command line only)",
+        options: line::OUTPUT,
+    },
+    Group {
+        title: "Additions of rbench (command line only)",
+        options: line::OWN,
+    },
+    Group {
+        title: "Help (command line only)",
+        options: line::HELP,
+    },
+];
+
+/// Every option, in the help's order.
+pub fn options() -> impl Iterator<Item = &'static Opt> {
+    GROUPS.iter().flat_map(|group| group.options)
+}
+
+/// The option with exactly this name.
+pub fn exact(name: &str) -> Option<&'static Opt> {
+    options().find(|option| option.names().any(|known| known == name))
+}
+
+/// What a name on the command line stands for.
+pub enum Found {
+    /// An option.
+    Known(&'static Opt),
+    /// A name of fio that rbench does not support.
+    Refused(&'static str),
+    /// The beginning of several names.
+    Ambiguous(Vec<&'static str>),
+    /// None.
+    Nothing,
+}
+
+/// The option with this name, or the only one whose name begins so.
+pub fn find(name: &str) -> Found {
+    if let Some(option) = exact(name) {
+        return Found::Known(option);
+    }
+    let all_refused = || {
+        REFUSED
+            .iter()
+            .flat_map(|(_, names)| names.split_whitespace())
+    };
+    if let Some(refused) = all_refused().find(|known| *known == name) {
+        return Found::Refused(refused);
+    }
+    let of_engines = |known: &&str| OF_ENGINES.split_whitespace().any(|other| other == *known);
+    let known: Vec<(&str, &Opt)> = options()
+        .flat_map(|option| option.names().map(move |known| (known, option)))
+        .filter(|(known, _)| known.starts_with(name) && known.len() > 1)
+        .collect();
+    let refused: Vec<&str> = all_refused()
+        .filter(|known| known.starts_with(name) && !of_engines(known))
+        .collect();
+    match (known.as_slice(), refused.as_slice()) {
+        _ if name.is_empty() => Found::Nothing,
+        ([], []) => Found::Nothing,
+        ([], [one]) => Found::Refused(one),
+        ([(_, option), others @ ..], []) if others.iter().all(|(_, o)| o.name == option.name) => {
+            Found::Known(option)
+        }
+        _ => Found::Ambiguous(
+            known
+                .into_iter()
+                .map(|(name, _)| name)
+                .chain(refused)
+                .collect(),
+        ),
+    }
+}
+
+/// The name nearest to one that does not exist.
+pub fn near(name: &str) -> Option<&'static str> {
+    let names = options().flat_map(Opt::names);
+    crate::near::nearest(name, names.filter(|known| known.len() > 1))
+}
+
+/// Fills a field.
+fn put<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    *field = Some(value?);
+    Ok(())
+}
+
+/// Fills what was given of reads and writes.
+fn put_each<T>(
+    field: &mut Each<Option<T>>,
+    value: Result<Each<Option<T>>, String>,
+) -> Result<(), String> {
+    let Each { read, write } = value?;
+    if read.is_some() {
+        field.read = read;
+    }
+    if write.is_some() {
+        field.write = write;
+    }
+    Ok(())
+}
+
+/// A text that is not empty.
+fn text(g: Given<'_>) -> Result<String, String> {
+    match g.text {
+        "" => Err("it must not be empty".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}

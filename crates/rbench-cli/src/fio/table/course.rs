@@ -1,0 +1,318 @@
+//! Options of jobs: how long and how fast, verification, statistics.
+
+use rbench_core::Nanos;
+use rbench_plan::jobs::ContinueOn;
+
+use super::{Given, Opt, put, put_each, text};
+use crate::fio::given::one_of;
+
+const SECOND: Nanos = Nanos::SECOND;
+const MILLI: Nanos = Nanos::MILLISECOND;
+const MICRO: Nanos = Nanos::MICROSECOND;
+
+/// How long and how fast.
+pub const PACE: &[Opt] = &[
+    Opt::job(
+        "runtime",
+        "TIME",
+        "End after this time at the latest (s)",
+        |s, g| put(&mut s.runtime, g.time(SECOND)),
+    )
+    .or(&["timeout"]),
+    Opt::switch(
+        "time_based",
+        "Begin again until runtime has passed",
+        |s, g| put(&mut s.time_based, g.flag()),
+    ),
+    Opt::job(
+        "ramp_time",
+        "TIME",
+        "Record nothing before it; added to runtime (s)",
+        |s, g| put(&mut s.ramp_time, g.time(SECOND)),
+    )
+    .default("0"),
+    Opt::job("startdelay", "TIME", "Wait before the start (s)", |s, g| {
+        put(&mut s.startdelay, g.time(SECOND))
+    })
+    .default("0"),
+    Opt::job("loops", "N", "Passes over the work", |s, g| {
+        put(&mut s.loops, g.count(0))
+    })
+    .default("1"),
+    Opt::job("number_ios", "N", "End after so many operations", |s, g| {
+        put(&mut s.number_ios, g.count(0))
+    }),
+    Opt::job(
+        "rate",
+        "SIZE[,SIZE]",
+        "Bytes a second at most: of reads, of writes",
+        |s, g| put_each(&mut s.rate, g.each(|g| g.count(0))),
+    ),
+    Opt::job(
+        "rate_iops",
+        "N[,N]",
+        "Operations a second at most: reads, writes",
+        |s, g| put_each(&mut s.rate_iops, g.each(|g| g.count(0))),
+    ),
+    Opt::job(
+        "rate_min",
+        "SIZE[,SIZE]",
+        "Fail when slower than so many bytes a second",
+        |s, g| put_each(&mut s.rate_min, g.each(|g| g.count(0))),
+    )
+    .or(&["ratemin"]),
+    Opt::job(
+        "rate_process",
+        "HOW",
+        "linear, or poisson: exponential gaps",
+        |s, g| {
+            let words = [("linear", false), ("poisson", true)];
+            put(&mut s.poisson, one_of(g.text, &words))
+        },
+    )
+    .default("linear"),
+    Opt::job("thinktime", "TIME", "Idle after operations (us)", |s, g| {
+        put(&mut s.thinktime, g.time(MICRO))
+    })
+    .default("0"),
+    Opt::job(
+        "thinktime_spin",
+        "TIME",
+        "Part of it that burns CPU (us)",
+        |s, g| put(&mut s.thinktime_spin, g.time(MICRO)),
+    )
+    .default("0"),
+    Opt::job(
+        "thinktime_blocks",
+        "N",
+        "Operations between two idle times",
+        |s, g| put(&mut s.thinktime_blocks, g.count(0)),
+    )
+    .default("1"),
+    Opt::job(
+        "latency_target",
+        "TIME",
+        "Search the iodepth that keeps this latency (us)",
+        |s, g| put(&mut s.latency_target, g.time(MICRO)),
+    ),
+    Opt::job(
+        "latency_window",
+        "TIME",
+        "Over windows of this length (us)",
+        |s, g| put(&mut s.latency_window, g.time(MICRO)),
+    ),
+    Opt::job(
+        "latency_percentile",
+        "PERCENT",
+        "For this part of the operations",
+        |s, g| put(&mut s.latency_percentile, percentile(g)),
+    )
+    .default("100"),
+    Opt::job(
+        "max_latency",
+        "TIME",
+        "Fail when an operation takes longer (us)",
+        |s, g| put(&mut s.max_latency, g.time(MICRO)),
+    ),
+    Opt::job(
+        "steadystate",
+        "WHAT:LIMIT[%]",
+        "End when steady: iops, iops_slope, bw, bw_slope",
+        |s, g| put(&mut s.steadystate, g.criterion()),
+    )
+    .or(&["ss"])
+    .default("iops_slope:0.01%"),
+    Opt::job(
+        "steadystate_duration",
+        "TIME",
+        "Window of steadystate (s)",
+        |s, g| put(&mut s.steadystate_duration, g.time(SECOND)),
+    )
+    .or(&["ss_dur"]),
+    Opt::job(
+        "steadystate_ramp_time",
+        "TIME",
+        "Before the first window (s)",
+        |s, g| put(&mut s.steadystate_ramp_time, g.time(SECOND)),
+    )
+    .or(&["ss_ramp", "ss_ramp_time"])
+    .default("0"),
+    Opt::job(
+        "continue_on_error",
+        "WHICH",
+        "none, read, write, io, verify, all",
+        |s, g| put(&mut s.continue_on_error, continue_on(g)),
+    )
+    .default("none"),
+];
+
+/// Verification.
+pub const VERIFY: &[Opt] = &[
+    Opt::job(
+        "verify",
+        "HOW",
+        "crc32c, crc64, xxhash, md5, sha1, sha256, sha512, pattern, null",
+        |s, g| put(&mut s.verify, g.check()),
+    )
+    .default("0"),
+    Opt::job("do_verify", "0|1", "Read back what was written", |s, g| {
+        put(&mut s.do_verify, g.flag())
+    })
+    .default("1"),
+    Opt::job(
+        "verify_interval",
+        "SIZE",
+        "Bytes between two headers",
+        |s, g| put(&mut s.verify_interval, g.count(80)),
+    )
+    .default("the block"),
+    Opt::job(
+        "verify_pattern",
+        "PATTERN",
+        "Data of verify=pattern, or between headers",
+        |s, g| put(&mut s.verify_pattern, g.pattern()),
+    ),
+    Opt::job(
+        "verify_fatal",
+        "0|1",
+        "End at the first wrong block",
+        |s, g| put(&mut s.verify_fatal, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "verify_backlog",
+        "N",
+        "Read back after so many writes",
+        |s, g| put(&mut s.verify_backlog, g.count(0)),
+    ),
+    Opt::switch(
+        "verify_only",
+        "Write nothing: check what an earlier run wrote",
+        |s, g| put(&mut s.verify_only, g.flag()),
+    ),
+];
+
+/// What a job reports.
+pub const REPORT: &[Opt] = &[
+    Opt::switch(
+        "group_reporting",
+        "One entry for the workers of a group",
+        |s, g| put(&mut s.group_reporting, g.flag()),
+    ),
+    Opt::job(
+        "unified_rw_reporting",
+        "HOW",
+        "none (0), mixed (1): reads and writes in one",
+        |s, g| put(&mut s.unified, unified(g)),
+    )
+    .default("none"),
+    Opt::job(
+        "percentile_list",
+        "LIST",
+        "Percentiles, separated by colons",
+        |s, g| put(&mut s.percentile_list, g.percentiles()),
+    )
+    .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99"),
+    Opt::job(
+        "clat_percentiles",
+        "0|1",
+        "Percentiles of completion latency",
+        |s, g| put(&mut s.clat_percentiles, g.flag()),
+    )
+    .default("1"),
+    Opt::job(
+        "lat_percentiles",
+        "0|1",
+        "Percentiles of the whole latency",
+        |s, g| put(&mut s.lat_percentiles, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "write_bw_log",
+        "PREFIX",
+        "Bandwidth to files whose names begin so",
+        |s, g| put(&mut s.logs.bandwidth, text(g)),
+    ),
+    Opt::job(
+        "write_iops_log",
+        "PREFIX",
+        "Operations a second, likewise",
+        |s, g| put(&mut s.logs.iops, text(g)),
+    ),
+    Opt::job("write_lat_log", "PREFIX", "Latencies, likewise", |s, g| {
+        put(&mut s.logs.latency, text(g))
+    }),
+    Opt::job(
+        "write_hist_log",
+        "PREFIX",
+        "Histograms of latency, likewise",
+        |s, g| put(&mut s.logs.histogram, text(g)),
+    ),
+    Opt::job(
+        "log_avg_msec",
+        "TIME",
+        "Mean over this time in logs; 0: each operation (ms)",
+        |s, g| {
+            s.logs.average = g.time(MILLI)?;
+            Ok(())
+        },
+    )
+    .default("0"),
+    Opt::job(
+        "log_hist_msec",
+        "TIME",
+        "Time between two histograms (ms)",
+        |s, g| {
+            s.logs.histogram_every = g.time(MILLI)?;
+            Ok(())
+        },
+    ),
+    Opt::job(
+        "log_offset",
+        "0|1",
+        "A column of offsets in logs",
+        |s, g| {
+            s.logs.offsets = g.flag()?;
+            Ok(())
+        },
+    )
+    .default("0"),
+];
+
+fn percentile(g: Given<'_>) -> Result<f64, String> {
+    match g.percentiles()?.as_slice() {
+        [one] => Ok(*one),
+        _ => Err("it is one percentile".to_owned()),
+    }
+}
+
+fn unified(g: Given<'_>) -> Result<bool, String> {
+    if matches!(g.text, "both" | "2") {
+        return Err("both is not supported: take none or mixed".to_owned());
+    }
+    one_of(
+        g.text,
+        &[("none", false), ("0", false), ("mixed", true), ("1", true)],
+    )
+}
+
+fn continue_on(g: Given<'_>) -> Result<ContinueOn, String> {
+    let on = |read, write, verify| ContinueOn {
+        read,
+        write,
+        verify,
+    };
+    one_of(
+        g.text,
+        &[
+            ("none", on(false, false, false)),
+            ("0", on(false, false, false)),
+            ("read", on(true, false, false)),
+            ("write", on(false, true, false)),
+            ("io", on(true, true, false)),
+            ("verify", on(false, false, true)),
+            ("all", on(true, true, true)),
+            ("1", on(true, true, true)),
+        ],
+    )
+}

@@ -1,0 +1,516 @@
+//! Options of jobs: on the command line and in job files.
+
+use std::path::PathBuf;
+
+use rbench_plan::jobs::{Directions, Fallocate, FileService};
+use rbench_plan::spec::fio::SyncMode;
+
+use super::{Does, Given, Opt, Takes, put, put_each, text};
+use crate::fio::given::one_of;
+
+/// Jobs, and the order in which they run.
+pub const JOBS: &[Opt] = &[
+    Opt {
+        name: "name",
+        aliases: &[],
+        takes: Takes::Value("NAME"),
+        default: "",
+        help: "Begins a job; options before the first one hold for all",
+        does: Does::Name,
+    },
+    Opt::job(
+        "description",
+        "TEXT",
+        "Words about the job, for the report",
+        |_, g| text(g).map(drop),
+    ),
+    Opt::job("numjobs", "N", "Workers of the job on each rank", |s, g| {
+        put(&mut s.numjobs, g.count(0))
+    })
+    .default("1"),
+    Opt::switch("stonewall", "Wait for all jobs before this one", |s, g| {
+        put(&mut s.stonewall, g.flag())
+    })
+    .or(&["wait_for_previous"]),
+    Opt::job(
+        "wait_for",
+        "NAME",
+        "Wait for the job of that name and those beside it",
+        |s, g| put(&mut s.wait_for, text(g)),
+    ),
+    Opt::switch("new_group", "Begin a new group of the report", |s, g| {
+        put(&mut s.new_group, g.flag())
+    }),
+    Opt::switch(
+        "thread",
+        "Accepted: workers are always threads of their rank",
+        |_, g| g.flag().map(drop),
+    ),
+    Opt {
+        name: "kb_base",
+        aliases: &[],
+        takes: Takes::Value("1024|1000"),
+        default: "1024",
+        help: "1024: k is 1024 and ki 1000; 1000: k is 1000 and ki 1024",
+        does: Does::Base,
+    },
+];
+
+/// Files.
+pub const FILES: &[Opt] = &[
+    Opt::job(
+        "directory",
+        "DIR",
+        "Where files lie; it must exist",
+        |s, g| put(&mut s.directory, directory(g)),
+    )
+    .default("the working directory"),
+    Opt::job(
+        "filename",
+        "LIST",
+        "Names of files, separated by colons, shared by all workers",
+        |s, g| put(&mut s.filename, filenames(g)),
+    ),
+    Opt::job(
+        "filename_format",
+        "TEXT",
+        "Names, of $jobname, $jobnum and $filenum",
+        |s, g| put(&mut s.filename_format, text(g)),
+    )
+    .default("$jobname.$jobnum.$filenum"),
+    Opt::job("nrfiles", "N", "Files of each worker", |s, g| {
+        put(&mut s.nrfiles, g.count(0))
+    })
+    .or(&["nr_files"])
+    .default("1"),
+    Opt::job("openfiles", "N", "Files open at a time", |s, g| {
+        put(&mut s.openfiles, g.count(0))
+    })
+    .default("all"),
+    Opt::job(
+        "file_service_type",
+        "HOW",
+        "roundrobin, random (both :N operations), sequential",
+        |s, g| put(&mut s.file_service_type, service(g)),
+    )
+    .default("roundrobin"),
+    Opt::job(
+        "size",
+        "SIZE",
+        "Bytes of each worker, divided among its files",
+        |s, g| put(&mut s.size, g.extent()),
+    ),
+    Opt::job(
+        "filesize",
+        "SIZE[-SIZE]",
+        "Bytes of each file, or between the two",
+        |s, g| put(&mut s.filesize, g.size_or_range()),
+    ),
+    Opt::job(
+        "io_size",
+        "SIZE|PERCENT%",
+        "Bytes to move, more or less than the files have",
+        |s, g| put(&mut s.io_size, g.extent()),
+    )
+    .or(&["io_limit"]),
+    Opt::job(
+        "offset",
+        "SIZE",
+        "Where in the files the job begins",
+        |s, g| put(&mut s.offset, g.count(0)),
+    )
+    .or(&["fileoffset"])
+    .default("0"),
+    Opt::job(
+        "offset_increment",
+        "SIZE",
+        "Worker n begins n times this further on",
+        |s, g| put(&mut s.offset_increment, g.count(0)),
+    )
+    .default("0"),
+    Opt::job(
+        "overwrite",
+        "0|1",
+        "Lay files out before they are written",
+        |s, g| put(&mut s.overwrite, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "create_serialize",
+        "0|1",
+        "Accepted: files are laid out in parallel",
+        |_, g| g.flag().map(drop),
+    ),
+    Opt::job(
+        "create_on_open",
+        "0|1",
+        "Make files when they are opened",
+        |s, g| put(&mut s.create_on_open, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "create_only",
+        "0|1",
+        "Lay files out, and no more",
+        |s, g| put(&mut s.create_only, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "fallocate",
+        "HOW",
+        "Reserve blocks: none, native, posix, keep, truncate",
+        |s, g| put(&mut s.fallocate, fallocate(g)),
+    )
+    .default("native"),
+    Opt::job(
+        "pre_read",
+        "0|1",
+        "Read files once before the run, untimed",
+        |s, g| put(&mut s.pre_read, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "invalidate",
+        "0|1",
+        "Drop this host's cached pages before the run",
+        |s, g| put(&mut s.invalidate, g.flag()),
+    )
+    .default("1"),
+    Opt::job(
+        "fadvise_hint",
+        "0|1",
+        "Tell the kernel whether offsets are random",
+        |s, g| put(&mut s.fadvise_hint, fadvise(g)),
+    )
+    .default("1"),
+    Opt::job("unlink", "0|1", "Remove files at the end", |s, g| {
+        put(&mut s.unlink, g.flag())
+    })
+    .default("0"),
+];
+
+/// Where operations go.
+pub const PATTERN: &[Opt] = &[
+    Opt::job(
+        "rw",
+        "WHAT",
+        "read, write, randread, randwrite, rw (readwrite), randrw",
+        |s, g| put(&mut s.rw, directions(g)),
+    )
+    .or(&["readwrite"])
+    .default("read"),
+    Opt::job("rwmixread", "PERCENT", "Reads in a mix", |s, g| {
+        put(&mut s.rwmixread, g.percent())
+    })
+    .default("50"),
+    Opt::job("rwmixwrite", "PERCENT", "Writes in a mix", |s, g| {
+        put(&mut s.rwmixread, g.percent().map(|writes| 100 - writes))
+    })
+    .default("50"),
+    Opt::job(
+        "bs",
+        "SIZE[,SIZE]",
+        "Bytes of an operation: of reads, of writes",
+        |s, g| put_each(&mut s.bs, g.each(|g| g.count(1))),
+    )
+    .or(&["blocksize"])
+    .default("4k"),
+    Opt::job(
+        "bsrange",
+        "SIZE-SIZE[,...]",
+        "Between these, evenly",
+        |s, g| put_each(&mut s.bsrange, g.each(|g| g.range())),
+    )
+    .or(&["blocksize_range"]),
+    Opt::job(
+        "bssplit",
+        "SIZE/PERCENT:...[,...]",
+        "These, in these parts",
+        |s, g| put_each(&mut s.bssplit, g.each(|g| g.splits())),
+    ),
+    Opt::job(
+        "blockalign",
+        "SIZE[,SIZE]",
+        "Offsets are multiples of it",
+        |s, g| put_each(&mut s.blockalign, g.each(|g| g.count(1))),
+    )
+    .or(&["ba"])
+    .default("the smallest block"),
+    Opt::job(
+        "random_distribution",
+        "HOW",
+        "random, zipf:THETA, pareto:POWER, normal:DEV, zoned:A/S:...",
+        |s, g| put(&mut s.random_distribution, g.distribution()),
+    )
+    .default("random"),
+    Opt::job(
+        "percentage_random",
+        "PERCENT[,...]",
+        "Random part of random operations",
+        |s, g| put_each(&mut s.percentage_random, g.each(|g| g.percent())),
+    )
+    .default("100"),
+    Opt::switch(
+        "norandommap",
+        "Blocks may come twice before all have come",
+        |s, g| put(&mut s.norandommap, g.flag()),
+    ),
+    Opt::job(
+        "randrepeat",
+        "0|1",
+        "The same offsets in every run",
+        |s, g| put(&mut s.randrepeat, g.flag()),
+    )
+    .default("1"),
+    Opt::job(
+        "randseed",
+        "N",
+        "Everything random derives from it",
+        |s, g| put(&mut s.randseed, g.number()),
+    )
+    .default("0x89"),
+];
+
+/// How operations are done.
+pub const ENGINE: &[Opt] = &[
+    Opt::job(
+        "ioengine",
+        "NAME",
+        "sync, psync, vsync, pvsync, pvsync2, io_uring, mmap, null",
+        |s, g| put(&mut s.ioengine, text(g)),
+    )
+    .default("psync"),
+    Opt::job(
+        "iodepth",
+        "N",
+        "Operations under way per worker (io_uring)",
+        |s, g| put(&mut s.iodepth, g.count(1)),
+    )
+    .default("1"),
+    Opt::job(
+        "iodepth_batch",
+        "N",
+        "Submit so many at a time; 0: as many as iodepth",
+        |s, g| put(&mut s.iodepth_batch, g.count(0)),
+    )
+    .or(&["iodepth_batch_submit"])
+    .default("1"),
+    Opt::job(
+        "iodepth_batch_complete_min",
+        "N",
+        "Reap so many at a time at least",
+        |s, g| put(&mut s.iodepth_batch_complete_min, g.count(0)),
+    )
+    .or(&["iodepth_batch_complete"])
+    .default("1"),
+    Opt::switch(
+        "fixedbufs",
+        "Accepted: io_uring always registers its buffers",
+        |_, g| g.flag().map(drop),
+    ),
+    Opt::switch(
+        "registerfiles",
+        "Accepted: io_uring always registers its files",
+        |_, g| g.flag().map(drop),
+    ),
+    Opt::job("direct", "0|1", "O_DIRECT", |s, g| {
+        put(&mut s.direct, g.flag())
+    })
+    .default("0"),
+    Opt::job("buffered", "0|1", "The contrary of direct", |s, g| {
+        put(&mut s.direct, g.flag().map(|buffered| !buffered))
+    })
+    .default("1"),
+    Opt::job(
+        "sync",
+        "HOW",
+        "none (0), sync (1; O_SYNC), dsync (O_DSYNC)",
+        |s, g| put(&mut s.sync, sync(g)),
+    )
+    .default("none"),
+    Opt::job("dsync", "0|1", "The same as sync=dsync", |s, g| {
+        let mode = |on| if on { SyncMode::Dsync } else { SyncMode::None };
+        put(&mut s.sync, g.flag().map(mode))
+    })
+    .default("0"),
+    Opt::job("fsync", "N", "fsync after so many writes", |s, g| {
+        put(&mut s.fsync, g.count(0))
+    })
+    .default("0"),
+    Opt::job(
+        "fdatasync",
+        "N",
+        "fdatasync after so many writes",
+        |s, g| put(&mut s.fdatasync, g.count(0)),
+    )
+    .default("0"),
+    Opt::job(
+        "end_fsync",
+        "0|1",
+        "fsync when all is written, inside the run time",
+        |s, g| put(&mut s.end_fsync, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "fsync_on_close",
+        "0|1",
+        "fsync files before they are closed",
+        |s, g| put(&mut s.fsync_on_close, g.flag()),
+    )
+    .default("0"),
+];
+
+/// What is written.
+pub const BUFFERS: &[Opt] = &[
+    Opt::switch("refill_buffers", "New data for every write", |s, g| {
+        put(&mut s.refill_buffers, g.flag())
+    }),
+    Opt::job(
+        "scramble_buffers",
+        "0|1",
+        "A few bytes change with every write",
+        |s, g| put(&mut s.scramble_buffers, g.flag()),
+    )
+    .default("1"),
+    Opt::switch("zero_buffers", "Zeros", |s, g| {
+        put(&mut s.zero_buffers, g.flag())
+    }),
+    Opt::job(
+        "buffer_pattern",
+        "PATTERN",
+        "0xBYTES, a number, \"text\", or several of them",
+        |s, g| put(&mut s.buffer_pattern, g.pattern()),
+    ),
+    Opt::job(
+        "buffer_compress_percentage",
+        "PERCENT",
+        "Part that compresses away; new data for every write",
+        |s, g| put(&mut s.buffer_compress_percentage, g.percent()),
+    )
+    .default("0"),
+    Opt::job(
+        "buffer_compress_chunk",
+        "SIZE",
+        "Bytes over which that holds; 0: the block",
+        |s, g| put(&mut s.buffer_compress_chunk, g.count(0)),
+    )
+    .default("512"),
+    Opt::job(
+        "dedupe_percentage",
+        "PERCENT",
+        "Blocks that are copies of others; new data for every write",
+        |s, g| put(&mut s.dedupe_percentage, g.percent()),
+    )
+    .default("0"),
+];
+
+fn directory(g: Given<'_>) -> Result<PathBuf, String> {
+    match g.names().as_slice() {
+        [name] if name.is_empty() => Err("it must not be empty".to_owned()),
+        [name] => Ok(PathBuf::from(name)),
+        _ => Err("several directories are not supported (\\: is a colon in a name)".to_owned()),
+    }
+}
+
+fn filenames(g: Given<'_>) -> Result<Vec<String>, String> {
+    let names = g.names();
+    if names.iter().any(String::is_empty) {
+        return Err("a name must not be empty".to_owned());
+    }
+    Ok(names)
+}
+
+fn service(g: Given<'_>) -> Result<FileService, String> {
+    let (word, number) = match g.text.split_once(':') {
+        Some((word, number)) => (word, Some(number)),
+        None => (g.text, None),
+    };
+    let each = || match number {
+        Some(text) => Given { text, ..g }.count(1),
+        None => Ok(1),
+    };
+    match (word, number) {
+        ("roundrobin", _) => each().map(FileService::RoundRobin),
+        ("random", _) => each().map(FileService::Random),
+        ("sequential", None) => Ok(FileService::Sequential),
+        ("sequential", Some(_)) => {
+            Err("sequential takes no number: a file is left when it is done".to_owned())
+        }
+        ("zipf" | "pareto" | "normal" | "gauss", _) => Err(format!(
+            "{word} is not supported: take roundrobin, random or sequential"
+        )),
+        _ => Err(format!(
+            "'{word}' is not one of roundrobin, random, sequential"
+        )),
+    }
+}
+
+fn fallocate(g: Given<'_>) -> Result<Fallocate, String> {
+    one_of(
+        g.text,
+        &[
+            ("none", Fallocate::None),
+            ("0", Fallocate::None),
+            ("native", Fallocate::Native),
+            ("posix", Fallocate::Posix),
+            ("1", Fallocate::Posix),
+            ("keep", Fallocate::Keep),
+            ("truncate", Fallocate::Truncate),
+        ],
+    )
+}
+
+fn fadvise(g: Given<'_>) -> Result<bool, String> {
+    match g.text {
+        "random" | "sequential" => Err(format!(
+            "{} is not supported: 1 advises what the job does, 0 nothing",
+            g.text
+        )),
+        _ => g.flag(),
+    }
+}
+
+fn directions(g: Given<'_>) -> Result<Directions, String> {
+    if g.text.contains("trim") {
+        return Err(format!("{} is not supported: rbench does not trim", g.text));
+    }
+    let word = match g.text.split_once(':') {
+        Some((word, number)) => {
+            return Err(format!(
+                "the number behind {word} ({number}) is not supported: take offsets all sequential or all \
+                 random, or percentage_random"
+            ));
+        }
+        None => g.text,
+    };
+    let of = |read, write, random| Directions {
+        read,
+        write,
+        random,
+    };
+    one_of(
+        word,
+        &[
+            ("read", of(true, false, false)),
+            ("write", of(false, true, false)),
+            ("randread", of(true, false, true)),
+            ("randwrite", of(false, true, true)),
+            ("rw", of(true, true, false)),
+            ("readwrite", of(true, true, false)),
+            ("randrw", of(true, true, true)),
+        ],
+    )
+}
+
+fn sync(g: Given<'_>) -> Result<SyncMode, String> {
+    one_of(
+        g.text,
+        &[
+            ("none", SyncMode::None),
+            ("0", SyncMode::None),
+            ("sync", SyncMode::Sync),
+            ("1", SyncMode::Sync),
+            ("dsync", SyncMode::Dsync),
+        ],
+    )
+}

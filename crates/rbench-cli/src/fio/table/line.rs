@@ -1,0 +1,288 @@
+//! Options of the command line alone.
+
+use std::path::PathBuf;
+
+use rbench_core::Nanos;
+
+use super::{Does, Given, Line, Opt, Takes};
+use crate::fio::given::{Base, one_of};
+use crate::fio::help;
+use crate::{FioFormat, Progress, values};
+
+type SetLine = fn(&mut Line, &str) -> Result<(), String>;
+
+const fn value(name: &'static str, value: &'static str, help: &'static str, set: SetLine) -> Opt {
+    Opt {
+        name,
+        aliases: &[],
+        takes: Takes::Value(value),
+        default: "",
+        help,
+        does: Does::Line(set),
+    }
+}
+
+const fn plain(name: &'static str, help: &'static str, set: SetLine) -> Opt {
+    Opt {
+        takes: Takes::Nothing,
+        ..value(name, "", help, set)
+    }
+}
+
+/// What fio prints, and where.
+pub const OUTPUT: &[Opt] = &[
+    value(
+        "output",
+        "FILE",
+        "Write the report there instead of standard output",
+        |l, v| {
+            l.view.output = Some(path(v)?);
+            Ok(())
+        },
+    ),
+    value(
+        "output-format",
+        "LIST",
+        "normal, terse, json, json+; several with commas",
+        |l, v| {
+            l.view.formats = v.split(',').map(format).collect::<Result<_, String>>()?;
+            Ok(())
+        },
+    )
+    .default("normal"),
+    plain("minimal", "The same as output-format=terse", |l, _| {
+        l.view.formats = vec![FioFormat::Terse];
+        Ok(())
+    }),
+    plain("append-terse", "Terse behind the other forms", |l, _| {
+        l.append_terse = true;
+        Ok(())
+    }),
+    value(
+        "terse-version",
+        "N",
+        "Version of terse: 3",
+        |_, v| match v {
+            "3" => Ok(()),
+            "2" | "4" | "5" => Err(format!("version {v} is not supported: take 3")),
+            _ => Err(format!("'{v}' is not 3")),
+        },
+    )
+    .default("3"),
+    value(
+        "status-interval",
+        "TIME",
+        "Print a report so often while the run goes on (s)",
+        |l, v| {
+            l.view.status_interval = Some(seconds(v)?);
+            Ok(())
+        },
+    ),
+    value(
+        "eta",
+        "WHEN",
+        "Progress on stderr: auto, always, never",
+        |l, v| {
+            l.output.progress = one_of(
+                v,
+                &[
+                    ("auto", Progress::Auto),
+                    ("always", Progress::Plain),
+                    ("never", Progress::Off),
+                ],
+            )?;
+            Ok(())
+        },
+    )
+    .default("auto"),
+    value(
+        "eta-newline",
+        "TIME",
+        "Progress as lines, so often (s)",
+        |l, v| {
+            l.view.progress_every = Some(seconds(v)?);
+            l.output.progress = Progress::Plain;
+            Ok(())
+        },
+    ),
+    value(
+        "eta-interval",
+        "TIME",
+        "Time between two states of progress (s)",
+        |l, v| {
+            l.view.progress_every = Some(seconds(v)?);
+            Ok(())
+        },
+    ),
+    plain("readonly", "A job that writes is an error", |l, _| {
+        l.fio.readonly = true;
+        Ok(())
+    }),
+    value(
+        "section",
+        "NAME",
+        "Only this section of job files; may be repeated",
+        |l, v| {
+            l.sections.push(v.to_owned());
+            Ok(())
+        },
+    ),
+    plain(
+        "showcmd",
+        "Print the jobs as a command line, and run nothing",
+        |l, _| {
+            l.show_command = true;
+            Ok(())
+        },
+    ),
+    plain(
+        "parse-only",
+        "Check the options, and run nothing",
+        |l, _| {
+            l.view.parse_only = true;
+            Ok(())
+        },
+    ),
+    plain(
+        "warnings-fatal",
+        "Accepted: what is wrong is always an error",
+        |_, _| Ok(()),
+    ),
+    value(
+        "max-jobs",
+        "N",
+        "Accepted: there is no such limit",
+        |_, v| count(v),
+    ),
+    value(
+        "alloc-size",
+        "N",
+        "Accepted: memory is taken as it is needed",
+        |_, v| count(v),
+    ),
+];
+
+/// What fio has not.
+pub const OWN: &[Opt] = &[
+    plain("rbench-report", "Append the report of rbench", |l, _| {
+        l.view.report = true;
+        Ok(())
+    }),
+    value(
+        "out",
+        "FILE",
+        "Write the result to this file (JSON), finished groups to FILE.journal",
+        |l, v| {
+            l.output.out = Some(path(v)?);
+            Ok(())
+        },
+    ),
+    value(
+        "label",
+        "K=V",
+        "Note key=value in the result; may be repeated",
+        |l, v| {
+            l.output.labels.push(values::label(v)?);
+            Ok(())
+        },
+    ),
+    value(
+        "progress",
+        "HOW",
+        "What rank 0 shows on stderr: auto, plain, off",
+        |l, v| {
+            l.output.progress = values::choice(v)?;
+            Ok(())
+        },
+    )
+    .default("auto"),
+    plain(
+        "quiet",
+        "No progress and no notes, only reports and errors",
+        |l, _| {
+            l.output.quiet = true;
+            Ok(())
+        },
+    ),
+    value(
+        "communicator",
+        "WHICH",
+        "Whether ranks talk over MPI: auto, solo, mpi",
+        |l, v| {
+            l.output.communicator = values::choice(v)?;
+            Ok(())
+        },
+    )
+    .default("auto"),
+];
+
+/// What prints a text.
+pub const HELP: &[Opt] = &[
+    text("help", Takes::Nothing, "Print help", |_| Ok(help::help())).or(&["h"]),
+    text(
+        "cmdhelp",
+        Takes::Value("OPTION"),
+        "Print what is known of an option, or of all",
+        help::command,
+    ),
+    text(
+        "version",
+        Takes::Nothing,
+        "Print version",
+        |_| Ok(version()),
+    )
+    .or(&["v"]),
+];
+
+const fn text(
+    name: &'static str,
+    takes: Takes,
+    help: &'static str,
+    text: fn(&str) -> Result<String, String>,
+) -> Opt {
+    Opt {
+        takes,
+        does: Does::Text(text),
+        ..plain(name, help, |_, _| Ok(()))
+    }
+}
+
+/// The version of fio whose command line and outputs these are, and ours.
+fn version() -> String {
+    concat!("fio-3.33-rbench-", env!("CARGO_PKG_VERSION"), "\n").to_owned()
+}
+
+fn format(word: &str) -> Result<FioFormat, String> {
+    one_of(
+        word,
+        &[
+            ("normal", FioFormat::Normal),
+            ("terse", FioFormat::Terse),
+            ("minimal", FioFormat::Terse),
+            ("json", FioFormat::Json),
+            ("json+", FioFormat::JsonPlus),
+        ],
+    )
+}
+
+fn path(text: &str) -> Result<PathBuf, String> {
+    values::path(text.as_ref())
+}
+
+fn given(text: &str) -> Given<'_> {
+    Given {
+        text,
+        base: Base::Binary,
+    }
+}
+
+fn seconds(text: &str) -> Result<Nanos, String> {
+    match given(text).time(Nanos::SECOND)? {
+        Nanos(0) => Err("it must be more than 0".to_owned()),
+        time => Ok(time),
+    }
+}
+
+fn count(text: &str) -> Result<(), String> {
+    given(text).number().map(drop)
+}

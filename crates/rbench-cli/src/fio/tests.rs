@@ -1,0 +1,397 @@
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use rbench_core::Nanos;
+use rbench_plan::jobs::{
+    Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService,
+};
+use rbench_plan::spec::fio::{Check, Criterion, Extent, Settings, SyncMode};
+
+use super::*;
+use crate::{Progress, parse};
+
+mod against_fio;
+mod files;
+mod samples;
+
+/// Words, separated by blanks.
+fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
+/// Nothing around: no files, no variables.
+fn bare(files: &BTreeMap<PathBuf, Vec<u8>>) -> Surroundings<'_> {
+    Surroundings {
+        files,
+        variable: &|_| None,
+        page_size: 4096,
+        cpus: 2,
+    }
+}
+
+fn read_line(words: &[OsString]) -> Result<Line, Stop> {
+    line(words, &bare(&BTreeMap::new()))
+}
+
+/// The whole way, as the program goes it.
+fn run(text: &str) -> Result<(Fio, Output), Stop> {
+    match parse(&words(&format!("rbench fio {text}")), None)? {
+        Invocation::Run(spec, output) => match spec.workload {
+            Workload::Fio(fio) => Ok((*fio, output)),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The jobs of a command line that is right.
+fn jobs(text: &str) -> Vec<Job> {
+    match run(text) {
+        Ok((fio, _)) => fio.jobs,
+        Err(stop) => panic!("{text}: {}", stop.text),
+    }
+}
+
+fn view(text: &str) -> FioView {
+    match run(text) {
+        Ok((_, output)) => output.fio.expect("a view of fio"),
+        Err(stop) => panic!("{text}: {}", stop.text),
+    }
+}
+
+fn check_misuse(text: &str, expect: &[&str]) {
+    let stop = run(text).expect_err(text);
+    assert_eq!(stop.code, 2, "{text}");
+    let form = stop.text.starts_with("error: ")
+        && stop
+            .text
+            .ends_with("\n\nFor more information, try 'rbench fio --help'.\n");
+    assert!(form, "{}", stop.text);
+    for part in expect {
+        assert!(
+            stop.text.contains(part),
+            "'{}' does not contain '{part}'",
+            stop.text
+        );
+    }
+}
+
+#[test]
+fn one_dash_or_two_and_a_value_behind_or_attached() {
+    let expect = jobs("--name=a --rw=randread --bs=8k --time_based --group_reporting=1");
+    for same in [
+        "-name=a -rw=randread -bs=8k -time_based -group_reporting=1",
+        "--name a --rw randread --bs 8k --time_based --group_reporting=1",
+        "-name a -readwrite randread -blocksize 8k -time_based=1 -group_reporting",
+    ] {
+        let got = jobs(same);
+        assert_eq!(got[0].settings, expect[0].settings, "{same}");
+    }
+}
+
+#[test]
+fn the_beginning_of_a_name_is_enough_where_no_other_begins_so() {
+    let of = |text: &str| jobs(text)[0].settings.clone();
+    assert_eq!(of("--name=a --no").norandommap, Some(true));
+    assert_eq!(of("--name=a --refill").refill_buffers, Some(true));
+    assert_eq!(of("--name=a --randrep=0").randrepeat, Some(false));
+    assert_eq!(of("--name=a --directo=/x").directory, Some("/x".into()));
+    check_misuse(
+        "--name=a --s=1m",
+        &["'--s' may be", "--size", "--startdelay"],
+    );
+    check_misuse(
+        "--name=a --read",
+        &["--readonly", "--readwrite", "--read_iolog"],
+    );
+}
+
+#[test]
+fn a_switch_takes_no_word_behind_it_but_a_value_takes_any() {
+    let (fio, _) = run("--name=a --time_based --runtime 5").expect("two options");
+    assert_eq!(fio.jobs[0].settings.runtime, Some(Nanos(5_000_000_000)));
+    check_misuse("--direct --name=a", &["'--name=a' for '--direct'", "0, 1"]);
+    check_misuse("--name=a --size", &["'--size=<SIZE>'", "none was supplied"]);
+    check_misuse("--name=a --size=", &["'--size=<SIZE>'"]);
+    check_misuse("--name", &["'--name=<NAME>'"]);
+    check_misuse("--name=a --readonly=1", &["it takes none"]);
+    check_misuse("--name=a --time_based=yes", &["'yes'", "0, 1"]);
+}
+
+#[test]
+fn options_before_the_first_name_hold_for_all_jobs() {
+    let (fio, _) =
+        run("--bs=8k --size=1m --name=a --bs=16k --name=b --rw=write").expect("two jobs");
+    let [a, b] = fio.jobs.as_slice() else {
+        panic!("{fio:?}")
+    };
+    let both = |n| Each {
+        read: Some(n),
+        write: Some(n),
+    };
+    assert_eq!((a.settings.bs, b.settings.bs), (both(16_384), both(8192)));
+    assert_eq!(a.settings.size, b.settings.size);
+    assert_eq!(a.settings.rw, None);
+    let typed = |list: &[(&str, &str)]| -> Vec<(String, String)> {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        list.iter().map(pair).collect()
+    };
+    assert_eq!(fio.globals, typed(&[("bs", "8k"), ("size", "1m")]));
+    assert_eq!(a.options, typed(&[("name", "a"), ("bs", "16k")]));
+    assert_eq!(b.options, typed(&[("name", "b"), ("rw", "write")]));
+}
+
+#[test]
+fn typed_options_have_their_proper_names_once_and_switches_alone_are_left_out() {
+    let job = &jobs("--name=a --blocksize=1k --size=4k --group_reporting --bs=2k --thread=1")[0];
+    let names: Vec<String> = job
+        .options
+        .iter()
+        .map(|(n, v)| format!("{n}={v}"))
+        .collect();
+    assert_eq!(names, ["name=a", "bs=2k", "size=4k", "thread=1"]);
+}
+
+#[test]
+fn kb_base_counts_for_the_options_before_it_too() {
+    let size = |text: &str| jobs(text)[0].settings.size;
+    let expect = Some(Extent::Bytes(1000));
+    assert_eq!(size("--name=a --size=1k --kb_base=1000"), expect);
+    assert_eq!(size("--kb_base=1000 --name=a --size=1k"), expect);
+    assert_eq!(
+        size("--name=a --size=1ki --kb_base=1000"),
+        Some(Extent::Bytes(1024))
+    );
+}
+
+#[test]
+fn nothing_to_run_is_misuse() {
+    check_misuse("", &["no job is given"]);
+    check_misuse("--direct=1", &["no job is given"]);
+}
+
+#[test]
+fn what_this_program_lacks_is_refused_by_name() {
+    for (option, expect) in [
+        (
+            "--exitall",
+            "option '--exitall': it is not supported by rbench",
+        ),
+        ("--zonemode=zbd", "'--zonemode'"),
+        ("--client=host", "mpirun"),
+        ("--hipri", "options of this engine"),
+        ("--dir=/x", "profiles"),
+        ("--per_job_l=0", "'--per_job_logs'"),
+        ("--rw=trim", "does not trim"),
+        ("--verify=crc32", "take crc32c"),
+        ("--unified_rw_reporting=both", "take none or mixed"),
+        ("--terse-version=5", "take 3"),
+        ("--directory=a:b", "several directories"),
+        ("--file_service_type=zipf:1.1", "take roundrobin"),
+        ("--rw=read:4k", "percentage_random"),
+    ] {
+        check_misuse(&format!("--name=a {option}"), &[expect]);
+    }
+}
+
+#[test]
+fn unknown_options_are_named_with_what_was_probably_meant() {
+    check_misuse(
+        "--name=a --nosuch=1",
+        &["unexpected option '--nosuch' found\n\nFor"],
+    );
+    check_misuse(
+        "--name=a --iodepht=1",
+        &["'--iodepht'", "tip: a similar option exists: '--iodepth'"],
+    );
+    check_misuse("--name=a --é", &["'--é'"]);
+}
+
+#[test]
+fn formats_of_the_report_add_up_as_asked() {
+    use FioFormat::{Json, JsonPlus, Normal, Terse};
+    let formats = |text: &str| view(&format!("--name=a {text}")).formats;
+    assert_eq!(formats(""), [Normal]);
+    assert_eq!(formats("--output-format=json,normal"), [Json, Normal]);
+    assert_eq!(formats("--output-format=json+"), [JsonPlus]);
+    assert_eq!(formats("--minimal"), [Terse]);
+    assert_eq!(formats("--append-terse"), [Normal, Terse]);
+    assert_eq!(formats("--output-format=terse --append-terse"), [Terse]);
+    check_misuse("--name=a --output-format=xml", &["'xml'", "json+"]);
+}
+
+#[test]
+fn a_command_line_is_shown_that_says_the_same() {
+    let shown = |text: &str| view(text).show.expect("a command line");
+    assert_eq!(
+        shown("--showcmd --size=1m --name=a --bs=8k --name=b --stonewall"),
+        "fio --size=1m --name=a --bs=8k --name=b --stonewall\n"
+    );
+    let text = "--bs=4k --norandommap --name=x --rw=randrw --name=y --wait_for=x --size=2g";
+    let again = shown(&format!("--showcmd {text}"));
+    let rest = again.strip_prefix("fio ").expect("the command");
+    assert_eq!(jobs(rest), jobs(text));
+    assert_eq!(quoted("it's"), "'it'\\''s'");
+    assert_eq!(quoted(""), "''");
+}
+
+#[test]
+fn help_is_the_same_however_it_is_asked_for() {
+    let asked = |text: &str| parse(&words(text), None).expect_err(text);
+    let stop = asked("rbench fio --help");
+    assert_eq!((stop.text.as_str(), stop.code), (help().as_str(), 0));
+    assert_eq!(asked("rbench fio -h"), stop);
+    assert_eq!(asked("rbench fio --name=a --help --nonsense"), stop);
+    assert_eq!(asked("rbench help fio"), stop);
+    let version = asked("rbench fio -v");
+    assert_eq!(version, asked("rbench fio --version"));
+    assert!(
+        version.text.starts_with("fio-3.33-rbench-"),
+        "{}",
+        version.text
+    );
+    let listed = asked("rbench --help").text;
+    assert!(
+        listed.contains("\n  fio     fio's command line"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn every_option_is_in_the_help_and_once_in_the_table() {
+    let help = help();
+    let mut seen = Vec::new();
+    for option in table::options() {
+        assert!(
+            help.contains(&format!("--{}", option.name)),
+            "{}",
+            option.name
+        );
+        assert!(help.contains(option.help), "{}", option.help);
+        for name in option.names() {
+            assert!(!seen.contains(&name), "{name} is twice in the table");
+            assert!(table::refusal(name).is_none(), "{name} is refused too");
+            seen.push(name);
+        }
+        let text = super::help::command(option.name).expect("help of a command");
+        assert!(text.contains(option.help), "{text}");
+    }
+    for line in help.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    let all = super::help::command("all").expect("help of all commands");
+    assert!(all.contains("iodepth_batch_complete_min: Reap"), "{all}");
+    check_misuse("--cmdhelp=nosuch", &["no such option"]);
+    check_misuse("--cmdhelp=exitall", &["not supported"]);
+}
+
+#[test]
+fn the_page_of_options_is_made_from_the_table() {
+    let page = include_str!("../../../../docs/fio.md");
+    let (_, behind) = page
+        .split_once("<!-- options -->\n")
+        .expect("the beginning of the tables");
+    let (tables, _) = behind
+        .split_once("<!-- end of options -->")
+        .expect("the end of the tables");
+    assert!(
+        tables == super::tables(),
+        "docs/fio.md differs from the table of options; between its marks belongs:\n{}",
+        super::tables()
+    );
+}
+
+#[test]
+fn the_communicator_is_known_before_the_rest() {
+    let of = |text: &str| crate::communicator(&words(text));
+    assert_eq!(of("rbench fio --name=a"), Communicator::Auto);
+    assert_eq!(
+        of("rbench fio --name=a --communicator=mpi x.fio"),
+        Communicator::Mpi
+    );
+    assert_eq!(
+        of("rbench fio --communicator=solo --nosuch"),
+        Communicator::Solo
+    );
+    assert_eq!(
+        of("rbench fio --eta=foo --communicator=solo"),
+        Communicator::Auto
+    );
+}
+
+/// Words that look like options, and words that do not.
+fn any_word() -> impl Strategy<Value = OsString> {
+    let names: Vec<&str> = table::options().flat_map(|option| option.names()).collect();
+    prop_oneof![
+        vec(any::<u8>(), 0..12).prop_map(std::os::unix::ffi::OsStringExt::from_vec),
+        (select(names.clone()), "[=:/,%a-zA-Z0-9é@.\"x-]{0,9}")
+            .prop_map(|(name, tail)| format!("--{name}={tail}").into()),
+        (select(names), 0_usize..9)
+            .prop_map(|(name, end)| { format!("-{}", name.get(..end).unwrap_or(name)).into() }),
+        "-{0,3}[a-zA-Z0-9=@.-]{0,8}".prop_map(OsString::from),
+        "[0-9]{0,22}[kmgtpKMGTPi%]{0,2}".prop_map(OsString::from),
+    ]
+}
+
+/// Bytes that look like a job file, and bytes that do not.
+fn any_file() -> impl Strategy<Value = Vec<u8>> {
+    let names: Vec<&str> = table::options().flat_map(|option| option.names()).collect();
+    let line = prop_oneof![
+        (
+            select(names.clone()),
+            "[=:/,%a-zA-Z0-9é@.\"$(){}*+ -]{0,12}"
+        )
+            .prop_map(|(name, tail)| format!("{name}={tail}")),
+        select(names).prop_map(str::to_owned),
+        "[\\[\\]a-z;#= ]{0,9}",
+        "(\\[global\\]|\\[a\\]|include me|include other|size=2\\*\\$pagesize|bs=\\$\\{X\\})",
+    ];
+    prop_oneof![
+        vec(any::<u8>(), 0..60),
+        vec(line, 0..8).prop_map(|lines| format!("[a]\n{}", lines.join("\n")).into_bytes()),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_words_make_the_reader_panic(words in vec(any_word(), 0..6)) {
+        if let Err(stop) = read_line(&words).and_then(Line::invocation) {
+            prop_assert!(!stop.text.is_empty());
+        }
+    }
+
+    #[test]
+    fn no_job_files_make_the_reader_panic(me in any_file(), other in any_file()) {
+        let files = BTreeMap::from([("me".into(), me), ("other".into(), other)]);
+        let around = Surroundings { variable: &|_| Some("4k".to_owned()), ..bare(&files) };
+        let argv = words("rbench fio me other");
+        let _ = files_named(&argv, &files);
+        let _ = variables_named(&files);
+        if let Err(stop) = read(&argv, &around) {
+            prop_assert!(!stop.text.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_file_says_the_same_as_the_command_line(
+        options in vec(select(samples::JOB_OPTIONS), 1..6),
+    ) {
+        let typed = |(text, _): &samples::JobSample| (*text).to_owned();
+        let texts: Vec<String> = options.iter().map(typed).collect();
+        let line = format!("rbench fio --name=a --{}", texts.join(" --"));
+        let file = format!("[a]\n{}\n", texts.join("\n"));
+        let files = BTreeMap::from([("f".into(), file.into_bytes())]);
+        let settings = |read: Result<Invocation, Stop>| match read {
+            Ok(Invocation::Run(spec, _)) => match spec.workload {
+                Workload::Fio(fio) => Some(fio.jobs[0].settings.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let of_line = settings(parse(&words(&line), None));
+        prop_assert!(of_line.is_some(), "{}", line);
+        prop_assert_eq!(of_line, settings(read(&words("rbench fio f"), &bare(&files))));
+    }
+}

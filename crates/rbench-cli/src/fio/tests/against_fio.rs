@@ -1,0 +1,406 @@
+//! fio itself: what it accepts and refuses, so do we.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use super::*;
+
+/// Command lines behind `--name=a --size=1m`. What fio reads in part and we
+/// refuse (1q, 4k*2), or refuses and we accept (dsync), is in the page of
+/// differences and not here.
+const LINES: &[&str] = &[
+    "",
+    "--rw=randread --bs=4k",
+    "-rw randwrite -bs 8k,16k",
+    "--rw=foo",
+    "--rw=READ",
+    "--direct=2",
+    "--direct=",
+    "--iodepth=0",
+    "--iodepth=(4*2)",
+    "--rwmixread=101",
+    "--time_based=yes",
+    "--time_based --runtime 5",
+    "--runtime=1H",
+    "--no",
+    "--refill",
+    "--s=1m",
+    "--read",
+    "--nosuch=1",
+    "--foo",
+    "--numjobs",
+    "--bs=0",
+    "--bs=,",
+    "--bs=1k,2k,3k",
+    "--bsrange=4k",
+    "--bsrange=4k-8k,1k-2k",
+    "--bsrange=4k:8k",
+    "--bssplit=/50",
+    "--bssplit=4k/60:8k/40",
+    "--bssplit=4k/60:8k",
+    "--random_distribution=zipf:1",
+    "--random_distribution=zipf:1.1",
+    "--random_distribution=pareto:2",
+    "--random_distribution=gauss",
+    "--random_distribution=zoned:60/10",
+    "--random_distribution=zoned:60/10:30/20:8/30:2/40",
+    "--percentile_list=101",
+    "--percentile_list=99:99.9",
+    "--continue_on_error=foo",
+    "--continue_on_error=io",
+    "--verify=foo",
+    "--verify=crc32c --verify_interval=512",
+    "--verify_interval=64",
+    "--verify_pattern=abc",
+    "--verify_pattern=0xff",
+    "--buffer_pattern=4294967296",
+    "--buffer_pattern=\"ab\"-12",
+    "--dedupe_percentage=101",
+    "--ss=iops_slope:0.3%",
+    "--ss=foo:1",
+    "--ss=iops",
+    "--file_service_type=random:4",
+    "--file_service_type=foo",
+    "--fallocate=keep",
+    "--fallocate=foo",
+    "--sync=foo",
+    "--sync=dsync",
+    "--kb_base=512",
+    "--kb_base=1000",
+    "--rate=,2m",
+    "--rate_process=foo",
+    "--number_ios=x",
+    "--randseed=abc",
+    "--randseed=0x89",
+    "--fsync=0x10",
+    "--filesize=0",
+    "--filesize=4k-1k",
+    "--size=max",
+    "--output-format=xml",
+    "--output-format=json+,terse",
+    "--status-interval=500ms",
+    "--status-interval=foo",
+    "--filename=",
+    "--group_reporting=yes",
+    "--eta=never",
+    "--write_bw_log=x",
+    "--write_bw_log",
+    "--create_on_open",
+    "--latency_target=1ms --latency_window=1s --latency_percentile=99.9",
+    "--filesize=4k:64k",
+    "--bsrange=1k:4k",
+    "--bs=4kib",
+    "--bs=4KiB,8kb",
+    "--runtime=1.5s",
+    "--rate_iops=10,20",
+    "--offset=4k --offset_increment=1m",
+    "--percentage_random=0,50",
+    "--wait_for=",
+    "--sync=2",
+    "--max-jobs=10 --alloc-size=1000",
+    "--minimal --append-terse",
+    "--terse-version=9",
+    "--output-for=json",
+    "--group",
+    "--gro=1",
+    "--norandom=1",
+    "--time",
+    "--ver=crc32c",
+    "--rand=1",
+    "--numj=2",
+    "--direc=/tmp",
+    "--dire=1",
+    "--name=b --stonewall --size=2m --name=c --new_group",
+    "-- --bs=4k",
+    "--bs 4k 8k",
+];
+
+/// Job files.
+const FILES: &[&str] = &[
+    "[a]\nsize=1m\n",
+    "[global]\nsize=1m\n[a]\n[b]\nstonewall\n",
+    "; c\n# d\n[global]\nsize=1m ; t\nrw=randread # t\n[a]\n",
+    "size=1m\n[a]\n",
+    "[a]\nsize=1m\ndirectory\n",
+    "[a]\nsize=1m\ndirect\n",
+    "[a]\nsize=1m\nnosuch=1\n",
+    "[a]\nsize=1m\nsiz=1m\n",
+    "[a]\nsize=${NOSUCH_VARIABLE}\n",
+    "[a]\nsize=8*$pagesize\nnumjobs=$ncpus\n",
+    "[a]\nsize=1m\nbs=\n",
+    "[a]\nsize=1m\n--bs=8k\n",
+    "[a]\nSIZE=1m\n",
+    "[a]\nsize=1m\r\nrw=randrw\r\n",
+    "[a]\nsize=1m\niodepth=(2*3)\n",
+    "[a]\nsize=1m\nrefill_buffers\nrefill_buffers=1\ngroup_reporting=0\n",
+    "include nosuch\n[a]\nsize=1m\n",
+    "[a]\nsize=1m\n[a]\nsize=2m\n",
+    " [a] \n size=1m\n\tbs=8k\n",
+    "[a]\nsize 1m\n",
+    "[a]\nsize:1m\n",
+    "[a]\nsize=1m\nrw\n",
+    "[a]\nsize=1m\nname=b\n",
+    "[a]\nsize=1m\nreadonly\n",
+    "[a]\nsize=1m\ndescription=\"x y\"\n",
+    "[b]\nsize=1m\n[a]\nsize=1m\nwait_for=b\n",
+    "[a]\nsize=1m\nnew_group\nstonewall\nthread=1\nthread\n",
+    "]\n",
+    "[globals]\nsize=1m\n[Global]\nbs=8k\n[a]\n",
+];
+
+/// Job files whose jobs are the same for both; options of the command line
+/// stand before them.
+const JOBS: &[(&str, &str)] = &[
+    (
+        "",
+        "[global]\nsize=1m\nbs=8k\n[a]\n[b]\nrw=randwrite\nbs=4k,16k\n[global]\nbs=32k\n[c]\n",
+    ),
+    (
+        "--bs=64k",
+        "[a]\nsize=1m\n[b]\nsize=1m\nbs=4k\nstonewall\n[c]\nsize=1m\nnew_group\n",
+    ),
+    (
+        "--rw=write --size=2m --name=z --bs=512",
+        "[global]\nrw=randrw\n[a]\nbsrange=1k-4k\n[b]\nbsrange=4k:8k,16k-32k\n",
+    ),
+    (
+        "",
+        "; x\n[a]\nsize=1m # y\nrw=read ; z\nbs=4k\nbs=16k\n[a]\nsize=1m\nname=other\nbssplit=4k/50:64k/50\n",
+    ),
+    (
+        "--section=b",
+        "[global]\nsize=1m\n[a]\n[b]\nrw=rw\nbs=$pagesize\n[c]\nrw=write\n",
+    ),
+];
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test suite is told by the environment what must be there"
+)]
+fn no_skip() -> bool {
+    std::env::var_os("RBENCH_TEST_NO_SKIP").is_some()
+}
+
+/// Whether fio 3.33 is here. Without it the test says so and does nothing, or
+/// fails where nothing may be skipped.
+fn fio_is_here() -> bool {
+    let out = Command::new("fio").arg("--version").output();
+    let here = out.is_ok_and(|out| out.stdout.starts_with(b"fio-3.33"));
+    if !here {
+        writeln!(std::io::stderr(), "skipped: fio 3.33 is not installed")
+            .expect("stderr takes a line");
+        assert!(!no_skip(), "fio 3.33 is not installed");
+    }
+    here
+}
+
+/// Whether fio takes these words, with this text on its standard input.
+fn fio_accepts(words: &[OsString], input: &str) -> bool {
+    let mut child = Command::new("fio")
+        .arg("--parse-only")
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("fio starts");
+    let mut stdin = child.stdin.take().expect("its standard input");
+    // It may end before it has read all.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait().expect("fio ends").success()
+}
+
+#[test]
+fn command_lines_that_fio_accepts_or_refuses_so_do_we() {
+    if !fio_is_here() {
+        return;
+    }
+    let mut accepted = 0;
+    for text in LINES {
+        let line = words(&format!("--name=a --size=1m {text}"));
+        let ours = read_line(&line).and_then(Line::invocation);
+        let theirs = fio_accepts(&line, "");
+        accepted += usize::from(theirs);
+        assert_eq!(ours.is_ok(), theirs, "{text}: {:?}", ours.err());
+    }
+    assert!(accepted > 10 && accepted < LINES.len() - 10, "{accepted}");
+}
+
+#[test]
+fn job_files_that_fio_accepts_or_refuses_so_do_we() {
+    if !fio_is_here() {
+        return;
+    }
+    for text in FILES {
+        let files = BTreeMap::from([("-".into(), text.as_bytes().to_vec())]);
+        let ours = line(&words("-"), &bare(&files)).and_then(Line::invocation);
+        let theirs = fio_accepts(&words("-"), text);
+        assert_eq!(ours.is_ok(), theirs, "{text}: {:?}", ours.err());
+    }
+}
+
+/// What fio says before it runs a job.
+#[derive(Debug, PartialEq)]
+struct Head {
+    name: String,
+    rw: String,
+    /// Smallest and largest block of reads, then of writes.
+    blocks: [f64; 4],
+}
+
+/// `a: (g=0): rw=read, bs=(R) 4096B-4096B, (W) 64.0KiB-64.0KiB, …`
+fn heads_of_fio(text: &str) -> Vec<Head> {
+    let between = |line: &str, from: &str, to: &str| -> Option<String> {
+        let (_, rest) = line.split_once(from)?;
+        Some(rest.split_once(to)?.0.to_owned())
+    };
+    let bytes = |text: &str| {
+        let end = text.find(char::is_alphabetic).expect("a unit");
+        let scale = match &text[end..] {
+            "B" => 1.0,
+            "KiB" => 1024.0,
+            "kB" => 1000.0,
+            "MiB" => 1024.0 * 1024.0,
+            unit => panic!("{unit}"),
+        };
+        text[..end].parse::<f64>().expect("a number") * scale
+    };
+    let head = |line: &str| {
+        let sizes = ["(R) ", "(W) "].map(|way| between(line, way, ",").expect("sizes"));
+        let sizes: Vec<f64> = sizes.iter().flat_map(|s| s.split('-')).map(bytes).collect();
+        Head {
+            name: line.split_once(": (g=").expect("a name").0.to_owned(),
+            rw: between(line, "rw=", ",").expect("a direction"),
+            blocks: sizes.try_into().expect("four sizes"),
+        }
+    };
+    let lines = text.lines().filter(|line| line.contains(": (g="));
+    lines.map(head).collect()
+}
+
+fn our_head(job: &Job) -> Head {
+    let settings = &job.settings;
+    let rw = settings.rw.unwrap_or(Directions {
+        read: true,
+        write: false,
+        random: false,
+    });
+    let rw = match (rw.read, rw.write, rw.random) {
+        (true, true, false) => "rw",
+        (true, true, true) => "randrw",
+        (true, _, false) => "read",
+        (true, _, true) => "randread",
+        (_, _, false) => "write",
+        (_, _, true) => "randwrite",
+    };
+    let of = |size: Option<u64>, range: Option<(u64, u64)>, split: &Option<Vec<_>>| {
+        let parts = split.iter().flatten();
+        let parts: Vec<u64> = parts.map(|(size, _): &(u64, Option<u32>)| *size).collect();
+        let size = size.unwrap_or(4096);
+        let one = range.unwrap_or((size, size));
+        let least = parts.iter().min().copied().unwrap_or(one.0);
+        [least, parts.iter().max().copied().unwrap_or(one.1)]
+    };
+    let s = settings;
+    let (read, write) = (
+        of(s.bs.read, s.bsrange.read, &s.bssplit.read),
+        of(s.bs.write, s.bsrange.write, &s.bssplit.write),
+    );
+    Head {
+        name: job.name.clone(),
+        rw: rw.to_owned(),
+        blocks: [read[0], read[1], write[0], write[1]].map(|bytes| bytes as f64),
+    }
+}
+
+/// What fio prints for these words, with this text on its standard input.
+fn fio_prints(words: &[OsString], input: &str) -> String {
+    let mut child = Command::new("fio")
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("fio starts");
+    let mut stdin = child.stdin.take().expect("its standard input");
+    stdin
+        .write_all(input.as_bytes())
+        .expect("fio reads its job file");
+    drop(stdin);
+    let out = child.wait_with_output().expect("fio ends");
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+#[test]
+fn jobs_of_files_are_those_that_fio_makes_of_them() {
+    if !fio_is_here() {
+        return;
+    }
+    for (line, text) in JOBS {
+        let line = words(&format!("--ioengine=null --number_ios=1 {line} -"));
+        let files = BTreeMap::from([("-".into(), text.as_bytes().to_vec())]);
+        let read = super::line(&line, &bare(&files)).unwrap_or_else(|stop| panic!("{}", stop.text));
+        let ours: Vec<Head> = read.jobs.into_iter().map(|j| our_head(&job(j))).collect();
+        let theirs = heads_of_fio(&fio_prints(&line, text));
+        assert!(!theirs.is_empty(), "fio runs {text}");
+        assert_eq!(ours, theirs, "{text}");
+    }
+}
+
+#[test]
+fn a_job_file_is_shown_as_fio_shows_it() {
+    if !fio_is_here() {
+        return;
+    }
+    let text = "[global]\nsize=1m\ngroup_reporting\ntime_based\n[a]\nrw=write\n; none\n[b]\nnew_group\n\
+                numjobs=2\n[c]\nstonewall\ngroup_reporting=0\nrw=randrw\nbs=4k,8k\n";
+    let files = BTreeMap::from([("-".into(), text.as_bytes().to_vec())]);
+    let line = words("--showcmd -");
+    let read = super::line(&line, &bare(&files)).and_then(Line::invocation);
+    let Ok(Invocation::Run(_, output)) = read else {
+        panic!("{read:?}")
+    };
+    let ours = output.fio.and_then(|view| view.show).expect("a line");
+    assert_eq!(ours.trim(), fio_prints(&line, text).trim());
+}
+
+#[test]
+fn every_option_of_fios_command_line_is_known_or_refused() {
+    if !fio_is_here() {
+        return;
+    }
+    let text = fio_prints(&words("--help"), "");
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("  --"))
+        .filter_map(|line| line.split(['=', '\t', ' ']).next())
+        .collect();
+    assert!(names.len() > 25, "{names:?}");
+    for name in names {
+        let known = table::exact(name).is_some() || table::refusal(name).is_some();
+        assert!(known, "{name}");
+    }
+}
+
+#[test]
+fn every_option_of_fio_is_known_or_refused() {
+    if !fio_is_here() {
+        return;
+    }
+    let out = Command::new("fio")
+        .arg("--cmdhelp=all")
+        .output()
+        .expect("fio lists its options");
+    let text = String::from_utf8_lossy(&out.stdout);
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, _)| name.trim())
+        .collect();
+    assert!(names.len() > 200, "{}", names.len());
+    for name in names {
+        let known = table::exact(name).is_some() || table::refusal(name).is_some();
+        assert!(known, "{name}");
+    }
+}

@@ -1,0 +1,248 @@
+//! Job files.
+
+use super::*;
+
+/// Reads job files; the first one is named on the command line.
+fn read_files(line: &str, files: &[(&str, &str)]) -> Result<(Fio, FioView), Stop> {
+    let files = files
+        .iter()
+        .map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec()))
+        .collect();
+    let around = Surroundings {
+        variable: &|name| (name == "SIZE").then(|| "2m".to_owned()),
+        ..bare(&files)
+    };
+    match read(&words(&format!("rbench fio {line}")), &around)? {
+        Invocation::Run(spec, output) => match spec.workload {
+            Workload::Fio(fio) => Ok((*fio, output.fio.expect("a view of fio"))),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+fn one(text: &str) -> Fio {
+    match read_files("f", &[("f", text)]) {
+        Ok((fio, _)) => fio,
+        Err(stop) => panic!("{text}: {}", stop.text),
+    }
+}
+
+fn check_wrong(text: &str, expect: &[&str]) {
+    let stop = read_files("f", &[("f", text)]).expect_err(text);
+    assert_eq!(stop.code, 2, "{text}");
+    for part in expect {
+        assert!(stop.text.contains(part), "'{}' lacks '{part}'", stop.text);
+    }
+}
+
+fn names(fio: &Fio) -> Vec<&str> {
+    fio.jobs.iter().map(|job| job.name.as_str()).collect()
+}
+
+fn size(job: &Job) -> Option<u64> {
+    match job.settings.size {
+        Some(Extent::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    }
+}
+
+#[test]
+fn sections_are_jobs_below_the_global_options_before_them() {
+    let fio =
+        one("[global]\nsize=1m\nrw=randread\n[a]\n[b]\nstonewall\nsize=2m\n[global]\nbs=8k\n[c]\n");
+    assert_eq!(names(&fio), ["a", "b", "c"]);
+    let sizes: Vec<Option<u64>> = fio.jobs.iter().map(size).collect();
+    assert_eq!(sizes, [Some(1 << 20), Some(2 << 20), Some(1 << 20)]);
+    let bs: Vec<Option<u64>> = fio.jobs.iter().map(|job| job.settings.bs.read).collect();
+    assert_eq!(bs, [None, None, Some(8192)]);
+    assert_eq!(fio.jobs[1].settings.stonewall, Some(true));
+    assert!(fio.jobs.iter().all(|job| !job.apart));
+    let globals: Vec<&str> = fio.globals.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(globals, ["size", "rw", "bs"]);
+    assert_eq!(fio.jobs[1].options, [("size".to_owned(), "2m".to_owned())]);
+}
+
+#[test]
+fn any_name_that_begins_with_global_is_global() {
+    let fio = one("[globalfoo]\nsize=1m\n[GLOBAL]\nbs=1k\n[a]\n");
+    assert_eq!(names(&fio), ["a"]);
+    assert_eq!(
+        (size(&fio.jobs[0]), fio.jobs[0].settings.bs.read),
+        (Some(1 << 20), Some(1024))
+    );
+}
+
+#[test]
+fn comments_blanks_and_line_ends_do_not_matter() {
+    let fio = one(
+        "; one\r\n# two\r\n\r\n  [a b] ; three\r\n  size = 1m # four\r\nrw=randrw;x\r\n\trefill_buffers\r\n",
+    );
+    assert_eq!(names(&fio), ["a b"]);
+    let settings = &fio.jobs[0].settings;
+    assert_eq!(size(&fio.jobs[0]), Some(1 << 20));
+    assert_eq!(settings.refill_buffers, Some(true));
+    assert!(
+        settings
+            .rw
+            .is_some_and(|rw| rw.read && rw.write && rw.random)
+    );
+}
+
+#[test]
+fn variables_and_keywords_are_put_in_and_sums_worked_out() {
+    let fio = one(
+        "[a]\nsize=${SIZE}\ndirectory=/t/${SIZE}x${SIZE}\nbs=$pagesize\nnumjobs=$ncpus\n\
+         filename_format=n$ncpus\n[b]\nsize=8*$pagesize\nbs=$pagesize / 4\n[c]\nsize=(1 + $ncpus) * 1024\n",
+    );
+    let [a, b, c] = fio.jobs.as_slice() else {
+        panic!("{fio:?}")
+    };
+    assert_eq!((size(a), a.settings.numjobs), (Some(2 << 20), Some(2)));
+    assert_eq!(a.settings.directory, Some("/t/2mx2m".into()));
+    assert_eq!(a.settings.filename_format.as_deref(), Some("n2"));
+    assert_eq!((size(b), b.settings.bs.read), (Some(32_768), Some(1024)));
+    assert_eq!(size(c), Some(3072));
+    assert!(b.options.contains(&("size".to_owned(), "32768".to_owned())));
+    check_wrong("[a]\nsize=${NOSUCH}\n", &["f, line 2", "NOSUCH is not set"]);
+    check_wrong("[a]\nsize=${SIZE\n", &["not closed"]);
+    check_wrong("[a]\nsize=(4*2)\n", &["'(4*2)'"]);
+}
+
+#[test]
+fn files_include_others_that_lie_beside_them() {
+    let files = [
+        ("d/f", "[global]\ninclude g\n[a]\ninclude h\n"),
+        ("d/g", "size=1m\ninclude sub/i\n"),
+        ("d/sub/i", "bs=1k\n"),
+        ("d/h", "rw=write\n"),
+    ];
+    let (fio, _) = read_files("d/f", &files).unwrap_or_else(|stop| panic!("{}", stop.text));
+    let settings = &fio.jobs[0].settings;
+    assert_eq!(
+        (size(&fio.jobs[0]), settings.bs.read),
+        (Some(1 << 20), Some(1024))
+    );
+    assert!(settings.rw.is_some_and(|rw| rw.write));
+    let wrong = |files: &[(&str, &str)], expect: &str| {
+        let stop = read_files("f", files).expect_err(expect);
+        assert!(stop.text.contains(expect), "{}", stop.text);
+    };
+    wrong(&[("f", "[a]\ninclude g\n")], "job file g was not read");
+    let looped = [("f", "[a]\ninclude g\n"), ("g", "include g\n")];
+    wrong(&looped, "include each other");
+    wrong(&[("f", "[a]\ninclude g\n"), ("g", "[b]\n")], "g, line 1");
+    wrong(&[("f", "include g\n"), ("g", "")], "before the first");
+}
+
+#[test]
+fn the_caller_is_told_what_to_read_until_all_is_there() {
+    let argv = words("rbench fio --bs 4k a.fio --name=x d/b.fio -- --size");
+    let mut files = BTreeMap::new();
+    let first = files_named(&argv, &files);
+    assert_eq!(first, ["--size", "a.fio", "d/b.fio"].map(PathBuf::from));
+    for file in first {
+        files.insert(
+            file,
+            b"[a]\ninclude c\nbs=${ONE}\nsize=${TWO}x${ONE}\n".to_vec(),
+        );
+    }
+    let second = files_named(&argv, &files);
+    assert_eq!(second, ["c", "d/c"].map(PathBuf::from));
+    for file in second {
+        files.insert(file, b"rw=read".to_vec());
+    }
+    assert!(files_named(&argv, &files).is_empty());
+    assert_eq!(variables_named(&files), ["ONE", "TWO"]);
+    assert!(files_named(&words("rbench mdtest a.fio"), &files).is_empty());
+    assert_eq!(
+        files_named(&words("rbench fio -"), &BTreeMap::new()),
+        [PathBuf::from("-")]
+    );
+}
+
+#[test]
+fn later_job_files_wait_for_earlier_ones_and_keep_their_globals_to_themselves() {
+    let files = [
+        ("f", "[global]\nsize=1m\n[a]\n"),
+        ("g", "[b]\nsize=2m\n[c]\nsize=3m\n"),
+    ];
+    let (fio, _) = read_files("--bs=1k --name=z --size=9k f g", &files).expect("three sources");
+    assert_eq!(names(&fio), ["z", "a", "b", "c"]);
+    let apart: Vec<bool> = fio.jobs.iter().map(|job| job.apart).collect();
+    assert_eq!(apart, [false, false, true, false]);
+    assert!(
+        fio.jobs
+            .iter()
+            .all(|job| job.settings.bs.read == Some(1024))
+    );
+    assert_eq!(size(&fio.jobs[2]), Some(2 << 20));
+    let globals: Vec<&str> = fio.globals.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(globals, ["bs", "size"]);
+}
+
+#[test]
+fn only_the_sections_that_were_asked_for_are_jobs() {
+    let text = "[global]\nsize=1m\n[a]\n[b]\n[c]\n";
+    let (fio, _) = read_files("--section=a --section c f", &[("f", text)]).expect("two sections");
+    assert_eq!(names(&fio), ["a", "c"]);
+    let stop = read_files("--section=x f", &[("f", text)]).expect_err("none");
+    assert!(stop.text.contains("no job is given"), "{}", stop.text);
+}
+
+#[test]
+fn a_job_file_is_shown_as_a_command_line() {
+    let text = "[global]\nsize=4k\nstonewall\n[a b]\nbs=1k\n[c]\nstonewall=0\ndescription=it's\n";
+    let (_, view) = read_files("--showcmd f", &[("f", text)]).expect("two jobs");
+    assert_eq!(
+        view.show.as_deref(),
+        Some(
+            "fio --size=4k --stonewall --name='a b' --bs=1k --name=c --stonewall=0 --description='it'\\''s'\n"
+        )
+    );
+    let text = "[a]\n[global]\nbs=1k\n[c]\n";
+    let (_, view) = read_files("--showcmd f f", &[("f", text)]).expect("four jobs");
+    assert_eq!(
+        view.show.as_deref(),
+        Some("fio --name=a --name=c --bs=1k --name=a --stonewall --name=c --bs=1k\n")
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_file_and_line() {
+    check_wrong(
+        "size=1m\n[a]\n",
+        &["f, line 1", "before the first [section]"],
+    );
+    check_wrong("[a]\nsize=1x\n", &["'1x' for 'f, line 2: size'"]);
+    check_wrong("[a]\nnosuch=1\n", &["f, line 2: unknown option 'nosuch'"]);
+    check_wrong("[a]\nsiz=1m\n", &["unknown option 'siz'", "'size'"]);
+    check_wrong("[a]\nSIZE=1m\n", &["unknown option 'SIZE'"]);
+    check_wrong("[a]\n--bs=8k\n", &["unknown option '--bs'"]);
+    check_wrong(
+        "[a]\n\nexitall\n",
+        &["f, line 3: option 'exitall'", "not supported"],
+    );
+    check_wrong(
+        "[a]\noutput=x\n",
+        &["'output' stands on the command line only"],
+    );
+    check_wrong("[a]\ndirect\n", &["'direct' needs a value"]);
+    check_wrong("[a]\nbs=\n", &["'bs' needs a value"]);
+    check_wrong("[a\nsize=4k\n", &["f, line 1", "]"]);
+    check_wrong("[]\nsize=4k\n", &["a section needs a name"]);
+    check_wrong("[global]\nname=x\n[a]\n", &["belongs to a job"]);
+    check_wrong("[global]\nsize=4k\n", &["no job is given"]);
+    check_wrong("", &["no job is given"]);
+    let stop = read_files("f", &[]).expect_err("no file");
+    assert!(
+        stop.text.contains("job file f was not read"),
+        "{}",
+        stop.text
+    );
+}
+
+#[test]
+fn a_name_in_a_section_is_the_name_of_its_job() {
+    assert_eq!(names(&one("[a]\nname=b\nsize=1m\n")), ["b"]);
+}

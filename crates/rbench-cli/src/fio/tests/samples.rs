@@ -1,0 +1,428 @@
+//! Every option, and what it changes.
+
+use super::*;
+
+/// An option of jobs without its dashes, and the change.
+pub type JobSample = (&'static str, fn(&mut Settings));
+
+const fn both<T: Copy>(value: T) -> Each<Option<T>> {
+    Each {
+        read: Some(value),
+        write: Some(value),
+    }
+}
+
+pub const JOB_OPTIONS: &[JobSample] = &[
+    ("description=words", |_| {}),
+    ("numjobs=4", |s| s.numjobs = Some(4)),
+    ("stonewall", |s| s.stonewall = Some(true)),
+    ("wait_for_previous", |s| s.stonewall = Some(true)),
+    ("wait_for=b", |s| s.wait_for = Some("b".into())),
+    ("new_group", |s| s.new_group = Some(true)),
+    ("thread", |_| {}),
+    ("kb_base=1024", |_| {}),
+    ("directory=/mnt/d", |s| s.directory = Some("/mnt/d".into())),
+    ("filename=a:b", |s| {
+        s.filename = Some(vec!["a".into(), "b".into()])
+    }),
+    ("filename_format=x.$jobnum", |s| {
+        s.filename_format = Some("x.$jobnum".into())
+    }),
+    ("nrfiles=1000", |s| s.nrfiles = Some(1000)),
+    ("nr_files=3", |s| s.nrfiles = Some(3)),
+    ("openfiles=2", |s| s.openfiles = Some(2)),
+    ("file_service_type=random:4", |s| {
+        s.file_service_type = Some(FileService::Random(4))
+    }),
+    ("file_service_type=sequential", |s| {
+        s.file_service_type = Some(FileService::Sequential)
+    }),
+    ("file_service_type=roundrobin", |s| {
+        s.file_service_type = Some(FileService::RoundRobin(1))
+    }),
+    ("size=4G", |s| s.size = Some(Extent::Bytes(4 << 30))),
+    ("size=100%", |s| s.size = Some(Extent::Percent(100))),
+    ("filesize=4k", |s| s.filesize = Some((4096, 4096))),
+    ("filesize=1k-4k", |s| s.filesize = Some((1024, 4096))),
+    ("filesize=1k:4k", |s| s.filesize = Some((1024, 4096))),
+    ("io_size=2m", |s| s.io_size = Some(Extent::Bytes(2 << 20))),
+    ("io_limit=50%", |s| s.io_size = Some(Extent::Percent(50))),
+    ("offset=1m", |s| s.offset = Some(1 << 20)),
+    ("fileoffset=2m", |s| s.offset = Some(2 << 20)),
+    ("offset_increment=3m", |s| {
+        s.offset_increment = Some(3 << 20)
+    }),
+    ("overwrite=1", |s| s.overwrite = Some(true)),
+    ("create_serialize=0", |_| {}),
+    ("create_on_open=1", |s| s.create_on_open = Some(true)),
+    ("create_only=1", |s| s.create_only = Some(true)),
+    ("fallocate=none", |s| s.fallocate = Some(Fallocate::None)),
+    ("fallocate=1", |s| s.fallocate = Some(Fallocate::Posix)),
+    ("pre_read=1", |s| s.pre_read = Some(true)),
+    ("invalidate=0", |s| s.invalidate = Some(false)),
+    ("fadvise_hint=0", |s| s.fadvise_hint = Some(false)),
+    ("unlink=1", |s| s.unlink = Some(true)),
+    ("rw=randrw", |s| {
+        s.rw = Some(Directions {
+            read: true,
+            write: true,
+            random: true,
+        });
+    }),
+    ("readwrite=write", |s| {
+        s.rw = Some(Directions {
+            read: false,
+            write: true,
+            random: false,
+        });
+    }),
+    ("rwmixread=80", |s| s.rwmixread = Some(80)),
+    ("rwmixwrite=80", |s| s.rwmixread = Some(20)),
+    ("bs=128k", |s| s.bs = both(131_072)),
+    ("blocksize=4k,8k", |s| {
+        s.bs = Each {
+            read: Some(4096),
+            write: Some(8192),
+        };
+    }),
+    ("bsrange=4k-64k,8k-16k", |s| {
+        s.bsrange = Each {
+            read: Some((4096, 65_536)),
+            write: Some((8192, 16_384)),
+        };
+    }),
+    ("blocksize_range=4k-8k", |s| s.bsrange = both((4096, 8192))),
+    ("bssplit=4k/60:8k/40,16k", |s| {
+        s.bssplit = Each {
+            read: Some(vec![(4096, Some(60)), (8192, Some(40))]),
+            write: Some(vec![(16_384, None)]),
+        };
+    }),
+    ("blockalign=8k", |s| s.blockalign = both(8192)),
+    ("ba=,8k", |s| s.blockalign.write = Some(8192)),
+    ("random_distribution=zipf:1.2", |s| {
+        s.random_distribution = Some(Distribution::Zipf(1.2));
+    }),
+    ("percentage_random=50,20", |s| {
+        s.percentage_random = Each {
+            read: Some(50),
+            write: Some(20),
+        };
+    }),
+    ("norandommap", |s| s.norandommap = Some(true)),
+    ("randrepeat=0", |s| s.randrepeat = Some(false)),
+    ("randseed=0x89", |s| s.randseed = Some(0x89)),
+    ("ioengine=io_uring", |s| {
+        s.ioengine = Some("io_uring".into())
+    }),
+    ("iodepth=32", |s| s.iodepth = Some(32)),
+    ("iodepth_batch=8", |s| s.iodepth_batch = Some(8)),
+    ("iodepth_batch_submit=0", |s| s.iodepth_batch = Some(0)),
+    ("iodepth_batch_complete_min=4", |s| {
+        s.iodepth_batch_complete_min = Some(4)
+    }),
+    ("iodepth_batch_complete=5", |s| {
+        s.iodepth_batch_complete_min = Some(5)
+    }),
+    ("fixedbufs", |_| {}),
+    ("registerfiles=1", |_| {}),
+    ("direct=1", |s| s.direct = Some(true)),
+    ("buffered=0", |s| s.direct = Some(true)),
+    ("sync=1", |s| s.sync = Some(SyncMode::Sync)),
+    ("sync=dsync", |s| s.sync = Some(SyncMode::Dsync)),
+    ("dsync=1", |s| s.sync = Some(SyncMode::Dsync)),
+    ("fsync=8", |s| s.fsync = Some(8)),
+    ("fdatasync=9", |s| s.fdatasync = Some(9)),
+    ("end_fsync=1", |s| s.end_fsync = Some(true)),
+    ("fsync_on_close=1", |s| s.fsync_on_close = Some(true)),
+    ("refill_buffers", |s| s.refill_buffers = Some(true)),
+    ("scramble_buffers=0", |s| s.scramble_buffers = Some(false)),
+    ("zero_buffers=1", |s| s.zero_buffers = Some(true)),
+    ("buffer_pattern=0xdead\"x\"", |s| {
+        s.buffer_pattern = Some(vec![0xde, 0xad, b'x']);
+    }),
+    ("buffer_compress_percentage=50", |s| {
+        s.buffer_compress_percentage = Some(50)
+    }),
+    ("buffer_compress_chunk=4k", |s| {
+        s.buffer_compress_chunk = Some(4096)
+    }),
+    ("dedupe_percentage=30", |s| s.dedupe_percentage = Some(30)),
+    ("runtime=120", |s| s.runtime = Some(Nanos(120_000_000_000))),
+    ("timeout=1m", |s| s.runtime = Some(Nanos(60_000_000_000))),
+    ("time_based=1", |s| s.time_based = Some(true)),
+    ("ramp_time=500ms", |s| {
+        s.ramp_time = Some(Nanos(500_000_000))
+    }),
+    ("startdelay=2", |s| {
+        s.startdelay = Some(Nanos(2_000_000_000))
+    }),
+    ("loops=3", |s| s.loops = Some(3)),
+    ("number_ios=1k", |s| s.number_ios = Some(1024)),
+    ("rate=1m,", |s| s.rate.read = Some(1 << 20)),
+    ("rate_iops=1000,500", |s| {
+        s.rate_iops = Each {
+            read: Some(1000),
+            write: Some(500),
+        };
+    }),
+    ("rate_min=64k", |s| s.rate_min = both(65_536)),
+    ("ratemin=32k", |s| s.rate_min = both(32_768)),
+    ("rate_process=poisson", |s| s.poisson = Some(true)),
+    ("thinktime=100", |s| s.thinktime = Some(Nanos(100_000))),
+    ("thinktime_spin=1ms", |s| {
+        s.thinktime_spin = Some(Nanos(1_000_000))
+    }),
+    ("thinktime_blocks=16", |s| s.thinktime_blocks = Some(16)),
+    ("latency_target=250", |s| {
+        s.latency_target = Some(Nanos(250_000))
+    }),
+    ("latency_window=5s", |s| {
+        s.latency_window = Some(Nanos(5_000_000_000))
+    }),
+    ("latency_percentile=99.9", |s| {
+        s.latency_percentile = Some(99.9)
+    }),
+    ("max_latency=2s", |s| {
+        s.max_latency = Some(Nanos(2_000_000_000))
+    }),
+    ("steadystate=iops_slope:0.3%", |s| {
+        s.steadystate = Some(Criterion {
+            bandwidth: false,
+            slope: true,
+            limit: 0.3,
+            percent: true,
+        });
+    }),
+    ("ss=bw:1000", |s| {
+        s.steadystate = Some(Criterion {
+            bandwidth: true,
+            slope: false,
+            limit: 1000.0,
+            percent: false,
+        });
+    }),
+    ("steadystate_duration=10", |s| {
+        s.steadystate_duration = Some(Nanos(10_000_000_000))
+    }),
+    ("ss_dur=5", |s| {
+        s.steadystate_duration = Some(Nanos(5_000_000_000))
+    }),
+    ("steadystate_ramp_time=1", |s| {
+        s.steadystate_ramp_time = Some(Nanos(1_000_000_000))
+    }),
+    ("ss_ramp=2", |s| {
+        s.steadystate_ramp_time = Some(Nanos(2_000_000_000))
+    }),
+    ("ss_ramp_time=3", |s| {
+        s.steadystate_ramp_time = Some(Nanos(3_000_000_000))
+    }),
+    ("continue_on_error=io", |s| {
+        s.continue_on_error = Some(ContinueOn {
+            read: true,
+            write: true,
+            verify: false,
+        });
+    }),
+    ("verify=crc32c", |s| {
+        s.verify = Some(Check::With(Checksum::Crc32c))
+    }),
+    ("verify=0", |s| s.verify = Some(Check::Off)),
+    ("do_verify=0", |s| s.do_verify = Some(false)),
+    ("verify_interval=512", |s| s.verify_interval = Some(512)),
+    ("verify_pattern=0xff", |s| {
+        s.verify_pattern = Some(vec![0xff])
+    }),
+    ("verify_fatal=1", |s| s.verify_fatal = Some(true)),
+    ("verify_backlog=64", |s| s.verify_backlog = Some(64)),
+    ("verify_only", |s| s.verify_only = Some(true)),
+    ("group_reporting", |s| s.group_reporting = Some(true)),
+    ("unified_rw_reporting=mixed", |s| s.unified = Some(true)),
+    ("percentile_list=99:50", |s| {
+        s.percentile_list = Some(vec![99.0, 50.0])
+    }),
+    ("clat_percentiles=0", |s| s.clat_percentiles = Some(false)),
+    ("lat_percentiles=1", |s| s.lat_percentiles = Some(true)),
+    ("write_bw_log=b", |s| s.logs.bandwidth = Some("b".into())),
+    ("write_iops_log=i", |s| s.logs.iops = Some("i".into())),
+    ("write_lat_log=l", |s| s.logs.latency = Some("l".into())),
+    ("write_hist_log=h", |s| s.logs.histogram = Some("h".into())),
+    ("log_avg_msec=100", |s| s.logs.average = Nanos(100_000_000)),
+    ("log_hist_msec=1000", |s| {
+        s.logs.histogram_every = Nanos(1_000_000_000)
+    }),
+    ("log_offset=1", |s| s.logs.offsets = true),
+];
+
+/// An option of the command line, and the change.
+type LineSample = (&'static str, fn(&mut Line));
+
+const LINE_OPTIONS: &[LineSample] = &[
+    ("--output=r.txt", |l| l.view.output = Some("r.txt".into())),
+    ("--output-format=json", |l| {
+        l.view.formats = vec![FioFormat::Json]
+    }),
+    ("--minimal", |l| l.view.formats = vec![FioFormat::Terse]),
+    ("--append-terse", |l| l.append_terse = true),
+    ("--terse-version=3", |_| {}),
+    ("--status-interval=2", |l| {
+        l.view.status_interval = Some(Nanos(2_000_000_000));
+    }),
+    ("--eta=never", |l| l.output.progress = Progress::Off),
+    ("--eta-newline=1", |l| {
+        l.view.progress_every = Some(Nanos(1_000_000_000));
+        l.output.progress = Progress::Plain;
+    }),
+    ("--eta-interval=500ms", |l| {
+        l.view.progress_every = Some(Nanos(500_000_000));
+    }),
+    ("--readonly", |l| l.fio.readonly = true),
+    ("--section=a", |l| l.sections = vec!["a".into()]),
+    ("--showcmd", |l| l.show_command = true),
+    ("--parse-only", |l| l.view.parse_only = true),
+    ("--warnings-fatal", |_| {}),
+    ("--max-jobs=100", |_| {}),
+    ("--alloc-size=65536", |_| {}),
+    ("--rbench-report", |l| l.view.report = true),
+    ("--out=r.json", |l| l.output.out = Some("r.json".into())),
+    ("--label=a=b=c", |l| {
+        l.output.labels = vec![("a".into(), "b=c".into())];
+    }),
+    ("--progress=plain", |l| l.output.progress = Progress::Plain),
+    ("--quiet", |l| l.output.quiet = true),
+    ("--communicator=solo", |l| {
+        l.output.communicator = Communicator::Solo
+    }),
+];
+
+#[test]
+fn each_option_changes_what_it_stands_for_and_nothing_else() {
+    for (text, change) in JOB_OPTIONS {
+        let mut expect = Settings::default();
+        change(&mut expect);
+        assert_eq!(
+            jobs(&format!("--name=a --{text}"))[0].settings,
+            expect,
+            "{text}"
+        );
+    }
+    for (text, change) in LINE_OPTIONS {
+        let mut expect = Line::default();
+        change(&mut expect);
+        assert_eq!(read_line(&words(text)), Ok(expect), "{text}");
+    }
+}
+
+#[test]
+fn no_option_is_without_a_sample_and_no_field_without_an_option() {
+    let job = JOB_OPTIONS.iter().map(|(text, _)| *text);
+    let line = LINE_OPTIONS
+        .iter()
+        .map(|(text, _)| text.trim_start_matches('-'));
+    let sampled: Vec<&str> = job
+        .chain(line)
+        .map(|text| text.split('=').next().unwrap_or(text))
+        .collect();
+    for option in table::options() {
+        if matches!(option.does, Does::Text(_) | Does::Name) {
+            continue;
+        }
+        for name in option.names() {
+            assert!(sampled.contains(&name), "{name} has no sample");
+        }
+    }
+    let all: Vec<&str> = JOB_OPTIONS.iter().map(|(text, _)| *text).collect();
+    let all = format!("--name=a --{} --rate=1m --ba=4k", all.join(" --"));
+    let shown = format!("{:?}", jobs(&all)[0].settings);
+    assert!(!shown.contains("None,"), "{shown}");
+}
+
+#[test]
+fn the_command_lines_of_the_published_evaluations_are_read_as_they_were_meant() {
+    let d = || Some("D".into());
+    let of = |read, write, random| {
+        Some(Directions {
+            read,
+            write,
+            random,
+        })
+    };
+    let check = |text: &str, expect: Settings| {
+        assert_eq!(jobs(text)[0].settings, expect, "{text}");
+    };
+    check(
+        "--name=big-write --directory=D --rw=write --refill_buffers --bs=4M --size=4G --numjobs=4 \
+         --end_fsync=1 --group_reporting",
+        Settings {
+            directory: d(),
+            rw: of(false, true, false),
+            refill_buffers: Some(true),
+            bs: both(4 << 20),
+            size: Some(Extent::Bytes(4 << 30)),
+            numjobs: Some(4),
+            end_fsync: Some(true),
+            group_reporting: Some(true),
+            ..Settings::default()
+        },
+    );
+    check(
+        "--name=big-file-rand-read --directory=D --rw=randread --refill_buffers --size=4G \
+         --filename=randread.bin --bs=16k --pre_read=1",
+        Settings {
+            directory: d(),
+            rw: of(true, false, true),
+            refill_buffers: Some(true),
+            size: Some(Extent::Bytes(4 << 30)),
+            filename: Some(vec!["randread.bin".into()]),
+            bs: both(16 << 10),
+            pre_read: Some(true),
+            ..Settings::default()
+        },
+    );
+    check(
+        "--name=small-file-seq-write --directory=D --rw=write --file_service_type=sequential \
+         --bs=128k --filesize=128k --nrfiles=1000 --numjobs=16",
+        Settings {
+            directory: d(),
+            rw: of(false, true, false),
+            file_service_type: Some(FileService::Sequential),
+            bs: both(128 << 10),
+            filesize: Some((128 << 10, 128 << 10)),
+            nrfiles: Some(1000),
+            numjobs: Some(16),
+            ..Settings::default()
+        },
+    );
+    check(
+        "-directory=D -ioengine=psync -rw=randread -bs=4k -direct=1 -group_reporting=1 -fallocate=none \
+         -time_based=1 -runtime=120 -name=test_file_c1 -numjobs=64 -nrfiles=1 -size=10G",
+        Settings {
+            directory: d(),
+            ioengine: Some("psync".into()),
+            rw: of(true, false, true),
+            bs: both(4096),
+            direct: Some(true),
+            group_reporting: Some(true),
+            fallocate: Some(Fallocate::None),
+            time_based: Some(true),
+            runtime: Some(Nanos(120_000_000_000)),
+            numjobs: Some(64),
+            nrfiles: Some(1),
+            size: Some(Extent::Bytes(10 << 30)),
+            ..Settings::default()
+        },
+    );
+    check(
+        "--name=big-file-multi-read --directory=D --rw=read --refill_buffers --bs=256k --size=4G \
+         --numjobs=8",
+        Settings {
+            directory: d(),
+            rw: of(true, false, false),
+            refill_buffers: Some(true),
+            bs: both(256 << 10),
+            size: Some(Extent::Bytes(4 << 30)),
+            numjobs: Some(8),
+            ..Settings::default()
+        },
+    );
+}

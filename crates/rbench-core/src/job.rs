@@ -1,0 +1,376 @@
+//! What one worker of a job did (`rbench fio`): more than a lane holds, since
+//! fio's report asks for more.
+
+use crate::latency::Latency;
+use crate::units::Nanos;
+
+/// Count, extremes, mean and deviation of values taken at intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Series {
+    /// Number of values.
+    pub samples: u64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// Sum of the values.
+    pub sum: f64,
+    /// Sum of their squares.
+    pub squares: f64,
+}
+
+impl Series {
+    /// Takes one more value.
+    pub fn add(&mut self, value: f64) {
+        self.min = if self.samples == 0 {
+            value
+        } else {
+            self.min.min(value)
+        };
+        self.max = self.max.max(value);
+        self.samples += 1;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    /// The mean; 0 without values.
+    pub fn mean(&self) -> f64 {
+        if self.samples == 0 {
+            0.0
+        } else {
+            self.sum / self.samples as f64
+        }
+    }
+
+    /// The sample standard deviation; 0 for fewer than two values.
+    pub fn stddev(&self) -> f64 {
+        if self.samples < 2 {
+            return 0.0;
+        }
+        let n = self.samples as f64;
+        ((self.squares - self.sum * self.sum / n).max(0.0) / (n - 1.0)).sqrt()
+    }
+
+    /// Adds the series of another worker at the same time: rates add up, so
+    /// extremes and means are added, and the squared deviations from each
+    /// series' own mean. That is what fio reports of a group.
+    pub fn join(&mut self, other: &Series) {
+        if other.samples == 0 {
+            return;
+        }
+        if self.samples == 0 {
+            *self = *other;
+            return;
+        }
+        let spread = |s: &Series| (s.squares - s.sum * s.sum / s.samples as f64).max(0.0);
+        let deviations = spread(self) + spread(other);
+        let samples = self.samples + other.samples;
+        let mean = self.mean() + other.mean();
+        *self = Series {
+            samples,
+            min: self.min + other.min,
+            max: self.max + other.max,
+            sum: mean * samples as f64,
+            squares: deviations + mean * mean * samples as f64,
+        };
+    }
+}
+
+/// One direction of a worker of a job.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DirectionOutcome {
+    /// Operations that ended without error.
+    pub ios: u64,
+    /// Bytes that these moved.
+    pub bytes: u64,
+    /// Operations that moved fewer bytes than asked for.
+    pub short: u64,
+    /// From the start to the end of the last operation (ramp excluded); of the
+    /// longest when merged.
+    pub runtime: Nanos,
+    /// Prepare to submit; `None` with synchronous engines.
+    pub slat: Option<Latency>,
+    /// Submit to completion.
+    pub clat: Latency,
+    /// Both together.
+    pub lat: Latency,
+    /// From the intended start, where a rate is given.
+    pub response: Option<Latency>,
+    /// Bandwidth in KiB/s over stretches of 500 ms.
+    pub bw: Series,
+    /// Operations per second over stretches of 500 ms.
+    pub iops: Series,
+}
+
+impl DirectionOutcome {
+    /// Adds what another worker of the same job did in this direction.
+    pub fn merge(&mut self, other: &DirectionOutcome) {
+        let DirectionOutcome {
+            ios,
+            bytes,
+            short,
+            runtime,
+            slat,
+            clat,
+            lat,
+            response,
+            bw,
+            iops,
+        } = other;
+        self.ios += ios;
+        self.bytes += bytes;
+        self.short += short;
+        self.runtime = self.runtime.max(*runtime);
+        merge_some(&mut self.slat, slat.as_ref());
+        self.clat.merge(clat);
+        self.lat.merge(lat);
+        merge_some(&mut self.response, response.as_ref());
+        self.bw.join(bw);
+        self.iops.join(iops);
+    }
+}
+
+fn merge_some(mine: &mut Option<Latency>, theirs: Option<&Latency>) {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => mine.merge(theirs),
+        (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
+        (_, None) => {}
+    }
+}
+
+/// One worker of a job, or several merged.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct JobOutcome {
+    /// Position of the job among all jobs of the plan.
+    pub job: u32,
+    /// jobnum of the worker (the lowest when merged).
+    pub worker: u64,
+    /// Its process (of the lowest when merged).
+    pub pid: u32,
+    /// Workers that this stands for.
+    pub workers: u64,
+    /// Reads.
+    pub read: DirectionOutcome,
+    /// Writes.
+    pub write: DirectionOutcome,
+    /// fsync and fdatasync.
+    pub sync: Latency,
+    /// errno of the first error that ended the job, 0: none.
+    pub error: i32,
+    /// Errors that did not end it.
+    pub errors: u64,
+    /// errno of the first of these, 0: none.
+    pub first_error: i32,
+    /// Start in ms since the epoch.
+    pub start_ms: u64,
+    /// From the start to the end, ramp included; of the longest when merged.
+    pub elapsed: Nanos,
+    /// `elapsed` of all workers together: what CPU times are parts of.
+    pub elapsed_sum: Nanos,
+    /// CPU time of the worker's thread in user mode.
+    pub cpu_user: Nanos,
+    /// In the kernel.
+    pub cpu_system: Nanos,
+    /// Context switches.
+    pub switches: u64,
+    /// Page faults with I/O.
+    pub faults_major: u64,
+    /// Without.
+    pub faults_minor: u64,
+    /// Operations by requests under way when they were issued: 1, 2, 4, 8,
+    /// 16, 32, 64 and more (the largest power of two not above the number).
+    pub depths: [u64; 7],
+    /// System calls by number of requests submitted with them: 0, up to 4, 8,
+    /// 16, 32, 64, more.
+    pub submits: [u64; 7],
+    /// The same for completions.
+    pub completes: [u64; 7],
+    /// The largest depth that kept the latency target; 0: none was searched.
+    pub latency_depth: u32,
+    /// Whether the rate became steady; `None`: nobody asked.
+    pub steady: Option<bool>,
+    /// Where that was asked: operations and bytes per second in each second of
+    /// the last window.
+    pub steady_window: Vec<(u64, u64)>,
+}
+
+impl JobOutcome {
+    /// Adds what other workers of the same job, or of its group, did.
+    pub fn merge(&mut self, other: &JobOutcome) {
+        let JobOutcome {
+            job,
+            worker,
+            pid,
+            workers,
+            read,
+            write,
+            sync,
+            error,
+            errors,
+            first_error,
+            start_ms,
+            elapsed,
+            elapsed_sum,
+            cpu_user,
+            cpu_system,
+            switches,
+            faults_major,
+            faults_minor,
+            depths,
+            submits,
+            completes,
+            latency_depth,
+            steady,
+            steady_window,
+        } = other;
+        if self.workers == 0 {
+            // Nothing yet: its zeros say nothing about start and numbers.
+            *self = other.clone();
+            return;
+        }
+        let first = (*job, *worker) < (self.job, self.worker);
+        take_first(&mut self.error, *error, first);
+        take_first(&mut self.first_error, *first_error, first);
+        if first {
+            (self.job, self.worker, self.pid) = (*job, *worker, *pid);
+        }
+        self.workers += workers;
+        self.read.merge(read);
+        self.write.merge(write);
+        self.sync.merge(sync);
+        self.errors += errors;
+        self.start_ms = self.start_ms.min(*start_ms);
+        self.elapsed = self.elapsed.max(*elapsed);
+        self.elapsed_sum.0 += elapsed_sum.0;
+        self.cpu_user.0 += cpu_user.0;
+        self.cpu_system.0 += cpu_system.0;
+        self.switches += switches;
+        self.faults_major += faults_major;
+        self.faults_minor += faults_minor;
+        for (mine, theirs) in [
+            (&mut self.depths, depths),
+            (&mut self.submits, submits),
+            (&mut self.completes, completes),
+        ] {
+            mine.iter_mut().zip(theirs).for_each(|(m, t)| *m += t);
+        }
+        self.latency_depth = self.latency_depth.max(*latency_depth);
+        self.steady = match (self.steady, steady) {
+            (Some(mine), Some(theirs)) => Some(mine && *theirs),
+            (mine, theirs) => mine.or(*theirs),
+        };
+        // Workers start together: the same second of each.
+        if self.steady_window.len() < steady_window.len() {
+            self.steady_window.resize(steady_window.len(), (0, 0));
+        }
+        for (mine, theirs) in self.steady_window.iter_mut().zip(steady_window) {
+            *mine = (mine.0 + theirs.0, mine.1 + theirs.1);
+        }
+    }
+}
+
+/// The errno of the one that comes first, or of the only one that has any.
+fn take_first(mine: &mut i32, theirs: i32, theirs_is_first: bool) {
+    if *mine == 0 || (theirs_is_first && theirs != 0) {
+        *mine = theirs;
+    }
+}
+
+/// One line of a job's logs: one operation, or with an averaging interval
+/// those of one direction in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogSample {
+    /// End of the operation or of the interval, after the worker's start.
+    pub at: Nanos,
+    /// Whether it wrote (else it read).
+    pub write: bool,
+    /// Operations in it; 1 when every one is logged.
+    pub ios: u64,
+    /// Bytes that these moved.
+    pub bytes: u64,
+    /// Bytes of the first of them.
+    pub block: u64,
+    /// Offset of the first of them.
+    pub offset: u64,
+    /// Time that they took: the latency of the operation, or the interval.
+    pub span: Nanos,
+    /// Mean time from prepare to submit.
+    pub slat: Nanos,
+    /// Mean time from submit to completion.
+    pub clat: Nanos,
+    /// Mean of both together.
+    pub lat: Nanos,
+}
+
+/// Completion latencies of one direction in an interval of the histogram log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogHistogram {
+    /// End of the interval after the worker's start.
+    pub at: Nanos,
+    /// Whether these are writes (else reads).
+    pub write: bool,
+    /// Largest block size in it.
+    pub block: u64,
+    /// (smallest value, largest value, count) of each bucket in use, ns.
+    pub buckets: Vec<(Nanos, Nanos, u64)>,
+}
+
+/// The logs of one worker: they stay with its rank.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobLog {
+    /// Position of the job among all jobs of the plan.
+    pub job: u32,
+    /// jobnum of the worker.
+    pub worker: u64,
+    /// In the order of their ends.
+    pub samples: Vec<LogSample>,
+    /// In the order of their ends.
+    pub histograms: Vec<LogHistogram>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(values: &[f64]) -> Series {
+        let mut series = Series::default();
+        values.iter().for_each(|v| series.add(*v));
+        series
+    }
+
+    #[test]
+    fn rates_of_workers_at_the_same_time_add_up() {
+        let mut both = series(&[10.0, 20.0, 30.0]);
+        both.join(&series(&[1.0, 2.0, 3.0]));
+        assert_eq!((both.samples, both.min, both.max), (6, 11.0, 33.0));
+        assert!((both.mean() - 22.0).abs() < 1e-9);
+        // Squared deviations of 200 and 2 over 5 degrees of freedom.
+        assert!((both.stddev() - (202.0_f64 / 5.0).sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn merging_outcomes_gives_their_sum() {
+        let one = |worker: u64, ios: u64, latency: u64| {
+            let mut outcome = JobOutcome {
+                worker,
+                workers: 1,
+                start_ms: 100 + worker,
+                elapsed: Nanos(worker),
+                ..JobOutcome::default()
+            };
+            outcome.read.ios = ios;
+            outcome.read.clat.record(Nanos(latency));
+            outcome.depths[1] = ios;
+            outcome
+        };
+        let mut sum = one(3, 10, 500);
+        sum.merge(&one(2, 5, 700));
+        assert_eq!((sum.worker, sum.workers, sum.read.ios), (2, 2, 15));
+        assert_eq!((sum.start_ms, sum.elapsed), (102, Nanos(3)));
+        assert_eq!(
+            (sum.read.clat.count(), sum.read.clat.max()),
+            (2, Nanos(700))
+        );
+        assert_eq!(sum.depths[1], 15);
+    }
+}

@@ -1,0 +1,297 @@
+//! The runners of a phase's workers: their engines, open files, orders and
+//! data.
+
+use std::ffi::CString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rbench_core::random::Stream;
+use rbench_core::{Failure, OpKind, Rank};
+use rbench_plan::IoPlan;
+use rbench_plan::arrival::Schedule;
+use rbench_plan::io::{FsyncRule, Order, Rw, small_shape, worker_number};
+use rbench_plan::permutation::Permutation;
+use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private};
+use rbench_sys::engine::{self, EngineConfig, EngineInfo};
+use rbench_sys::files::Advice;
+use rbench_sys::fs::OpenMode;
+use rbench_sys::{Engine, Fs};
+
+use super::blocks::{BlockRunner, Blocks, Lanes, Stamps};
+use super::data::Data;
+use super::layout::{self, LayoutRunner};
+use super::small::SmallFile;
+use crate::ops::{ItemRunner, Visit};
+use crate::worker::Prepared;
+
+/// What the workers of a rank need to make their runners.
+#[derive(Clone)]
+pub(super) struct Scene {
+    pub(super) io: Arc<IoPlan>,
+    pub(super) engine: &'static EngineInfo,
+    pub(super) fs: Arc<dyn Fs>,
+    pub(super) prefix: String,
+    pub(super) rank: Rank,
+    pub(super) owner: Rank,
+    pub(super) threads: u32,
+    pub(super) workers: u64,
+    /// (seed, iteration, phase)
+    pub(super) seed: [u64; 3],
+    pub(super) stamps: Option<Stamps>,
+    pub(super) covered: Vec<Arc<AtomicU64>>,
+}
+
+/// Paths of the small files of a worker.
+pub(super) fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
+    let forest = Forest {
+        shape: small_shape(files),
+        naming: NATIVE,
+        prefixes: vec![prefix.to_owned()],
+        numbered: None,
+        // The trees are the workers' here.
+        private: Some(Private {
+            ahead: 0,
+            ranks: u32::MAX,
+        }),
+    };
+    Paths::new(Arc::new(forest), Rank(worker as u32), ItemKind::File)
+}
+
+impl Scene {
+    fn worker(&self, rank: Rank, thread: u32) -> u64 {
+        worker_number(rank, thread, self.threads)
+    }
+
+    fn parts(&self, thread: u32, what: u64) -> [u64; 5] {
+        let [seed, iteration, step] = self.seed;
+        [seed, iteration, step, self.worker(self.rank, thread), what]
+    }
+
+    fn data(&self, thread: u32) -> Data {
+        let slots = self.io.depth as usize;
+        Data::new(&self.io.buffers, slots, &self.parts(thread, 1))
+    }
+
+    /// Opens the file that holds the blocks of `owner` and tells the engine of
+    /// it; a file that is mapped for writing gets its length.
+    fn open_for(
+        &self,
+        rw: Rw,
+        owner: u64,
+        engine: &mut dyn Engine,
+    ) -> Result<(Option<i32>, String, u64), Failure> {
+        if !self.engine.moves_data {
+            return Ok((None, String::new(), owner));
+        }
+        let mapped = self.engine.mapped;
+        let mode = match (rw.reads(), rw.writes()) {
+            (true, false) => OpenMode::Read,
+            (false, _) if !mapped => OpenMode::Write,
+            _ => OpenMode::ReadWrite,
+        };
+        let (fd, path, file) = self.open(owner, mode, self.io.direct)?;
+        if mapped && rw.writes() {
+            self.lengthen(fd, &path)?;
+        }
+        let advice = if rw.random() {
+            Advice::Random
+        } else {
+            Advice::Sequential
+        };
+        engine.attach(fd, Some(advice));
+        Ok((Some(fd), path, file))
+    }
+
+    /// Sees to it that the file is as long as it will be.
+    fn lengthen(&self, fd: i32, path: &str) -> Result<(), Failure> {
+        let length = self.io.file_length(self.workers);
+        let name = CString::new(path).unwrap_or_default();
+        let longer = match self.fs.stat(&name) {
+            Ok(found) if found >= length => return Ok(()),
+            _ => self.fs.truncate(fd, length),
+        };
+        longer.map_err(|errno| {
+            let failure = Failure::new(OpKind::Truncate, path, errno);
+            // Of two errors the first is told.
+            let _ = self.fs.close(fd);
+            failure
+        })
+    }
+
+    fn engine(&self, depth: usize, block: u64) -> Result<Box<dyn Engine>, Failure> {
+        (self.engine.make)(EngineConfig {
+            depth,
+            block: block as usize,
+        })
+        .map_err(|errno| Failure {
+            op: OpKind::Open,
+            path: format!("--engine {}", self.engine.name),
+            kind: errno.into(),
+            detail: String::new(),
+        })
+    }
+
+    /// Opens the file that holds the blocks of `owner`; its path and number.
+    fn open(
+        &self,
+        owner: u64,
+        mode: OpenMode,
+        direct: bool,
+    ) -> Result<(i32, String, u64), Failure> {
+        let path = format!("{}/{}", self.prefix, self.io.file_name(owner));
+        let failed = |errno: nix::errno::Errno| Failure::new(OpKind::Open, path.as_str(), errno);
+        let name = CString::new(path.as_str()).map_err(|_| failed(nix::errno::Errno::EINVAL))?;
+        let fd = self.fs.open(&name, mode, direct).map_err(failed)?;
+        let file = if self.io.layout.shared() { 0 } else { owner };
+        Ok((fd, path, file))
+    }
+
+    fn schedule(&self, thread: u32) -> Option<Schedule> {
+        self.io.open_loop.map(|open| {
+            let worker = self.worker(self.rank, thread);
+            let stream = Stream::new(&self.parts(thread, 2));
+            Schedule::new(open.arrival, open.rate, worker, self.workers, stream)
+        })
+    }
+
+    pub(super) fn blocks(&self, rw: Rw, thread: u32) -> Prepared {
+        let owner = self.worker(self.owner, thread);
+        let mut engine = self.engine(self.io.depth as usize, self.io.block_max())?;
+        let (fd, path, file) = self.open_for(rw, owner, engine.as_mut())?;
+        let mixed = rw.reads() && rw.writes();
+        let write_lane = rw.writes().then_some(usize::from(mixed));
+        let lanes = Lanes {
+            read: rw.reads().then_some(0),
+            write: write_lane,
+            sync: write_lane
+                .filter(|_| self.io.fsync != FsyncRule::Never)
+                .map(|lane| lane + 1),
+        };
+        let [seed, iteration, step] = self.seed;
+        let order_parts = [
+            seed,
+            (iteration << 32) | step,
+            self.worker(self.rank, thread),
+        ];
+        // What is hit most lies where it lay in the phases before.
+        let common = [seed, iteration, owner];
+        let order = Order::new(&self.io, rw.random(), order_parts, common);
+        Ok(Box::new(BlockRunner::new(Blocks {
+            plan: Arc::clone(&self.io),
+            rw,
+            lanes,
+            engine,
+            fs: Arc::clone(&self.fs),
+            fd,
+            path,
+            file,
+            owner: (owner, self.workers),
+            planned: if self.io.time.is_some() {
+                u64::MAX
+            } else {
+                order.operations()
+            },
+            order,
+            schedule: self.schedule(thread),
+            chooser: Stream::new(&self.parts(thread, 3)),
+            data: self.data(thread),
+            stamps: self.stamps.clone(),
+            stamped_bytes: self.io.block() as usize,
+            covered: (rw == Rw::Write).then(|| Arc::clone(&self.covered[thread as usize])),
+        })))
+    }
+
+    fn small_file(
+        &self,
+        write: bool,
+        owner: u64,
+        thread: u32,
+        direct: bool,
+    ) -> Result<SmallFile, Failure> {
+        let (size, files) = self.io.small.map_or((0, 0), |s| (s.size.0, s.files));
+        Ok(SmallFile {
+            write,
+            paths: small_paths(&self.prefix, owner, files),
+            engine: self.engine(1, size)?,
+            size,
+            block: self.io.block(),
+            direct,
+            mapped: self.engine.mapped,
+            fsync: self.io.fsync,
+            data: self.data(thread),
+            stamps: self.stamps.clone(),
+            owner,
+            index: 0,
+            done: Vec::with_capacity(1),
+        })
+    }
+
+    pub(super) fn small(&self, rw: Rw, thread: u32) -> Prepared {
+        let owner = self.worker(self.owner, thread);
+        let op = self.small_file(rw.writes(), owner, thread, self.io.direct)?;
+        let count = self.io.blocks();
+        let order = rw
+            .random()
+            .then(|| Permutation::new(count, &self.parts(thread, 4)));
+        let visits = if self.io.time.is_some() {
+            u64::MAX
+        } else {
+            count
+        };
+        let visit = Visit {
+            first: 0,
+            count,
+            visits,
+            order,
+            schedule: self.schedule(thread),
+        };
+        let runner = ItemRunner::new(op, Arc::clone(&self.fs), visit);
+        let sequential_write = rw == Rw::Write;
+        let covered = sequential_write.then(|| Arc::clone(&self.covered[thread as usize]));
+        Ok(Box::new(runner.telling(covered)))
+    }
+
+    /// The layout of what this worker's own part misses.
+    pub(super) fn layout(&self, thread: u32) -> Prepared {
+        let owner = self.worker(self.rank, thread);
+        let covered = Arc::clone(&self.covered[thread as usize]);
+        let there = covered.load(Ordering::Relaxed);
+        if self.io.small.is_some() {
+            let op = self.small_file(true, owner, thread, false)?;
+            let count = self.io.blocks() - there;
+            let visit = Visit {
+                first: there,
+                count,
+                visits: count,
+                order: None,
+                schedule: None,
+            };
+            return Ok(Box::new(
+                ItemRunner::new(op, Arc::clone(&self.fs), visit).telling(Some(covered)),
+            ));
+        }
+        let piece = layout::piece_blocks(&self.io) * self.io.block();
+        let engine = (engine::ENGINES[0].make)(EngineConfig {
+            depth: 1,
+            block: piece as usize,
+        })
+        .map_err(|errno| Failure::new(OpKind::Open, "the layout's buffer", errno))?;
+        let (fd, path, file) = self.open(owner, OpenMode::Write, false)?;
+        Ok(Box::new(LayoutRunner {
+            plan: Arc::clone(&self.io),
+            engine,
+            fs: Arc::clone(&self.fs),
+            fd,
+            path,
+            file,
+            owner: (owner, self.workers),
+            data: self.data(thread),
+            stamps: self.stamps.clone(),
+            covered,
+            next: there,
+            issued: 0,
+            failed: false,
+            done: Vec::with_capacity(1),
+        }))
+    }
+}

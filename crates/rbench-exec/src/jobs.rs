@@ -1,0 +1,588 @@
+//! The job workload (`rbench fio`): group after group of jobs, each laid out,
+//! started together on all ranks, and reported.
+//!
+//! There is no directory of our own here: files lie where the user named
+//! them, and stay there unless the job says otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rbench_comm::{Combine, CommError};
+use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::random::key;
+use rbench_core::{Clock as _, OpKind, Rank};
+use rbench_plan::jobs::{FileNames, FileService, JobPlan, JobsPlan};
+use rbench_plan::pattern::{Steps, file_path, file_size};
+use rbench_sys::engine::{self, EngineInfo};
+use rbench_sys::files;
+
+use crate::group::{ExecError, Group};
+use crate::phase::{self, Before, LaneInfo, Phase};
+use crate::run::{Ending, Listener};
+use crate::target::{SEEN_WITHIN, gather_texts, in_thread};
+
+mod book;
+mod data;
+mod due;
+mod handles;
+mod layout;
+mod runner;
+mod search;
+mod verify;
+mod wire;
+
+pub(crate) use data::Filler;
+use layout::{Needs, Task, Tasks, Whose};
+use runner::{Lanes, Scene, Sink};
+
+/// What the workers of this process did so far, for reports on the way. Each
+/// puts its own there about twice a second, between two operations.
+#[derive(Debug)]
+pub struct Board(Mutex<BTreeMap<(u32, u64), JobOutcome>>);
+
+impl Board {
+    /// One on which every worker of the jobs has done nothing yet.
+    pub fn of(plan: &JobsPlan) -> Board {
+        let mut all = BTreeMap::new();
+        for (job, plan) in (0..).zip(plan.waves.iter().flatten()) {
+            for worker in 0..u64::from(plan.numjobs) {
+                let outcome = JobOutcome {
+                    job,
+                    worker,
+                    workers: 1,
+                    pid: std::process::id(),
+                    ..JobOutcome::default()
+                };
+                all.insert((job, worker), outcome);
+            }
+        }
+        Board(Mutex::new(all))
+    }
+
+    /// Everything on it, by job and worker.
+    pub fn outcomes(&self) -> Vec<JobOutcome> {
+        let all = self.0.lock();
+        all.map_or_else(|_| Vec::new(), |all| all.values().cloned().collect())
+    }
+
+    fn put(&self, outcome: JobOutcome) {
+        if let Ok(mut all) = self.0.lock() {
+            all.insert((outcome.job, outcome.worker), outcome);
+        }
+    }
+}
+
+/// Most threads that lay out files on one rank.
+const LAYOUT_THREADS: u32 = 32;
+
+/// Descriptors that one worker holds at a time: its files, and a ring.
+pub(crate) fn open_files_each(plan: &JobsPlan) -> u32 {
+    let most = plan.waves.iter().flatten().map(window).max().unwrap_or(0);
+    u32::try_from(most).unwrap_or(u32::MAX).saturating_add(2)
+}
+
+/// Files that a worker of `job` has open at a time.
+fn window(job: &JobPlan) -> u64 {
+    match job.files.service {
+        FileService::Sequential => 1,
+        _ => job.files.open.clamp(1, job.files.count.max(1)),
+    }
+}
+
+/// A job with what is known of it before it runs.
+struct Member {
+    job: Arc<JobPlan>,
+    /// Its position among all jobs of the plan.
+    index: u32,
+    engine: &'static EngineInfo,
+    lanes: Lanes,
+}
+
+/// What groups of jobs leave for the next one.
+#[derive(Default)]
+struct State {
+    /// Whether the listener knows of the run.
+    begun: bool,
+    /// Files to be removed that were not there before the run, as far as this
+    /// rank removes them.
+    made: BTreeSet<PathBuf>,
+}
+
+/// One group of jobs that run together.
+struct Wave<'w> {
+    number: usize,
+    members: Vec<Member>,
+    lanes: Vec<LaneInfo>,
+    base: &'w Path,
+    run: u64,
+    board: Option<Arc<Board>>,
+}
+
+/// Carries out the jobs of `plan`; relative paths are below `base`, an
+/// absolute path. `run` stands for the run in verified blocks; `board` is told
+/// how far the workers are.
+///
+/// # Errors
+/// As [`crate::execute`].
+pub async fn execute(
+    group: &Group<'_>,
+    plan: &JobsPlan,
+    base: &Path,
+    run: u64,
+    board: Option<Arc<Board>>,
+    listener: &mut dyn Listener,
+) -> Result<Ending, ExecError> {
+    let mut ending = Ending::default();
+    check_directories(group, plan, base).await?;
+    let mut first = 0;
+    let mut state = State::default();
+    for (number, jobs) in plan.waves.iter().enumerate() {
+        let mut wave = Wave::new(number, first, jobs, base, run);
+        wave.board.clone_from(&board);
+        first += jobs.len() as u32;
+        match wave.go(group, listener, &mut state).await {
+            Ok((stopped, left)) => {
+                ending.left.extend(left);
+                if stopped {
+                    return Ok(ending);
+                }
+            }
+            // What earlier groups measured is reported all the same.
+            Err(ExecError::SetUp(message)) if state.begun => {
+                ending.trouble = Some(message);
+                return Ok(ending);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    ending.complete = true;
+    Ok(ending)
+}
+
+async fn check_directories(
+    group: &Group<'_>,
+    plan: &JobsPlan,
+    base: &Path,
+) -> Result<(), ExecError> {
+    let mut all = plan.waves.iter().flatten();
+    let checked = all.try_for_each(|job| {
+        if find(job).moves_data {
+            layout::check_directory(job, base)
+        } else {
+            Ok(())
+        }
+    });
+    group.agree(checked).await
+}
+
+/// The engine of a job: plans only name those of the table.
+fn find(job: &JobPlan) -> &'static EngineInfo {
+    engine::find(&job.engine).unwrap_or(&engine::ENGINES[0])
+}
+
+/// Which lanes a job has: reads, writes, syncs.
+fn directions(job: &JobPlan) -> [bool; 3] {
+    let directions = job.pattern.directions;
+    let verify = job.verify.as_ref();
+    let reads_back = verify.is_some_and(|v| v.read_back || v.backlog.is_some() || v.only);
+    let runs = !job.files.create_only;
+    let writes = directions.write && !verify.is_some_and(|v| v.only);
+    let syncs = writes && (job.syncing.fsync > 0 || job.syncing.fdatasync > 0);
+    [
+        runs && (directions.read || reads_back),
+        runs && writes,
+        runs && syncs,
+    ]
+}
+
+impl<'w> Wave<'w> {
+    fn new(number: usize, first: u32, jobs: &[JobPlan], base: &'w Path, run: u64) -> Wave<'w> {
+        let mut lanes: Vec<LaneInfo> = Vec::new();
+        let mut members = Vec::new();
+        for (index, job) in (first..).zip(jobs) {
+            // Rows of jobs of the same name are told apart by their position.
+            let twice = jobs.iter().filter(|other| other.name == job.name).count() > 1;
+            let name = if twice {
+                format!("{}-{}", job.name, index + 1)
+            } else {
+                job.name.clone()
+            };
+            let mut lane = |wanted: bool, op: OpKind, suffix: &str, words: &str| {
+                wanted.then(|| {
+                    lanes.push(LaneInfo {
+                        op,
+                        name: format!("{name}-{suffix}"),
+                        label: format!("{name}: {words}"),
+                    });
+                    lanes.len() - 1
+                })
+            };
+            let [read, write, sync] = directions(job);
+            members.push(Member {
+                engine: find(job),
+                lanes: Lanes {
+                    read: lane(read, OpKind::Read, "read", "reads"),
+                    write: lane(write, OpKind::Write, "write", "writes"),
+                    sync: lane(sync, OpKind::Fsync, "sync", "syncs"),
+                },
+                job: Arc::new(job.clone()),
+                index,
+            });
+        }
+        Wave {
+            number,
+            members,
+            lanes,
+            base,
+            run,
+            board: None,
+        }
+    }
+
+    /// Workers of each rank.
+    fn workers(&self) -> u32 {
+        self.members.iter().map(|member| member.job.numjobs).sum()
+    }
+
+    /// Lays out, runs and reports; whether it was stopped, and what could not
+    /// be removed.
+    async fn go(
+        &self,
+        group: &Group<'_>,
+        listener: &mut dyn Listener,
+        state: &mut State,
+    ) -> Result<(bool, Vec<String>), ExecError> {
+        let Some(shared) = self.lay_out(group, &mut state.made).await? else {
+            return Ok((true, Vec::new()));
+        };
+        if !state.begun {
+            let ready = if group.is_root() {
+                listener.begun(shared)
+            } else {
+                Ok(())
+            };
+            group.agree(ready).await?;
+            state.begun = true;
+        }
+        let sink = Sink::default();
+        let end = phase::run(group, &self.phase(group, &sink)).await?;
+        end.rows.into_iter().for_each(|row| listener.row(row));
+        if !end.details.damaged.is_empty() {
+            listener.details(0, "jobs", end.details);
+        }
+        self.report(group, &sink, listener).await?;
+        let left = self.remove(group, &state.made).await?;
+        Ok((end.stopped, left))
+    }
+
+    fn phase(&self, group: &Group<'_>, sink: &Sink) -> Phase {
+        let rated = |job: &JobPlan| {
+            let pace = &job.pace;
+            [pace.rate_iops, pace.rate_bytes]
+                .iter()
+                .any(|rate| rate.read.is_some() || rate.write.is_some())
+        };
+        let open_loop = self.members.iter().any(|member| rated(&member.job));
+        let scenes: Vec<Scene> = self
+            .members
+            .iter()
+            .map(|member| Scene {
+                job: Arc::clone(&member.job),
+                index: member.index,
+                engine: member.engine,
+                lanes: member.lanes,
+                open_loop,
+                base: self.base.to_owned(),
+                // What an earlier group wrote is not what this one wrote.
+                run: key(&[self.run, self.number as u64]),
+                rank: group.rank(),
+                sink: Arc::clone(sink),
+                board: self.board.clone(),
+            })
+            .collect();
+        let names: Vec<&str> = self.members.iter().map(|m| m.job.name.as_str()).collect();
+        Phase {
+            iteration: 0,
+            label: names.join(", "),
+            lanes: self.lanes.clone(),
+            open_loop,
+            deadline: None,
+            wear_out: false,
+            cache: None,
+            total: self.expected(group.world.size()),
+            threads: self.workers(),
+            log_operations: false,
+            before: Before::default(),
+            make: Arc::new(move |thread| {
+                let mut clone = thread;
+                for scene in &scenes {
+                    if clone < scene.job.numjobs {
+                        return runner::prepare(scene.clone(), clone);
+                    }
+                    clone -= scene.job.numjobs;
+                }
+                unreachable!("there are as many workers as clones of jobs")
+            }),
+        }
+    }
+
+    /// Operations of all ranks, where they can be told.
+    fn expected(&self, ranks: u32) -> Option<u64> {
+        let of = |job: &JobPlan| {
+            let steps = Steps::new(job, 0, |file| file_size(job, 0, file));
+            let each = steps.expected().filter(|_| job.pace.runtime.is_none())?;
+            Some(each.saturating_mul(u64::from(job.numjobs)))
+        };
+        let each: Option<Vec<u64>> = self.members.iter().map(|m| of(&m.job)).collect();
+        each.map(|each| each.iter().sum::<u64>().saturating_mul(u64::from(ranks)))
+    }
+
+    /// Makes what the jobs need; whether all hosts see the same files, or
+    /// `None` when it was stopped.
+    async fn lay_out(
+        &self,
+        group: &Group<'_>,
+        made: &mut BTreeSet<PathBuf>,
+    ) -> Result<Option<bool>, ExecError> {
+        group.step("looking at files");
+        let ranks = group.world.size();
+        let (mut own, mut shared) = (Needs::default(), Needs::default());
+        for member in self.members.iter().filter(|m| m.engine.moves_data) {
+            let mapped = member.engine.mapped;
+            own.add(&member.job, mapped, self.base, Whose::Own(group.rank()));
+            shared.add(&member.job, mapped, self.base, Whose::Shared { ranks });
+        }
+        made.extend(self.missing(group).await?);
+        let mut first = own.clone();
+        if group.is_root() {
+            first.join(shared.clone());
+        }
+        if self.make(group, first).await? {
+            return Ok(None);
+        }
+        let one_view = self.is_seen_everywhere(group).await?;
+        // Where the hosts do not see the same files each has its own.
+        if group.host_names.len() > 1 {
+            let elsewhere = group.is_leader() && !group.is_root();
+            let second = if elsewhere {
+                shared.clone()
+            } else {
+                Needs::default()
+            };
+            if self.make(group, second).await? {
+                return Ok(None);
+            }
+        }
+        if group.is_leader() {
+            own.join(shared);
+        }
+        let stopped = self
+            .tasks(group, own.reads(), "reading files once (untimed)")
+            .await?;
+        Ok((!stopped).then_some(one_view))
+    }
+
+    /// Makes the files that this rank is to make; whether it was stopped.
+    async fn make(&self, group: &Group<'_>, needs: Needs) -> Result<bool, ExecError> {
+        let survey = in_thread(move || needs.survey());
+        let tasks = group.attend(survey, || 0).await?.and_then(|tasks| tasks);
+        let tasks = group.agree(tasks).await?;
+        // Files are there before any part of them is filled.
+        let (makes, fills) = tasks.into_iter().partition(Task::makes_the_file);
+        Ok(self.tasks(group, makes, "making files (untimed)").await?
+            || self
+                .tasks(group, fills, "laying out files (untimed)")
+                .await?)
+    }
+
+    /// Does the tasks of all ranks as a phase; whether it was stopped.
+    async fn tasks(
+        &self,
+        group: &Group<'_>,
+        tasks: Vec<Task>,
+        label: &str,
+    ) -> Result<bool, ExecError> {
+        let pieces = tasks.iter().map(Task::pieces).sum();
+        let all = group.world.all_reduce(Combine::Sum, vec![pieces]);
+        let total = group.quietly(all).await?[0];
+        if total == 0 {
+            return group.stopped().await;
+        }
+        let tasks = Tasks::new(tasks);
+        let seed = key(&[self.run, self.number as u64, u64::from(group.rank().0)]);
+        let phase = Phase {
+            iteration: 0,
+            label: label.to_owned(),
+            lanes: vec![LaneInfo {
+                op: OpKind::Write,
+                name: "layout".to_owned(),
+                label: "Layout".to_owned(),
+            }],
+            open_loop: false,
+            deadline: None,
+            wear_out: false,
+            cache: None,
+            total: Some(total),
+            threads: self.workers().clamp(1, LAYOUT_THREADS),
+            log_operations: false,
+            before: Before::default(),
+            make: Arc::new(move |thread| {
+                layout::prepare(Arc::clone(&tasks), &[seed, u64::from(thread)])
+            }),
+        };
+        let end = phase::run(group, &phase).await?;
+        let failure = end.rows.first().and_then(|row| row.failures.iter().next());
+        let failed = failure.map_or(Ok(()), |(_, _, example)| {
+            Err(format!(
+                "the files could not be made ready: {}",
+                example.failure
+            ))
+        });
+        group.agree(failed).await?;
+        Ok(end.stopped)
+    }
+
+    /// Whether every host sees a file that rank 0 has.
+    async fn is_seen_everywhere(&self, group: &Group<'_>) -> Result<bool, ExecError> {
+        if group.host_names.len() == 1 {
+            return Ok(true);
+        }
+        let real = self.members.iter().find(|member| member.engine.moves_data);
+        let path = real.map(|member| self.base.join(file_path(&member.job, 0, 0)));
+        let there = |path: &Option<PathBuf>| path.as_deref().is_some_and(layout::is_there);
+        let root_has = u64::from(group.is_root() && there(&path));
+        let all = group.world.all_reduce(Combine::Max, vec![root_has]);
+        if group.quietly(all).await?[0] == 0 {
+            return Ok(true);
+        }
+        let mut seen = !group.is_leader() || there(&path);
+        let begun = group.clock.now();
+        while !seen && group.clock.now().since(begun) < SEEN_WITHIN {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            seen = there(&path);
+        }
+        let all = group.world.all_reduce(Combine::Min, vec![u64::from(seen)]);
+        Ok(group.quietly(all).await?[0] == 1)
+    }
+
+    /// Paths of files that are to be removed at the end, by this rank.
+    fn removable(&self, group: &Group<'_>) -> Vec<PathBuf> {
+        let unlinks = |m: &&Member| m.job.files.unlink && m.engine.moves_data;
+        let ranks = group.world.size();
+        let mut all = Vec::new();
+        for member in self.members.iter().filter(unlinks) {
+            all.extend(layout::paths(
+                &member.job,
+                self.base,
+                Whose::Own(group.rank()),
+            ));
+            if group.is_root() {
+                all.extend(layout::paths(
+                    &member.job,
+                    self.base,
+                    Whose::Shared { ranks },
+                ));
+            }
+        }
+        all
+    }
+
+    /// Files to remove at the end that are not there yet: they will be the
+    /// run's own.
+    async fn missing(&self, group: &Group<'_>) -> Result<Vec<PathBuf>, ExecError> {
+        let all = self.removable(group);
+        let work = in_thread(move || {
+            let missing = all.into_iter().filter(|path| !layout::is_there(path));
+            missing.collect()
+        });
+        let missing = group.attend(work, || 0).await?;
+        group.agree(missing).await
+    }
+
+    /// Removes what jobs with `unlink` have used: files named by the user only
+    /// where the run has made them. What could not be removed, at rank 0.
+    async fn remove(
+        &self,
+        group: &Group<'_>,
+        made: &BTreeSet<PathBuf>,
+    ) -> Result<Vec<String>, ExecError> {
+        let named = |path: &PathBuf| {
+            let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
+            let of = |m: &Member| layout::paths(&m.job, self.base, Whose::Shared { ranks: 1 });
+            self.members
+                .iter()
+                .any(|m| given(m) && of(m).contains(path))
+        };
+        let mut paths = self.removable(group);
+        paths.retain(|path| made.contains(path) || !named(path));
+        let work = in_thread(move || {
+            let failed = |path: PathBuf| match files::unlink(&path) {
+                Ok(()) | Err(Errno::ENOENT) => None,
+                Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
+            };
+            paths
+                .into_iter()
+                .filter_map(failed)
+                .collect::<Vec<String>>()
+        });
+        let left = group.attend(work, || 0).await?;
+        gather_texts(group, left.unwrap_or_else(|lost| vec![lost])).await
+    }
+
+    /// Brings the outcomes of all workers to rank 0; logs stay with their rank.
+    async fn report(
+        &self,
+        group: &Group<'_>,
+        sink: &Sink,
+        listener: &mut dyn Listener,
+    ) -> Result<(), ExecError> {
+        let taken = sink.lock().map(|mut all| std::mem::take(&mut *all));
+        let (mut outcomes, mut logs): (Vec<JobOutcome>, Vec<JobLog>) =
+            taken.unwrap_or_default().into_iter().unzip();
+        outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
+        logs.retain(|log| !log.samples.is_empty() || !log.histograms.is_empty());
+        logs.sort_by_key(|log| (log.job, log.worker));
+        let message = wire::encode(&self.merge_groups(outcomes));
+        let all = group.quietly(group.world.gather(Rank(0), message)).await?;
+        if let Some(messages) = all {
+            let read: Option<Vec<_>> = messages.iter().map(|m| wire::decode(m)).collect();
+            let mut outcomes = read.ok_or_else(garbled)?.concat();
+            outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
+            if !outcomes.is_empty() {
+                listener.jobs(outcomes);
+            }
+        }
+        if !logs.is_empty() {
+            listener.job_logs(logs);
+        }
+        Ok(())
+    }
+
+    /// Merges the workers of this rank of each job that reports as a group.
+    fn merge_groups(&self, outcomes: Vec<JobOutcome>) -> Vec<JobOutcome> {
+        let grouped = |index: u32| {
+            let mut members = self.members.iter();
+            members.any(|m| m.index == index && m.job.group_reporting)
+        };
+        let mut merged: Vec<JobOutcome> = Vec::new();
+        for outcome in outcomes {
+            match merged.last_mut() {
+                Some(last) if last.job == outcome.job && grouped(outcome.job) => {
+                    last.merge(&outcome);
+                }
+                _ => merged.push(outcome),
+            }
+        }
+        merged
+    }
+}
+
+/// Both ends are the same program: this does not happen unless memory or the
+/// network damages a message.
+fn garbled() -> ExecError {
+    let text = "the outcomes of the jobs did not arrive whole at rank 0";
+    ExecError::Comm(CommError::Start(text.to_owned()))
+}

@@ -1,0 +1,540 @@
+//! What a worker of a job writes down of its operations beside the lanes:
+//! what makes a [`JobOutcome`].
+
+use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, LogHistogram, LogSample, Series};
+use rbench_core::{Latency, Nanos};
+use rbench_plan::jobs::{Each, JobPlan, Logs};
+
+use super::search::{DepthSearch, Stage, SteadyWatch};
+
+/// Bandwidth and operations per second are taken over stretches of this
+/// length.
+const SAMPLE: Nanos = Nanos(500_000_000);
+
+/// Per-operation logs have room for so many entries from the start; more make
+/// it grow, outside the timer.
+const LOG_ROOM: u64 = 1 << 20;
+
+/// The times of one operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// The intended start, where a rate is given.
+    pub intended: Option<Nanos>,
+    /// Ready to be submitted.
+    pub start: Nanos,
+    /// Handed to the kernel; the same as `start` with synchronous engines.
+    pub submitted: Nanos,
+    /// Complete.
+    pub end: Nanos,
+}
+
+/// One operation that ended without error.
+#[derive(Debug, Clone, Copy)]
+pub struct Done {
+    /// Whether it wrote.
+    pub write: bool,
+    /// Where.
+    pub offset: u64,
+    /// Bytes asked for.
+    pub length: u64,
+    /// Bytes moved.
+    pub moved: u64,
+}
+
+/// One direction.
+#[derive(Debug, Clone)]
+struct Side {
+    ios: u64,
+    bytes: u64,
+    short: u64,
+    /// Time of the stretches that are over, and the last end in this one.
+    runtime: Nanos,
+    last_end: Nanos,
+    slat: Option<Latency>,
+    /// Where there is no submission latency, it is the whole.
+    clat: Option<Latency>,
+    lat: Latency,
+    response: Option<Latency>,
+    bw: Series,
+    iops: Series,
+    /// Operations and bytes when the last sample was taken, and at the last
+    /// full second.
+    sampled: (u64, u64),
+    at_second: (u64, u64),
+    window: Window,
+    histogram: Option<Latency>,
+    block_max: u64,
+}
+
+/// The operations of a log's averaging interval.
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    ios: u64,
+    bytes: u64,
+    block: u64,
+    offset: u64,
+    slat: u64,
+    clat: u64,
+    lat: u64,
+}
+
+/// A reason to stop that only the rates tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The rate is steady.
+    Steady,
+    /// The depth that keeps the latency is found, and was shown.
+    Found,
+    /// It is below the least one allowed.
+    TooSlow,
+}
+
+/// The book of one worker.
+#[derive(Debug)]
+pub struct Book {
+    start: Nanos,
+    /// When recording begins: behind the ramp.
+    from: Nanos,
+    stretch: Nanos,
+    sides: Each<Side>,
+    sync: Latency,
+    depths: [u64; 7],
+    next_sample: Nanos,
+    sampled_at: Nanos,
+    next_second: Nanos,
+    second_at: Nanos,
+    rate_min: Each<Option<u64>>,
+    search: Option<DepthSearch>,
+    steady: Option<SteadyWatch>,
+    logs: Logs,
+    logs_samples: bool,
+    next_window: Nanos,
+    next_histogram: Nanos,
+    log: JobLog,
+    verdict: Option<Verdict>,
+    sampled: bool,
+}
+
+impl Side {
+    fn new(asynchronous: bool, rated: bool, histogram: bool) -> Side {
+        Side {
+            ios: 0,
+            bytes: 0,
+            short: 0,
+            runtime: Nanos(0),
+            last_end: Nanos(0),
+            slat: asynchronous.then(Latency::new),
+            clat: asynchronous.then(Latency::new),
+            lat: Latency::new(),
+            response: rated.then(Latency::new),
+            bw: Series::default(),
+            iops: Series::default(),
+            sampled: (0, 0),
+            at_second: (0, 0),
+            window: Window::default(),
+            histogram: histogram.then(Latency::new),
+            block_max: 0,
+        }
+    }
+
+    fn sample(&mut self, span: Nanos) {
+        let (ios, bytes) = (self.ios - self.sampled.0, self.bytes - self.sampled.1);
+        self.sampled = (self.ios, self.bytes);
+        if ios > 0 && span.0 > 0 {
+            let seconds = span.as_secs_f64();
+            self.bw.add(bytes as f64 / 1024.0 / seconds);
+            self.iops.add(ios as f64 / seconds);
+        }
+    }
+
+    fn outcome(self) -> DirectionOutcome {
+        DirectionOutcome {
+            ios: self.ios,
+            bytes: self.bytes,
+            short: self.short,
+            runtime: self.runtime,
+            slat: self.slat,
+            clat: self.clat.unwrap_or_else(|| self.lat.clone()),
+            lat: self.lat,
+            response: self.response,
+            bw: self.bw,
+            iops: self.iops,
+        }
+    }
+}
+
+impl Book {
+    /// An empty book for a worker of `job` with an engine that is
+    /// `asynchronous` or not.
+    pub fn new(job: &JobPlan, asynchronous: bool, expected: Option<u64>) -> Book {
+        let pace = &job.pace;
+        let rated = |iops: Option<u64>, bytes: Option<u64>| iops.is_some() || bytes.is_some();
+        let histogram = job.logs.histogram.is_some();
+        let side = |rated| Side::new(asynchronous, rated, histogram);
+        let logs_samples =
+            job.logs.bandwidth.is_some() || job.logs.iops.is_some() || job.logs.latency.is_some();
+        let mut log = JobLog::default();
+        if logs_samples && job.logs.average.0 == 0 {
+            let room = expected.unwrap_or(LOG_ROOM).min(LOG_ROOM);
+            log.samples.reserve(room as usize);
+        }
+        Book {
+            start: Nanos(0),
+            from: Nanos(0),
+            stretch: Nanos(0),
+            sides: Each {
+                read: side(rated(pace.rate_iops.read, pace.rate_bytes.read)),
+                write: side(rated(pace.rate_iops.write, pace.rate_bytes.write)),
+            },
+            sync: Latency::new(),
+            depths: [0; 7],
+            next_sample: Nanos(0),
+            sampled_at: Nanos(0),
+            next_second: Nanos(0),
+            second_at: Nanos(0),
+            rate_min: pace.rate_min,
+            search: pace
+                .latency_target
+                .map(|target| DepthSearch::new(target, job.depth)),
+            steady: pace.steady.map(SteadyWatch::new),
+            logs: job.logs.clone(),
+            logs_samples,
+            next_window: Nanos(0),
+            next_histogram: Nanos(0),
+            log,
+            verdict: None,
+            sampled: false,
+        }
+    }
+
+    /// The worker starts at `start` and records from `from` on.
+    pub fn begin(&mut self, start: Nanos, from: Nanos) {
+        (self.start, self.from) = (start, from);
+        self.begin_stretch(from);
+        self.next_window = after(from, self.logs.average);
+        self.next_histogram = after(from, self.logs.histogram_every);
+    }
+
+    /// A stretch of operations begins, such as those of a verification: the
+    /// directions count the stretches in which they had any.
+    pub fn begin_stretch(&mut self, now: Nanos) {
+        self.stretch = now.max(self.from);
+        self.sampled_at = self.stretch;
+        self.next_sample = after(self.stretch, SAMPLE);
+        (self.next_second, self.second_at) = (after(self.stretch, Nanos::SECOND), self.stretch);
+        for side in [&mut self.sides.read, &mut self.sides.write] {
+            side.sampled = (side.ios, side.bytes);
+            side.at_second = side.sampled;
+            side.last_end = Nanos(0);
+        }
+    }
+
+    /// The stretch is over. `wrote_until`: writes count up to there.
+    pub fn end_stretch(&mut self, wrote_until: Option<Nanos>) {
+        if let Some(end) = wrote_until.filter(|_| self.sides.write.last_end.0 > 0) {
+            self.sides.write.last_end = self.sides.write.last_end.max(end);
+        }
+        for side in [&mut self.sides.read, &mut self.sides.write] {
+            side.runtime.0 += side.last_end.since(self.stretch).0;
+            side.last_end = Nanos(0);
+        }
+    }
+
+    /// Whether an operation that starts at `start` is recorded.
+    #[inline]
+    pub fn records(&self, start: Nanos) -> bool {
+        start >= self.from
+    }
+
+    /// Notes that a request joins others: `under_way` with it.
+    #[inline]
+    pub fn depth(&mut self, under_way: usize) {
+        let bucket = (usize::BITS - 1 - under_way.max(1).leading_zeros()).min(6);
+        self.depths[bucket as usize] += 1;
+    }
+
+    /// Requests that may be under way now.
+    #[inline]
+    pub fn depth_limit(&self, depth: usize) -> usize {
+        match &self.search {
+            Some(search) => depth.min(search.depth() as usize),
+            None => depth,
+        }
+    }
+
+    /// Notes an operation.
+    #[inline]
+    pub fn done(&mut self, done: Done, times: Times) {
+        let Times {
+            intended,
+            start,
+            submitted,
+            end,
+        } = times;
+        let side = if done.write {
+            &mut self.sides.write
+        } else {
+            &mut self.sides.read
+        };
+        let lat = end.since(start);
+        side.ios += 1;
+        side.bytes += done.moved;
+        side.short += u64::from(done.moved < done.length);
+        side.last_end = end;
+        side.lat.record(lat);
+        if let (Some(slat), Some(clat)) = (&mut side.slat, &mut side.clat) {
+            slat.record(submitted.since(start));
+            clat.record(end.since(submitted));
+        }
+        if let (Some(response), Some(intended)) = (&mut side.response, intended) {
+            response.record(end.since(intended));
+        }
+        let stage = self.search.as_mut().map(|search| search.note(end, lat));
+        if self.logs_samples || self.logs.histogram.is_some() {
+            self.log(done, times);
+        }
+        if end >= self.next_sample {
+            self.sample(end);
+        }
+        match stage {
+            None | Some(Stage::Searching) => {}
+            Some(Stage::Found) => self.restart(end),
+            Some(Stage::Over) => self.verdict = self.verdict.or(Some(Verdict::Found)),
+        }
+    }
+
+    /// Begins the statistics again at `now`: those of a search are of many
+    /// depths. Logs go on.
+    #[cold]
+    fn restart(&mut self, now: Nanos) {
+        for side in [&mut self.sides.read, &mut self.sides.write] {
+            let (asynchronous, rated) = (side.slat.is_some(), side.response.is_some());
+            *side = Side {
+                window: side.window,
+                histogram: side.histogram.take(),
+                block_max: side.block_max,
+                ..Side::new(asynchronous, rated, false)
+            };
+        }
+        self.sync = Latency::new();
+        self.depths = [0; 7];
+        self.from = now;
+        self.begin_stretch(now);
+    }
+
+    /// Notes an fsync or fdatasync.
+    pub fn synced(&mut self, took: Nanos) {
+        self.sync.record(took);
+    }
+
+    /// A reason to stop, once.
+    pub fn verdict(&mut self) -> Option<Verdict> {
+        self.verdict.take()
+    }
+
+    /// Whether a sample of the rates was taken since this was asked last.
+    pub fn sampled(&mut self) -> bool {
+        std::mem::take(&mut self.sampled)
+    }
+
+    #[cold]
+    fn sample(&mut self, now: Nanos) {
+        let span = now.since(self.sampled_at);
+        self.sides.read.sample(span);
+        self.sides.write.sample(span);
+        self.sampled_at = now;
+        self.sampled = true;
+        self.next_sample = after(now, SAMPLE);
+        if now >= self.next_second {
+            self.second(now);
+        }
+    }
+
+    /// A second of recording has passed.
+    fn second(&mut self, now: Nanos) {
+        let seconds = now.since(self.second_at).as_secs_f64();
+        (self.second_at, self.next_second) = (now, after(now, Nanos::SECOND));
+        let (mut ios, mut bytes) = (0.0, 0.0);
+        for (side, least) in [
+            (&mut self.sides.read, self.rate_min.read),
+            (&mut self.sides.write, self.rate_min.write),
+        ] {
+            let moved = (side.bytes - side.at_second.1) as f64 / seconds;
+            ios += (side.ios - side.at_second.0) as f64 / seconds;
+            bytes += moved;
+            side.at_second = (side.ios, side.bytes);
+            // A direction that this stretch has none of is not slow.
+            let slow = least.is_some_and(|least| moved < least as f64);
+            if slow && side.last_end.0 > 0 {
+                self.verdict = Some(Verdict::TooSlow);
+            }
+        }
+        if let Some(steady) = &mut self.steady
+            && steady.note(now.since(self.from), (ios, bytes))
+        {
+            self.verdict = self.verdict.or(Some(Verdict::Steady));
+        }
+    }
+
+    fn log(&mut self, done: Done, times: Times) {
+        let (slat, clat, lat) = (
+            times.submitted.since(times.start),
+            times.end.since(times.submitted),
+            times.end.since(times.start),
+        );
+        if self.logs.histogram.is_some() {
+            if times.end >= self.next_histogram {
+                self.close_histograms(times.end);
+            }
+            let side = self.side(done.write);
+            side.block_max = side.block_max.max(done.length);
+            if let Some(histogram) = &mut side.histogram {
+                histogram.record(clat);
+            }
+        }
+        if !self.logs_samples {
+            return;
+        }
+        if self.logs.average.0 == 0 {
+            self.log.samples.push(LogSample {
+                at: times.end.since(self.start),
+                write: done.write,
+                ios: 1,
+                bytes: done.moved,
+                block: done.length,
+                offset: done.offset,
+                span: lat,
+                slat,
+                clat,
+                lat,
+            });
+            return;
+        }
+        if times.end >= self.next_window {
+            self.close_windows(times.end);
+        }
+        let window = &mut self.side(done.write).window;
+        if window.ios == 0 {
+            (window.block, window.offset) = (done.length, done.offset);
+        }
+        window.ios += 1;
+        window.bytes += done.moved;
+        window.slat += slat.0;
+        window.clat += clat.0;
+        window.lat += lat.0;
+    }
+
+    fn side(&mut self, write: bool) -> &mut Side {
+        if write {
+            &mut self.sides.write
+        } else {
+            &mut self.sides.read
+        }
+    }
+
+    /// Ends the averaging intervals that are over at `now`.
+    fn close_windows(&mut self, now: Nanos) {
+        let at = self.next_window;
+        for write in [false, true] {
+            let start = self.start;
+            let average = self.logs.average;
+            let window = std::mem::take(&mut self.side(write).window);
+            if window.ios > 0 {
+                self.log.samples.push(LogSample {
+                    at: at.since(start),
+                    write,
+                    ios: window.ios,
+                    bytes: window.bytes,
+                    block: window.block,
+                    offset: window.offset,
+                    span: average,
+                    slat: Nanos(window.slat / window.ios),
+                    clat: Nanos(window.clat / window.ios),
+                    lat: Nanos(window.lat / window.ios),
+                });
+            }
+        }
+        self.next_window = next_multiple(at, self.logs.average, now);
+    }
+
+    fn close_histograms(&mut self, now: Nanos) {
+        let at = self.next_histogram;
+        for write in [false, true] {
+            let start = self.start;
+            let side = self.side(write);
+            let block = std::mem::take(&mut side.block_max);
+            let full = match &mut side.histogram {
+                Some(histogram) if !histogram.is_empty() => std::mem::take(histogram),
+                _ => continue,
+            };
+            self.log.histograms.push(LogHistogram {
+                at: at.since(start),
+                write,
+                block,
+                buckets: full.ranges().collect(),
+            });
+        }
+        self.next_histogram = next_multiple(at, self.logs.histogram_every, now);
+    }
+
+    /// What was written down so far, but for the logs; `now` is when that is.
+    pub fn so_far(&self, now: Nanos) -> JobOutcome {
+        let outcome = |side: &Side| {
+            let mut side = side.clone();
+            side.runtime.0 += side.last_end.since(self.stretch).0;
+            side.outcome()
+        };
+        JobOutcome {
+            read: outcome(&self.sides.read),
+            write: outcome(&self.sides.write),
+            sync: self.sync.clone(),
+            ..self.rest(now)
+        }
+    }
+
+    /// What does not belong to one direction.
+    fn rest(&self, end: Nanos) -> JobOutcome {
+        let steady = self.steady.as_ref();
+        JobOutcome {
+            workers: 1,
+            elapsed: end.since(self.start),
+            elapsed_sum: end.since(self.start),
+            depths: self.depths,
+            latency_depth: self.search.as_ref().map_or(0, DepthSearch::found),
+            steady: steady.map(SteadyWatch::reached),
+            steady_window: steady.map_or_else(Vec::new, SteadyWatch::window),
+            ..JobOutcome::default()
+        }
+    }
+
+    /// What was written down; `end` is when the worker was done.
+    pub fn finish(mut self, end: Nanos) -> (JobOutcome, JobLog) {
+        if self.logs.average.0 > 0 {
+            self.next_window = end.max(self.from);
+            self.close_windows(end);
+        }
+        if self.logs.histogram.is_some() {
+            self.next_histogram = end.max(self.from);
+            self.close_histograms(end);
+        }
+        let rest = self.rest(end);
+        let outcome = JobOutcome {
+            read: self.sides.read.outcome(),
+            write: self.sides.write.outcome(),
+            sync: self.sync,
+            ..rest
+        };
+        (outcome, self.log)
+    }
+}
+
+fn after(at: Nanos, span: Nanos) -> Nanos {
+    Nanos(at.0.saturating_add(span.0))
+}
+
+/// The first end of an interval of `width` that lies behind `now`, counted
+/// from `at`.
+fn next_multiple(at: Nanos, width: Nanos, now: Nanos) -> Nanos {
+    let passed = now.since(at).0 / width.0.max(1) + 1;
+    after(at, Nanos(passed.saturating_mul(width.0)))
+}

@@ -1,0 +1,156 @@
+//! When operations of a job with a rate are meant to start.
+//!
+//! [`Schedule`](rbench_plan::arrival::Schedule) spaces operations alike; here
+//! the space behind each depends on its length when bytes are limited.
+
+use rbench_core::Nanos;
+use rbench_core::random::Stream;
+use rbench_plan::jobs::{Each, Pace};
+
+/// The intended starts of one direction of a worker, from its start on.
+#[derive(Debug, Clone)]
+pub struct Due {
+    /// Seconds after the start; rounding stays below 1e-7 of it over 1e9
+    /// operations.
+    at: f64,
+    per_operation: f64,
+    per_byte: f64,
+    /// Random gaps for Poisson arrivals.
+    gaps: Option<Stream>,
+}
+
+impl Due {
+    /// Intended starts for each direction that has a rate.
+    pub fn of(pace: &Pace, parts: [u64; 2]) -> Each<Option<Due>> {
+        let due = |iops: Option<u64>, bytes: Option<u64>, direction: u64| {
+            (iops.is_some() || bytes.is_some()).then(|| Due {
+                at: 0.0,
+                per_operation: iops.map_or(0.0, |n| 1.0 / n as f64),
+                per_byte: bytes.map_or(0.0, |n| 1.0 / n as f64),
+                gaps: pace
+                    .poisson
+                    .then(|| Stream::new(&[parts[0], parts[1], direction])),
+            })
+        };
+        Each {
+            read: due(pace.rate_iops.read, pace.rate_bytes.read, 11),
+            write: due(pace.rate_iops.write, pace.rate_bytes.write, 12),
+        }
+    }
+
+    /// The intended start of the next operation, which moves `length` bytes.
+    #[inline]
+    pub fn next(&mut self, length: u64) -> Nanos {
+        let gap = self.per_operation.max(self.per_byte * length as f64);
+        let at = match &mut self.gaps {
+            None => {
+                let at = self.at;
+                self.at += gap;
+                at
+            }
+            Some(stream) => {
+                self.at += gap * stream.exponential();
+                self.at
+            }
+        };
+        Nanos((at * 1e9).round() as u64)
+    }
+
+    /// Whether its next operation is due before the one of `other`.
+    #[inline]
+    pub fn is_before(&self, other: &Due) -> bool {
+        self.at < other.at
+    }
+
+    /// Operations of `length` bytes that are still due before `end`, counted
+    /// from the start like their own times: exact when evenly spaced, the
+    /// expected number otherwise.
+    pub fn left_before(&self, end: Nanos, length: u64) -> u64 {
+        let gap = self.per_operation.max(self.per_byte * length as f64);
+        let left = end.as_secs_f64() - self.at;
+        if gap <= 0.0 || left <= 0.0 {
+            return 0;
+        }
+        match self.gaps {
+            // The next one is at the beginning of what is left.
+            None => (left / gap - 1e-6).ceil() as u64,
+            Some(_) => (left / gap).round() as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(iops: Option<u64>, bytes: Option<u64>, poisson: bool) -> Pace {
+        Pace {
+            rate_iops: Each {
+                read: iops,
+                write: None,
+            },
+            rate_bytes: Each {
+                read: bytes,
+                write: None,
+            },
+            poisson,
+            ..Pace::default()
+        }
+    }
+
+    fn last_start(pace: &Pace, lengths: &[u64], count: usize) -> f64 {
+        let mut due = Due::of(pace, [1, 2]).read.expect("a rate is given");
+        let mut last = Nanos(0);
+        for i in 0..count {
+            last = due.next(lengths[i % lengths.len()]);
+        }
+        last.as_secs_f64()
+    }
+
+    #[test]
+    fn evenly_spaced_starts_keep_the_rate_exactly() {
+        let last = last_start(&pace(Some(1_000_000), None, false), &[1], 3_000_001);
+        assert!((last - 3.0).abs() < 1e-6, "{last}");
+    }
+
+    #[test]
+    fn a_rate_of_bytes_counts_the_length_of_each() {
+        let last = last_start(&pace(None, Some(8192), false), &[4096, 12288], 1001);
+        assert!((last - 1000.0).abs() < 1e-6, "{last}");
+    }
+
+    #[test]
+    fn poisson_starts_keep_the_rate_on_average() {
+        for rate in [1000, 300_000, 1_000_000] {
+            let last = last_start(&pace(Some(rate), None, true), &[1], 300_000);
+            let got = 300_000.0 / last;
+            assert!((got / rate as f64 - 1.0).abs() < 0.01, "{got} for {rate}");
+        }
+    }
+
+    #[test]
+    fn what_was_taken_is_not_due_any_more() {
+        let second = Nanos::SECOND;
+        for poisson in [false, true] {
+            for taken in [0, 1, 400, 1000] {
+                let mut due = Due::of(&pace(Some(1000), None, poisson), [1, 2])
+                    .read
+                    .expect("a rate is given");
+                let last = (0..taken).map(|_| due.next(1)).last().unwrap_or_default();
+                let left = due.left_before(second, 1);
+                let expect = if poisson {
+                    ((1.0 - last.as_secs_f64()).max(0.0) * 1000.0).round() as u64
+                } else {
+                    1000 - taken
+                };
+                assert_eq!(left, expect, "{poisson} {taken}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_rate_nothing_is_due() {
+        let each = Due::of(&pace(None, None, true), [1, 2]);
+        assert!(each.read.is_none() && each.write.is_none());
+    }
+}

@@ -1,0 +1,230 @@
+//! A worker's open files: opened before the run where all may be open at a
+//! time, one after the other within it where they take turns.
+
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use rbench_core::{Failure, OpKind};
+use rbench_plan::jobs::JobPlan;
+use rbench_plan::pattern::file_path;
+use rbench_sys::Engine;
+use rbench_sys::files::{self, Advice, OpenFlags};
+
+use super::verify::file_key;
+
+/// How a job opens its files.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// The flags of open(2).
+    pub flags: OpenFlags,
+    /// Whether cached pages are dropped first.
+    pub invalidate: bool,
+    /// What the kernel is told.
+    pub advice: Option<Advice>,
+    /// Whether the engine is told of each file.
+    pub attach: bool,
+    /// Whether there is anything to open: the null engine has no files.
+    pub real: bool,
+}
+
+impl Opening {
+    /// How `job` opens its files.
+    pub fn of(job: &JobPlan, moves_data: bool, mapped: bool, turns: bool) -> Opening {
+        let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
+        let write = job.pattern.directions.write && !only_verifies;
+        let advice = if job.pattern.directions.random {
+            Advice::Random
+        } else {
+            Advice::Sequential
+        };
+        Opening {
+            flags: OpenFlags {
+                read: true,
+                write,
+                // Without a size it is as long as it is: it must be there.
+                create: write && job.files.size.1 > 0,
+                direct: job.direct,
+                sync: job.syncing.o_sync,
+                dsync: job.syncing.o_dsync,
+                noatime: false,
+            },
+            // What was just read on purpose is not dropped again.
+            invalidate: job.files.invalidate && !job.files.pre_read,
+            advice: job.files.fadvise_hint.then_some(advice),
+            // A file that is open for a few operations is not worth it.
+            attach: mapped || !turns,
+            real: moves_data,
+        }
+    }
+}
+
+/// One file.
+struct Handle {
+    path: PathBuf,
+    /// What stands for its name in headers.
+    key: u64,
+    fd: Option<OwnedFd>,
+    /// Requests under way.
+    under_way: u32,
+    /// Whether it is closed when none is.
+    leaving: bool,
+    /// Whether it was written since it was synced.
+    dirty: bool,
+}
+
+/// The files of one worker.
+pub struct Handles {
+    opening: Opening,
+    all: Vec<Handle>,
+}
+
+impl Handles {
+    /// The files of worker `jobnum`, none open; paths are below `base`.
+    pub fn new(job: &JobPlan, jobnum: u64, base: &Path, opening: Opening) -> Handles {
+        let handle = |file| {
+            let path = base.join(file_path(job, jobnum, file));
+            let name = path.file_name().unwrap_or_default();
+            Handle {
+                key: file_key(&name.to_string_lossy()),
+                path,
+                fd: None,
+                under_way: 0,
+                leaving: false,
+                dirty: false,
+            }
+        };
+        Handles {
+            opening,
+            all: (0..job.files.count).map(handle).collect(),
+        }
+    }
+
+    /// The descriptor of a file, opened if it is not.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    #[inline]
+    pub fn fd(&mut self, file: u64, engine: &mut dyn Engine) -> Result<RawFd, Failure> {
+        let handle = &mut self.all[file as usize];
+        match &handle.fd {
+            Some(fd) => Ok(fd.as_raw_fd()),
+            None if !self.opening.real => Ok(-1),
+            None => open(handle, &self.opening, engine),
+        }
+    }
+
+    /// Opens all of them.
+    ///
+    /// # Errors
+    /// When one cannot be opened.
+    pub fn open_all(&mut self, engine: &mut dyn Engine) -> Result<(), Failure> {
+        (0..self.all.len() as u64).try_for_each(|file| self.fd(file, engine).map(drop))
+    }
+
+    /// Length of a file in bytes; 0 with an engine that has no files.
+    ///
+    /// # Errors
+    /// When it cannot be opened or looked at.
+    pub fn length(&mut self, file: u64, engine: &mut dyn Engine) -> Result<u64, Failure> {
+        if !self.opening.real {
+            return Ok(0);
+        }
+        let was_open = self.all[file as usize].fd.is_some();
+        self.fd(file, engine)?;
+        let handle = &self.all[file as usize];
+        let length = handle.fd.as_ref().map_or(Ok(0), files::length);
+        let length = length.map_err(|errno| failed(OpKind::Stat, handle, errno))?;
+        if !was_open {
+            self.close(file, engine);
+        }
+        Ok(length)
+    }
+
+    /// The path of a file, for messages.
+    pub fn path(&self, file: u64) -> &Path {
+        &self.all[file as usize].path
+    }
+
+    /// What stands for its name in headers.
+    pub fn key(&self, file: u64) -> u64 {
+        self.all[file as usize].key
+    }
+
+    /// A request to the file is readied.
+    #[inline]
+    pub fn begin(&mut self, file: u64, write: bool) {
+        let handle = &mut self.all[file as usize];
+        handle.under_way += 1;
+        handle.dirty |= write;
+    }
+
+    /// A request to the file is over; whether the file is to be closed, since
+    /// the `last` one was and none is under way.
+    #[inline]
+    pub fn end(&mut self, file: u64, last: bool) -> bool {
+        let handle = &mut self.all[file as usize];
+        handle.under_way -= 1;
+        handle.leaving |= last;
+        handle.leaving && handle.under_way == 0
+    }
+
+    /// Files that were written since they were last synced.
+    pub fn dirty(&self) -> Vec<u64> {
+        let numbered = (0..).zip(&self.all);
+        let dirty = numbered.filter(|(_, handle)| handle.dirty);
+        dirty.map(|(file, _)| file).collect()
+    }
+
+    /// Whether a file was written since it was last synced.
+    pub fn is_dirty(&self, file: u64) -> bool {
+        self.all[file as usize].dirty
+    }
+
+    /// A file was synced.
+    pub fn clean(&mut self, file: u64) {
+        self.all[file as usize].dirty = false;
+    }
+
+    /// Closes a file if it is open.
+    pub fn close(&mut self, file: u64, engine: &mut dyn Engine) {
+        let handle = &mut self.all[file as usize];
+        handle.leaving = false;
+        if let Some(fd) = handle.fd.take() {
+            engine.detach(fd.as_raw_fd());
+        }
+    }
+
+    /// Closes all.
+    pub fn close_all(&mut self, engine: &mut dyn Engine) {
+        (0..self.all.len() as u64).for_each(|file| self.close(file, engine));
+    }
+}
+
+fn failed(op: OpKind, handle: &Handle, errno: Errno) -> Failure {
+    Failure::new(op, handle.path.to_string_lossy(), errno)
+}
+
+#[cold]
+fn open(handle: &mut Handle, how: &Opening, engine: &mut dyn Engine) -> Result<RawFd, Failure> {
+    let fd = files::open(&handle.path, how.flags).map_err(|errno| {
+        let mut failure = failed(OpKind::Open, handle, errno);
+        if errno == Errno::EINVAL && how.flags.direct {
+            failure.detail = "the file system may have no O_DIRECT (direct=1)".to_owned();
+        }
+        failure
+    })?;
+    // Both are wishes: what is no regular file may refuse them.
+    if how.invalidate {
+        let _ = files::advise(&fd, Advice::DontNeed);
+    }
+    if let Some(advice) = how.advice {
+        let _ = files::advise(&fd, advice);
+    }
+    let raw = fd.as_raw_fd();
+    if how.attach {
+        engine.attach(raw, how.advice);
+    }
+    handle.fd = Some(fd);
+    Ok(raw)
+}

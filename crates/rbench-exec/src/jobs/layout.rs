@@ -1,0 +1,459 @@
+//! The files of a group of jobs before they run, untimed: made, reserved,
+//! filled in large pieces, read once.
+//!
+//! Nothing is cut off and nothing overwritten: a file that is long enough
+//! stays as it is, a shorter one is continued. A file that several workers
+//! share is laid out by one.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nix::errno::Errno;
+use rbench_core::random::DataStream;
+use rbench_core::{Clock as _, Failure, FailureKind, OpKind, Rank};
+use rbench_plan::jobs::{Fallocate, JobPlan};
+use rbench_plan::pattern::{file_path, file_size, shares_files};
+use rbench_sys::engine::{self, Completion, EngineConfig};
+use rbench_sys::files::{self, Allocation, OpenFlags};
+use rbench_sys::{Engine, PosixFs, Request, Transfer};
+
+use crate::meter::{Meter, Span};
+use crate::pace::Gate;
+use crate::worker::{Prepared, Runner};
+
+/// Bytes of one call.
+const PIECE: u64 = 4 << 20;
+
+/// Bytes of one file that one worker fills before it looks for more work.
+const PART: u64 = 64 << 20;
+
+/// What a file is needed for.
+#[derive(Debug, Clone, Copy)]
+struct Need {
+    /// Length in bytes that it must have.
+    length: u64,
+    /// Whether there must be data in it, not just room.
+    filled: bool,
+    reserve: Fallocate,
+    /// Whether room is not enough: the engine makes no file longer.
+    whole: bool,
+    pre_read: bool,
+}
+
+impl Need {
+    fn join(&mut self, other: Need) {
+        let Need {
+            length,
+            filled,
+            reserve,
+            whole,
+            pre_read,
+        } = other;
+        if length > self.length {
+            (self.length, self.reserve) = (length, reserve);
+        }
+        self.filled |= filled;
+        self.whole |= whole;
+        self.pre_read |= pre_read;
+    }
+}
+
+/// The files that the workers of a rank need in one group of jobs.
+#[derive(Debug, Clone, Default)]
+pub struct Needs(BTreeMap<PathBuf, Need>);
+
+/// Which files are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Those that belong to a worker of this rank alone.
+    Own(Rank),
+    /// Those that all workers share.
+    Shared {
+        /// Ranks of the run.
+        ranks: u32,
+    },
+}
+
+impl Needs {
+    /// Adds the files of `job`. A job that only verifies needs what an earlier
+    /// one left, and so makes nothing.
+    pub fn add(&mut self, job: &JobPlan, mapped: bool, base: &Path, whose: Whose) {
+        let directions = job.pattern.directions;
+        let checks = job.verify.as_ref();
+        let leaves_alone = checks.is_some_and(|v| v.only || !directions.write);
+        let makes = !job.files.create_on_open && !leaves_alone;
+        let (shared, workers) = match whose {
+            Whose::Own(rank) => {
+                let first = u64::from(rank.0) * u64::from(job.numjobs);
+                (false, first..first + u64::from(job.numjobs))
+            }
+            Whose::Shared { ranks } => {
+                // The last worker has the largest offset.
+                let all = u64::from(ranks) * u64::from(job.numjobs);
+                (true, all.saturating_sub(1)..all)
+            }
+        };
+        if shared != shares_files(&job.files) || !(makes || job.files.pre_read) {
+            return;
+        }
+        for jobnum in workers {
+            for file in 0..job.files.count {
+                let size = file_size(job, jobnum, file);
+                let made = makes && size > 0;
+                if !made && !job.files.pre_read {
+                    continue;
+                }
+                let need = Need {
+                    length: if made {
+                        job.files.start(jobnum).saturating_add(size)
+                    } else {
+                        0
+                    },
+                    filled: made && (directions.read || job.files.overwrite),
+                    reserve: job.files.fallocate,
+                    whole: mapped,
+                    pre_read: job.files.pre_read,
+                };
+                let path = base.join(file_path(job, jobnum, file));
+                self.0
+                    .entry(path)
+                    .and_modify(|there| there.join(need))
+                    .or_insert(need);
+            }
+        }
+    }
+
+    /// Adds the needs of others.
+    pub fn join(&mut self, other: Needs) {
+        for (path, need) in other.0 {
+            self.0
+                .entry(path)
+                .and_modify(|there| there.join(need))
+                .or_insert(need);
+        }
+    }
+
+    /// Looks at what is there: what is to be done.
+    ///
+    /// # Errors
+    /// A sentence when a file cannot be looked at.
+    pub fn survey(&self) -> Result<Vec<Task>, String> {
+        let mut tasks = Vec::new();
+        for (path, need) in &self.0 {
+            let found = length_of(path).map_err(|errno| {
+                let path = path.display();
+                format!("cannot look at {path}: {} ({errno:?})", errno.desc())
+            })?;
+            plan_file(path, need, found, &mut tasks);
+        }
+        Ok(tasks)
+    }
+
+    /// What is to be read once.
+    pub fn reads(&self) -> Vec<Task> {
+        let wanted = self.0.iter().filter(|(_, need)| need.pre_read);
+        wanted
+            .map(|(path, _)| Task {
+                path: path.clone(),
+                work: Work::Read,
+            })
+            .collect()
+    }
+}
+
+/// The paths of the files of `job` that this rank is to remove.
+pub fn paths(job: &JobPlan, base: &Path, whose: Whose) -> Vec<PathBuf> {
+    let workers = match whose {
+        Whose::Own(_) if shares_files(&job.files) => return Vec::new(),
+        Whose::Shared { .. } if !shares_files(&job.files) => return Vec::new(),
+        Whose::Own(rank) => {
+            let first = u64::from(rank.0) * u64::from(job.numjobs);
+            first..first + u64::from(job.numjobs)
+        }
+        Whose::Shared { .. } => 0..1,
+    };
+    let of = |jobnum| (0..job.files.count).map(move |file| base.join(file_path(job, jobnum, file)));
+    workers.flat_map(of).collect()
+}
+
+/// The length of a file; `None` when it is not there.
+fn length_of(path: &Path) -> Result<Option<u64>, Errno> {
+    let flags = OpenFlags {
+        read: true,
+        ..OpenFlags::default()
+    };
+    match files::open(path, flags) {
+        // Devices have the length that they have.
+        Ok(fd) if !files::is_regular(&fd)? => Ok(Some(u64::MAX)),
+        Ok(fd) => files::length(fd).map(Some),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether there is such a file.
+pub fn is_there(path: &Path) -> bool {
+    matches!(length_of(path), Ok(Some(_)))
+}
+
+fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>) {
+    let there = found.unwrap_or(0);
+    // With no length needed it must be there already: opening it will tell.
+    if need.length == 0 || (found.is_some() && there >= need.length) {
+        return;
+    }
+    let mut push = |work| {
+        tasks.push(Task {
+            path: path.to_owned(),
+            work,
+        });
+    };
+    push(Work::Reserve {
+        length: need.length,
+        how: need.reserve,
+        whole: need.whole,
+    });
+    if need.filled {
+        let mut from = there;
+        while from < need.length {
+            let to = from.saturating_add(PART).min(need.length);
+            push(Work::Fill { from, to });
+            from = to;
+        }
+    }
+}
+
+/// Something to do with one file.
+#[derive(Debug, Clone)]
+pub struct Task {
+    path: PathBuf,
+    work: Work,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    /// Make it, and reserve its blocks.
+    Reserve {
+        length: u64,
+        how: Fallocate,
+        whole: bool,
+    },
+    /// Fill this part of it.
+    Fill { from: u64, to: u64 },
+    /// Read it through.
+    Read,
+}
+
+impl Task {
+    /// Whether the others of its file need it to be done.
+    pub fn makes_the_file(&self) -> bool {
+        matches!(self.work, Work::Reserve { .. })
+    }
+
+    /// Operations that it takes, as far as that is known.
+    pub fn pieces(&self) -> u64 {
+        match self.work {
+            Work::Fill { from, to } => (to - from).div_ceil(PIECE),
+            Work::Reserve { .. } | Work::Read => 1,
+        }
+    }
+}
+
+/// Tasks that the workers of a rank take one after the other.
+#[derive(Debug)]
+pub struct Tasks {
+    all: Vec<Task>,
+    next: AtomicUsize,
+}
+
+impl Tasks {
+    /// All to be done.
+    pub fn new(all: Vec<Task>) -> Arc<Tasks> {
+        let next = AtomicUsize::new(0);
+        Arc::new(Tasks { all, next })
+    }
+}
+
+/// Does tasks until there is none.
+pub struct LayoutRunner {
+    tasks: Arc<Tasks>,
+    engine: Box<dyn Engine>,
+    data: DataStream,
+    done: Vec<Completion>,
+    issued: u64,
+    failed: bool,
+}
+
+/// Makes a worker of the layout; its data belongs to `parts`.
+pub fn prepare(tasks: Arc<Tasks>, parts: &[u64]) -> Prepared {
+    let config = EngineConfig {
+        depth: 1,
+        block: PIECE as usize,
+    };
+    let engine = (engine::ENGINES[0].make)(config)
+        .map_err(|errno| Failure::new(OpKind::Open, "the layout's buffer", errno))?;
+    Ok(Box::new(LayoutRunner {
+        tasks,
+        engine,
+        data: DataStream::new(parts),
+        done: Vec::with_capacity(1),
+        issued: 0,
+        failed: false,
+    }))
+}
+
+impl LayoutRunner {
+    fn task(&mut self, index: usize, gate: &Gate, meter: &mut Meter) -> Result<(), Failure> {
+        let tasks = Arc::clone(&self.tasks);
+        let Task { path, work } = &tasks.all[index];
+        let failed = |op| move |kind: FailureKind| Failure::new(op, path.to_string_lossy(), kind);
+        let flags = OpenFlags {
+            read: true,
+            write: !matches!(work, Work::Read),
+            create: matches!(work, Work::Reserve { .. }),
+            ..OpenFlags::default()
+        };
+        let open = || files::open(path, flags).map_err(FailureKind::from);
+        let fd = open().map_err(failed(OpKind::Open))?;
+        match *work {
+            Work::Reserve { length, how, whole } => {
+                let start = gate.clock.now();
+                reserve(&fd, length, how, whole)
+                    .map_err(|errno| failed(OpKind::Truncate)(errno.into()))?;
+                self.note(start, gate, meter, 0);
+            }
+            Work::Fill { from, to } => {
+                let mut at = from;
+                while at < to && !gate.stop.is_raised() {
+                    let length = PIECE.min(to - at) as usize;
+                    self.data.fill(&mut self.engine.buffer(0)[..length]);
+                    let moved = self.piece(&fd, Transfer::Write, at, length, gate, meter);
+                    if moved.map_err(failed(OpKind::Write))? < length {
+                        return Err(failed(OpKind::Write)(FailureKind::Short));
+                    }
+                    at += length as u64;
+                }
+                let synced = self.piece(&fd, Transfer::Fsync, 0, 0, gate, meter);
+                synced.map_err(failed(OpKind::Fsync))?;
+            }
+            Work::Read => {
+                let mut at = 0;
+                while !gate.stop.is_raised() {
+                    let length = PIECE as usize;
+                    let moved = self.piece(&fd, Transfer::Read, at, length, gate, meter);
+                    let moved = moved.map_err(failed(OpKind::Read))?;
+                    at += moved as u64;
+                    if moved < length {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One call; bytes moved.
+    fn piece(
+        &mut self,
+        fd: &OwnedFd,
+        transfer: Transfer,
+        offset: u64,
+        length: usize,
+        gate: &Gate,
+        meter: &mut Meter,
+    ) -> Result<usize, FailureKind> {
+        let request = Request {
+            transfer,
+            fd: fd.as_raw_fd(),
+            offset,
+            length,
+            at: 0,
+        };
+        let start = gate.clock.now();
+        self.engine.submit(0, request);
+        self.engine.wait(&mut self.done)?;
+        let moved = self.done.pop().map_or(Ok(0), |c| c.result)?;
+        if !transfer.is_sync() {
+            self.note(start, gate, meter, moved as u64);
+        }
+        Ok(moved)
+    }
+
+    fn note(&mut self, start: rbench_core::Nanos, gate: &Gate, meter: &mut Meter, bytes: u64) {
+        let end = gate.clock.now();
+        let span = Span {
+            intended: None,
+            start,
+            end,
+        };
+        meter.done(0, span, bytes);
+    }
+}
+
+/// Reserves the blocks of a file that is too short. Where the file system
+/// cannot, there is just no reservation.
+fn reserve(fd: &OwnedFd, length: u64, how: Fallocate, whole: bool) -> Result<(), Errno> {
+    let there = files::length(fd)?;
+    let allocate = |how| match files::allocate(fd, how, 0, length) {
+        Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => Ok(()),
+        result => result,
+    };
+    match how {
+        Fallocate::None => Ok(()),
+        Fallocate::Native => allocate(Allocation::Native),
+        Fallocate::Posix => allocate(Allocation::Posix),
+        Fallocate::Keep => allocate(Allocation::Keep),
+        Fallocate::Truncate if there < length => files::set_length(fd, length),
+        Fallocate::Truncate => Ok(()),
+    }?;
+    if whole && files::length(fd)? < length {
+        files::set_length(fd, length)?;
+    }
+    Ok(())
+}
+
+impl Runner for LayoutRunner {
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
+        while !gate.stop.is_raised() && !self.failed {
+            let index = self.tasks.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.tasks.all.len() {
+                break;
+            }
+            self.issued += 1;
+            if let Err(failure) = self.task(index, gate, meter) {
+                self.failed = true;
+                meter.failed_untimed(0, failure);
+            }
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    fn planned(&self) -> u64 {
+        0
+    }
+
+    fn covered(&self) -> bool {
+        !self.failed
+    }
+}
+
+/// That the directory of `job` is there.
+///
+/// # Errors
+/// A sentence that names it.
+pub fn check_directory(job: &JobPlan, base: &Path) -> Result<(), String> {
+    let path = base.join(&job.files.directory);
+    PosixFs::open_directory(&path).map(drop).map_err(|errno| {
+        let (name, path) = (&job.name, path.display());
+        format!(
+            "job '{name}': the directory {path} cannot be used: {} ({errno:?})",
+            errno.desc()
+        )
+    })
+}

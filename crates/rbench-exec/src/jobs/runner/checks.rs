@@ -1,0 +1,313 @@
+//! Where a worker's next operation comes from, and reading back what was
+//! written.
+//!
+//! Nothing is remembered of the writes of a pass: the pattern is made again.
+//! The n-th write of a worker carries n, so a block must have the number of
+//! the write that is replayed, or of a later one.
+
+use std::collections::BTreeMap;
+
+use rbench_core::{Clock as _, Nanos};
+use rbench_plan::pattern::{Step, Steps};
+use rbench_sys::{Request, Transfer};
+
+use super::super::verify::{Known, Wanted};
+use super::{JOB_SHIFT, JobRunner, Kind, Planned, unhurried};
+use crate::meter::Meter;
+use crate::pace::Gate;
+
+/// Blocks that tell which run wrote a file.
+const SAMPLE: usize = 9;
+
+/// What the operations come from.
+pub(super) enum Source {
+    /// The job's pattern.
+    Work,
+    /// The pattern once more: its writes, as reads.
+    Replay {
+        /// From where the pass began.
+        steps: Box<Steps>,
+        /// Operations of the pass that are still to be replayed.
+        left: u64,
+        /// Number of the last write before.
+        generation: u64,
+    },
+    /// The latest writes, from this one on.
+    Backlog(usize),
+}
+
+/// A block that was written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    pub(super) file: u64,
+    pub(super) offset: u64,
+    pub(super) length: usize,
+    pub(super) generation: u64,
+}
+
+impl JobRunner {
+    /// The next operation; `None` when the pass or the source is at its end.
+    #[inline]
+    pub(super) fn draw(&mut self) -> Option<Planned> {
+        match &mut self.source {
+            Source::Work => self.draw_work(),
+            Source::Replay {
+                steps,
+                left,
+                generation,
+            } => {
+                while *left > 0 {
+                    *left -= 1;
+                    let step = steps.next()?;
+                    if step.write {
+                        *generation += 1;
+                        return Some(planned(&step, Kind::Check, *generation));
+                    }
+                }
+                None
+            }
+            Source::Backlog(next) => {
+                let written = self.backlog.get(*next)?;
+                *next += 1;
+                Some(Planned {
+                    kind: Kind::Check,
+                    file: written.file,
+                    offset: written.offset,
+                    length: written.length,
+                    generation: written.generation,
+                    // Where files take turns it was closed before.
+                    last: true,
+                    intended: None,
+                })
+            }
+        }
+    }
+
+    fn draw_work(&mut self) -> Option<Planned> {
+        if self.pass_over {
+            return None;
+        }
+        // With a rate for each direction the one that is due first goes first.
+        let write = match (&self.due.read, &self.due.write) {
+            (Some(read), Some(write)) => Some(write.is_before(read)),
+            _ => None,
+        };
+        let Some(step) = self.steps.next_as(write) else {
+            self.exhausted = true;
+            return None;
+        };
+        self.pass_over = step.ends_pass && self.stops_at_pass;
+        let kind = match (step.write, &self.marks) {
+            (true, _) => Kind::Write,
+            (false, Some(_)) => Kind::Check,
+            (false, None) => Kind::Read,
+        };
+        self.generation += u64::from(step.write);
+        let mut what = planned(&step, kind, if step.write { self.generation } else { 0 });
+        let due = if step.write {
+            &mut self.due.write
+        } else {
+            &mut self.due.read
+        };
+        if let Some(due) = due {
+            let at = self.start.0.saturating_add(due.next(step.length).0);
+            what.intended = Some(Nanos(at));
+        }
+        Some(what)
+    }
+
+    /// Whether the blocks of each pass are read back by making its pattern
+    /// again.
+    pub(super) fn reads_back(&self) -> bool {
+        let verify = self.scene.job.verify.as_ref();
+        verify.is_some_and(|v| v.read_back && v.backlog.is_none())
+    }
+
+    /// Reads back the writes of the pass that began with `steps` and write
+    /// number `generation`. A deadline does not end it: data that was not
+    /// checked would look like data that is right.
+    pub(super) fn read_back(
+        &mut self,
+        steps: Steps,
+        generation: u64,
+        gate: &Gate,
+        meter: &mut Meter,
+    ) {
+        self.verify_from(
+            Source::Replay {
+                steps: Box::new(steps),
+                left: self.pass_steps,
+                generation,
+            },
+            gate,
+            meter,
+        );
+    }
+
+    /// Reads back the writes of the backlog, in the middle of the work.
+    pub(super) fn check_backlog(&mut self, gate: &Gate, meter: &mut Meter) {
+        self.verify_from(Source::Backlog(0), gate, meter);
+        self.backlog.clear();
+        let now = gate.clock.now();
+        self.book().begin_stretch(now);
+    }
+
+    /// At the end of a pass: what the backlog still holds.
+    pub(super) fn rest_of_backlog(&mut self, gate: &Gate, meter: &mut Meter) {
+        let wanted = self.scene.job.verify.as_ref().is_some_and(|v| v.read_back);
+        if wanted && !self.backlog.is_empty() {
+            self.verify_from(Source::Backlog(0), gate, meter);
+            self.backlog.clear();
+        }
+    }
+
+    /// Checks what an earlier run wrote: one pass where time decided how many
+    /// it made.
+    pub(super) fn verify_only(&mut self, gate: &Gate, meter: &mut Meter) {
+        let steps = self.steps.clone();
+        self.generation = u64::MAX;
+        self.run_found = self.prevailing_run();
+        let left = match steps.expected() {
+            Some(_) => u64::MAX,
+            None => pass_length(steps.clone()),
+        };
+        self.verify_from(
+            Source::Replay {
+                steps: Box::new(steps),
+                left,
+                generation: 0,
+            },
+            gate,
+            meter,
+        );
+        self.exhausted = true;
+    }
+
+    /// The run that most of the first blocks are of: any one of them may be
+    /// left from an earlier run.
+    fn prevailing_run(&mut self) -> Option<u64> {
+        let steps = self.steps.clone().filter(|step| step.write);
+        let steps: Vec<Step> = steps.take(SAMPLE).collect();
+        let mut runs: BTreeMap<u64, usize> = BTreeMap::new();
+        for step in &steps {
+            if let Some(run) = self.run_of(step) {
+                *runs.entry(run).or_default() += 1;
+            }
+        }
+        let most = runs.into_iter().max_by_key(|(_, blocks)| *blocks);
+        most.map(|(run, _)| run)
+    }
+
+    /// The run that wrote a block, if the block is sound.
+    fn run_of(&mut self, step: &Step) -> Option<u64> {
+        let fd = self.files.fd(step.file, self.engine.as_mut()).ok()?;
+        let length = step.length as usize;
+        let request = Request {
+            transfer: Transfer::Read,
+            fd,
+            offset: step.offset,
+            length,
+            at: 0,
+        };
+        self.engine.submit(0, request);
+        self.engine.wait(&mut self.done).ok()?;
+        let moved = self.done.pop()?.result.ok()?;
+        if self.steps.takes_turns() {
+            self.files.close(step.file, self.engine.as_mut());
+        }
+        let any = Wanted {
+            run: None,
+            file: self.files.key(step.file),
+            offset: step.offset,
+            generations: None,
+        };
+        let block = self.engine.buffer(0).get(..length.min(moved))?;
+        self.marks.as_ref()?.check(block, &any).ok()?
+    }
+
+    /// Reads and checks all that `source` names, as a stretch of its own.
+    fn verify_from(&mut self, source: Source, gate: &Gate, meter: &mut Meter) {
+        if self.over || gate.stop.is_raised() {
+            return;
+        }
+        let waiting = self.next.take();
+        let gate = unhurried(gate);
+        self.book().end_stretch(None);
+        let now = gate.clock.now();
+        self.book().begin_stretch(now);
+        self.source = source;
+        self.pump(&gate, meter);
+        self.source = Source::Work;
+        self.next = waiting;
+        self.book().end_stretch(None);
+    }
+
+    /// Compares the block in `slot`, of which `moved` bytes were read, with
+    /// what it must be.
+    pub(super) fn check(
+        &mut self,
+        slot: usize,
+        what: &Planned,
+        moved: usize,
+    ) -> Result<(), String> {
+        let Some(marks) = &self.marks else {
+            return Ok(());
+        };
+        if moved < what.length {
+            let (end, offset, length) = (what.offset + moved as u64, what.offset, what.length);
+            return Err(format!(
+                "truncated: at offset {offset} {length} bytes were expected, and the file ends at {end}"
+            ));
+        }
+        // What the kernel does not order has no order of its own either.
+        let ordered = self.slots.len() == 1 || !self.scene.job.pattern.repeats;
+        let own = match self.source {
+            Source::Work => None,
+            _ if ordered => Some(what.generation),
+            _ => Some(1),
+        };
+        let only = self.scene.job.verify.as_ref().is_some_and(|v| v.only);
+        let run = match own {
+            None => None,
+            Some(_) if only => self.run_found,
+            Some(_) => Some(self.scene.run),
+        };
+        let wanted = Wanted {
+            run,
+            file: self.files.key(what.file),
+            offset: what.offset,
+            generations: own.map(|least| Known {
+                // An earlier run may have had other jobs beside it.
+                worker: if only { self.jobnum } else { self.mark },
+                mask: if only { (1 << JOB_SHIFT) - 1 } else { u64::MAX },
+                range: least..=self.generation,
+            }),
+        };
+        let block = &self.engine.buffer(slot)[..what.length];
+        match marks.check(block, &wanted) {
+            Ok(run) => {
+                self.run_found = self.run_found.or(run);
+                Ok(())
+            }
+            Err(wrong) => Err(wrong.to_string()),
+        }
+    }
+}
+
+/// Operations up to the end of the pass.
+fn pass_length(mut steps: Steps) -> u64 {
+    let last = steps.position(|step| step.ends_pass);
+    last.map_or(0, |last| last as u64 + 1)
+}
+
+fn planned(step: &Step, kind: Kind, generation: u64) -> Planned {
+    Planned {
+        kind,
+        file: step.file,
+        offset: step.offset,
+        length: step.length as usize,
+        generation,
+        last: step.ends_file,
+        intended: None,
+    }
+}

@@ -1,0 +1,535 @@
+//! Issuing and reaping: what lies between the clock readings, and what
+//! happens around them.
+
+use nix::errno::Errno;
+use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_sys::engine::Completion;
+use rbench_sys::{Request, Transfer};
+
+use super::super::book::{Done, Times, Verdict};
+use super::super::verify::Origin;
+use super::{JobRunner, Kind, Planned, Slot, Source, Written};
+use crate::meter::{Meter, Span};
+use crate::pace::Gate;
+
+/// Why issuing pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// As many requests as may be are under way.
+    Full,
+    /// The next one is not due yet.
+    Early,
+    /// Written data is to be synced.
+    Sync,
+    /// It is time to think.
+    Think,
+    /// Written blocks are to be checked.
+    Check,
+    /// There is no further operation in this pass.
+    End,
+    /// No further operation may start.
+    Closed,
+}
+
+impl JobRunner {
+    /// Does operations from the present source until there is none or the gate
+    /// closes; none is under way then. Whether the gate is open.
+    pub(super) fn pump(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
+        loop {
+            match self.issue(gate, meter) {
+                Pause::Full | Pause::Early => self.reap(gate, meter, false),
+                Pause::Sync => {
+                    self.drain(gate, meter);
+                    self.sync_written(gate, meter);
+                }
+                Pause::Think => {
+                    self.drain(gate, meter);
+                    self.think(gate);
+                }
+                Pause::Check => {
+                    self.drain(gate, meter);
+                    self.check_backlog(gate, meter);
+                }
+                Pause::End => {
+                    self.drain(gate, meter);
+                    return true;
+                }
+                Pause::Closed => {
+                    self.put_back();
+                    self.drain(gate, meter);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Prepares and submits what may start now.
+    fn issue(&mut self, gate: &Gate, meter: &mut Meter) -> Pause {
+        let pause = loop {
+            if self.over {
+                break Pause::Closed;
+            }
+            let slot = match self.held {
+                Some(slot) => slot,
+                None => match self.ready(meter) {
+                    Ok(slot) => slot,
+                    Err(pause) => break pause,
+                },
+            };
+            let mut now = gate.clock.now();
+            if gate.closed(now) {
+                break Pause::Closed;
+            }
+            if let Some(at) = self.slots[slot].what.intended
+                && at > now
+            {
+                if self.in_flight > 0 || !self.landed.is_empty() {
+                    break Pause::Early;
+                }
+                if !gate.wait(at) {
+                    break Pause::Closed;
+                }
+                now = gate.clock.now();
+            }
+            self.submit(slot, now);
+            if self.careful {
+                self.commit(gate);
+                self.harvest(gate);
+            } else if self.pending.len() >= self.scene.job.batch_submit as usize {
+                self.commit(gate);
+            }
+        };
+        self.commit(gate);
+        pause
+    }
+
+    /// Readies the next operation in a free slot, or says why there is none
+    /// now.
+    fn ready(&mut self, meter: &mut Meter) -> Result<usize, Pause> {
+        let depth = self.slots.len();
+        if self.occupied() >= self.book().depth_limit(depth) {
+            return Err(Pause::Full);
+        }
+        if self.next.is_none() {
+            self.next = self.draw();
+        }
+        let Some(what) = self.next else {
+            return Err(Pause::End);
+        };
+        if let Some(pause) = self.interlude() {
+            return Err(pause);
+        }
+        // The file is opened before the clock is read.
+        let fd = match self.files.fd(what.file, self.engine.as_mut()) {
+            Ok(fd) => fd,
+            Err(failure) => {
+                let errno = match failure.kind {
+                    FailureKind::Errno(code) => Errno::from_raw(code),
+                    _ => Errno::EIO,
+                };
+                self.trouble(failure, None, meter);
+                self.give_up(Some(errno));
+                return Err(Pause::Closed);
+            }
+        };
+        self.next = None;
+        let slot = self.free.pop().unwrap_or_default();
+        self.fill(slot, &what);
+        self.account(&what);
+        self.slots[slot] = Slot {
+            what,
+            fd,
+            start: Nanos(0),
+            submitted: Nanos(0),
+            depth: 0,
+        };
+        self.held = Some(slot);
+        Ok(slot)
+    }
+
+    /// Slots in use: requests that are under way, or complete and not taken in
+    /// yet, and the one that is ready.
+    #[inline]
+    fn occupied(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Takes back what was readied and will not start now.
+    fn put_back(&mut self) {
+        let Some(slot) = self.held.take() else {
+            return;
+        };
+        let what = self.slots[slot].what;
+        self.free.push(slot);
+        self.files.end(what.file, false);
+        self.next = Some(what);
+        if matches!(self.source, Source::Work) {
+            self.pass_steps -= 1;
+            let latest = self.backlog.last().map(|written| written.generation);
+            if what.kind == Kind::Write && latest == Some(what.generation) {
+                self.backlog.pop();
+            }
+        }
+    }
+
+    /// What has to come before the next operation.
+    fn interlude(&self) -> Option<Pause> {
+        if !matches!(self.source, Source::Work) {
+            return None;
+        }
+        let job = &self.scene.job;
+        let reached = |count: u64, every: u64| every > 0 && count >= every;
+        let backlog = job.verify.as_ref().and_then(|v| v.backlog).unwrap_or(0);
+        if reached(self.backlog.len() as u64, backlog) {
+            Some(Pause::Check)
+        } else if reached(self.since_fsync, job.syncing.fsync)
+            || reached(self.since_datasync, job.syncing.fdatasync)
+        {
+            Some(Pause::Sync)
+        } else if job.pace.think.0 > 0 && reached(self.since_think, job.pace.think_blocks) {
+            Some(Pause::Think)
+        } else {
+            None
+        }
+    }
+
+    /// Puts the data of a write into the slot's buffer.
+    #[inline]
+    fn fill(&mut self, slot: usize, what: &Planned) {
+        if what.kind != Kind::Write {
+            self.filler.spoil(slot);
+            return;
+        }
+        let block = &mut self.engine.buffer(slot)[..what.length];
+        match &self.marks {
+            Some(marks) => marks.stamp(
+                block,
+                &Origin {
+                    run: self.scene.run,
+                    file: self.files.key(what.file),
+                    offset: what.offset,
+                    generation: what.generation,
+                    worker: self.mark,
+                },
+            ),
+            None => self.filler.ready(slot, block),
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, slot: usize, now: Nanos) {
+        self.held = None;
+        let depth = self.occupied();
+        let place = &mut self.slots[slot];
+        self.in_flight += 1;
+        self.submitted += 1;
+        (place.start, place.submitted, place.depth) = (now, now, depth);
+        let Slot { what, fd, .. } = *place;
+        let transfer = match what.kind {
+            Kind::Write => Transfer::Write,
+            Kind::Read | Kind::Check => Transfer::Read,
+        };
+        self.engine.submit(
+            slot,
+            Request {
+                transfer,
+                fd,
+                offset: what.offset,
+                length: what.length,
+                at: 0,
+            },
+        );
+        if self.asynchronous {
+            self.pending.push(slot);
+        }
+    }
+
+    /// Hands what was submitted to the kernel, and notes when that was.
+    #[inline]
+    fn commit(&mut self, gate: &Gate) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let flushed = self.engine.flush();
+        let now = gate.clock.now();
+        for slot in self.pending.drain(..) {
+            self.slots[slot].submitted = now;
+        }
+        if let Err(errno) = flushed {
+            self.broken(errno, now);
+        }
+    }
+
+    /// Takes in what is complete, without waiting.
+    fn harvest(&mut self, gate: &Gate) {
+        if self.in_flight > 0 {
+            let polled = self.engine.poll(&mut self.done);
+            self.land(gate, polled);
+        }
+    }
+
+    /// Reads the end of what has just completed.
+    #[inline]
+    fn land(&mut self, gate: &Gate, waited: Result<(), Errno>) {
+        let end = gate.clock.now();
+        self.in_flight -= self.done.len();
+        self.landed
+            .extend(self.done.drain(..).map(|completion| (completion, end)));
+        if let Err(errno) = waited {
+            self.broken(errno, end);
+        }
+    }
+
+    /// The engine itself fails: nothing under way will complete.
+    #[cold]
+    fn broken(&mut self, errno: Errno, end: Nanos) {
+        self.in_flight = 0;
+        let lost = (0..self.slots.len())
+            .filter(|slot| !self.free.contains(slot) && self.held != Some(*slot))
+            .filter(|slot| !self.landed.iter().any(|(c, _)| c.slot == *slot));
+        let lost: Vec<usize> = lost.collect();
+        let result = Err(errno);
+        let failed = lost
+            .into_iter()
+            .map(|slot| (Completion { slot, result }, end));
+        self.landed.extend(failed);
+        self.give_up(Some(errno));
+    }
+
+    /// Waits for completions, not past the next intended start but when
+    /// `draining`, and notes as many as are replaced at a time: what takes the
+    /// place of the first should not wait for the notes on the last.
+    fn reap(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
+        if self.landed.is_empty() && self.in_flight > 0 {
+            let next = self.held.and_then(|slot| self.slots[slot].what.intended);
+            let least = (self.scene.job.batch_complete_min as usize).min(self.in_flight);
+            let waited = match next {
+                Some(at) if !draining => {
+                    let left = at.since(gate.clock.now());
+                    self.engine.wait_for(&mut self.done, left)
+                }
+                _ if least > 1 => self.engine.wait_many(least, &mut self.done),
+                _ => self.engine.wait(&mut self.done),
+            };
+            self.land(gate, waited);
+        }
+        let job = &self.scene.job;
+        for _ in 0..job.batch_submit.max(job.batch_complete_min).max(1) {
+            let Some((completion, end)) = self.landed.pop_front() else {
+                break;
+            };
+            self.complete(completion, end, gate, meter);
+            if self.careful {
+                self.harvest(gate);
+            }
+        }
+    }
+
+    pub(super) fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
+        while self.in_flight > 0 || !self.landed.is_empty() {
+            self.reap(gate, meter, true);
+        }
+    }
+
+    fn complete(&mut self, completion: Completion, end: Nanos, gate: &Gate, meter: &mut Meter) {
+        let Completion { slot, result } = completion;
+        let place = self.slots[slot];
+        self.free.push(slot);
+        let what = place.what;
+        // A loop that is open only for others has its start as intended.
+        let start = self.scene.open_loop.then_some(place.start);
+        let span = Span {
+            intended: what.intended.or(start),
+            start: place.start,
+            end,
+        };
+        match self.judge(slot, &what, result) {
+            Ok(moved) => self.note(&place, span, moved, meter),
+            Err(failure) => self.trouble(failure, Some(span), meter),
+        }
+        let limit = self.scene.job.pace.latency_max;
+        if limit.is_some_and(|limit| end.since(place.start) > limit) {
+            self.give_up(Some(Errno::ETIMEDOUT));
+        }
+        if self.files.end(what.file, what.last) {
+            self.leave(slot, what.file, gate, meter);
+        }
+    }
+
+    /// Counts an operation that is about to start.
+    #[inline]
+    fn account(&mut self, what: &Planned) {
+        self.files.begin(what.file, what.kind == Kind::Write);
+        if !matches!(self.source, Source::Work) {
+            return;
+        }
+        self.pass_steps += 1;
+        self.since_think += 1;
+        if what.kind == Kind::Write {
+            self.last_written = what.file;
+            self.since_fsync += 1;
+            self.since_datasync += 1;
+            if self.backlog.len() < self.backlog.capacity() {
+                self.backlog.push(Written {
+                    file: what.file,
+                    offset: what.offset,
+                    length: what.length,
+                    generation: what.generation,
+                });
+            }
+        }
+    }
+
+    /// Bytes moved, or what is wrong with the result.
+    #[inline]
+    fn judge(
+        &mut self,
+        slot: usize,
+        what: &Planned,
+        result: Result<usize, Errno>,
+    ) -> Result<usize, Failure> {
+        match result {
+            Ok(moved) if what.kind == Kind::Check => {
+                self.check(slot, what, moved)
+                    .map_err(|detail| self.failure(what, FailureKind::Mismatch, detail))?;
+                Ok(moved)
+            }
+            Ok(0) if what.length > 0 => {
+                let detail = format!("nothing at offset {}: the file ends there", what.offset);
+                Err(self.failure(what, FailureKind::Short, detail))
+            }
+            Ok(moved) => Ok(moved),
+            Err(errno) => {
+                let detail = format!("at offset {}", what.offset);
+                Err(self.failure(what, errno.into(), detail))
+            }
+        }
+    }
+
+    #[cold]
+    fn failure(&self, what: &Planned, kind: FailureKind, detail: String) -> Failure {
+        Failure {
+            op: if what.kind == Kind::Write {
+                OpKind::Write
+            } else {
+                OpKind::Read
+            },
+            path: self.files.path(what.file).to_string_lossy().into_owned(),
+            kind,
+            detail,
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, place: &Slot, span: Span, moved: usize, meter: &mut Meter) {
+        let Slot {
+            what,
+            start,
+            submitted,
+            depth,
+            ..
+        } = *place;
+        let lanes = self.scene.lanes;
+        let write = what.kind == Kind::Write;
+        let book = self.book();
+        if !book.records(start) {
+            return;
+        }
+        book.depth(depth);
+        book.done(
+            Done {
+                write,
+                offset: what.offset,
+                length: what.length as u64,
+                moved: moved as u64,
+            },
+            Times {
+                intended: what.intended,
+                start,
+                submitted,
+                end: span.end,
+            },
+        );
+        let verdict = book.verdict();
+        let sampled = book.sampled();
+        if let Some(lane) = if write { lanes.write } else { lanes.read } {
+            meter.done(lane, span, moved as u64);
+        }
+        if sampled && self.scene.board.is_some() {
+            self.publish(span.end);
+        }
+        match verdict {
+            None => {}
+            Some(Verdict::Steady | Verdict::Found) => self.give_up(None),
+            Some(Verdict::TooSlow) => self.give_up(Some(Errno::EIO)),
+        }
+    }
+
+    /// Closes a file that is done, after the sync that is due.
+    fn leave(&mut self, slot: usize, file: u64, gate: &Gate, meter: &mut Meter) {
+        if !self.steps.takes_turns() {
+            return;
+        }
+        let syncing = self.scene.job.syncing;
+        let every = |count: u64, n: u64| n > 0 && count >= n;
+        if every(self.since_fsync, syncing.fsync) || every(self.since_datasync, syncing.fdatasync) {
+            self.last_written = file;
+            self.sync_in(slot, gate, meter);
+        }
+        if syncing.fsync_on_close
+            && self.files.is_dirty(file)
+            && let Err(failure) = self.sync_file(gate, file, Transfer::Fsync, slot)
+        {
+            self.trouble(failure, None, meter);
+        }
+        self.files.close(file, self.engine.as_mut());
+    }
+
+    /// Syncs the file that was written last; nothing is under way.
+    fn sync_written(&mut self, gate: &Gate, meter: &mut Meter) {
+        self.sync_in(0, gate, meter);
+    }
+
+    fn sync_in(&mut self, slot: usize, gate: &Gate, meter: &mut Meter) {
+        let syncing = self.scene.job.syncing;
+        let due = [
+            (self.since_fsync, syncing.fsync, Transfer::Fsync),
+            (self.since_datasync, syncing.fdatasync, Transfer::DataSync),
+        ];
+        for (count, every, transfer) in due {
+            if every == 0 || count < every {
+                continue;
+            }
+            if transfer == Transfer::Fsync {
+                self.since_fsync = 0;
+            } else {
+                self.since_datasync = 0;
+            }
+            match self.sync_file(gate, self.last_written, transfer, slot) {
+                Ok(span) => {
+                    let book = self.book();
+                    if book.records(span.start) {
+                        book.synced(span.end.since(span.start));
+                        if let Some(lane) = self.scene.lanes.sync {
+                            meter.done(lane, span, 0);
+                        }
+                    }
+                }
+                Err(failure) => self.trouble(failure, None, meter),
+            }
+        }
+    }
+
+    /// Idles, at first with the CPU busy.
+    fn think(&mut self, gate: &Gate) {
+        self.since_think = 0;
+        let pace = &self.scene.job.pace;
+        let now = gate.clock.now();
+        let busy_until = Nanos(now.0.saturating_add(pace.think_spin.0));
+        while gate.clock.now() < busy_until {
+            std::hint::spin_loop();
+        }
+        // A closed gate is seen before the next operation.
+        let _ = gate.wait(Nanos(now.0.saturating_add(pace.think.0)));
+    }
+}

@@ -1,0 +1,457 @@
+//! Headers of verified blocks: each interval says which run wrote it, into
+//! which file, at which offset, as which write of which worker, and carries a
+//! checksum of itself and its data. The data derives from the header, so what
+//! is damaged can be compared with what it should be.
+//!
+//! The layout is our own: other tools' headers are not read. With
+//! `verify=pattern` there are no headers, only the pattern.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crc_fast::CrcAlgorithm;
+use md5::{Digest as _, Md5};
+use rbench_core::random::key;
+use rbench_plan::jobs::{BufferContent, Checksum, JobPlan};
+use sha1::Sha1;
+use sha2::{Sha256, Sha512};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::data;
+use crate::verify::{Damage, Difference, compare};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"rbenchJ1");
+/// Bytes of the header that the check of the header covers.
+const FIELDS: usize = 56;
+/// Where the checksum of header and data stands.
+const SUM: usize = 64;
+/// The longest checksum.
+const SUM_MAX: usize = 64;
+
+/// Who wrote an interval, and for which place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The run.
+    pub run: u64,
+    /// What stands for the name of the file.
+    pub file: u64,
+    /// Offset in the file, bytes.
+    pub offset: u64,
+    /// The worker's writes so far, this one included.
+    pub generation: u64,
+    /// The worker.
+    pub worker: u64,
+}
+
+/// What an interval may be.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The run; `None`: any.
+    pub run: Option<u64>,
+    /// What stands for the name of the file.
+    pub file: u64,
+    /// Offset of the block in the file, bytes.
+    pub offset: u64,
+    /// What is known of its generation.
+    pub generations: Option<Known>,
+}
+
+/// The generations that a worker's blocks may have; those of others are not
+/// known.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// The worker.
+    pub worker: u64,
+    /// The bits by which it is told from others.
+    pub mask: u64,
+    /// These.
+    pub range: RangeInclusive<u64>,
+}
+
+/// What is wrong with a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// Offset of the interval in the file, bytes.
+    pub offset: u64,
+    /// What happened to it.
+    pub damage: Damage,
+    /// Whether it is misplaced from within the same file.
+    same_file: bool,
+    /// The first byte that is wrong: what was found and what was expected.
+    byte: Option<(u8, u8)>,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at offset {}: ", self.offset)?;
+        match &self.damage {
+            Damage::Misplaced { offset, .. } if self.same_file => {
+                let expected = self.offset;
+                write!(
+                    f,
+                    "misplaced: found the block of offset {offset}, expected that of {expected}"
+                )?;
+            }
+            Damage::Misplaced { offset, .. } => {
+                write!(
+                    f,
+                    "misplaced: found the block of offset {offset} of another file"
+                )?;
+            }
+            damage => write!(f, "{damage}")?,
+        }
+        match self.byte {
+            Some((found, expected)) => {
+                write!(f, "; found {found:#04x} there, expected {expected:#04x}")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Puts headers into blocks and checks them.
+#[derive(Debug, Clone)]
+pub struct Marks {
+    checksum: Checksum,
+    interval: usize,
+    content: BufferContent,
+}
+
+/// What stands for the name of a file, whatever directory it is in.
+pub fn file_key(name: &str) -> u64 {
+    xxh3_64(name.as_bytes())
+}
+
+fn sum_length(checksum: &Checksum) -> usize {
+    match checksum {
+        Checksum::Crc32c => 4,
+        Checksum::Crc64 | Checksum::Xxhash => 8,
+        Checksum::Md5 => 16,
+        Checksum::Sha1 => 20,
+        Checksum::Sha256 => 32,
+        Checksum::Sha512 => 64,
+        Checksum::Pattern(_) | Checksum::Null => 0,
+    }
+}
+
+/// A number for each kind, for the header.
+fn kind(checksum: &Checksum) -> u64 {
+    match checksum {
+        Checksum::Crc32c => 1,
+        Checksum::Crc64 => 2,
+        Checksum::Xxhash => 3,
+        Checksum::Md5 => 4,
+        Checksum::Sha256 => 5,
+        Checksum::Sha512 => 6,
+        Checksum::Sha1 => 7,
+        Checksum::Pattern(_) => 8,
+        Checksum::Null => 9,
+    }
+}
+
+/// The checksum of `head` and `data` in the first [`sum_length`] bytes.
+fn sum(checksum: &Checksum, head: &[u8], data: &[u8]) -> [u8; SUM_MAX] {
+    let mut out = [0; SUM_MAX];
+    let mut put = |bytes: &[u8]| out[..bytes.len()].copy_from_slice(bytes);
+    let crc = |algorithm| {
+        let mut digest = crc_fast::Digest::new(algorithm);
+        digest.update(head);
+        digest.update(data);
+        digest.finalize()
+    };
+    match checksum {
+        Checksum::Crc32c => put(&(crc(CrcAlgorithm::Crc32Iscsi) as u32).to_le_bytes()),
+        Checksum::Crc64 => put(&crc(CrcAlgorithm::Crc64Xz).to_le_bytes()),
+        Checksum::Xxhash => {
+            let mut state = Xxh3::new();
+            state.update(head);
+            state.update(data);
+            put(&state.digest().to_le_bytes());
+        }
+        Checksum::Md5 => put(&Md5::new_with_prefix(head).chain_update(data).finalize()),
+        Checksum::Sha1 => put(&Sha1::new_with_prefix(head).chain_update(data).finalize()),
+        Checksum::Sha256 => put(&Sha256::new_with_prefix(head).chain_update(data).finalize()),
+        Checksum::Sha512 => put(&Sha512::new_with_prefix(head).chain_update(data).finalize()),
+        Checksum::Pattern(_) | Checksum::Null => {}
+    }
+    out
+}
+
+fn word(bytes: &[u8], index: usize) -> u64 {
+    bytes
+        .get(index * 8..)
+        .and_then(|b| b.first_chunk::<8>())
+        .map_or(0, |b| u64::from_le_bytes(*b))
+}
+
+impl Marks {
+    /// The marks of a job that verifies; `None` for one that does not.
+    ///
+    /// # Errors
+    /// A sentence when a header does not fit into an interval.
+    pub fn new(job: &JobPlan) -> Result<Option<Marks>, String> {
+        let Some(verify) = &job.verify else {
+            return Ok(None);
+        };
+        let content = match (&verify.pattern, &job.buffers.content) {
+            (Some(pattern), _) => BufferContent::Pattern(pattern.clone()),
+            (None, content) => content.clone(),
+        };
+        let marks = Marks {
+            checksum: verify.checksum.clone(),
+            interval: usize::try_from(verify.interval)
+                .unwrap_or(usize::MAX)
+                .max(1),
+            content,
+        };
+        let least = marks.head() + 8;
+        if marks.headed() && marks.interval < least {
+            return Err(format!(
+                "job '{}': this kind of verify needs {least} bytes for a header, and verify_interval is {}",
+                job.name, marks.interval
+            ));
+        }
+        Ok(Some(marks))
+    }
+
+    fn headed(&self) -> bool {
+        !matches!(self.checksum, Checksum::Pattern(_))
+    }
+
+    /// Length of a header.
+    fn head(&self) -> usize {
+        SUM + sum_length(&self.checksum).next_multiple_of(8)
+    }
+
+    /// Fills `block`, which will be written to `origin.offset`.
+    pub fn stamp(&self, block: &mut [u8], origin: &Origin) {
+        if let Checksum::Pattern(pattern) = &self.checksum {
+            repeat_from(pattern, origin.offset, block);
+            return;
+        }
+        let mut offset = origin.offset;
+        for piece in block.chunks_mut(self.interval) {
+            self.stamp_interval(piece, &Origin { offset, ..*origin });
+            offset += piece.len() as u64;
+        }
+    }
+
+    fn stamp_interval(&self, piece: &mut [u8], origin: &Origin) {
+        let Origin {
+            run,
+            file,
+            offset,
+            generation,
+            worker,
+        } = *origin;
+        let length = piece.len() as u64;
+        if piece.len() < self.head() {
+            // The rest of a file behind its last whole interval.
+            data::fill(&self.content, key(&[run, file, offset, generation]), piece);
+            return;
+        }
+        let (head, rest) = piece.split_at_mut(self.head());
+        data::fill(
+            &self.content,
+            key(&[run, file, offset, generation, worker]),
+            rest,
+        );
+        head.fill(0);
+        let words = [
+            MAGIC,
+            (kind(&self.checksum) << 56) | length,
+            run,
+            file,
+            offset,
+            generation,
+            worker,
+        ];
+        for (place, word) in head.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        let check = xxh3_64(&head[..FIELDS]).to_le_bytes();
+        head[FIELDS..SUM].copy_from_slice(&check);
+        let sum = sum(&self.checksum, &head[..SUM], rest);
+        let length = sum_length(&self.checksum);
+        head[SUM..SUM + length].copy_from_slice(&sum[..length]);
+    }
+
+    /// Checks a block that was read from `wanted.offset`; the run that wrote
+    /// it, where it says so.
+    ///
+    /// # Errors
+    /// What is wrong with its first wrong interval.
+    pub fn check(&self, block: &[u8], wanted: &Wanted) -> Result<Option<u64>, Wrong> {
+        if let Checksum::Pattern(pattern) = &self.checksum {
+            return check_pattern(block, pattern, wanted.offset).map(|()| None);
+        }
+        let mut run = None;
+        let mut offset = wanted.offset;
+        for piece in block.chunks(self.interval) {
+            if piece.len() >= self.head() {
+                let found = self.check_interval(piece, wanted, offset)?;
+                run = run.or(Some(found));
+            }
+            offset += piece.len() as u64;
+        }
+        Ok(run)
+    }
+
+    fn check_interval(&self, piece: &[u8], wanted: &Wanted, offset: u64) -> Result<u64, Wrong> {
+        let found = origin(piece);
+        let (head, rest) = piece.split_at(self.head());
+        let length = sum_length(&self.checksum);
+        let whole = word(head, 0) == MAGIC
+            && word(head, 1) == (kind(&self.checksum) << 56) | piece.len() as u64
+            && word(head, FIELDS / 8) == xxh3_64(&head[..FIELDS])
+            && head[SUM..SUM + length] == sum(&self.checksum, &head[..SUM], rest)[..length]
+            && head[SUM + length..].iter().all(|b| *b == 0);
+        if !whole {
+            return Err(self.diagnose(piece, wanted, offset));
+        }
+        match mistaken(&found, wanted, offset) {
+            None => Ok(found.run),
+            Some(damage) => Err(Wrong {
+                offset,
+                same_file: found.file == wanted.file,
+                damage,
+                byte: None,
+            }),
+        }
+    }
+
+    /// Finds out what happened to an interval whose checksum is wrong.
+    fn diagnose(&self, piece: &[u8], wanted: &Wanted, offset: u64) -> Wrong {
+        let wrong = |damage, byte| Wrong {
+            offset,
+            damage,
+            same_file: true,
+            byte,
+        };
+        if piece.iter().all(|b| *b == 0) {
+            return wrong(Damage::Zeroed, None);
+        }
+        let mut right = vec![0; piece.len()];
+        let mut best: Option<(Difference, Option<(u8, u8)>)> = None;
+        for candidate in candidates(piece, wanted, offset) {
+            self.stamp_interval(&mut right, &candidate);
+            let difference = compare(piece, &right);
+            if best.as_ref().is_none_or(|(d, _)| difference.bits < d.bits) {
+                best = Some((difference, first_byte(piece, &right)));
+            }
+        }
+        match best {
+            None => wrong(Damage::Foreign, None),
+            Some((difference, byte)) => match difference.damage() {
+                Damage::Foreign => wrong(Damage::Foreign, None),
+                damage => wrong(damage, byte),
+            },
+        }
+    }
+}
+
+/// What the header of an interval says, true or not.
+fn origin(piece: &[u8]) -> Origin {
+    Origin {
+        run: word(piece, 2),
+        file: word(piece, 3),
+        offset: word(piece, 4),
+        generation: word(piece, 5),
+        worker: word(piece, 6),
+    }
+}
+
+/// Why a whole interval is not the one that should be there.
+fn mistaken(found: &Origin, wanted: &Wanted, offset: u64) -> Option<Damage> {
+    if (found.file, found.offset) != (wanted.file, offset) {
+        return Some(Damage::Misplaced {
+            file: found.file,
+            offset: found.offset,
+        });
+    }
+    if wanted.run.is_some_and(|run| run != found.run) {
+        return Some(Damage::OtherRun(found.run));
+    }
+    match &wanted.generations {
+        Some(Known {
+            worker,
+            mask,
+            range,
+        }) if found.worker & mask == *worker && !range.contains(&found.generation) => {
+            Some(Damage::Stale {
+                found: found.generation,
+                expected: *range.start(),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// What a damaged interval may have been: what its header says if that is
+/// sound or differs from a sound one by a bit, and what is expected.
+fn candidates(piece: &[u8], wanted: &Wanted, offset: u64) -> Vec<Origin> {
+    let mut all = Vec::new();
+    let sound = |head: &[u8]| word(head, FIELDS / 8) == xxh3_64(&head[..FIELDS]);
+    if let Some(head) = piece.first_chunk::<SUM>() {
+        let mut head = *head;
+        if sound(&head) {
+            all.push(origin(&head));
+        } else {
+            for bit in 0..SUM * 8 {
+                head[bit / 8] ^= 1 << (bit % 8);
+                if sound(&head) {
+                    all.push(origin(&head));
+                }
+                head[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+    if let (Some(run), Some(known)) = (wanted.run, &wanted.generations) {
+        all.push(Origin {
+            run,
+            file: wanted.file,
+            offset,
+            generation: *known.range.start(),
+            worker: known.worker,
+        });
+    }
+    all
+}
+
+fn first_byte(found: &[u8], right: &[u8]) -> Option<(u8, u8)> {
+    let mut both = found.iter().zip(right);
+    both.find(|(f, r)| f != r).map(|(f, r)| (*f, *r))
+}
+
+/// Fills `bytes` with `pattern` as it runs through the whole file.
+fn repeat_from(pattern: &[u8], offset: u64, bytes: &mut [u8]) {
+    let ahead = (offset % pattern.len().max(1) as u64) as usize;
+    let first = bytes
+        .len()
+        .min((pattern.len() - ahead) % pattern.len().max(1));
+    let (head, rest) = bytes.split_at_mut(first);
+    head.copy_from_slice(&pattern[ahead % pattern.len().max(1)..][..first]);
+    data::repeat(pattern, rest);
+}
+
+fn check_pattern(block: &[u8], pattern: &[u8], offset: u64) -> Result<(), Wrong> {
+    let mut right = vec![0; block.len()];
+    repeat_from(pattern, offset, &mut right);
+    if block == right {
+        return Ok(());
+    }
+    let zeroed = block.iter().all(|b| *b == 0);
+    Err(Wrong {
+        offset,
+        damage: if zeroed {
+            Damage::Zeroed
+        } else {
+            compare(block, &right).damage()
+        },
+        same_file: true,
+        byte: first_byte(block, &right),
+    })
+}
+
+#[cfg(test)]
+mod tests;

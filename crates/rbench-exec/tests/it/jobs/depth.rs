@@ -1,0 +1,71 @@
+//! Requests under way at a time, against a file system whose reads take a
+//! known time.
+
+use super::*;
+use crate::truth::mount;
+
+/// Reads at random from a file system whose reads take 1 ms.
+fn at_depth(depth: u32, more: &str) -> JobOutcome {
+    let target = mount(|config| config.latency = "read=1ms".parse().expect("valid"));
+    let line = format!(
+        "--name=x --rw=randread --bs=4k --size=16M --direct=1 --ioengine=io_uring \
+         --iodepth={depth} --time_based --runtime=2 {more}"
+    );
+    let outcome = run_well(target.path(), &line);
+    let job = only(&outcome).clone();
+    target.end();
+    let rate = job.read.ios as f64 / job.read.runtime.as_secs_f64();
+    let mean = job.read.lat.mean_ns();
+    // Little's law: so many were under way on average, by the clock alone.
+    let under_way = rate * mean / 1e9;
+    eprintln!(
+        "depth {depth} {more}: {rate:.0} reads/s, mean latency {mean:.0} ns, {under_way:.1} under way, \
+         depths {:?}, submits {:?}, completes {:?}",
+        job.depths, job.submits, job.completes
+    );
+    job
+}
+
+fn rate(job: &JobOutcome) -> f64 {
+    job.read.ios as f64 / job.read.runtime.as_secs_f64()
+}
+
+#[test]
+fn thirty_two_requests_are_kept_under_way() {
+    let one = at_depth(1, "");
+    assert_eq!(one.depths[1..], [0; 6]);
+    assert!(rate(&one) <= 1000.0, "{}", rate(&one));
+    let many = at_depth(32, "");
+    let share = many.depths[5] as f64 / many.read.ios as f64;
+    assert!(share >= 0.9, "{:?}", many.depths);
+    let under_way = rate(&many) * many.read.lat.mean_ns() / 1e9;
+    assert!((24.0..=33.0).contains(&under_way), "{under_way}");
+    assert!(rate(&many) <= 32_000.0);
+    assert!(
+        rate(&many) > 10.0 * rate(&one),
+        "{} {}",
+        rate(&many),
+        rate(&one)
+    );
+    assert!(many.read.lat.min().0 >= 1_000_000);
+}
+
+#[test]
+fn requests_are_submitted_and_reaped_in_batches_where_asked_for() {
+    let job = at_depth(
+        32,
+        "--iodepth_batch=16 --iodepth_batch_complete_min=16 --runtime=500ms",
+    );
+    // Nearly every call submits 9 to 16 of them.
+    let calls: u64 = job.submits.iter().sum();
+    assert!(
+        job.submits[3] as f64 > 0.8 * calls as f64,
+        "{:?}",
+        job.submits
+    );
+    assert!(calls < job.read.ios / 8, "{calls} calls");
+    // Of waits that end with at least 16.
+    let few: u64 = job.completes[1..3].iter().sum();
+    let all: u64 = job.completes[1..].iter().sum();
+    assert!((few as f64) < 0.2 * all as f64, "{:?}", job.completes);
+}

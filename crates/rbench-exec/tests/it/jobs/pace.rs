@@ -1,0 +1,315 @@
+//! How long and how fast: rates, times and searches. Bounds that a busy
+//! machine could break are wide.
+
+use std::time::Instant;
+
+use nix::errno::Errno;
+use rbench_testfs::Kind;
+
+use super::*;
+use crate::truth::{Mount, mount};
+
+const MS: u64 = 1_000_000;
+
+fn reads_take(time: &str) -> Mount {
+    mount(|config| config.latency = format!("read={time}").parse().expect("valid"))
+}
+
+/// A job without files.
+fn null(dir: &Path, more: &str) -> Outcome {
+    let line = format!("--name=x --rw=randread --size=64M --ioengine=null {more}");
+    run_well(dir, &line)
+}
+
+/// So many operations of a row must have been due, and nearly all of them done
+/// in time: a busy machine may wake a worker late at the end.
+fn check_due(outcome: &Outcome, row: &str, expect: f64, percent: f64, what: &str) {
+    let row = outcome.row(row);
+    check_share(row.items + row.unissued, expect, percent, what);
+    assert!(
+        row.items as f64 > 0.8 * expect,
+        "{what}: {} in time",
+        row.items
+    );
+}
+
+fn check_share(got: u64, expect: f64, percent: f64, what: &str) {
+    let off = 100.0 * (got as f64 / expect - 1.0);
+    eprintln!("{what}: {got} for {expect} ({off:+.2} %)");
+    assert!(off.abs() <= percent, "{what}: {got} for {expect}");
+}
+
+#[test]
+fn rates_are_kept() {
+    let dir = tempdir();
+    let timed = "--time_based --runtime=1";
+    for (more, expect) in [
+        ("--rate_iops=20000", 20_000.0),
+        ("--rate=40m", 10_240.0),
+        ("--rate=40m --bs=64k", 640.0),
+        (
+            "--rate_iops=1000 --ioengine=io_uring --iodepth=8 --size=4M",
+            1_000.0,
+        ),
+    ] {
+        let outcome = null(dir.path(), &format!("{timed} {more}"));
+        check_due(&outcome, "x-read", expect, 2.0, more);
+        let job = only(&outcome);
+        let response = job.read.response.as_ref().expect("a rate is given");
+        assert_eq!(response.count(), job.read.ios);
+    }
+    let mix = format!("{timed} --rw=randrw --rwmixread=75 --rate_iops=3000,1000");
+    let outcome = null(dir.path(), &mix);
+    check_due(&outcome, "x-read", 3000.0, 2.0, "reads of a mix");
+    check_due(&outcome, "x-write", 1000.0, 2.0, "writes of a mix");
+}
+
+#[test]
+fn poisson_arrivals_come_to_the_rate_at_a_high_rate_too() {
+    let dir = tempdir();
+    let line = "--time_based --runtime=2 --rate_process=poisson --bs=512";
+    for (rate, jobs) in [(1000_u64, 1_u64), (50_000, 1), (20_000, 3)] {
+        let more = format!("{line} --rate_iops={rate} --numjobs={jobs} --group_reporting");
+        let outcome = null(dir.path(), &more);
+        // Four deviations of the number of a Poisson process, or 2 %.
+        let expect = (rate * jobs * 2) as f64;
+        let percent = (400.0 / expect.sqrt()).max(2.0);
+        check_due(&outcome, "x-read", expect, percent, &more);
+    }
+}
+
+#[test]
+fn gaps_of_poisson_arrivals_are_spread_like_exponential_ones() {
+    let target = reads_take("1us");
+    let line = "--name=x --rw=randread --size=4M --direct=1 --rate_iops=500 --rate_process=poisson \
+                --write_lat_log=x";
+    let outcome = run_well(target.path(), line);
+    let samples = &outcome.logs[0].samples;
+    let starts: Vec<f64> = samples.iter().map(|s| (s.at.0 - s.lat.0) as f64).collect();
+    let gaps: Vec<f64> = starts.windows(2).map(|w| (w[1] - w[0]).max(0.0)).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let below = gaps.iter().filter(|g| **g < mean).count() as f64 / gaps.len() as f64;
+    // 1 − 1/e of exponential gaps are below their mean; half of even ones.
+    assert!((below - 0.632).abs() < 0.06, "{below}");
+    target.end();
+}
+
+#[test]
+fn thinking_comes_between_operations() {
+    let dir = tempdir();
+    for (more, pauses) in [
+        ("--thinktime=10ms", 19),
+        ("--thinktime=10ms --thinktime_blocks=5", 3),
+        (
+            "--thinktime=10ms --thinktime_spin=5ms --thinktime_blocks=10",
+            1,
+        ),
+    ] {
+        let line = format!("--name=x --rw=write --size=80k {more}");
+        let begun = Instant::now();
+        let outcome = run_well(dir.path(), &line);
+        let whole = begun.elapsed().as_nanos() as u64;
+        let job = only(&outcome);
+        let least = pauses * 10 * MS;
+        assert!(
+            job.elapsed.0 >= least && whole >= least,
+            "{line}: {}",
+            job.elapsed
+        );
+        assert!(
+            job.elapsed.0 < least + 10 * MS + 300 * MS,
+            "{line}: {}",
+            job.elapsed
+        );
+        // No operation took that long.
+        assert_eq!(job.write.ios, 20);
+        if more.contains("spin") {
+            // The others on the machine get a part of the time that it spins.
+            assert!(job.cpu_user.0 + job.cpu_system.0 >= MS, "{}", job.cpu_user);
+        }
+    }
+}
+
+#[test]
+fn what_is_done_in_the_ramp_is_not_counted() {
+    let dir = tempdir();
+    let line = "--name=x --rw=randread --size=1M --ioengine=null --rate_iops=2000 --time_based \
+                --ramp_time=400ms --runtime=500ms --write_lat_log=x";
+    let outcome = run_well(dir.path(), line);
+    let job = only(&outcome);
+    check_due(&outcome, "x-read", 1000.0, 5.0, "behind the ramp");
+    assert_eq!(outcome.row("x-read").items, job.read.ios);
+    assert!(
+        job.elapsed.0 >= 890 * MS && job.elapsed.0 < 1500 * MS,
+        "{}",
+        job.elapsed
+    );
+    assert!(job.read.runtime.0 <= 510 * MS, "{}", job.read.runtime);
+    let first = outcome.logs[0].samples[0].at;
+    assert!(first.0 >= 400 * MS && first.0 < 700 * MS, "{first}");
+}
+
+#[test]
+fn a_delayed_start_counts_nowhere_but_in_the_clock() {
+    let dir = tempdir();
+    let line = "--name=x --rw=write --size=64k --startdelay=300ms --name=y --rw=write --size=64k";
+    let begun = Instant::now();
+    let outcome = run_well(dir.path(), line);
+    assert!(begun.elapsed().as_millis() >= 300);
+    let (x, y) = (&outcome.jobs[0], &outcome.jobs[1]);
+    let apart = x.start_ms - y.start_ms;
+    assert!((250..900).contains(&apart), "{apart} ms");
+    assert!(
+        x.elapsed.0 < 250 * MS && x.write.runtime.0 < 250 * MS,
+        "{}",
+        x.elapsed
+    );
+    assert_eq!((x.write.ios, y.write.ios), (16, 16));
+}
+
+#[test]
+fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again() {
+    let target = reads_take("10ms");
+    let line = "--name=x --rw=read --direct=1 --runtime=300ms";
+    let outcome = run_well(target.path(), &format!("{line} --size=4M"));
+    let cut = only(&outcome);
+    // Each read takes 10 ms at least, so there are 30 of them at most.
+    assert!((5..=31).contains(&cut.read.ios), "{}", cut.read.ios);
+    assert!(cut.elapsed.0 >= 290 * MS, "{}", cut.elapsed);
+    let outcome = run_well(target.path(), &format!("{line} --size=20k --time_based"));
+    let again = only(&outcome);
+    assert!((6..=31).contains(&again.read.ios), "{}", again.read.ios);
+    assert!(again.elapsed.0 >= 290 * MS, "{}", again.elapsed);
+    // Work that is done sooner is not stretched.
+    let outcome = run_well(target.path(), &format!("{line} --size=20k"));
+    assert_eq!(only(&outcome).read.ios, 5);
+    assert!(only(&outcome).elapsed.0 < 280 * MS);
+    target.end();
+}
+
+#[test]
+fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself() {
+    let target = reads_take("2ms");
+    let line = "--name=x --rw=randread --size=1M --direct=1 --ioengine=io_uring --iodepth=8 \
+                --time_based --latency_window=150ms --latency_percentile=90";
+    let outcome = run_well(
+        target.path(),
+        &format!("{line} --runtime=20 --latency_target=500000"),
+    );
+    let job = only(&outcome);
+    assert_eq!(job.latency_depth, 8);
+    // 1, 2, 4, 8, and 8 once more.
+    assert!(
+        job.elapsed.0 >= 5 * 150 * MS && job.elapsed.0 < 6_000 * MS,
+        "{}",
+        job.elapsed
+    );
+    // Only the last window counts.
+    assert!(
+        job.read.runtime.0 < job.elapsed.0 / 2,
+        "{}",
+        job.read.runtime
+    );
+    let deep = job.depths[3] as f64 / job.read.ios as f64;
+    assert!(deep > 0.9, "{:?}", job.depths);
+    // No depth keeps what not even one request keeps.
+    let outcome = run_well(
+        target.path(),
+        &format!("{line} --runtime=600ms --latency_target=1000"),
+    );
+    let job = only(&outcome);
+    assert_eq!(job.latency_depth, 0);
+    assert!(
+        job.elapsed.0 >= 590 * MS && job.read.ios > 10,
+        "{}",
+        job.read.ios
+    );
+    assert_eq!(job.depths[1..], [0; 6]);
+    target.end();
+}
+
+#[test]
+fn a_steady_rate_ends_the_job() {
+    let dir = tempdir();
+    let line = "--time_based --runtime=20 --rate_iops=500 --steadystate=iops:20% \
+                --steadystate_duration=2";
+    let outcome = null(dir.path(), line);
+    let job = only(&outcome);
+    assert_eq!(job.steady, Some(true));
+    assert_eq!(job.steady_window.len(), 2);
+    for (ios, bytes) in &job.steady_window {
+        assert!(ios.abs_diff(500) < 100 && bytes.abs_diff(500 * 4096) < 100 * 4096);
+    }
+    assert!(job.elapsed.0 < 10_000 * MS, "{}", job.elapsed);
+    let line = "--time_based --runtime=1 --steadystate=iops:1% --steadystate_duration=2";
+    assert_eq!(only(&null(dir.path(), line)).steady, Some(false));
+}
+
+#[test]
+fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
+    let target = reads_take("10ms");
+    let line = "--name=x --rw=read --size=8M --direct=1";
+    let one = |more: &str| {
+        let line = format!("{line} {more}");
+        only(&run(target.path(), &line)).clone()
+    };
+    let slow = one("--rate_min=2m --runtime=20");
+    assert_eq!(slow.error, Errno::EIO as i32);
+    assert!(
+        slow.elapsed.0 < 10_000 * MS && slow.read.ios > 10,
+        "{}",
+        slow.elapsed
+    );
+    let enough = one("--rate_min=4k --runtime=1500ms");
+    assert_eq!(enough.error, 0);
+    // While data is read back nothing is written, and that is not slow. The
+    // reads take 1.2 s.
+    let back = "--name=y --rw=write --size=480k --direct=1 --rate_min=4k --verify=crc32c";
+    let back = run(target.path(), back);
+    assert_eq!((only(&back).error, only(&back).read.ios), (0, 120));
+    let late = one("--max_latency=5ms");
+    assert_eq!((late.error, late.read.ios), (Errno::ETIMEDOUT as i32, 1));
+    let fine = one("--max_latency=5s --number_ios=10");
+    assert_eq!((fine.error, fine.read.ios), (0, 10));
+    target.end();
+}
+
+#[test]
+fn an_operation_that_stalls_ends_the_job_where_it_was() {
+    let target = mount(|config| {
+        let stall = "read:stall=400ms@nth=20".parse().expect("valid");
+        config.faults.push(stall);
+    });
+    let line = "--name=x --rw=read --size=1M --direct=1 --max_latency=300ms";
+    // The layout writes only.
+    assert_eq!(target.fs.stats().snapshot().counts(Kind::Read).requests, 0);
+    let outcome = run(target.path(), line);
+    let job = only(&outcome);
+    assert_eq!((job.error, job.read.ios), (Errno::ETIMEDOUT as i32, 20));
+    assert!(job.read.clat.max().0 >= 400 * MS);
+    target.end();
+}
+
+#[test]
+fn a_stall_shows_in_the_response_times_of_those_that_had_to_wait() {
+    let target = mount(|config| {
+        let stall = "read:stall=500ms@nth=200".parse().expect("valid");
+        config.faults.push(stall);
+    });
+    let line =
+        "--name=x --rw=randread --size=8M --direct=1 --rate_iops=500 --time_based --runtime=2";
+    let outcome = run_well(target.path(), line);
+    let job = only(&outcome);
+    check_share(
+        job.read.ios + outcome.row("x-read").unissued,
+        1000.0,
+        1.0,
+        "due",
+    );
+    let response = job.read.response.as_ref().expect("a rate is given");
+    // About 250 of 1000 were due while the 200th took 500 ms.
+    assert!(job.read.lat.quantile(0.9).0 < 100 * MS);
+    let waited = response.quantile(0.9).0;
+    assert!((150 * MS..500 * MS).contains(&waited), "{waited}");
+    target.end();
+}

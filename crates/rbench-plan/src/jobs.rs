@@ -1,0 +1,439 @@
+//! The job workload (`rbench fio`), complete: groups of jobs that run one
+//! group after the other, the jobs of a group at the same time.
+//!
+//! Nothing here means "default" any more. A job runs as `numjobs` workers on
+//! each rank; worker number `rank·numjobs + clone` is what fio calls jobnum.
+
+use std::path::PathBuf;
+
+use rbench_core::{Bytes, Nanos};
+
+/// Everything that is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobsPlan {
+    /// Groups of jobs that run together; a group starts when the one before
+    /// it has ended (stonewall).
+    pub waves: Vec<Vec<JobPlan>>,
+    /// Options that hold for all jobs as they were typed, for the report.
+    pub global_options: Vec<(String, String)>,
+}
+
+/// Directions of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Directions {
+    /// It reads.
+    pub read: bool,
+    /// It writes.
+    pub write: bool,
+    /// Offsets are random (as far as `percentage_random` says).
+    pub random: bool,
+}
+
+/// A value for reads and one for writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Each<T> {
+    /// Of reads.
+    pub read: T,
+    /// Of writes.
+    pub write: T,
+}
+
+/// Sizes of the operations of one direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlockSizes {
+    /// All the same.
+    Fixed(u64),
+    /// `bsrange`: any multiple of the smallest between both, evenly.
+    Range {
+        /// Smallest, bytes.
+        min: u64,
+        /// Largest, bytes.
+        max: u64,
+    },
+    /// `bssplit`: (bytes, percent), percentages add up to 100.
+    Split(Vec<(u64, u32)>),
+}
+
+/// `random_distribution`
+#[derive(Debug, Clone, PartialEq)]
+pub enum Distribution {
+    /// Every offset as often as any other.
+    Uniform,
+    /// Zipf with this theta.
+    Zipf(f64),
+    /// Pareto with this power.
+    Pareto(f64),
+    /// Normal, deviation in percent.
+    Normal(f64),
+    /// (percent of accesses, percent of the space) of each zone.
+    Zoned(Vec<(f64, f64)>),
+}
+
+/// Where a job's operations go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pattern {
+    /// What it does.
+    pub directions: Directions,
+    /// `rwmixread`: percentage of reads in a mix.
+    pub mix_read: u32,
+    /// Sizes.
+    pub sizes: Each<BlockSizes>,
+    /// `blockalign`, bytes: offsets of random operations are multiples of it.
+    pub align: Each<u64>,
+    /// How random offsets are spread.
+    pub distribution: Distribution,
+    /// `percentage_random`
+    pub random_percent: Each<u32>,
+    /// Whether random operations may hit a block twice before all were hit
+    /// (`norandommap`).
+    pub repeats: bool,
+    /// Everything random of this job derives from it.
+    pub seed: u64,
+}
+
+/// The files of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Files {
+    /// `directory`; empty: the working directory.
+    pub directory: PathBuf,
+    /// How they are named.
+    pub names: FileNames,
+    /// Files of each worker.
+    pub count: u64,
+    /// Files open at a time.
+    pub open: u64,
+    /// Bytes of each file behind `offset`: the smallest and the largest it may
+    /// have (the same: all equal). (0, 0): nothing was asked for, the files
+    /// must be there and are taken as large as they are.
+    pub size: (u64, u64),
+    /// Where in each file the job's part starts, bytes; worker n adds
+    /// n·`offset_increment`.
+    pub offset: u64,
+    /// See `offset`.
+    pub offset_increment: u64,
+    /// Which file an operation goes to.
+    pub service: FileService,
+    /// How blocks are reserved when a file is laid out.
+    pub fallocate: Fallocate,
+    /// Made when first opened instead of before the run.
+    pub create_on_open: bool,
+    /// Layout only.
+    pub create_only: bool,
+    /// Fill with data before the run what is not there yet, for jobs that write
+    /// too (`overwrite`).
+    pub overwrite: bool,
+    /// Read once before the run, untimed.
+    pub pre_read: bool,
+    /// POSIX_FADV_DONTNEED before the run.
+    pub invalidate: bool,
+    /// POSIX_FADV_SEQUENTIAL or _RANDOM.
+    pub fadvise_hint: bool,
+    /// Removed at the end.
+    pub unlink: bool,
+}
+
+/// Names of a job's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileNames {
+    /// `filename`: these, shared by all workers of the job on all ranks.
+    Given(Vec<String>),
+    /// `filename_format` with $jobname, $jobnum, $filenum, $clientuid not
+    /// supported.
+    Format(String),
+}
+
+/// `file_service_type`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileService {
+    /// The next file after so many operations.
+    RoundRobin(u64),
+    /// Any file after so many operations.
+    Random(u64),
+    /// The next file when this one is done.
+    Sequential,
+}
+
+/// `fallocate`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fallocate {
+    /// Not at all.
+    None,
+    /// fallocate(2) where it is supported.
+    Native,
+    /// posix_fallocate(3)
+    Posix,
+    /// fallocate(2) that keeps the size.
+    Keep,
+    /// ftruncate(2)
+    Truncate,
+}
+
+/// The content of written blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Buffers {
+    /// New data for every write.
+    pub refill: bool,
+    /// A few bytes change with every write.
+    pub scramble: bool,
+    /// What the data is.
+    pub content: BufferContent,
+    /// Percentage of blocks that are copies of others.
+    pub dedupe_percent: u32,
+}
+
+/// What data is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BufferContent {
+    /// Zeros.
+    Zero,
+    /// These bytes again and again.
+    Pattern(Vec<u8>),
+    /// Incompressible, but for `percent` of each `chunk` bytes.
+    Random {
+        /// Percentage that compresses away.
+        percent: u32,
+        /// Bytes over which that holds; 0: the block.
+        chunk: u64,
+        /// What stands in the compressible part; empty: zeros.
+        pattern: Vec<u8>,
+    },
+}
+
+/// Checksum of a verified block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checksum {
+    /// CRC-32C (Castagnoli).
+    Crc32c,
+    /// CRC-64/XZ.
+    Crc64,
+    /// XXH3, 64 bits.
+    Xxhash,
+    /// MD5.
+    Md5,
+    /// SHA-256.
+    Sha256,
+    /// SHA-512.
+    Sha512,
+    /// SHA-1.
+    Sha1,
+    /// No checksum: the whole block is this pattern.
+    Pattern(Vec<u8>),
+    /// Only the header is checked.
+    Null,
+}
+
+/// Verification.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verify {
+    /// What each interval carries.
+    pub checksum: Checksum,
+    /// Bytes between headers; the block size at most.
+    pub interval: u64,
+    /// Fills the data between headers; `None`: random data.
+    pub pattern: Option<Vec<u8>>,
+    /// Read back after the writes of the run.
+    pub read_back: bool,
+    /// Stop at the first wrong block.
+    pub fatal: bool,
+    /// Read back after so many writes.
+    pub backlog: Option<u64>,
+    /// Nothing is written: what an earlier run wrote is checked.
+    pub only: bool,
+}
+
+/// When written data is brought to stable storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Syncing {
+    /// fsync after so many writes; 0: never.
+    pub fsync: u64,
+    /// fdatasync after so many writes; 0: never.
+    pub fdatasync: u64,
+    /// fsync when all writes are done, in run time.
+    pub end_fsync: bool,
+    /// fsync of each file before it is closed.
+    pub fsync_on_close: bool,
+    /// O_SYNC
+    pub o_sync: bool,
+    /// O_DSYNC
+    pub o_dsync: bool,
+}
+
+/// How long and how fast.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Pace {
+    /// End after this time at the latest.
+    pub runtime: Option<Nanos>,
+    /// Start over until `runtime` has passed.
+    pub time_based: bool,
+    /// Before it nothing is recorded; added to `runtime`.
+    pub ramp: Nanos,
+    /// Wait before the start.
+    pub delay: Nanos,
+    /// Passes over the work.
+    pub loops: u64,
+    /// End after so many operations.
+    pub number_ios: Option<u64>,
+    /// Bytes to move in all; `None`: the size of the files.
+    pub io_size: Option<u64>,
+    /// Most bytes a second.
+    pub rate_bytes: Each<Option<u64>>,
+    /// Most operations a second.
+    pub rate_iops: Each<Option<u64>>,
+    /// The job fails when it is slower than so many bytes a second.
+    pub rate_min: Each<Option<u64>>,
+    /// Poisson arrivals instead of evenly spaced ones.
+    pub poisson: bool,
+    /// Idle after every `think_blocks` operations.
+    pub think: Nanos,
+    /// Busy (CPU) for this part of `think`.
+    pub think_spin: Nanos,
+    /// See `think`.
+    pub think_blocks: u64,
+    /// Search of the depth that keeps this latency.
+    pub latency_target: Option<LatencyTarget>,
+    /// The job fails when an operation takes longer.
+    pub latency_max: Option<Nanos>,
+    /// End when the rate is steady.
+    pub steady: Option<Steady>,
+}
+
+/// `latency_target`
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyTarget {
+    /// Latency to keep.
+    pub target: Nanos,
+    /// Over windows of this length.
+    pub window: Nanos,
+    /// For so many percent of the operations.
+    pub percentile: f64,
+}
+
+/// `steadystate`
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steady {
+    /// Of bandwidth (else of IOPS).
+    pub bandwidth: bool,
+    /// By slope of a regression line (else by largest deviation from the mean).
+    pub slope: bool,
+    /// Limit; per cent of the mean if `percent`.
+    pub limit: f64,
+    /// See `limit`.
+    pub percent: bool,
+    /// Window.
+    pub duration: Nanos,
+    /// Before the first window.
+    pub ramp: Nanos,
+}
+
+/// Logs of a job: the beginning of their names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Logs {
+    /// `write_bw_log`
+    pub bandwidth: Option<String>,
+    /// `write_iops_log`
+    pub iops: Option<String>,
+    /// `write_lat_log`: slat, clat and lat.
+    pub latency: Option<String>,
+    /// `write_hist_log`
+    pub histogram: Option<String>,
+    /// `log_avg_msec`: 0: every operation.
+    pub average: Nanos,
+    /// `log_hist_msec`
+    pub histogram_every: Nanos,
+    /// A column of offsets.
+    pub offsets: bool,
+}
+
+/// One job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobPlan {
+    /// Its name.
+    pub name: String,
+    /// Workers of each rank.
+    pub numjobs: u32,
+    /// Group of the report (`new_group`), from 0.
+    pub group: u32,
+    /// Its workers share an entry of the report: the last one of their group,
+    /// if there is one already.
+    pub group_reporting: bool,
+    /// Where operations go.
+    pub pattern: Pattern,
+    /// Its files.
+    pub files: Files,
+    /// Name of the engine.
+    pub engine: String,
+    /// Requests under way per worker.
+    pub depth: u32,
+    /// Submit so many at a time; reap at least so many (io_uring).
+    pub batch_submit: u32,
+    /// See `batch_submit`.
+    pub batch_complete_min: u32,
+    /// O_DIRECT
+    pub direct: bool,
+    /// When data is synced.
+    pub syncing: Syncing,
+    /// What is written.
+    pub buffers: Buffers,
+    /// Verification.
+    pub verify: Option<Verify>,
+    /// How long and how fast.
+    pub pace: Pace,
+    /// Which errors do not end the job.
+    pub continue_on: ContinueOn,
+    /// Logs.
+    pub logs: Logs,
+    /// Percentiles to report, ascending.
+    pub percentiles: Vec<f64>,
+    /// Percentiles of clat.
+    pub clat_percentiles: bool,
+    /// Percentiles of lat.
+    pub lat_percentiles: bool,
+    /// Reads and writes in one.
+    pub unified: bool,
+    /// The options as they were typed, for the report.
+    pub options: Vec<(String, String)>,
+}
+
+/// `continue_on_error`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContinueOn {
+    /// Errors of reads.
+    pub read: bool,
+    /// Errors of writes.
+    pub write: bool,
+    /// Mismatches.
+    pub verify: bool,
+}
+
+impl JobsPlan {
+    /// Workers of each rank in the largest group of jobs that run together.
+    pub fn workers(&self) -> u32 {
+        let of = |wave: &Vec<JobPlan>| {
+            wave.iter()
+                .fold(0_u32, |sum, job| sum.saturating_add(job.numjobs))
+        };
+        self.waves.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Bytes on the target when all files are there, for `ranks` ranks.
+    pub fn data_bytes(&self, ranks: u32) -> Bytes {
+        let of = |job: &JobPlan| {
+            let workers = match job.files.names {
+                FileNames::Given(_) => 1,
+                FileNames::Format(_) => u64::from(ranks) * u64::from(job.numjobs),
+            };
+            job.files
+                .size
+                .1
+                .saturating_mul(job.files.count)
+                .saturating_mul(workers)
+        };
+        Bytes(
+            self.waves
+                .iter()
+                .flatten()
+                .map(of)
+                .fold(0, u64::saturating_add),
+        )
+    }
+}

@@ -1,0 +1,490 @@
+//! The operations of one worker of a job, one after the other: which
+//! direction, which file, where, how long.
+//!
+//! [`Steps`] depends on the job and on the worker's jobnum alone, so the same
+//! seed gives the same operations on any number of threads or ranks, and a
+//! verification makes them once more instead of remembering them. A step
+//! allocates nothing.
+//!
+//! Random offsets that cover a file without hitting a block twice need no map:
+//!
+//! - blocks of one size come in the order of a keyed
+//!   [`Permutation`](crate::permutation::Permutation);
+//! - mixed sizes (`bsrange`, `bssplit`): a keyed draw cuts the file into
+//!   blocks of these sizes, group by group ([`tiles`]); round after round one
+//!   block of every group is visited, groups and blocks in keyed orders;
+//! - when reads and writes of a mix differ in their sizes, each direction
+//!   covers the file by itself;
+//! - with another `blockalign` than the smallest block, with
+//!   `percentage_random` below 100 and with any distribution but the uniform
+//!   one, blocks may come twice and others not at all.
+
+use rbench_core::random::Stream;
+
+use crate::jobs::{BlockSizes, Distribution, Each, FileService, JobPlan};
+
+pub(crate) mod draw;
+mod files;
+mod place;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tiles;
+
+pub use files::{file_path, file_size, shares_files};
+
+use draw::Choice;
+use place::Active;
+
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Whether it writes (else it reads).
+    pub write: bool,
+    /// Number of the file among the worker's, from 0.
+    pub file: u64,
+    /// Where in the file, bytes.
+    pub offset: u64,
+    /// How much, bytes.
+    pub length: u64,
+    /// Whether the file is done in this pass.
+    pub ends_file: bool,
+    /// Whether it is the last operation of a pass over the work (`loops`).
+    pub ends_pass: bool,
+}
+
+/// What random streams of a worker are for.
+const STREAM_CHOICES: u64 = 1;
+const STREAM_MIX: u64 = 2;
+const STREAM_ORDER: u64 = 3;
+const STREAM_SCATTER: u64 = 4;
+const STREAM_SIZE: u64 = 5;
+
+/// How a direction chooses its offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walk {
+    /// One behind the other.
+    Ascending,
+    /// At random, each block once.
+    Cover,
+    /// At random, for so many percent of the operations; the others go on
+    /// where the last one ended.
+    Free(u32),
+}
+
+/// What does not change while a worker runs.
+#[derive(Debug, Clone)]
+struct Rules {
+    mix: Option<u32>,
+    writes: bool,
+    sizes: Each<BlockSizes>,
+    walk: Each<Walk>,
+    align: Each<u64>,
+    /// Whether both directions draw from one cover.
+    together: bool,
+    /// Smallest block: regions are cut to multiples of it.
+    unit: u64,
+    seed: u64,
+    jobnum: u64,
+    /// Where the job's part starts in each file.
+    start: u64,
+}
+
+/// Lengths of the job's part of each file.
+#[derive(Debug, Clone)]
+enum Regions {
+    Same(u64, u64),
+    Each(Vec<u64>),
+}
+
+impl Regions {
+    fn count(&self) -> u64 {
+        match self {
+            Regions::Same(_, count) => *count,
+            Regions::Each(all) => all.len() as u64,
+        }
+    }
+
+    fn of(&self, file: u64) -> u64 {
+        match self {
+            Regions::Same(length, _) => *length,
+            Regions::Each(all) => all[file as usize],
+        }
+    }
+
+    fn total(&self) -> u64 {
+        match self {
+            Regions::Same(length, count) => length.saturating_mul(*count),
+            Regions::Each(all) => all.iter().sum(),
+        }
+    }
+}
+
+/// How far the worker's part goes.
+#[derive(Debug, Clone, Copy)]
+struct Budget {
+    /// Bytes of a pass.
+    bytes: u64,
+    /// Operations of a pass.
+    ios: u64,
+    /// Passes.
+    passes: u64,
+}
+
+/// The operations of one worker.
+#[derive(Debug, Clone)]
+pub struct Steps {
+    rules: Rules,
+    service: FileService,
+    regions: Regions,
+    choice: Choice,
+    budget: Budget,
+    stream: Stream,
+    /// Files that operations go to now, and `done` that are through.
+    active: Vec<Active>,
+    done: usize,
+    /// Most of them.
+    window: usize,
+    /// The next file to become active.
+    next_file: u64,
+    /// Position in `active` of the file in use, and operations on it so far.
+    current: usize,
+    on_current: u64,
+    /// Rounds over the files so far: random orders differ.
+    round: u64,
+    /// Passes done, and what this one has done.
+    pass: u64,
+    pass_bytes: u64,
+    pass_ios: u64,
+    /// Operations so far.
+    issued: u64,
+    /// Directions of each hundred of a mix.
+    mixer: place::Mixer,
+    /// Offsets of the blocks of one group.
+    scratch: Vec<u64>,
+}
+
+impl Steps {
+    /// The operations of the worker `jobnum` of `job`. `region` is the length
+    /// in bytes of the job's part of each of its files, from
+    /// [`JobPlan::files`]' offset on.
+    pub fn new(job: &JobPlan, jobnum: u64, region: impl Fn(u64) -> u64) -> Steps {
+        let rules = Rules::new(job, jobnum);
+        let count = job.files.count;
+        let cut = |length: u64| length - length % rules.unit;
+        let first = cut(if count == 0 { 0 } else { region(0) });
+        let regions = if (1..count).all(|file| cut(region(file)) == first) {
+            Regions::Same(first, count)
+        } else {
+            Regions::Each((0..count).map(|file| cut(region(file))).collect())
+        };
+        let window = match job.files.service {
+            FileService::Sequential => 1,
+            _ => job.files.open.clamp(1, count.max(1)),
+        };
+        let pace = &job.pace;
+        let budget = Budget {
+            bytes: pace.io_size.unwrap_or_else(|| regions.total()),
+            ios: pace.number_ios.unwrap_or(u64::MAX),
+            passes: if pace.time_based {
+                u64::MAX
+            } else {
+                pace.loops.max(1)
+            },
+        };
+        Steps {
+            choice: Choice::new(&job.pattern.distribution),
+            service: job.files.service,
+            stream: Stream::new(&[rules.seed, jobnum, STREAM_CHOICES]),
+            active: Vec::with_capacity(window as usize),
+            done: 0,
+            window: window as usize,
+            next_file: 0,
+            current: 0,
+            on_current: 0,
+            round: 0,
+            pass: 0,
+            pass_bytes: 0,
+            pass_ios: 0,
+            issued: 0,
+            mixer: place::Mixer::new(rules.seed, jobnum),
+            scratch: rules.scratch(),
+            rules,
+            regions,
+            budget,
+        }
+    }
+
+    /// Operations until the end as far as it can be told, estimated where
+    /// sizes are mixed; `None` when time decides.
+    pub fn expected(&self) -> Option<u64> {
+        if self.budget.passes == u64::MAX {
+            return None;
+        }
+        let rules = &self.rules;
+        let reads = f64::from(match rules.mix {
+            Some(percent) => percent,
+            None => u32::from(!rules.writes) * 100,
+        }) / 100.0;
+        let mean = reads * mean(&rules.sizes.read) + (1.0 - reads) * mean(&rules.sizes.write);
+        let each = (self.budget.bytes as f64 / mean.max(1.0)).ceil() as u64;
+        let left = self.budget.passes.saturating_sub(self.pass);
+        Some(each.min(self.budget.ios).saturating_mul(left))
+    }
+
+    /// Whether any file has room for a block.
+    pub fn has_work(&self) -> bool {
+        self.regions.total() > 0
+    }
+
+    /// Operations given so far.
+    pub fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    /// Largest operation in bytes.
+    pub fn length_max(job: &JobPlan) -> u64 {
+        let Each { read, write } = &job.pattern.sizes;
+        let directions = job.pattern.directions;
+        let of = |wanted: bool, sizes| if wanted { largest(sizes) } else { 0 };
+        of(directions.read, read).max(of(directions.write, write))
+    }
+
+    /// Whether files are used one after the other, so that one has to be
+    /// closed before the next is opened.
+    pub fn takes_turns(&self) -> bool {
+        (self.window as u64) < self.regions.count()
+    }
+
+    /// The next file that has anything to do, if this round has one left.
+    fn next_active(&mut self) -> Option<Active> {
+        while self.next_file < self.regions.count() {
+            let file = self.next_file;
+            self.next_file += 1;
+            let region = self.regions.of(file);
+            if region > 0 {
+                return Some(Active::new(&self.rules, file, region, self.round));
+            }
+        }
+        None
+    }
+
+    /// Begins a round over the files.
+    fn begin_round(&mut self) {
+        if self.next_file >= self.regions.count() {
+            self.next_file = 0;
+            self.round += 1;
+        }
+        self.active.clear();
+        (self.done, self.current, self.on_current) = (0, 0, 0);
+        while self.active.len() < self.window {
+            match self.next_active() {
+                Some(active) => self.active.push(active),
+                None => break,
+            }
+        }
+    }
+
+    /// Chooses the file of the next operation.
+    fn turn(&mut self) {
+        let all = self.active.len();
+        let through = self.active[self.current].is_done();
+        let due = |each: u64| through || self.on_current >= each.max(1);
+        match self.service {
+            FileService::Random(each) if due(each) || self.on_current == 0 => loop {
+                self.current = self.stream.below(all as u64) as usize;
+                self.on_current = 0;
+                if !self.active[self.current].is_done() {
+                    break;
+                }
+            },
+            FileService::RoundRobin(each) if due(each) => self.advance(),
+            FileService::Sequential if through => self.advance(),
+            _ => {}
+        }
+        self.on_current = self.on_current.saturating_add(1);
+    }
+
+    fn advance(&mut self) {
+        loop {
+            self.current = (self.current + 1) % self.active.len();
+            if !self.active[self.current].is_done() {
+                break;
+            }
+        }
+        self.on_current = 0;
+    }
+
+    /// Takes a file that is through out of the circle: another takes its
+    /// place, or it is passed over until half of them are.
+    fn retire(&mut self) {
+        if let Some(next) = self.next_active() {
+            self.active[self.current] = next;
+            // It is the next one's turn now, unless there is but one.
+            self.on_current = u64::MAX;
+            return;
+        }
+        self.done += 1;
+        if self.done * 2 > self.active.len() {
+            let alive = |active: &&Active| !active.is_done();
+            let before = self.active[..self.current].iter().filter(alive).count();
+            self.active.retain(|active| !active.is_done());
+            self.done = 0;
+            // As if the last one before it had just been served.
+            self.current = match (before, self.active.len()) {
+                (_, 0) => 0,
+                (0, all) => all - 1,
+                (n, _) => n - 1,
+            };
+            self.on_current = u64::MAX;
+        }
+    }
+
+    /// Notes the step and whether it is the last of its file or pass.
+    fn account(&mut self, step: &mut Step) {
+        self.issued += 1;
+        self.pass_bytes += step.length;
+        self.pass_ios += 1;
+        if step.ends_file {
+            self.retire();
+        }
+        if self.pass_bytes >= self.budget.bytes || self.pass_ios >= self.budget.ios {
+            step.ends_pass = true;
+            self.pass += 1;
+            (self.pass_bytes, self.pass_ios) = (0, 0);
+            self.active.clear();
+            self.next_file = self.regions.count();
+        }
+    }
+}
+
+impl Steps {
+    /// The next step; in a mix a write if `write` says so, where it is given,
+    /// whatever the percentage is: a rate for each direction decides then.
+    #[inline]
+    pub fn next_as(&mut self, write: Option<bool>) -> Option<Step> {
+        if self.pass >= self.budget.passes || self.regions.total() == 0 {
+            return None;
+        }
+        if self.active.is_empty() {
+            self.begin_round();
+        }
+        self.turn();
+        let write = match (self.rules.mix, write) {
+            (None, _) => self.rules.writes,
+            (Some(_), Some(write)) => write,
+            (Some(reads), None) => self.mixer.write(self.issued, reads),
+        };
+        let active = &mut self.active[self.current];
+        let mut step = active.step(
+            &self.rules,
+            write,
+            &mut self.choice,
+            &mut self.stream,
+            &mut self.scratch,
+        );
+        self.account(&mut step);
+        Some(step)
+    }
+}
+
+impl Iterator for Steps {
+    type Item = Step;
+
+    #[inline]
+    fn next(&mut self) -> Option<Step> {
+        self.next_as(None)
+    }
+}
+
+impl Rules {
+    fn new(job: &JobPlan, jobnum: u64) -> Rules {
+        let pattern = &job.pattern;
+        let directions = pattern.directions;
+        let (reads, writes) = (directions.read, directions.write);
+        let Each { read, write } = &pattern.sizes;
+        let unit = match (reads, writes) {
+            (true, false) => smallest(read),
+            (false, _) => smallest(write),
+            _ => smallest(read).min(smallest(write)),
+        }
+        .max(1);
+        let align = |given: u64, sizes| if given == 0 { smallest(sizes) } else { given };
+        let align = Each {
+            read: align(pattern.align.read, read),
+            write: align(pattern.align.write, write),
+        };
+        let walk = |percent: u32, align: u64, sizes: &BlockSizes| {
+            let covers = !pattern.repeats
+                && pattern.distribution == Distribution::Uniform
+                && align == smallest(sizes);
+            match (directions.random, percent) {
+                (false, _) | (_, 0) => Walk::Ascending,
+                (true, 100) if covers => Walk::Cover,
+                _ => Walk::Free(percent),
+            }
+        };
+        Rules {
+            mix: (reads && writes).then_some(pattern.mix_read),
+            writes,
+            walk: Each {
+                read: walk(pattern.random_percent.read, align.read, read),
+                write: walk(pattern.random_percent.write, align.write, write),
+            },
+            together: read == write,
+            sizes: pattern.sizes.clone(),
+            align,
+            unit,
+            seed: pattern.seed,
+            jobnum,
+            start: files::start(&job.files, jobnum),
+        }
+    }
+
+    /// Room for the offsets of a group of tiles.
+    fn scratch(&self) -> Vec<u64> {
+        let room = |walk: Walk, sizes: &BlockSizes| match (walk, sizes) {
+            (_, BlockSizes::Fixed(_)) | (Walk::Ascending | Walk::Free(_), _) => 0,
+            (Walk::Cover, sizes) => tiles::group(sizes) / smallest(sizes).max(1) + 1,
+        };
+        let most =
+            room(self.walk.read, &self.sizes.read).max(room(self.walk.write, &self.sizes.write));
+        Vec::with_capacity(most as usize)
+    }
+}
+
+/// The smallest block.
+pub(crate) fn smallest(sizes: &BlockSizes) -> u64 {
+    match sizes {
+        BlockSizes::Fixed(bytes) => *bytes,
+        BlockSizes::Range { min, .. } => *min,
+        BlockSizes::Split(parts) => parts.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0),
+    }
+}
+
+/// The largest block.
+pub(crate) fn largest(sizes: &BlockSizes) -> u64 {
+    match sizes {
+        BlockSizes::Fixed(bytes) => *bytes,
+        BlockSizes::Range { max, .. } => *max,
+        BlockSizes::Split(parts) => parts.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0),
+    }
+}
+
+/// The mean block in bytes.
+pub(crate) fn mean(sizes: &BlockSizes) -> f64 {
+    match sizes {
+        BlockSizes::Fixed(bytes) => *bytes as f64,
+        BlockSizes::Range { min, max } => {
+            let steps = max / (*min).max(1);
+            *min as f64 * (steps as f64 + 1.0) / 2.0
+        }
+        BlockSizes::Split(parts) => {
+            let weight: u32 = parts.iter().map(|(_, percent)| percent).sum();
+            let sum: f64 = parts
+                .iter()
+                .map(|(bytes, percent)| *bytes as f64 * f64::from(*percent))
+                .sum();
+            sum / f64::from(weight.max(1))
+        }
+    }
+}

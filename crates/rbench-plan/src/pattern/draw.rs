@@ -1,0 +1,193 @@
+//! Places drawn from a distribution.
+//!
+//! - Zipf: rejection-inversion (W. Hörmann, G. Derflinger, "Rejection-inversion
+//!   to generate variates from monotone discrete distributions", ACM TOMACS
+//!   6(3), 1996): any theta, no table, no sum over the blocks.
+//! - Pareto: the self-similar distribution of J. Gray et al., "Quickly
+//!   generating billion-record synthetic databases", SIGMOD 1994: with power h
+//!   a share of 1 − h of the accesses goes to a share h of the blocks, and so
+//!   on within these.
+//! - Normal: Box and Muller 1958, about the middle of the file; what falls
+//!   outside is drawn again.
+//!
+//! The favourites of Zipf and Pareto are spread over the file by a keyed
+//! permutation; normal and zoned draws keep their places.
+
+use rbench_core::random::Stream;
+
+use crate::jobs::Distribution;
+use crate::permutation::Permutation;
+
+/// A distribution with what is computed once.
+#[derive(Debug, Clone)]
+pub enum Choice {
+    Uniform,
+    Zipf(Zipf),
+    /// The exponent log h / log(1 − h).
+    Pareto(f64),
+    /// The deviation as a share of the file.
+    Normal(f64),
+    Zoned(Vec<Zone>),
+}
+
+/// A zone: accesses up to it, and its bounds, as shares.
+#[derive(Debug, Clone, Copy)]
+pub struct Zone {
+    upto: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Choice {
+    pub fn new(distribution: &Distribution) -> Choice {
+        match distribution {
+            Distribution::Uniform => Choice::Uniform,
+            Distribution::Zipf(theta) => Choice::Zipf(Zipf::new(*theta)),
+            Distribution::Pareto(power) => {
+                // At the ends of (0, 1) the formula has no value.
+                let h = power.clamp(1e-9, 1.0 - 1e-9);
+                Choice::Pareto(h.ln() / (1.0 - h).ln())
+            }
+            Distribution::Normal(percent) => Choice::Normal(percent / 100.0),
+            Distribution::Zoned(zones) => Choice::Zoned(cumulate(zones)),
+        }
+    }
+
+    /// A place in `0..count` (count taken as at least 1).
+    #[inline]
+    pub fn draw(&mut self, count: u64, scatter: Option<&Permutation>, stream: &mut Stream) -> u64 {
+        let count = count.max(1);
+        let spread = |place: u64| match scatter {
+            Some(order) if place < count => order.at(place),
+            _ => place,
+        };
+        match self {
+            Choice::Uniform => stream.below(count),
+            Choice::Zipf(zipf) => spread(zipf.draw(count, stream)),
+            Choice::Pareto(exponent) => {
+                let place = (count as f64 * stream.unit().powf(*exponent)) as u64;
+                spread(place.min(count - 1))
+            }
+            Choice::Normal(deviation) => normal(*deviation, count, stream),
+            Choice::Zoned(zones) => {
+                let u = stream.unit();
+                let zone = zones.iter().find(|z| u <= z.upto).or(zones.last());
+                let (from, to) = zone.map_or((0.0, 1.0), |z| (z.from, z.to));
+                let low = ((from * count as f64) as u64).min(count - 1);
+                let high = ((to * count as f64).round() as u64).clamp(low + 1, count);
+                low + stream.below(high - low)
+            }
+        }
+    }
+}
+
+fn cumulate(zones: &[(f64, f64)]) -> Vec<Zone> {
+    let accesses: f64 = zones.iter().map(|(share, _)| share).sum();
+    let space: f64 = zones.iter().map(|(_, share)| share).sum();
+    let (mut upto, mut from) = (0.0, 0.0);
+    zones
+        .iter()
+        .map(|(access, size)| {
+            upto += access / accesses;
+            let start = from;
+            from += size / space;
+            Zone {
+                upto,
+                from: start,
+                to: from,
+            }
+        })
+        .collect()
+}
+
+fn normal(deviation: f64, count: u64, stream: &mut Stream) -> u64 {
+    // Even with an enormous deviation a draw falls inside now and then.
+    for _ in 0..1000 {
+        let radius = (-2.0 * stream.unit().ln()).sqrt();
+        let gauss = radius * (std::f64::consts::TAU * stream.unit()).cos();
+        let place = (0.5 + deviation * gauss) * count as f64;
+        if place >= 0.0 && place < count as f64 {
+            return place as u64;
+        }
+    }
+    stream.below(count)
+}
+
+/// Draws ranks 1, 2, … with probability ∝ rank^−theta.
+#[derive(Debug, Clone)]
+pub struct Zipf {
+    theta: f64,
+    count: u64,
+    /// H(3/2) − 1, H(count + 1/2) and the bound of the squeeze.
+    low: f64,
+    high: f64,
+    squeeze: f64,
+}
+
+impl Zipf {
+    fn new(theta: f64) -> Zipf {
+        let mut zipf = Zipf {
+            theta,
+            count: 0,
+            low: 0.0,
+            high: 0.0,
+            squeeze: 0.0,
+        };
+        zipf.low = zipf.integral(1.5) - 1.0;
+        zipf.squeeze = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
+        zipf
+    }
+
+    /// H(x), an integral of x^−theta: (x^(1−theta) − 1) / (1 − theta).
+    fn integral(&self, x: f64) -> f64 {
+        let log = x.ln();
+        log * expm1_over((1.0 - self.theta) * log)
+    }
+
+    /// x^−theta
+    fn density(&self, x: f64) -> f64 {
+        (-self.theta * x.ln()).exp()
+    }
+
+    /// The inverse of H.
+    fn inverse(&self, y: f64) -> f64 {
+        let t = (y * (1.0 - self.theta)).max(-1.0);
+        (y * ln1p_over(t)).exp()
+    }
+
+    /// A rank below `count`, from 0.
+    fn draw(&mut self, count: u64, stream: &mut Stream) -> u64 {
+        if count != self.count {
+            self.count = count;
+            self.high = self.integral(count as f64 + 0.5);
+        }
+        loop {
+            let u = self.high + stream.unit() * (self.low - self.high);
+            let x = self.inverse(u);
+            let rank = (x + 0.5).floor().clamp(1.0, count as f64);
+            let accepted =
+                rank - x <= self.squeeze || u >= self.integral(rank + 0.5) - self.density(rank);
+            if accepted {
+                return rank as u64 - 1;
+            }
+        }
+    }
+}
+
+/// (e^x − 1) / x, also near 0.
+fn expm1_over(x: f64) -> f64 {
+    if x.abs() > 1e-8 {
+        x.exp_m1() / x
+    } else {
+        1.0 + x / 2.0
+    }
+}
+
+/// ln(1 + x) / x, also near 0.
+fn ln1p_over(x: f64) -> f64 {
+    if x.abs() > 1e-8 {
+        x.ln_1p() / x
+    } else {
+        1.0 - x / 2.0
+    }
+}

@@ -1,0 +1,69 @@
+//! The files of a job's workers: what they are called and how long they are.
+
+use std::path::PathBuf;
+
+use rbench_core::random::Stream;
+
+use super::{STREAM_SIZE, smallest};
+use crate::jobs::{FileNames, Files, JobPlan};
+
+/// Whether all workers of the job use the same files.
+pub fn shares_files(files: &Files) -> bool {
+    match &files.names {
+        FileNames::Given(_) => true,
+        FileNames::Format(format) => !format.contains("$jobnum"),
+    }
+}
+
+/// The path of the `file`-th file of worker `jobnum`, relative to where the
+/// program was started unless it is absolute.
+pub fn file_path(job: &JobPlan, jobnum: u64, file: u64) -> PathBuf {
+    let name = match &job.files.names {
+        FileNames::Given(names) => names
+            .get(file as usize % names.len().max(1))
+            .cloned()
+            .unwrap_or_default(),
+        FileNames::Format(format) => format
+            .replace("$jobname", &job.name)
+            .replace("$jobnum", &jobnum.to_string())
+            .replace("$filenum", &file.to_string()),
+    };
+    job.files.directory.join(name)
+}
+
+/// Bytes of the job's part of the `file`-th file of worker `jobnum`: between
+/// the smallest and the largest size, a multiple of the smallest block where
+/// these differ. Zero: as long as the file is.
+pub fn file_size(job: &JobPlan, jobnum: u64, file: u64) -> u64 {
+    let (min, max) = job.files.size;
+    if min >= max {
+        return max;
+    }
+    // Workers that share a file agree on its size.
+    let owner = if shares_files(&job.files) { 0 } else { jobnum };
+    let drawn = Stream::new(&[job.pattern.seed, owner, file, STREAM_SIZE]).below(max - min + 1);
+    let directions = job.pattern.directions;
+    let sizes = &job.pattern.sizes;
+    let block = if directions.read {
+        smallest(&sizes.read)
+    } else {
+        smallest(&sizes.write)
+    }
+    .max(1);
+    let size = min + drawn;
+    (size - size % block).max(block.min(max))
+}
+
+/// Where the part of worker `jobnum` starts in each file, bytes.
+pub(super) fn start(files: &Files, jobnum: u64) -> u64 {
+    files
+        .offset
+        .saturating_add(files.offset_increment.saturating_mul(jobnum))
+}
+
+impl Files {
+    /// Where the part of worker `jobnum` starts in each file, bytes.
+    pub fn start(&self, jobnum: u64) -> u64 {
+        start(self, jobnum)
+    }
+}

@@ -1,0 +1,491 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use rbench_core::Nanos;
+
+use super::*;
+use crate::jobs::{
+    BufferContent, Buffers, ContinueOn, Directions, Fallocate, FileNames, Files, Logs, Pace,
+    Pattern, Syncing,
+};
+
+const KIB: u64 = 1024;
+
+fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan {
+    let sizes = || BlockSizes::Fixed(block);
+    JobPlan {
+        name: "j".to_owned(),
+        numjobs: 1,
+        group: 0,
+        group_reporting: false,
+        pattern: Pattern {
+            directions: Directions {
+                read,
+                write,
+                random,
+            },
+            mix_read: 50,
+            sizes: Each {
+                read: sizes(),
+                write: sizes(),
+            },
+            align: Each::default(),
+            distribution: Distribution::Uniform,
+            random_percent: Each {
+                read: 100,
+                write: 100,
+            },
+            repeats: false,
+            seed: 7,
+        },
+        files: Files {
+            directory: "d".into(),
+            names: FileNames::Format("$jobname.$jobnum.$filenum".to_owned()),
+            count: 1,
+            open: 1,
+            size: (size, size),
+            offset: 0,
+            offset_increment: 0,
+            service: FileService::RoundRobin(1),
+            fallocate: Fallocate::None,
+            create_on_open: false,
+            create_only: false,
+            overwrite: false,
+            pre_read: false,
+            invalidate: false,
+            fadvise_hint: false,
+            unlink: false,
+        },
+        engine: "null".to_owned(),
+        depth: 1,
+        batch_submit: 1,
+        batch_complete_min: 1,
+        direct: false,
+        syncing: Syncing::default(),
+        buffers: Buffers {
+            refill: false,
+            scramble: false,
+            content: BufferContent::Zero,
+            dedupe_percent: 0,
+        },
+        verify: None,
+        pace: Pace {
+            loops: 1,
+            think: Nanos(0),
+            ..Pace::default()
+        },
+        continue_on: ContinueOn::default(),
+        logs: Logs::default(),
+        percentiles: Vec::new(),
+        clat_percentiles: true,
+        lat_percentiles: false,
+        unified: false,
+        options: Vec::new(),
+    }
+}
+
+fn random(block: u64, size: u64) -> JobPlan {
+    job(true, false, true, block, size)
+}
+
+fn steps(job: &JobPlan, jobnum: u64) -> Vec<Step> {
+    Steps::new(job, jobnum, |file| file_size(job, jobnum, file)).collect()
+}
+
+/// The steps cover `from..to` of the file without overlap or gap.
+fn check_covers(steps: &[Step], from: u64, to: u64) {
+    let mut places: Vec<(u64, u64)> = steps.iter().map(|s| (s.offset, s.length)).collect();
+    places.sort_unstable();
+    let end = places.iter().fold(from, |at, (offset, length)| {
+        assert_eq!(*offset, at, "a gap or an overlap");
+        at + length
+    });
+    assert_eq!(end, to);
+}
+
+#[test]
+fn sequential_blocks_follow_each_other_and_a_rest_below_a_block_is_left_out() {
+    let all = steps(&job(false, true, false, 4096, 10_000), 0);
+    let places: Vec<_> = all.iter().map(|s| (s.offset, s.length, s.write)).collect();
+    assert_eq!(places, [(0, 4096, true), (4096, 4096, true)]);
+    assert!(all[1].ends_file && all[1].ends_pass && !all[0].ends_pass);
+}
+
+#[test]
+fn random_blocks_come_each_once_in_another_order_for_each_worker_and_pass() {
+    let mut plan = random(4096, 4 << 20);
+    plan.pace.loops = 2;
+    let all = steps(&plan, 0);
+    let (first, second) = all.split_at(1024);
+    check_covers(first, 0, 4 << 20);
+    check_covers(second, 0, 4 << 20);
+    let offsets = |steps: &[Step]| steps.iter().map(|s| s.offset).collect::<Vec<_>>();
+    assert_ne!(offsets(first), offsets(second));
+    assert_ne!(offsets(first), offsets(&steps(&plan, 1)[..1024]));
+    assert_eq!(offsets(&all), offsets(&steps(&plan, 0)));
+    let ascending = first
+        .windows(2)
+        .filter(|w| w[1].offset > w[0].offset)
+        .count();
+    assert!((400..620).contains(&ascending), "{ascending}");
+}
+
+#[test]
+fn mixed_sizes_cover_the_whole_file_once() {
+    let ranges = [
+        BlockSizes::Range {
+            min: 4 * KIB,
+            max: 64 * KIB,
+        },
+        BlockSizes::Split(vec![(4 * KIB, 60), (8 * KIB, 40)]),
+        BlockSizes::Split(vec![(512, 99), (1 << 20, 1)]),
+    ];
+    for sizes in ranges {
+        let mut plan = random(4096, 0);
+        plan.files.size = (10_000 * KIB, 10_000 * KIB);
+        plan.pattern.sizes.read = sizes.clone();
+        let all = steps(&plan, 3);
+        check_covers(&all, 0, 10_000 * KIB);
+        assert!(all.iter().filter(|s| s.ends_pass).count() == 1);
+    }
+}
+
+#[test]
+fn the_shares_of_a_split_are_those_asked_for() {
+    let mut plan = random(4096, 256 << 20);
+    plan.pattern.sizes.read = BlockSizes::Split(vec![(4 * KIB, 60), (8 * KIB, 40)]);
+    for repeats in [false, true] {
+        plan.pattern.repeats = repeats;
+        let all = steps(&plan, 0);
+        let small = all.iter().filter(|s| s.length == 4 * KIB).count() as f64;
+        let share = small / all.len() as f64;
+        assert!((share - 0.6).abs() < 0.01, "{share}");
+    }
+}
+
+#[test]
+fn every_size_of_a_range_is_as_frequent_as_any_other() {
+    let mut plan = random(4096, 256 << 20);
+    plan.pattern.repeats = true;
+    plan.pattern.sizes.read = BlockSizes::Range {
+        min: 4 * KIB,
+        max: 32 * KIB,
+    };
+    let mut seen = BTreeMap::new();
+    let all = steps(&plan, 0);
+    for step in &all {
+        *seen.entry(step.length / KIB).or_insert(0_usize) += 1;
+    }
+    assert_eq!(
+        seen.keys().copied().collect::<Vec<_>>(),
+        [4, 8, 12, 16, 20, 24, 28, 32]
+    );
+    let even = all.len() / 8;
+    assert!(
+        seen.values().all(|n| n.abs_diff(even) < even / 10),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn of_every_hundred_operations_of_a_mix_exactly_so_many_read() {
+    for percent in [0, 1, 30, 70, 100] {
+        let mut plan = job(true, true, true, 4096, 4096 * 1000);
+        plan.pattern.mix_read = percent;
+        let all = steps(&plan, 0);
+        check_covers(&all, 0, 4096 * 1000);
+        for hundred in all.chunks(100) {
+            let reads = hundred.iter().filter(|s| !s.write).count();
+            assert_eq!(reads, percent as usize);
+        }
+    }
+}
+
+#[test]
+fn in_a_sequential_mix_each_direction_begins_at_the_front() {
+    let all = steps(&job(true, true, false, 4096, 4096 * 100), 0);
+    for write in [false, true] {
+        let mine: Vec<u64> = all
+            .iter()
+            .filter(|s| s.write == write)
+            .map(|s| s.offset)
+            .collect();
+        assert_eq!(mine, (0..50).map(|i| i * 4096).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn directions_of_different_sizes_do_not_hit_a_block_twice_by_themselves() {
+    let mut plan = job(true, true, true, 4096, 1 << 20);
+    plan.pattern.sizes.write = BlockSizes::Fixed(8192);
+    let all = steps(&plan, 0);
+    assert_eq!(all.iter().map(|s| s.length).sum::<u64>(), 1 << 20);
+    for write in [false, true] {
+        let mine: Vec<u64> = all
+            .iter()
+            .filter(|s| s.write == write)
+            .map(|s| s.offset)
+            .collect();
+        assert_eq!(mine.len(), mine.iter().collect::<BTreeSet<_>>().len());
+    }
+}
+
+#[test]
+fn offsets_budgets_and_passes_are_kept() {
+    let mut plan = job(false, true, false, 4096, 64 * KIB);
+    plan.files.offset = 32 * KIB;
+    plan.files.offset_increment = 8 * KIB;
+    check_covers(&steps(&plan, 2), 48 * KIB, 112 * KIB);
+    let count = |change: &dyn Fn(&mut Pace)| {
+        let mut plan = plan.clone();
+        change(&mut plan.pace);
+        let all = steps(&plan, 0);
+        (all.len(), all.iter().filter(|s| s.ends_pass).count())
+    };
+    // As many as fio 3.33 issues.
+    assert_eq!(count(&|p| p.loops = 3), (48, 3));
+    assert_eq!(count(&|p| p.number_ios = Some(10)), (10, 1));
+    assert_eq!(count(&|p| p.number_ios = Some(30)), (16, 1));
+    assert_eq!(count(&|p| (p.number_ios, p.loops) = (Some(5), 2)), (10, 2));
+    assert_eq!(count(&|p| p.io_size = Some(8 * KIB)), (2, 1));
+    assert_eq!(count(&|p| p.io_size = Some(10 * KIB)), (3, 1));
+    assert_eq!(count(&|p| p.io_size = Some(160 * KIB)), (40, 1));
+    assert_eq!(
+        count(&|p| (p.io_size, p.loops) = (Some(8 * KIB), 2)),
+        (4, 2)
+    );
+}
+
+#[test]
+fn time_based_work_never_ends_and_begins_again() {
+    let mut plan = random(4096, 64 * KIB);
+    plan.pace.time_based = true;
+    let mut all = Steps::new(&plan, 0, |_| 64 * KIB);
+    assert_eq!(all.expected(), None);
+    for _ in 0..50 {
+        let pass: Vec<Step> = all.by_ref().take(16).collect();
+        check_covers(&pass, 0, 64 * KIB);
+    }
+}
+
+fn files_of(service: FileService, count: u64, open: u64) -> (JobPlan, Vec<Step>) {
+    let mut plan = job(true, false, false, 4096, 8192);
+    plan.files.count = count;
+    plan.files.open = open;
+    plan.files.service = service;
+    let all = steps(&plan, 0);
+    (plan, all)
+}
+
+#[test]
+fn files_are_served_as_asked_for() {
+    let order = |service, open| {
+        let (_, all) = files_of(service, 4, open);
+        all.iter().map(|s| s.file).collect::<Vec<_>>()
+    };
+    assert_eq!(order(FileService::Sequential, 4), [0, 0, 1, 1, 2, 2, 3, 3]);
+    assert_eq!(order(FileService::RoundRobin(1), 4)[..4], [0, 1, 2, 3]);
+    assert_eq!(
+        order(FileService::RoundRobin(2), 4),
+        [0, 0, 1, 1, 2, 2, 3, 3]
+    );
+    let two = order(FileService::RoundRobin(1), 2);
+    assert_eq!(two, [0, 1, 0, 1, 2, 3, 2, 3]);
+    let (mut plan, _) = files_of(FileService::RoundRobin(1), 100, 100);
+    plan.files.size = (4096, 4096);
+    let each_once: Vec<u64> = steps(&plan, 0).iter().map(|s| s.file).collect();
+    assert_eq!(each_once, (0..100).collect::<Vec<_>>());
+    for service in [
+        FileService::Sequential,
+        FileService::RoundRobin(3),
+        FileService::Random(1),
+        FileService::Random(5),
+    ] {
+        for open in [1, 2, 4] {
+            let (_, all) = files_of(service, 4, open);
+            for file in 0..4 {
+                let mine: Vec<Step> = all.iter().filter(|s| s.file == file).copied().collect();
+                check_covers(&mine, 0, 8192);
+                assert!(mine[1].ends_file && !mine[0].ends_file);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_random_choice_of_files_uses_each_of_them_alike() {
+    let mut plan = job(true, false, false, 4096, 4 << 20);
+    (plan.files.count, plan.files.open) = (4, 4);
+    plan.files.service = FileService::Random(1);
+    let all = Steps::new(&plan, 0, |_| 4 << 20);
+    let mut seen = [0_u32; 4];
+    all.take(2000).for_each(|s| seen[s.file as usize] += 1);
+    assert!(seen.iter().all(|n| (430..570).contains(n)), "{seen:?}");
+}
+
+#[test]
+fn files_of_a_range_of_sizes_are_multiples_of_the_block() {
+    let mut plan = job(false, true, false, 4096, 0);
+    plan.files.size = (5000, 64 * KIB);
+    (plan.files.count, plan.files.open) = (200, 200);
+    let sizes: Vec<u64> = (0..200).map(|file| file_size(&plan, 0, file)).collect();
+    assert!(
+        sizes
+            .iter()
+            .all(|n| n % 4096 == 0 && (4096..=64 * KIB).contains(n))
+    );
+    assert!(sizes.iter().collect::<BTreeSet<_>>().len() > 10);
+    assert_ne!(
+        sizes,
+        (0..200)
+            .map(|file| file_size(&plan, 1, file))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        steps(&plan, 0).iter().map(|s| s.length).sum::<u64>(),
+        sizes.iter().sum()
+    );
+}
+
+#[test]
+fn names_are_those_of_fio() {
+    let mut plan = job(true, false, false, 4096, 0);
+    assert_eq!(file_path(&plan, 3, 5).to_string_lossy(), "d/j.3.5");
+    assert!(!shares_files(&plan.files));
+    plan.files.names = FileNames::Given(vec!["a".to_owned(), "/b".to_owned()]);
+    assert_eq!(file_path(&plan, 3, 0).to_string_lossy(), "d/a");
+    assert_eq!(file_path(&plan, 3, 1).to_string_lossy(), "/b");
+    assert!(shares_files(&plan.files));
+    plan.files.names = FileNames::Format("x.$filenum".to_owned());
+    assert!(shares_files(&plan.files));
+}
+
+/// How often each of the 4 KiB blocks of a file was hit.
+fn hits(distribution: Distribution, blocks: u64, draws: usize) -> Vec<u64> {
+    let mut plan = random(4096, blocks * 4096);
+    plan.pattern.distribution = distribution;
+    plan.pace.time_based = true;
+    let mut seen = vec![0; blocks as usize];
+    Steps::new(&plan, 0, |_| blocks * 4096)
+        .take(draws)
+        .for_each(|s| seen[(s.offset / 4096) as usize] += 1);
+    seen
+}
+
+#[test]
+fn zipf_hits_ranks_in_proportion_to_their_power() {
+    for theta in [0.6, 1.0, 1.1, 1.8] {
+        let mut seen = hits(Distribution::Zipf(theta), 1000, 400_000);
+        let front: u64 = seen[..10].iter().sum();
+        seen.sort_unstable_by(|a, b| b.cmp(a));
+        let whole: f64 = (1..=1000).map(|k| f64::from(k).powf(-theta)).sum();
+        for rank in [1, 2, 5, 20] {
+            let share = seen[rank - 1] as f64 / 400_000.0;
+            let right = (rank as f64).powf(-theta) / whole;
+            assert!(
+                (share / right - 1.0).abs() < 0.08,
+                "{theta} {rank}: {share} {right}"
+            );
+        }
+        let top: u64 = seen[..10].iter().sum();
+        assert!(front < top, "the favourites lie at the front of the file");
+    }
+}
+
+#[test]
+fn pareto_gives_a_share_of_the_blocks_the_rest_of_the_accesses() {
+    let mut seen = hits(Distribution::Pareto(0.2), 10_000, 400_000);
+    seen.sort_unstable_by(|a, b| b.cmp(a));
+    let share = |blocks: usize| seen[..blocks].iter().sum::<u64>() as f64 / 400_000.0;
+    assert!((share(2000) - 0.8).abs() < 0.01, "{}", share(2000));
+    assert!((share(400) - 0.64).abs() < 0.01, "{}", share(400));
+}
+
+#[test]
+fn normal_offsets_have_the_deviation_asked_for() {
+    let seen = hits(Distribution::Normal(10.0), 10_000, 200_000);
+    let all = 200_000.0;
+    let mean = seen
+        .iter()
+        .zip(0_u32..)
+        .map(|(n, i)| *n as f64 * f64::from(i))
+        .sum::<f64>()
+        / all;
+    let square = |i: u32| (f64::from(i) - mean).powi(2);
+    let variance = seen
+        .iter()
+        .zip(0..)
+        .map(|(n, i)| *n as f64 * square(i))
+        .sum::<f64>()
+        / all;
+    assert!((mean - 5000.0).abs() < 20.0, "{mean}");
+    assert!(
+        (variance.sqrt() - 1000.0).abs() < 20.0,
+        "{}",
+        variance.sqrt()
+    );
+}
+
+#[test]
+fn zones_get_their_shares_of_the_accesses() {
+    let zones = vec![(60.0, 10.0), (30.0, 20.0), (10.0, 70.0)];
+    let seen = hits(Distribution::Zoned(zones), 1000, 200_000);
+    let share = |range: std::ops::Range<usize>| seen[range].iter().sum::<u64>() as f64 / 200_000.0;
+    for (range, right) in [(0..100, 0.6), (100..300, 0.3), (300..1000, 0.1)] {
+        let got = share(range);
+        assert!((got - right).abs() < 0.01, "{got} for {right}");
+    }
+}
+
+#[test]
+fn without_a_map_every_aligned_place_is_drawn_and_fits() {
+    let mut plan = random(4096, 64 * KIB);
+    plan.pattern.repeats = true;
+    plan.pattern.align = Each {
+        read: 512,
+        write: 512,
+    };
+    plan.pace.time_based = true;
+    let all: Vec<Step> = Steps::new(&plan, 0, |_| 64 * KIB).take(20_000).collect();
+    assert!(
+        all.iter()
+            .all(|s| s.offset % 512 == 0 && s.offset + 4096 <= 64 * KIB)
+    );
+    let places: BTreeSet<u64> = all.iter().map(|s| s.offset).collect();
+    assert_eq!(places.len(), 121);
+}
+
+#[test]
+fn a_percentage_of_random_operations_leaves_the_others_in_sequence() {
+    let mut plan = random(4096, 64 << 20);
+    plan.pattern.random_percent.read = 30;
+    let all = steps(&plan, 0);
+    let follows = all
+        .windows(2)
+        .filter(|w| w[1].offset == w[0].offset + 4096)
+        .count();
+    let share = follows as f64 / all.len() as f64;
+    assert!((share - 0.7).abs() < 0.02, "{share}");
+    plan.pattern.random_percent.read = 0;
+    check_covers(&steps(&plan, 0), 0, 64 << 20);
+}
+
+proptest! {
+    #[test]
+    fn any_sizes_move_the_whole_file_and_stay_inside(
+        min in 1_u64..40, steps_up in 1_u64..30, blocks in 1_u64..500,
+        write: bool, random: bool, repeats: bool, seed: u64, jobnum in 0_u64..1000,
+    ) {
+        let min = min * 100;
+        let mut plan = job(!write, write, random, 1, 0);
+        let size = BlockSizes::Range { min, max: min * steps_up };
+        plan.pattern.sizes = Each { read: size.clone(), write: size };
+        plan.pattern.seed = seed;
+        plan.pattern.repeats = repeats;
+        let region = min * blocks;
+        let all: Vec<Step> = Steps::new(&plan, jobnum, |_| region + 7).collect();
+        prop_assert!(all.iter().all(|s| s.length > 0 && s.offset + s.length <= region));
+        prop_assert_eq!(all.iter().map(|s| s.length).sum::<u64>(), region);
+        if !repeats || !random { check_covers(&all, 0, region); }
+    }
+}

@@ -1,0 +1,127 @@
+//! Blocks of mixed sizes that cover a file: every byte once, in random order,
+//! without a map.
+//!
+//! The file is cut into groups of [`group`] bytes. A draw that belongs to the
+//! group's number cuts each into blocks, the last one shortened to what is
+//! left; it is made again whenever it is needed. Round r visits block π(r) of
+//! every group that has so many, with a permutation of the group's own, and
+//! the groups of a round in another permutation.
+
+use rbench_core::random::{key, mix};
+
+use super::{largest, mean, smallest};
+use crate::jobs::BlockSizes;
+use crate::permutation::Permutation;
+
+/// Blocks of a group on average.
+const BLOCKS: f64 = 64.0;
+
+/// Bytes of a group: about 64 blocks, room for four of the largest.
+pub fn group(sizes: &BlockSizes) -> u64 {
+    let unit = smallest(sizes).max(1);
+    let wanted = ((mean(sizes) * BLOCKS) as u64).max(4 * largest(sizes));
+    wanted.next_multiple_of(unit)
+}
+
+/// How far a cover has come.
+#[derive(Debug, Clone)]
+pub struct Tiles {
+    key: u64,
+    group: u64,
+    groups: u64,
+    region: u64,
+    order: Permutation,
+    next: u64,
+    round: u64,
+}
+
+impl Tiles {
+    /// The cover of `region` bytes that belongs to `parts`.
+    pub fn new(sizes: &BlockSizes, region: u64, parts: &[u64]) -> Tiles {
+        let group = group(sizes);
+        let groups = region.div_ceil(group).max(1);
+        let key = key(parts);
+        Tiles {
+            key,
+            group,
+            groups,
+            region,
+            order: Permutation::new(groups, &[key, 0]),
+            next: 0,
+            round: 0,
+        }
+    }
+
+    /// Blocks of the whole cover; `offsets` is scratch space.
+    pub fn count(&self, sizes: &BlockSizes, offsets: &mut Vec<u64>) -> u64 {
+        let of_group = |number: u64| {
+            let length = self.group.min(self.region - number * self.group);
+            cut(sizes, mix(self.key ^ mix(number)), length, offsets);
+            offsets.len() as u64
+        };
+        (0..self.groups).map(of_group).sum()
+    }
+
+    /// Offset and length of the next block; `offsets` is scratch space.
+    pub fn step(&mut self, sizes: &BlockSizes, offsets: &mut Vec<u64>) -> (u64, u64) {
+        loop {
+            if self.next == self.groups {
+                self.next = 0;
+                self.round += 1;
+                if self.round > self.group / smallest(sizes).max(1) {
+                    // Everything was visited: begin again.
+                    self.round = 0;
+                }
+                self.order = Permutation::new(self.groups, &[self.key, self.round]);
+            }
+            let number = self.order.at(self.next);
+            self.next += 1;
+            let start = number * self.group;
+            let length = self.group.min(self.region - start);
+            let own = mix(self.key ^ mix(number));
+            cut(sizes, own, length, offsets);
+            let blocks = offsets.len() as u64;
+            if self.round < blocks {
+                let block = Permutation::new(blocks, &[own]).at(self.round) as usize;
+                let end = offsets.get(block + 1).copied().unwrap_or(length);
+                return (start + offsets[block], end - offsets[block]);
+            }
+        }
+    }
+}
+
+/// Cuts a group of `length` bytes into blocks: their offsets.
+fn cut(sizes: &BlockSizes, own: u64, length: u64, offsets: &mut Vec<u64>) {
+    offsets.clear();
+    let (mut at, mut nth) = (0, 0);
+    while at < length {
+        offsets.push(at);
+        at += draw(sizes, mix(own ^ nth)).max(1);
+        nth += 1;
+    }
+}
+
+/// A block size from 64 random bits.
+#[inline]
+pub fn draw(sizes: &BlockSizes, bits: u64) -> u64 {
+    let below = |bound: u64| ((u128::from(bits) * u128::from(bound)) >> 64) as u64;
+    match sizes {
+        BlockSizes::Fixed(bytes) => *bytes,
+        BlockSizes::Range { min, max } => {
+            let unit = (*min).max(1);
+            unit * (1 + below((max / unit).max(1)))
+        }
+        BlockSizes::Split(parts) => {
+            let weight: u32 = parts.iter().map(|(_, percent)| percent).sum();
+            let mut left = below(u64::from(weight.max(1)));
+            for (bytes, percent) in parts {
+                let percent = u64::from(*percent);
+                if left < percent {
+                    return *bytes;
+                }
+                left -= percent;
+            }
+            parts.last().map_or(1, |(bytes, _)| *bytes)
+        }
+    }
+}

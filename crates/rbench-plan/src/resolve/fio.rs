@@ -1,0 +1,545 @@
+//! fio's options, checked and translated into jobs: its defaults filled in,
+//! groups formed, sizes divided.
+//!
+//! What each option means is in docs/fio.md. Sentences name fio's own options.
+
+use super::{Facts, PlanError};
+use crate::io::COMPRESS_CHUNK;
+use crate::jobs::{
+    BlockSizes, BufferContent, Buffers, Distribution, Each, Fallocate, FileNames, FileService,
+    Files, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern, Steady, Syncing,
+};
+use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
+
+mod blocks;
+mod verify;
+
+use blocks::{align, bounds, sizes};
+
+/// Percentiles that are reported when no list is given.
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+
+/// What random offsets derive from unless `randseed` or `randrepeat=0` says
+/// something else: every run is like the one before.
+const SEED: u64 = 0x89;
+
+/// Blocks and places of O_DIRECT are multiples of it at least.
+const SECTOR: u64 = 512;
+
+/// Engines of fio that rbench may not have.
+const ENGINES: &str = "sync psync vsync pvsync pvsync2 libaio io_uring io_uring_cmd posixaio mmap \
+    null cpuio net netsplice splice sg rbd rados rdma falloc ftruncate filecreate filestat \
+    filedelete exec e4defrag gfapi gfapi_async mtd nbd pmemblk dev-dax libpmem external http \
+    libhdfs libiscsi libzbc libblkio solarisaio windowsaio guasi dircreate dirstat dirdelete \
+    xnvme";
+
+pub(super) fn resolve(
+    options: &Fio,
+    facts: &Facts,
+    notes: &mut Vec<String>,
+) -> Result<JobsPlan, PlanError> {
+    if options.jobs.is_empty() {
+        refuse!("no job is given: a job begins with --name, or with [name] in a job file");
+    }
+    let mut waves: Vec<Vec<JobPlan>> = Vec::new();
+    let mut group = 0;
+    for (index, job) in options.jobs.iter().enumerate() {
+        let mut told = Vec::new();
+        let of_job = |what: String| format!("job '{}': {what}", job.name);
+        let wave = match waves.last() {
+            None => true,
+            Some(_) if job.settings.stonewall == Some(true) || job.apart => true,
+            Some(wave) => waits(&options.jobs[..index], job, wave)
+                .map_err(|PlanError(why)| PlanError(of_job(why)))?,
+        };
+        let settings = &job.settings;
+        let apart = settings.stonewall == Some(true) || job.apart;
+        if index > 0 && (apart || settings.new_group == Some(true)) {
+            group += 1;
+        }
+        let plan = one(job, index, group, facts, &mut told)
+            .map_err(|PlanError(why)| PlanError(of_job(why)))?;
+        if options.readonly && plan.pattern.directions.write {
+            refuse!(
+                "{}",
+                of_job("it writes, and --readonly forbids that".into())
+            );
+        }
+        notes.extend(told.into_iter().map(of_job));
+        match waves.last_mut() {
+            Some(last) if !wave => last.push(plan),
+            _ => waves.push(vec![plan]),
+        }
+    }
+    Ok(JobsPlan {
+        waves,
+        global_options: options.globals.clone(),
+    })
+}
+
+/// Whether `wait_for` names a job of the wave that is being filled, so that a
+/// new one has to begin.
+fn waits(before: &[Job], job: &Job, wave: &[JobPlan]) -> Result<bool, PlanError> {
+    let Some(name) = &job.settings.wait_for else {
+        return Ok(false);
+    };
+    if !before.iter().any(|earlier| earlier.name == *name) {
+        refuse!("wait_for={name}: no job of that name stands before it");
+    }
+    Ok(wave.iter().any(|plan| plan.name == *name))
+}
+
+fn one(
+    job: &Job,
+    index: usize,
+    group: u32,
+    facts: &Facts,
+    notes: &mut Vec<String>,
+) -> Result<JobPlan, PlanError> {
+    let s = &job.settings;
+    if index == 0
+        && let Some(name) = &s.wait_for
+    {
+        refuse!("wait_for={name}: no job of that name stands before it");
+    }
+    let numjobs = s.numjobs.unwrap_or(1);
+    if numjobs == 0 {
+        refuse!("numjobs must be at least 1");
+    }
+    let pattern = pattern(s, index, facts, notes)?;
+    let (files, io_size) = files(s, &pattern)?;
+    reachable(&files, u64::from(facts.ranks()) * u64::from(numjobs))?;
+    let (engine, depth) = engine(s, facts, notes)?;
+    let direct = s.direct.unwrap_or(false);
+    if direct && !matches!(engine.as_str(), "null" | "mmap") {
+        aligned(&pattern, &files)?;
+    }
+    let pace = pace(s, io_size, notes)?;
+    let verify = verify::verify(s, &pattern, &pace, notes)?;
+    if s.logs.histogram.is_some() && s.logs.histogram_every.0 == 0 {
+        refuse!("write_hist_log needs log_hist_msec, the time between two histograms");
+    }
+    let clat = s.clat_percentiles.unwrap_or(true);
+    let lat = s.lat_percentiles.unwrap_or(false);
+    Ok(JobPlan {
+        name: job.name.clone(),
+        numjobs,
+        group,
+        group_reporting: s.group_reporting.unwrap_or(false),
+        pattern,
+        files,
+        engine,
+        depth,
+        batch_submit: match s.iodepth_batch.unwrap_or(1) {
+            0 => depth,
+            n => n.min(depth),
+        },
+        batch_complete_min: s.iodepth_batch_complete_min.unwrap_or(1).min(depth),
+        direct,
+        syncing: syncing(s),
+        buffers: buffers(s)?,
+        verify,
+        pace,
+        continue_on: s.continue_on_error.unwrap_or_default(),
+        logs: s.logs.clone(),
+        percentiles: percentiles(s),
+        clat_percentiles: clat,
+        lat_percentiles: lat,
+        unified: s.unified.unwrap_or(false),
+        options: job.options.clone(),
+    })
+}
+
+fn percentiles(s: &Settings) -> Vec<f64> {
+    let mut list = s
+        .percentile_list
+        .clone()
+        .unwrap_or_else(|| PERCENTILES.to_vec());
+    list.sort_by(f64::total_cmp);
+    list.dedup();
+    list
+}
+
+fn pattern(
+    s: &Settings,
+    index: usize,
+    facts: &Facts,
+    notes: &mut Vec<String>,
+) -> Result<Pattern, PlanError> {
+    let directions = s.rw.unwrap_or(crate::jobs::Directions {
+        read: true,
+        write: false,
+        random: false,
+    });
+    let sizes = sizes(s)?;
+    let given = s.blockalign.read.is_some() || s.blockalign.write.is_some();
+    let distribution = s
+        .random_distribution
+        .clone()
+        .unwrap_or(Distribution::Uniform);
+    let mut repeats = s.norandommap.unwrap_or(false);
+    if given && directions.random && !repeats {
+        notes.push("blockalign turns norandommap on".to_owned());
+        repeats = true;
+    }
+    if distribution != Distribution::Uniform {
+        repeats = true;
+    }
+    let base = match (s.randseed, s.randrepeat) {
+        (Some(seed), _) => seed,
+        (None, Some(false)) => facts.seed,
+        (None, _) => SEED,
+    };
+    Ok(Pattern {
+        directions,
+        mix_read: s.rwmixread.unwrap_or(50),
+        align: align(s, &sizes),
+        sizes,
+        distribution,
+        random_percent: Each {
+            read: s.percentage_random.read.unwrap_or(100),
+            write: s.percentage_random.write.unwrap_or(100),
+        },
+        repeats,
+        seed: rbench_core::random::key(&[base, index as u64]),
+    })
+}
+
+/// Files, and the bytes to move in all where `size` or `io_size` says so.
+fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanError> {
+    let (names, count) = names(s)?;
+    let total = total(s)?;
+    let size = match (s.filesize, total) {
+        (Some((least, most)), _) => (least.min(most), most.max(least)),
+        (None, Some(total)) => (total / count, total / count),
+        (None, None) => (0, 0),
+    };
+    let smallest = smallest_block(pattern);
+    if size != (0, 0) && size.0 < smallest {
+        let (option, share) = match s.filesize {
+            Some(_) => ("filesize", String::new()),
+            None if count > 1 => ("size", format!(" for each of {count} files")),
+            None => ("size", String::new()),
+        };
+        refuse!(
+            "{option} gives {} bytes{share}, and the smallest block (bs) has {smallest}",
+            size.0
+        );
+    }
+    let all = |each: u64| each.saturating_mul(count);
+    let io_size = match (s.io_size, s.filesize, total) {
+        (Some(Extent::Bytes(0)), ..) => None,
+        (Some(Extent::Bytes(bytes)), ..) => Some(bytes),
+        (Some(Extent::Percent(percent)), ..) if size.0 == size.1 && size.0 > 0 => {
+            Some((u128::from(all(size.0)) * u128::from(percent) / 100) as u64)
+        }
+        (Some(Extent::Percent(_)), ..) => {
+            refuse!("io_size in per cent needs a size that is the same for all files")
+        }
+        (None, Some(range), Some(total)) if total <= all(range.0) => Some(total),
+        (None, Some(range), Some(total)) if total < all(range.1) => {
+            refuse!(
+                "size ({total}) lies between the least and the most that files of filesize may hold: \
+                 give io_size instead"
+            )
+        }
+        (None, ..) => None,
+    };
+    let open = match s.openfiles.unwrap_or(0) {
+        0 => count,
+        n => n.min(count),
+    };
+    let files = Files {
+        directory: s.directory.clone().unwrap_or_default(),
+        names,
+        count,
+        open,
+        size,
+        offset: s.offset.unwrap_or(0),
+        offset_increment: s.offset_increment.unwrap_or(0),
+        service: s.file_service_type.unwrap_or(FileService::RoundRobin(1)),
+        fallocate: s.fallocate.unwrap_or(Fallocate::Native),
+        create_on_open: s.create_on_open.unwrap_or(false),
+        create_only: s.create_only.unwrap_or(false),
+        overwrite: s.overwrite.unwrap_or(false),
+        pre_read: s.pre_read.unwrap_or(false),
+        invalidate: s.invalidate.unwrap_or(true),
+        fadvise_hint: s.fadvise_hint.unwrap_or(true),
+        unlink: s.unlink.unwrap_or(false),
+    };
+    Ok((files, io_size))
+}
+
+/// The kernel counts offsets in 63 bits; the last worker begins furthest on.
+fn reachable(files: &Files, workers: u64) -> Result<(), PlanError> {
+    let increments = files
+        .offset_increment
+        .checked_mul(workers.saturating_sub(1));
+    let end = increments
+        .and_then(|ahead| ahead.checked_add(files.offset))
+        .and_then(|start| start.checked_add(files.size.1))
+        .filter(|end| i64::try_from(*end).is_ok());
+    if end.is_none() {
+        refuse!(
+            "size, offset and offset_increment reach past the end that a file can have, 2^63 bytes"
+        );
+    }
+    Ok(())
+}
+
+/// `size`; `None`: as large as the files are.
+fn total(s: &Settings) -> Result<Option<u64>, PlanError> {
+    match s.size {
+        None | Some(Extent::Bytes(0) | Extent::Percent(100)) => Ok(None),
+        Some(Extent::Bytes(bytes)) => Ok(Some(bytes)),
+        Some(Extent::Percent(percent)) => {
+            refuse!("size={percent}% is not supported: give a number of bytes, or 100%")
+        }
+    }
+}
+
+/// Names, and how many files they are for each worker. `filename` says how
+/// many there are; `nrfiles` can only take fewer of them.
+fn names(s: &Settings) -> Result<(FileNames, u64), PlanError> {
+    if let Some(names) = &s.filename {
+        let all = names.len() as u64;
+        let count = s.nrfiles.map_or(all, |n| n.min(all));
+        if count == 0 {
+            refuse!("nrfiles must be at least 1");
+        }
+        let names = names.iter().take(count as usize).cloned().collect();
+        return Ok((FileNames::Given(names), count));
+    }
+    let format = s
+        .filename_format
+        .clone()
+        .unwrap_or_else(|| "$jobname.$jobnum.$filenum".to_owned());
+    if format.contains("$clientuid") {
+        refuse!("filename_format: $clientuid is not supported");
+    }
+    match s.nrfiles.unwrap_or(1) {
+        0 => refuse!("nrfiles must be at least 1"),
+        count => Ok((FileNames::Format(format), count)),
+    }
+}
+
+/// The smallest block of the directions that the job has.
+fn smallest_block(pattern: &Pattern) -> u64 {
+    let Each { read, write } = &pattern.sizes;
+    match (pattern.directions.read, pattern.directions.write) {
+        (true, false) => bounds(read).0,
+        (false, true) => bounds(write).0,
+        _ => bounds(read).0.min(bounds(write).0),
+    }
+}
+
+fn aligned(pattern: &Pattern, files: &Files) -> Result<(), PlanError> {
+    let check = |option: &str, value: u64| {
+        if !value.is_multiple_of(SECTOR) {
+            refuse!("direct=1 needs multiples of {SECTOR} bytes, and {option} is {value}");
+        }
+        Ok(())
+    };
+    let directions = pattern.directions;
+    let each = [
+        (directions.read, &pattern.sizes.read, pattern.align.read),
+        (directions.write, &pattern.sizes.write, pattern.align.write),
+    ];
+    for (_, sizes, align) in each.into_iter().filter(|(on, ..)| *on) {
+        match sizes {
+            BlockSizes::Fixed(size) => check("bs", *size)?,
+            BlockSizes::Range { min, max } => {
+                check("bsrange", *min)?;
+                check("bsrange", *max)?;
+            }
+            BlockSizes::Split(parts) => {
+                for (size, _) in parts {
+                    check("bssplit", *size)?;
+                }
+            }
+        }
+        check("blockalign", align)?;
+    }
+    check("offset", files.offset)?;
+    check("offset_increment", files.offset_increment)
+}
+
+/// The engine and its depth.
+fn engine(
+    s: &Settings,
+    facts: &Facts,
+    notes: &mut Vec<String>,
+) -> Result<(String, u32), PlanError> {
+    let name = s.ioengine.as_deref().unwrap_or("psync");
+    let depth = s.iodepth.unwrap_or(1);
+    let Some((_, most)) = facts.engines.iter().find(|(known, _)| *known == name) else {
+        let known: Vec<&str> = facts.engines.iter().map(|(name, _)| *name).collect();
+        let known = known.join(", ");
+        if let Some(instead) = facts.instead(name) {
+            refuse!("ioengine={name} is not supported: {instead}, which keeps iodepth as well");
+        }
+        if ENGINES.split_whitespace().any(|of_fio| of_fio == name) {
+            refuse!("ioengine={name} is not supported: take one of {known}");
+        }
+        refuse!("ioengine={name} is unknown: take one of {known}");
+    };
+    if depth == 0 {
+        refuse!("iodepth must be at least 1");
+    }
+    if *most == 1 && depth > 1 {
+        notes.push(format!(
+            "ioengine={name} is synchronous: iodepth is capped at 1"
+        ));
+    } else if depth > *most {
+        refuse!("iodepth={depth} is more than ioengine={name} can keep under way, {most}");
+    }
+    Ok((name.to_owned(), depth.min(*most)))
+}
+
+fn syncing(s: &Settings) -> Syncing {
+    let sync = s.sync.unwrap_or(SyncMode::None);
+    Syncing {
+        fsync: s.fsync.unwrap_or(0),
+        fdatasync: s.fdatasync.unwrap_or(0),
+        end_fsync: s.end_fsync.unwrap_or(false),
+        fsync_on_close: s.fsync_on_close.unwrap_or(false),
+        o_sync: sync == SyncMode::Sync,
+        o_dsync: sync == SyncMode::Dsync,
+    }
+}
+
+fn buffers(s: &Settings) -> Result<Buffers, PlanError> {
+    let zero = s.zero_buffers.unwrap_or(false);
+    let percent = s.buffer_compress_percentage.unwrap_or(0);
+    let dedupe_percent = s.dedupe_percentage.unwrap_or(0);
+    if zero && s.buffer_pattern.is_some() {
+        refuse!("zero_buffers and buffer_pattern exclude each other");
+    }
+    if zero && percent + dedupe_percent > 0 {
+        refuse!("zero_buffers excludes buffer_compress_percentage and dedupe_percentage");
+    }
+    let content = match (&s.buffer_pattern, zero) {
+        (_, true) => BufferContent::Zero,
+        (Some(pattern), _) if percent == 0 => BufferContent::Pattern(pattern.clone()),
+        (pattern, _) => BufferContent::Random {
+            percent,
+            chunk: s.buffer_compress_chunk.unwrap_or(COMPRESS_CHUNK),
+            pattern: pattern.clone().unwrap_or_default(),
+        },
+    };
+    // The same buffer again and again would compress and dedupe by itself.
+    let refill = s.refill_buffers.unwrap_or(false) || percent + dedupe_percent > 0;
+    Ok(Buffers {
+        refill,
+        scramble: s.scramble_buffers.unwrap_or(true)
+            && !refill
+            && matches!(content, BufferContent::Random { .. }),
+        content,
+        dedupe_percent,
+    })
+}
+
+fn pace(s: &Settings, io_size: Option<u64>, notes: &mut Vec<String>) -> Result<Pace, PlanError> {
+    let runtime = s.runtime.filter(|time| time.0 > 0);
+    let mut time_based = s.time_based.unwrap_or(false);
+    if time_based && runtime.is_none() {
+        notes.push("time_based needs runtime, and is left out".to_owned());
+        time_based = false;
+    }
+    rates(s)?;
+    let think = s.thinktime.unwrap_or_default();
+    let think_spin = s.thinktime_spin.unwrap_or_default();
+    if think_spin > think {
+        refuse!("thinktime_spin is a part of thinktime, and cannot be longer");
+    }
+    Ok(Pace {
+        runtime,
+        time_based,
+        ramp: s.ramp_time.unwrap_or_default(),
+        delay: s.startdelay.unwrap_or_default(),
+        loops: s.loops.unwrap_or(1).max(1),
+        number_ios: s.number_ios.filter(|n| *n > 0),
+        io_size,
+        rate_bytes: limits(s.rate),
+        rate_iops: limits(s.rate_iops),
+        rate_min: limits(s.rate_min),
+        poisson: s.poisson.unwrap_or(false),
+        think,
+        think_spin,
+        think_blocks: s.thinktime_blocks.unwrap_or(1).max(1),
+        latency_target: latency_target(s)?,
+        latency_max: s.max_latency.filter(|time| time.0 > 0),
+        steady: steady(s)?,
+    })
+}
+
+/// 0 is no limit.
+fn limits(each: Each<Option<u64>>) -> Each<Option<u64>> {
+    Each {
+        read: each.read.filter(|rate| *rate > 0),
+        write: each.write.filter(|rate| *rate > 0),
+    }
+}
+
+fn rates(s: &Settings) -> Result<(), PlanError> {
+    let (bytes, iops, least) = (limits(s.rate), limits(s.rate_iops), limits(s.rate_min));
+    let given = |each: Each<Option<u64>>| each.read.is_some() || each.write.is_some();
+    if given(bytes) && given(iops) {
+        refuse!("rate and rate_iops exclude each other");
+    }
+    for (least, most) in [(least.read, bytes.read), (least.write, bytes.write)] {
+        if let (Some(least), Some(most)) = (least, most)
+            && least > most
+        {
+            refuse!("rate_min ({least} bytes a second) is more than rate ({most})");
+        }
+    }
+    if s.poisson == Some(true) && !given(bytes) && !given(iops) {
+        refuse!("rate_process=poisson needs rate or rate_iops");
+    }
+    Ok(())
+}
+
+fn latency_target(s: &Settings) -> Result<Option<LatencyTarget>, PlanError> {
+    let Some(target) = s.latency_target.filter(|time| time.0 > 0) else {
+        return Ok(None);
+    };
+    let Some(window) = s.latency_window.filter(|time| time.0 > 0) else {
+        refuse!("latency_target needs latency_window, the time over which it is kept");
+    };
+    Ok(Some(LatencyTarget {
+        target,
+        window,
+        percentile: s.latency_percentile.unwrap_or(100.0),
+    }))
+}
+
+fn steady(s: &Settings) -> Result<Option<Steady>, PlanError> {
+    let duration = s.steadystate_duration.filter(|time| time.0 > 0);
+    let Some(duration) = duration else {
+        if s.steadystate.is_some() {
+            refuse!("steadystate needs steadystate_duration (ss_dur), the length of its window");
+        }
+        return Ok(None);
+    };
+    let criterion = s.steadystate.unwrap_or(Criterion {
+        bandwidth: false,
+        slope: true,
+        limit: 0.01,
+        percent: true,
+    });
+    Ok(Some(Steady {
+        bandwidth: criterion.bandwidth,
+        slope: criterion.slope,
+        limit: criterion.limit,
+        percent: criterion.percent,
+        duration,
+        ramp: s.steadystate_ramp_time.unwrap_or_default(),
+    }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,710 @@
+use proptest::prelude::*;
+use rbench_core::Nanos;
+
+use super::*;
+use crate::jobs::{Checksum, Directions, Verify};
+use crate::resolve::{Plan, Work};
+use crate::spec::fio::Check;
+use crate::spec::{Common, Spec, Workload};
+
+const MIB: u64 = 1 << 20;
+const SECOND: Nanos = Nanos::SECOND;
+
+const READ: Directions = Directions {
+    read: true,
+    write: false,
+    random: false,
+};
+const WRITE: Directions = Directions {
+    read: false,
+    write: true,
+    random: false,
+};
+const MIX: Directions = Directions {
+    read: true,
+    write: true,
+    random: true,
+};
+
+fn facts() -> Facts {
+    Facts {
+        host_of: vec![0, 0, 1, 1],
+        seed: 7,
+        engines: vec![
+            ("psync", 1),
+            ("mmap", 1),
+            ("io_uring", 1024),
+            ("null", 1024),
+        ],
+        other_engines: vec![("libaio", "take io_uring"), ("posixaio", "take io_uring")],
+        stonewalled: None,
+    }
+}
+
+fn job(name: &str, change: impl FnOnce(&mut Settings)) -> Job {
+    let mut settings = Settings {
+        size: Some(Extent::Bytes(MIB)),
+        ..Settings::default()
+    };
+    change(&mut settings);
+    Job {
+        name: name.to_owned(),
+        settings,
+        ..Job::default()
+    }
+}
+
+fn plan(fio: Fio) -> Result<Plan, String> {
+    let spec = Spec {
+        common: Common::default(),
+        workload: Workload::Fio(Box::new(fio)),
+    };
+    crate::resolve(&spec, &facts()).map_err(|e| e.0)
+}
+
+fn jobs(jobs: Vec<Job>) -> Result<(JobsPlan, Vec<String>), String> {
+    let plan = plan(Fio {
+        jobs,
+        ..Fio::default()
+    })?;
+    match plan.work {
+        Work::Jobs(jobs) => Ok((jobs, plan.notes)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn noted(change: impl FnOnce(&mut Settings)) -> (JobPlan, Vec<String>) {
+    match jobs(vec![job("a", change)]) {
+        Ok((mut plan, notes)) => (plan.waves.remove(0).remove(0), notes),
+        Err(why) => panic!("{why}"),
+    }
+}
+
+fn single(change: impl FnOnce(&mut Settings)) -> JobPlan {
+    noted(change).0
+}
+
+fn check_refused(change: impl FnOnce(&mut Settings), expect: &str) {
+    let why = jobs(vec![job("a", change)]).expect_err(expect);
+    let named = why.starts_with("job 'a': ");
+    assert!(named && why.contains(expect), "'{why}' lacks '{expect}'");
+}
+
+fn both<T: Copy>(value: T) -> Each<Option<T>> {
+    Each {
+        read: Some(value),
+        write: Some(value),
+    }
+}
+
+#[test]
+fn without_options_it_is_fios_default_job() {
+    let (plan, notes) = noted(|_| {});
+    assert_eq!(plan.pattern.directions, READ);
+    assert_eq!(plan.pattern.mix_read, 50);
+    assert_eq!(plan.pattern.sizes.read, BlockSizes::Fixed(4096));
+    assert_eq!(plan.pattern.align.read, 4096);
+    assert_eq!(plan.pattern.distribution, Distribution::Uniform);
+    assert!(!plan.pattern.repeats);
+    assert_eq!((plan.engine.as_str(), plan.depth), ("psync", 1));
+    assert_eq!(
+        (plan.numjobs, plan.batch_submit, plan.batch_complete_min),
+        (1, 1, 1)
+    );
+    assert!(!plan.direct && !plan.unified && !plan.group_reporting);
+    let files = &plan.files;
+    assert_eq!(
+        files.names,
+        FileNames::Format("$jobname.$jobnum.$filenum".into())
+    );
+    assert_eq!((files.count, files.open, files.size), (1, 1, (MIB, MIB)));
+    assert_eq!(files.fallocate, Fallocate::Native);
+    assert_eq!(files.service, FileService::RoundRobin(1));
+    assert!(files.invalidate && files.fadvise_hint);
+    assert!(!(files.pre_read || files.overwrite || files.unlink || files.create_only));
+    assert!(plan.buffers.scramble && !plan.buffers.refill);
+    assert_eq!((plan.pace.loops, plan.pace.think_blocks), (1, 1));
+    assert_eq!((plan.pace.runtime, plan.pace.io_size), (None, None));
+    assert_eq!(plan.syncing, Syncing::default());
+    assert_eq!(plan.percentiles.len(), 17);
+    assert!(plan.clat_percentiles && !plan.lat_percentiles);
+    assert_eq!((plan.verify, notes), (None, Vec::new()));
+}
+
+#[test]
+fn waves_begin_at_stonewalls_and_groups_at_new_groups_too() {
+    let fio = vec![
+        job("a", |s| s.stonewall = Some(true)),
+        job("b", |_| {}),
+        job("c", |s| s.stonewall = Some(true)),
+        job("d", |s| s.new_group = Some(true)),
+        Job {
+            apart: true,
+            ..job("e", |_| {})
+        },
+        job("f", |s| {
+            s.stonewall = Some(false);
+            s.numjobs = Some(5);
+        }),
+    ];
+    let (plan, _) = jobs(fio).expect("six jobs");
+    let shape: Vec<Vec<(&str, u32)>> = plan
+        .waves
+        .iter()
+        .map(|wave| {
+            wave.iter()
+                .map(|job| (job.name.as_str(), job.group))
+                .collect()
+        })
+        .collect();
+    // Group numbers as in fio's JSON for the same jobs.
+    let expect = [
+        vec![("a", 0), ("b", 0)],
+        vec![("c", 1), ("d", 2)],
+        vec![("e", 3), ("f", 3)],
+    ];
+    assert_eq!(shape, expect);
+    assert_eq!(plan.workers(), 6);
+}
+
+#[test]
+fn a_job_that_waits_for_another_begins_a_wave_but_no_group() {
+    let waiting = |name: &str, other: &'static str| job(name, |s| s.wait_for = Some(other.into()));
+    let (plan, _) =
+        jobs(vec![job("a", |_| {}), waiting("b", "a"), waiting("c", "a")]).expect("a, b");
+    let sizes: Vec<usize> = plan.waves.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [1, 2]);
+    assert!(plan.waves.iter().flatten().all(|job| job.group == 0));
+    for list in [
+        vec![waiting("a", "a")],
+        vec![waiting("a", "b"), job("b", |_| {})],
+        vec![job("b", |_| {}), waiting("a", "a")],
+    ] {
+        let why = jobs(list).expect_err("nothing to wait for");
+        assert!(why.contains("wait_for="), "{why}");
+    }
+}
+
+#[test]
+fn seeds_are_those_of_every_run_unless_asked_otherwise() {
+    let seed = |change: fn(&mut Settings)| single(change).pattern.seed;
+    let usual = seed(|_| {});
+    assert_eq!(usual, seed(|s| s.randseed = Some(0x89)));
+    assert_eq!(usual, seed(|s| s.numjobs = Some(64)));
+    assert_ne!(usual, seed(|s| s.randseed = Some(5)));
+    let other = seed(|s| s.randrepeat = Some(false));
+    assert_ne!(usual, other);
+    assert_eq!(other, seed(|s| s.randseed = Some(7)));
+    let (two, _) = jobs(vec![job("a", |_| {}), job("b", |_| {})]).expect("two jobs");
+    let seeds: Vec<u64> = two.waves[0].iter().map(|job| job.pattern.seed).collect();
+    assert_ne!(seeds[0], seeds[1]);
+}
+
+fn file(s: &mut Settings, least: u64, most: u64, size: Option<Extent>) {
+    s.filesize = Some((least, most));
+    s.nrfiles = Some(3);
+    s.size = size;
+}
+
+#[test]
+fn size_is_divided_and_filesize_is_not() {
+    let check = |change: fn(&mut Settings), size: (u64, u64), io_size: Option<u64>| {
+        let plan = single(change);
+        assert_eq!((plan.files.size, plan.pace.io_size), (size, io_size));
+    };
+    check(|s| s.nrfiles = Some(3), (349_525, 349_525), None);
+    // The sums that fio 3.33 moved for the same options.
+    check(|s| file(s, MIB, MIB, None), (MIB, MIB), None);
+    check(
+        |s| file(s, MIB, MIB, Some(Extent::Bytes(MIB))),
+        (MIB, MIB),
+        Some(MIB),
+    );
+    check(
+        |s| file(s, 65_536, 65_536, Some(Extent::Bytes(MIB))),
+        (65_536, 65_536),
+        None,
+    );
+    check(
+        |s| file(s, 65_536, 131_072, Some(Extent::Bytes(MIB))),
+        (65_536, 131_072),
+        None,
+    );
+    check(
+        |s| s.io_size = Some(Extent::Percent(50)),
+        (MIB, MIB),
+        Some(MIB / 2),
+    );
+    check(
+        |s| s.io_size = Some(Extent::Bytes(5 * MIB)),
+        (MIB, MIB),
+        Some(5 * MIB),
+    );
+    check(|s| s.size = None, (0, 0), None);
+    check(|s| s.size = Some(Extent::Percent(100)), (0, 0), None);
+    check_refused(
+        |s| file(s, 65_536, 131_072, Some(Extent::Bytes(300_000))),
+        "give io_size",
+    );
+    check_refused(|s| s.size = Some(Extent::Percent(50)), "size=50%");
+    check_refused(
+        |s| {
+            s.size = None;
+            s.io_size = Some(Extent::Percent(50));
+        },
+        "io_size",
+    );
+}
+
+#[test]
+fn a_block_that_is_larger_than_its_file_is_refused() {
+    check_refused(|s| s.bs = both(2 * MIB), "size gives 1048576 bytes");
+    check_refused(|s| s.nrfiles = Some(1000), "for each of 1000 files");
+    check_refused(|s| s.filesize = Some((1024, MIB)), "filesize gives 1024");
+    let plan = single(|s| {
+        s.rw = Some(READ);
+        s.bs.write = Some(2 * MIB);
+    });
+    assert_eq!(plan.pattern.sizes.write, BlockSizes::Fixed(2 * MIB));
+}
+
+#[test]
+fn what_lies_behind_the_end_that_a_file_can_have_is_refused() {
+    check_refused(|s| s.size = Some(Extent::Bytes(u64::MAX)), "2^63");
+    check_refused(|s| s.offset = Some(u64::MAX), "2^63");
+    // Four ranks: the last worker is the eighth.
+    let ahead = |increment| {
+        move |s: &mut Settings| {
+            s.numjobs = Some(2);
+            s.offset_increment = Some(increment);
+        }
+    };
+    check_refused(ahead(i64::MAX as u64 / 7), "2^63");
+    assert_eq!(single(ahead(i64::MAX as u64 / 8)).numjobs, 2);
+}
+
+#[test]
+fn given_names_say_how_many_files_there_are() {
+    let check = |names: &[&str], nrfiles, expect: &[&str]| {
+        let owned = |list: &[&str]| list.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let plan = single(|s| {
+            s.filename = Some(owned(names));
+            s.nrfiles = nrfiles;
+        });
+        let count = expect.len() as u64;
+        assert_eq!(plan.files.names, FileNames::Given(owned(expect)));
+        assert_eq!(plan.files.count, count);
+        assert_eq!(plan.files.size.0, MIB / count);
+    };
+    check(&["x", "y"], None, &["x", "y"]);
+    check(&["x", "y"], Some(3), &["x", "y"]);
+    check(&["x", "y"], Some(1), &["x"]);
+    check(&["x", "y", "z"], Some(2), &["x", "y"]);
+    check_refused(|s| s.nrfiles = Some(0), "nrfiles");
+    check_refused(
+        |s| s.filename_format = Some("$clientuid.x".into()),
+        "$clientuid",
+    );
+}
+
+#[test]
+fn block_sizes_go_by_split_then_range_then_bs() {
+    let sizes = |change: fn(&mut Settings)| single(change).pattern.sizes;
+    let some = |size| BlockSizes::Fixed(size);
+    let each = sizes(|s| s.bs.write = Some(8192));
+    assert_eq!((each.read, each.write), (some(4096), some(8192)));
+    let each = sizes(|s| {
+        s.bs = both(1024);
+        s.bsrange.read = Some((65_536, 4096));
+    });
+    let range = BlockSizes::Range {
+        min: 4096,
+        max: 65_536,
+    };
+    assert_eq!((each.read, each.write), (range, some(1024)));
+    let split = |list: &'static [(u64, Option<u32>)]| {
+        single(move |s| {
+            s.bsrange = both((4096, 8192));
+            s.bssplit.read = Some(list.to_vec());
+        })
+        .pattern
+        .sizes
+        .read
+    };
+    assert_eq!(
+        split(&[(4096, Some(50)), (8192, None), (1024, None)]),
+        BlockSizes::Split(vec![(4096, 50), (8192, 25), (1024, 25)])
+    );
+    assert_eq!(
+        split(&[(4096, None), (8192, None), (1024, None)]),
+        BlockSizes::Split(vec![(4096, 34), (8192, 33), (1024, 33)])
+    );
+    assert_eq!(split(&[(4096, Some(100)), (8192, None)]), some(4096));
+    for list in [
+        &[(4096, Some(50))][..],
+        &[(4096, Some(50)), (8192, Some(60))],
+        &[(4096, Some(99)), (8192, Some(2)), (1, None)],
+    ] {
+        check_refused(|s| s.bssplit.read = Some(list.to_vec()), "bssplit");
+    }
+}
+
+#[test]
+fn synchronous_engines_keep_one_operation_under_way_and_say_so() {
+    let (plan, notes) = noted(|s| s.iodepth = Some(8));
+    assert_eq!(plan.depth, 1);
+    assert_eq!(
+        notes,
+        ["job 'a': ioengine=psync is synchronous: iodepth is capped at 1"]
+    );
+    let (plan, notes) = noted(|s| {
+        s.ioengine = Some("io_uring".into());
+        s.iodepth = Some(32);
+        s.iodepth_batch = Some(0);
+        s.iodepth_batch_complete_min = Some(64);
+    });
+    assert_eq!(
+        (plan.depth, plan.batch_submit, plan.batch_complete_min),
+        (32, 32, 32)
+    );
+    assert!(notes.is_empty(), "{notes:?}");
+    check_refused(
+        |s| {
+            s.ioengine = Some("io_uring".into());
+            s.iodepth = Some(2000);
+        },
+        "iodepth=2000",
+    );
+}
+
+#[test]
+fn other_engines_of_fio_are_refused_with_advice() {
+    for (engine, expect) in [
+        ("libaio", "take io_uring, which keeps iodepth"),
+        ("posixaio", "take io_uring"),
+        ("rbd", "not supported: take one of psync, mmap"),
+        ("nosuch", "ioengine=nosuch is unknown: take one of psync"),
+    ] {
+        check_refused(|s| s.ioengine = Some(engine.into()), expect);
+    }
+}
+
+#[test]
+fn direct_needs_whole_sectors() {
+    let direct = |s: &mut Settings| s.direct = Some(true);
+    assert!(single(direct).direct);
+    let check = |change: fn(&mut Settings), expect: &str| {
+        check_refused(
+            |s| {
+                direct(s);
+                change(s);
+            },
+            expect,
+        );
+    };
+    check(|s| s.bs = both(100), "bs is 100");
+    check(|s| s.offset = Some(100), "offset is 100");
+    check(|s| s.blockalign = both(100), "blockalign is 100");
+    check(|s| s.bsrange = both((512, 1000)), "bsrange is 1000");
+    let fine = single(|s| {
+        direct(s);
+        s.bs = Each {
+            read: Some(512),
+            write: Some(100),
+        };
+    });
+    assert!(fine.direct, "writes that never happen do not matter");
+    let mapped = single(|s| {
+        direct(s);
+        s.bs = both(100);
+        s.ioengine = Some("mmap".into());
+    });
+    assert!(mapped.direct);
+}
+
+#[test]
+fn verification_takes_its_intervals_from_the_blocks() {
+    let of = |change: fn(&mut Settings)| {
+        noted(move |s| {
+            s.rw = Some(WRITE);
+            s.verify = Some(Check::With(Checksum::Crc32c));
+            change(s);
+        })
+    };
+    let (plan, notes) = of(|_| {});
+    let expect = Verify {
+        checksum: Checksum::Crc32c,
+        interval: 4096,
+        pattern: None,
+        read_back: true,
+        fatal: false,
+        backlog: None,
+        only: false,
+    };
+    assert_eq!((plan.verify, notes), (Some(expect.clone()), Vec::new()));
+    let (plan, notes) = of(|s| s.verify_interval = Some(8192));
+    assert_eq!(plan.verify, Some(expect.clone()));
+    assert!(notes[0].contains("verify_interval"), "{notes:?}");
+    let (plan, notes) = of(|s| {
+        s.time_based = Some(true);
+        s.runtime = Some(SECOND);
+    });
+    assert!(plan.verify.is_some_and(|verify| !verify.read_back));
+    assert!(notes[0].contains("nothing is read back"), "{notes:?}");
+    let (plan, notes) = of(|s| {
+        s.time_based = Some(true);
+        s.runtime = Some(SECOND);
+        s.verify_backlog = Some(8);
+    });
+    assert!(plan.verify.is_some_and(|verify| verify.read_back) && notes.is_empty());
+    // As with fio, who wants nothing read back has no backlog to be read.
+    let (plan, _) = of(|s| (s.do_verify, s.verify_backlog) = (Some(false), Some(8)));
+    let verify = plan.verify.expect("still stamped");
+    assert!(!verify.read_back && verify.backlog.is_none());
+    let (plan, _) = of(|s| s.verify_only = Some(true));
+    assert!(
+        plan.verify
+            .is_some_and(|verify| verify.only && !verify.read_back)
+    );
+    let (plan, _) = of(|s| {
+        s.verify = Some(Check::With(Checksum::Pattern(Vec::new())));
+        s.verify_pattern = Some(vec![0xab]);
+        s.bs = both(8);
+    });
+    let verify = plan.verify.expect("a pattern");
+    assert_eq!(verify.checksum, Checksum::Pattern(vec![0xab]));
+    assert_eq!((verify.pattern, verify.interval), (None, 8));
+    assert_eq!(of(|s| s.verify = Some(Check::Off)).0.verify, None);
+}
+
+#[test]
+fn verification_that_cannot_be_is_refused() {
+    let check = |change: fn(&mut Settings), expect: &str| {
+        check_refused(
+            |s| {
+                s.rw = Some(WRITE);
+                s.verify = Some(Check::With(Checksum::Md5));
+                change(s);
+            },
+            expect,
+        );
+    };
+    check(|s| s.rw = Some(MIX), "a mix of reads and writes");
+    check(|s| s.bs = both(64), "80 bytes for each header");
+    check(|s| s.verify_interval = Some(3000), "verify_interval=3000");
+    check(
+        |s| s.verify = Some(Check::With(Checksum::Pattern(Vec::new()))),
+        "needs verify_pattern",
+    );
+    check(
+        |s| {
+            s.verify = None;
+            s.verify_only = Some(true);
+        },
+        "verify_only needs verify",
+    );
+}
+
+#[test]
+fn rates_limits_and_searches_are_checked_together() {
+    let plan = single(|s| {
+        s.rate = Each {
+            read: Some(MIB),
+            write: Some(0),
+        };
+        s.rate_min = both(1024);
+        s.poisson = Some(true);
+    });
+    assert_eq!(
+        (plan.pace.rate_bytes.read, plan.pace.rate_bytes.write),
+        (Some(MIB), None)
+    );
+    assert!(plan.pace.poisson);
+    check_refused(
+        |s| {
+            s.rate = both(MIB);
+            s.rate_iops = both(100);
+        },
+        "rate and rate_iops exclude",
+    );
+    check_refused(
+        |s| {
+            s.rate = both(MIB);
+            s.rate_min = both(2 * MIB);
+        },
+        "rate_min",
+    );
+    check_refused(|s| s.poisson = Some(true), "rate_process");
+    check_refused(|s| s.thinktime_spin = Some(SECOND), "thinktime_spin");
+    check_refused(|s| s.latency_target = Some(SECOND), "latency_window");
+    check_refused(|s| s.numjobs = Some(0), "numjobs");
+    check_refused(|s| s.logs.histogram = Some("h".into()), "log_hist_msec");
+    let criterion = Criterion {
+        bandwidth: true,
+        slope: false,
+        limit: 10.0,
+        percent: true,
+    };
+    check_refused(|s| s.steadystate = Some(criterion), "steadystate_duration");
+    let steady = |given| {
+        single(|s| {
+            s.steadystate = given;
+            s.steadystate_duration = Some(SECOND);
+        })
+        .pace
+        .steady
+        .expect("a window")
+    };
+    assert!(steady(None).slope && !steady(None).bandwidth);
+    assert_eq!(
+        (steady(Some(criterion)).limit, steady(None).limit),
+        (10.0, 0.01)
+    );
+}
+
+#[test]
+fn time_based_without_a_runtime_is_left_out_with_a_note() {
+    let (plan, notes) = noted(|s| s.time_based = Some(true));
+    assert!(!plan.pace.time_based);
+    assert!(notes[0].contains("time_based needs runtime"), "{notes:?}");
+    let (plan, notes) = noted(|s| {
+        s.time_based = Some(true);
+        s.runtime = Some(SECOND);
+        s.loops = Some(0);
+    });
+    assert!(plan.pace.time_based && notes.is_empty());
+    assert_eq!(plan.pace.loops, 1);
+}
+
+#[test]
+fn a_distribution_or_an_alignment_lets_blocks_come_twice() {
+    let random = Directions {
+        random: true,
+        ..READ
+    };
+    let (plan, notes) = noted(|s| {
+        s.rw = Some(random);
+        s.blockalign = both(65_536);
+    });
+    assert!(plan.pattern.repeats && plan.pattern.align.read == 65_536);
+    assert!(notes[0].contains("norandommap"), "{notes:?}");
+    let plan = single(|s| s.random_distribution = Some(Distribution::Zipf(1.1)));
+    assert!(plan.pattern.repeats);
+    assert!(!single(|s| s.rw = Some(random)).pattern.repeats);
+}
+
+#[test]
+fn buffers_that_compress_or_dedupe_are_new_for_every_write() {
+    let plan = single(|s| s.buffer_compress_percentage = Some(50)).buffers;
+    assert!(plan.refill && !plan.scramble);
+    assert_eq!(
+        plan.content,
+        BufferContent::Random {
+            percent: 50,
+            chunk: 512,
+            pattern: Vec::new()
+        }
+    );
+    assert!(single(|s| s.dedupe_percentage = Some(10)).buffers.refill);
+    let plan = single(|s| s.buffer_pattern = Some(vec![1])).buffers;
+    assert_eq!(
+        (plan.content, plan.scramble),
+        (BufferContent::Pattern(vec![1]), false)
+    );
+    let plan = single(|s| s.zero_buffers = Some(true)).buffers;
+    assert_eq!((plan.content, plan.scramble), (BufferContent::Zero, false));
+    check_refused(
+        |s| {
+            s.zero_buffers = Some(true);
+            s.buffer_pattern = Some(vec![1]);
+        },
+        "exclude each other",
+    );
+}
+
+#[test]
+fn readonly_forbids_every_job_that_writes() {
+    let read_only = |directions| {
+        plan(Fio {
+            jobs: vec![job("a", |s| s.rw = Some(directions))],
+            readonly: true,
+            ..Fio::default()
+        })
+    };
+    assert!(read_only(READ).is_ok());
+    for directions in [WRITE, MIX] {
+        let why = read_only(directions).expect_err("it writes");
+        assert!(why.contains("--readonly"), "{why}");
+    }
+}
+
+#[test]
+fn percentiles_are_reported_in_their_order() {
+    let plan = single(|s| s.percentile_list = Some(vec![99.0, 50.0, 99.0]));
+    assert_eq!(plan.percentiles, [50.0, 99.0]);
+}
+
+#[test]
+fn a_plan_of_jobs_brings_its_own_directories_and_workers() {
+    let mut fio = Fio {
+        jobs: vec![
+            job("a", |s| {
+                s.directory = Some("/mnt/x".into());
+                s.numjobs = Some(3);
+            }),
+            job("b", |_| {}),
+        ],
+        globals: vec![("size".to_owned(), "1m".to_owned())],
+        ..Fio::default()
+    };
+    let made = plan(fio.clone()).expect("two jobs");
+    assert_eq!((made.threads, made.workers()), (4, 16));
+    assert!(!made.embedded() && made.needs_shared().is_none());
+    assert_eq!(made.first_dir(), Some(&"/mnt/x".into()));
+    assert_eq!(made.data_bytes(), 16 * MIB);
+    let rows = made.describe();
+    assert!(rows.contains(&("jobs", "a, b".to_owned())), "{rows:?}");
+    assert!(
+        rows.contains(&("options", "size=1m".to_owned())),
+        "{rows:?}"
+    );
+    fio.jobs.clear();
+    assert!(plan(fio).expect_err("no jobs").contains("--name"));
+}
+
+proptest! {
+    #[test]
+    fn no_numbers_make_the_plan_panic(
+        size: Option<u64>,
+        filesize: Option<(u64, u64)>,
+        bs: Option<u64>,
+        range: Option<(u64, u64)>,
+        split in proptest::option::of(proptest::collection::vec(
+            (any::<u64>(), proptest::option::of(0_u32..101)), 0..5)),
+        nrfiles: Option<u64>,
+        percent in proptest::option::of(0_u32..101),
+        names in 0_u64..3,
+        interval: Option<u64>,
+        write: bool,
+    ) {
+        let change = |s: &mut Settings| {
+            s.size = size.map(Extent::Bytes);
+            s.filesize = filesize;
+            s.bs = Each { read: bs, write: bs };
+            s.bsrange = Each { read: range, write: range };
+            s.bssplit = Each { read: split.clone(), write: split };
+            s.nrfiles = nrfiles;
+            s.io_size = percent.map(Extent::Percent);
+            s.filename = (names > 0).then(|| (0..names).map(|n| n.to_string()).collect());
+            s.verify_interval = interval;
+            s.verify = Some(Check::With(Checksum::Crc64));
+            s.rw = Some(if write { WRITE } else { READ });
+            s.direct = Some(true);
+        };
+        if let Ok((plan, _)) = jobs(vec![job("a", change)]) {
+            let each = &plan.waves[0][0].files;
+            prop_assert!(each.count > 0 && each.open > 0 && each.open <= each.count);
+            prop_assert!(each.size.0 <= each.size.1);
+        }
+    }
+}

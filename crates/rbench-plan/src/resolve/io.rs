@@ -1,0 +1,327 @@
+//! `rbench io`: defaults filled in, combinations checked.
+
+use rbench_core::Bytes;
+
+use super::{Facts, PlanError, blocks, nonzero_time};
+use crate::arrival::Arrival;
+use crate::io::{
+    FsyncRule, IoPlan, Layout, OpenLoop, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN,
+    fresh_data,
+};
+use crate::jobs::{BlockSizes, Distribution};
+use crate::pattern;
+use crate::spec;
+
+/// The largest block: what one read or write call takes at most on Linux is
+/// just below 2 GiB.
+const BLOCK_MAX: Bytes = Bytes(1 << 30);
+
+/// The options that give block sizes.
+const OPTIONS: blocks::Options = blocks::Options {
+    split: "--bs-split",
+    range: "--bs-range",
+    fixed: "--bs",
+};
+
+pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError> {
+    let small = small_files(io)?;
+    let default_size = small.map_or(Bytes(256 << 20), |s| s.size);
+    let size = io.size.unwrap_or(default_size);
+    if small.is_some() && io.size.is_some() {
+        refuse!("--size and --files exclude each other: --file-size times --files is the size");
+    }
+    let blocks = Blocks::new(io, size)?;
+    check_blocks(&blocks, size, small, io)?;
+    let phases = io.rw.clone().unwrap_or_else(|| vec![Rw::Write, Rw::Read]);
+    if phases.is_empty() {
+        refuse!(
+            "--rw needs at least one of {}",
+            Rw::ALL.map(Rw::name).join(", ")
+        );
+    }
+    let mixes = phases.iter().any(|rw| rw.reads() && rw.writes());
+    if io.mix.is_some() && !mixes {
+        refuse!("--mix needs --rw rw or randrw");
+    }
+    let mix_read = percentage("--mix", io.mix.unwrap_or(50))?;
+    let layout = io_layout(io, size, &blocks)?;
+    let (engine, depth) = engine_and_depth(io, facts)?;
+    check_small(small, layout, depth, mixes, &engine)?;
+    check_verify(io, &blocks, size, mixes, &engine)?;
+    if io.direct && engine == "mmap" {
+        refuse!(
+            "--direct and --engine mmap exclude each other: mappings go through the page cache"
+        );
+    }
+    Ok(IoPlan {
+        mix_read,
+        sizes: blocks.sizes,
+        distribution: distribution(io, small, &phases)?,
+        size,
+        small,
+        layout,
+        engine,
+        depth,
+        direct: io.direct,
+        fsync: fsync_rule(io, &phases)?,
+        time: nonzero_time("--time", io.time)?,
+        open_loop: open_loop(io)?,
+        verify: io.verify,
+        buffers: fresh_data(
+            percentage("--compress", io.compress.unwrap_or(0))?,
+            percentage("--dedupe", io.dedupe.unwrap_or(0))?,
+        ),
+        phases,
+    })
+}
+
+fn percentage(flag: &str, value: u32) -> Result<u32, PlanError> {
+    if value > 100 {
+        refuse!("{flag} {value} is not a percentage");
+    }
+    Ok(value)
+}
+
+fn small_files(io: &spec::Io) -> Result<Option<SmallFiles>, PlanError> {
+    match (io.files, io.file_size) {
+        (None, None) => Ok(None),
+        (Some(0), _) => refuse!("--files must be at least 1"),
+        (_, Some(Bytes(0))) => refuse!("--file-size must be at least 1"),
+        (Some(_), Some(size)) if size > SMALL_FILE_MAX => {
+            refuse!("--file-size {size} is more than {SMALL_FILE_MAX}: use --size for large files")
+        }
+        (Some(files), Some(size)) => Ok(Some(SmallFiles { files, size })),
+        (Some(_), None) => refuse!("--files needs --file-size"),
+        (None, Some(_)) => refuse!("--file-size needs --files"),
+    }
+}
+
+/// How large blocks are, and which option says so.
+struct Blocks {
+    sizes: BlockSizes,
+    least: Bytes,
+    most: Bytes,
+    flag: &'static str,
+}
+
+impl Blocks {
+    fn new(io: &spec::Io, size: Bytes) -> Result<Blocks, PlanError> {
+        let given = [
+            (OPTIONS.fixed, io.block.is_some()),
+            (OPTIONS.range, io.block_range.is_some()),
+            (OPTIONS.split, io.block_split.is_some()),
+        ];
+        let flags: Vec<&'static str> = given
+            .into_iter()
+            .filter_map(|(flag, given)| given.then_some(flag))
+            .collect();
+        if let [one, other, ..] = flags.as_slice() {
+            refuse!("{one} and {other} exclude each other");
+        }
+        let fixed = io.block.unwrap_or(Bytes((128 << 10).min(size.0)));
+        let sizes = OPTIONS.sizes(io.block_split.as_deref(), io.block_range, fixed.0)?;
+        Ok(Blocks {
+            least: Bytes(pattern::smallest(&sizes)),
+            most: Bytes(pattern::largest(&sizes)),
+            sizes,
+            flag: flags.first().copied().unwrap_or(OPTIONS.fixed),
+        })
+    }
+
+    fn mixed(&self) -> bool {
+        !matches!(self.sizes, BlockSizes::Fixed(_))
+    }
+
+    /// Whether `holds` for every size. A range has the multiples of its least.
+    fn all(&self, holds: impl Fn(u64) -> bool) -> bool {
+        match &self.sizes {
+            BlockSizes::Fixed(_) | BlockSizes::Range { .. } => holds(self.least.0),
+            BlockSizes::Split(parts) => parts.iter().all(|(bytes, _)| holds(*bytes)),
+        }
+    }
+}
+
+fn check_blocks(
+    blocks: &Blocks,
+    size: Bytes,
+    small: Option<SmallFiles>,
+    io: &spec::Io,
+) -> Result<(), PlanError> {
+    let Blocks { most, flag, .. } = blocks;
+    if *most > BLOCK_MAX {
+        refuse!("{flag} {most} is more than {BLOCK_MAX}");
+    }
+    if *most > size {
+        let of = if small.is_some() {
+            "--file-size"
+        } else {
+            "--size"
+        };
+        refuse!("{of} {size} is smaller than one block of {flag} {most}");
+    }
+    if small.is_some() && blocks.mixed() {
+        refuse!("{flag} and --files exclude each other: small files are moved in blocks of --bs");
+    }
+    let sectors = |bytes: u64| bytes.is_multiple_of(512);
+    if io.direct && (!blocks.all(sectors) || !sectors(size.0)) {
+        refuse!("--direct needs {flag} and sizes that are multiples of 512");
+    }
+    Ok(())
+}
+
+/// Where stamps are and what they need.
+fn check_verify(
+    io: &spec::Io,
+    blocks: &Blocks,
+    size: Bytes,
+    mixes: bool,
+    engine: &str,
+) -> Result<(), PlanError> {
+    if !io.verify {
+        return Ok(());
+    }
+    let Blocks { least, flag, .. } = blocks;
+    if mixes {
+        refuse!(
+            "--verify cannot be combined with --rw rw or randrw: a read may meet a block whose write is under way"
+        );
+    }
+    if engine == "null" {
+        refuse!("--verify needs an engine that moves data, and null does not");
+    }
+    for (flag, given) in [("--compress", io.compress), ("--dedupe", io.dedupe)] {
+        if given.is_some() {
+            refuse!("--verify and {flag} exclude each other: stamps fill the blocks");
+        }
+    }
+    if least.0.min(size.0) < VERIFY_BLOCK_MIN {
+        refuse!("--verify needs {flag} of at least {VERIFY_BLOCK_MIN} bytes for the stamp");
+    }
+    if !blocks.all(|bytes| bytes.is_multiple_of(least.0)) {
+        refuse!("--verify needs {flag} with multiples of its smallest size, {least}");
+    }
+    if !size.0.is_multiple_of(least.0) {
+        refuse!("--verify needs a size that is a multiple of {flag}: {size} is not one of {least}");
+    }
+    Ok(())
+}
+
+fn distribution(
+    io: &spec::Io,
+    small: Option<SmallFiles>,
+    phases: &[Rw],
+) -> Result<Distribution, PlanError> {
+    if io.distribution.is_some() {
+        if small.is_some() {
+            refuse!(
+                "--random-distribution and --files exclude each other: it spreads the blocks of a file"
+            );
+        }
+        if !phases.iter().any(|rw| rw.random()) {
+            refuse!("--random-distribution needs --rw with randread, randwrite or randrw");
+        }
+    }
+    Ok(io.distribution.clone().unwrap_or(Distribution::Uniform))
+}
+
+fn io_layout(io: &spec::Io, size: Bytes, blocks: &Blocks) -> Result<Layout, PlanError> {
+    match (io.layout.unwrap_or_default(), io.interleave) {
+        (Layout::PerWorker, true) => refuse!("--interleave needs --layout shared"),
+        (layout, false) => Ok(layout),
+        (_, true) if blocks.mixed() => {
+            refuse!(
+                "--interleave and {} exclude each other: blocks of one size alternate",
+                blocks.flag
+            )
+        }
+        (_, true) if !size.0.is_multiple_of(blocks.least.0) => {
+            refuse!(
+                "--interleave needs --size {size} to be a multiple of --bs {}",
+                blocks.least
+            )
+        }
+        (_, true) => Ok(Layout::SharedInterleaved),
+    }
+}
+
+fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanError> {
+    let depth = io.depth.unwrap_or(1);
+    let name = io.engine.clone().unwrap_or_else(|| "psync".to_owned());
+    let Some((_, depth_max)) = facts.engines.iter().find(|(n, _)| *n == name) else {
+        if let Some(instead) = facts.instead(&name) {
+            refuse!("--engine {name} is not offered: {instead}");
+        }
+        let names: Vec<&str> = facts.engines.iter().map(|(n, _)| *n).collect();
+        refuse!("--engine {name} is not one of {}", names.join(", "));
+    };
+    if depth == 0 {
+        refuse!("--depth must be at least 1");
+    }
+    if depth > *depth_max {
+        let advice = if *depth_max == 1 {
+            ": a synchronous engine has one request under way; take --engine io_uring"
+        } else {
+            ""
+        };
+        refuse!("--depth {depth} is more than the {depth_max} of --engine {name}{advice}");
+    }
+    Ok((name, depth))
+}
+
+fn check_small(
+    small: Option<SmallFiles>,
+    layout: Layout,
+    depth: u32,
+    mixes: bool,
+    engine: &str,
+) -> Result<(), PlanError> {
+    if small.is_none() {
+        return Ok(());
+    }
+    if layout.shared() {
+        refuse!("--files and --layout shared exclude each other");
+    }
+    if depth > 1 {
+        refuse!("--files works on one file at a time: --depth {depth} cannot be combined with it");
+    }
+    if mixes {
+        refuse!("--files cannot be combined with --rw rw or randrw");
+    }
+    if engine == "null" {
+        refuse!("--files opens real files: --engine null cannot be combined with it");
+    }
+    Ok(())
+}
+
+fn fsync_rule(io: &spec::Io, phases: &[Rw]) -> Result<FsyncRule, PlanError> {
+    if let Some(rule) = io.fsync {
+        if rule == FsyncRule::Every(0) {
+            refuse!("--fsync every=0 is no interval: take every=1 or more, or never");
+        }
+        if matches!(rule, FsyncRule::Every(_)) && io.files.is_some() {
+            refuse!(
+                "--fsync every=N and --files exclude each other: each file is synced once, before it is closed"
+            );
+        }
+        if rule != FsyncRule::Never && !phases.iter().any(|rw| rw.writes()) {
+            refuse!("--fsync needs a phase that writes in --rw");
+        }
+    }
+    Ok(io.fsync.unwrap_or_default())
+}
+
+fn open_loop(io: &spec::Io) -> Result<Option<OpenLoop>, PlanError> {
+    match (io.rate, io.arrival) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => refuse!("--arrival needs --rate"),
+        (Some(rate), _) if !((1e-3..=1e9).contains(&rate)) => {
+            refuse!(
+                "--rate {rate} is not a number of operations a second between 0.001 and 1,000,000,000"
+            )
+        }
+        (Some(rate), arrival) => Ok(Some(OpenLoop {
+            rate,
+            arrival: arrival.unwrap_or(Arrival::Uniform),
+        })),
+    }
+}

@@ -1,0 +1,255 @@
+//! `rbench fio`: jobs and their options as they were typed, units read. What
+//! was left out is `None`; the defaults of fio are filled in by the plan.
+
+use std::path::PathBuf;
+
+use rbench_core::Nanos;
+
+use crate::jobs::{
+    Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
+};
+
+/// All jobs of the command line and its job files.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Fio {
+    /// In the order they were given.
+    pub jobs: Vec<Job>,
+    /// Options that hold for all jobs, as they were typed.
+    pub globals: Vec<(String, String)>,
+    /// `--readonly`: a job that writes is an error.
+    pub readonly: bool,
+}
+
+/// One job.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// It is the first of a job file behind other jobs: it waits for those.
+    pub apart: bool,
+    /// Its options, global ones included.
+    pub settings: Settings,
+    /// Its own options as they were typed.
+    pub options: Vec<(String, String)>,
+}
+
+/// A size that may be a part of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many per cent.
+    Percent(u32),
+}
+
+/// One entry of `bssplit`: bytes, and its percentage if one is given.
+pub type Split = (u64, Option<u32>);
+
+/// `sync`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncMode {
+    /// Neither.
+    None,
+    /// O_SYNC
+    Sync,
+    /// O_DSYNC
+    Dsync,
+}
+
+/// `verify`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// `verify=0`
+    Off,
+    /// By this. A pattern is empty: it stands in `verify_pattern`.
+    With(Checksum),
+}
+
+/// `steadystate`
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Criterion {
+    /// Of bandwidth (else of IOPS).
+    pub bandwidth: bool,
+    /// By slope (else by deviation from the mean).
+    pub slope: bool,
+    /// Limit.
+    pub limit: f64,
+    /// The limit is in per cent of the mean.
+    pub percent: bool,
+}
+
+/// Options of a job by their names in fio.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings {
+    /// `directory`
+    pub directory: Option<PathBuf>,
+    /// `filename`
+    pub filename: Option<Vec<String>>,
+    /// `filename_format`
+    pub filename_format: Option<String>,
+    /// `nrfiles`
+    pub nrfiles: Option<u64>,
+    /// `openfiles`; 0: all.
+    pub openfiles: Option<u64>,
+    /// `file_service_type`
+    pub file_service_type: Option<FileService>,
+    /// `size`
+    pub size: Option<Extent>,
+    /// `filesize`: smallest and largest, bytes.
+    pub filesize: Option<(u64, u64)>,
+    /// `io_size`
+    pub io_size: Option<Extent>,
+    /// `offset`, bytes.
+    pub offset: Option<u64>,
+    /// `offset_increment`, bytes.
+    pub offset_increment: Option<u64>,
+    /// `overwrite`
+    pub overwrite: Option<bool>,
+    /// `create_on_open`
+    pub create_on_open: Option<bool>,
+    /// `create_only`
+    pub create_only: Option<bool>,
+    /// `fallocate`
+    pub fallocate: Option<Fallocate>,
+    /// `pre_read`
+    pub pre_read: Option<bool>,
+    /// `invalidate`
+    pub invalidate: Option<bool>,
+    /// `fadvise_hint`
+    pub fadvise_hint: Option<bool>,
+    /// `unlink`
+    pub unlink: Option<bool>,
+    /// `rw`
+    pub rw: Option<Directions>,
+    /// `rwmixread`, or 100 less `rwmixwrite`, percent.
+    pub rwmixread: Option<u32>,
+    /// `bs`, bytes.
+    pub bs: Each<Option<u64>>,
+    /// `bsrange`: smallest and largest, bytes.
+    pub bsrange: Each<Option<(u64, u64)>>,
+    /// `bssplit`
+    pub bssplit: Each<Option<Vec<Split>>>,
+    /// `blockalign`, bytes.
+    pub blockalign: Each<Option<u64>>,
+    /// `random_distribution`
+    pub random_distribution: Option<Distribution>,
+    /// `percentage_random`
+    pub percentage_random: Each<Option<u32>>,
+    /// `norandommap`
+    pub norandommap: Option<bool>,
+    /// `randseed`
+    pub randseed: Option<u64>,
+    /// `randrepeat`
+    pub randrepeat: Option<bool>,
+    /// `ioengine`
+    pub ioengine: Option<String>,
+    /// `iodepth`
+    pub iodepth: Option<u32>,
+    /// `iodepth_batch`
+    pub iodepth_batch: Option<u32>,
+    /// `iodepth_batch_complete_min`
+    pub iodepth_batch_complete_min: Option<u32>,
+    /// `direct`, or the contrary of `buffered`.
+    pub direct: Option<bool>,
+    /// `sync`
+    pub sync: Option<SyncMode>,
+    /// `fsync`, writes.
+    pub fsync: Option<u64>,
+    /// `fdatasync`, writes.
+    pub fdatasync: Option<u64>,
+    /// `end_fsync`
+    pub end_fsync: Option<bool>,
+    /// `fsync_on_close`
+    pub fsync_on_close: Option<bool>,
+    /// `scramble_buffers`
+    pub scramble_buffers: Option<bool>,
+    /// `refill_buffers`
+    pub refill_buffers: Option<bool>,
+    /// `zero_buffers`
+    pub zero_buffers: Option<bool>,
+    /// `buffer_pattern`
+    pub buffer_pattern: Option<Vec<u8>>,
+    /// `buffer_compress_percentage`
+    pub buffer_compress_percentage: Option<u32>,
+    /// `buffer_compress_chunk`, bytes.
+    pub buffer_compress_chunk: Option<u64>,
+    /// `dedupe_percentage`
+    pub dedupe_percentage: Option<u32>,
+    /// `runtime`
+    pub runtime: Option<Nanos>,
+    /// `time_based`
+    pub time_based: Option<bool>,
+    /// `ramp_time`
+    pub ramp_time: Option<Nanos>,
+    /// `startdelay`
+    pub startdelay: Option<Nanos>,
+    /// `loops`
+    pub loops: Option<u64>,
+    /// `number_ios`
+    pub number_ios: Option<u64>,
+    /// `numjobs`
+    pub numjobs: Option<u32>,
+    /// `stonewall`
+    pub stonewall: Option<bool>,
+    /// `wait_for`: the name of a job.
+    pub wait_for: Option<String>,
+    /// `rate`, bytes a second.
+    pub rate: Each<Option<u64>>,
+    /// `rate_iops`
+    pub rate_iops: Each<Option<u64>>,
+    /// `rate_min`, bytes a second.
+    pub rate_min: Each<Option<u64>>,
+    /// `rate_process=poisson`
+    pub poisson: Option<bool>,
+    /// `thinktime`
+    pub thinktime: Option<Nanos>,
+    /// `thinktime_spin`
+    pub thinktime_spin: Option<Nanos>,
+    /// `thinktime_blocks`
+    pub thinktime_blocks: Option<u64>,
+    /// `latency_target`
+    pub latency_target: Option<Nanos>,
+    /// `latency_window`
+    pub latency_window: Option<Nanos>,
+    /// `latency_percentile`
+    pub latency_percentile: Option<f64>,
+    /// `max_latency`
+    pub max_latency: Option<Nanos>,
+    /// `steadystate`
+    pub steadystate: Option<Criterion>,
+    /// `steadystate_duration`
+    pub steadystate_duration: Option<Nanos>,
+    /// `steadystate_ramp_time`
+    pub steadystate_ramp_time: Option<Nanos>,
+    /// `verify`
+    pub verify: Option<Check>,
+    /// `verify_interval`, bytes.
+    pub verify_interval: Option<u64>,
+    /// `verify_pattern`
+    pub verify_pattern: Option<Vec<u8>>,
+    /// `do_verify`
+    pub do_verify: Option<bool>,
+    /// `verify_fatal`
+    pub verify_fatal: Option<bool>,
+    /// `verify_backlog`, writes.
+    pub verify_backlog: Option<u64>,
+    /// `verify_only`
+    pub verify_only: Option<bool>,
+    /// `group_reporting`
+    pub group_reporting: Option<bool>,
+    /// `new_group`
+    pub new_group: Option<bool>,
+    /// `unified_rw_reporting`
+    pub unified: Option<bool>,
+    /// `percentile_list`
+    pub percentile_list: Option<Vec<f64>>,
+    /// `clat_percentiles`
+    pub clat_percentiles: Option<bool>,
+    /// `lat_percentiles`
+    pub lat_percentiles: Option<bool>,
+    /// `write_bw_log` and its like, `log_avg_msec`, `log_hist_msec`,
+    /// `log_offset`; nothing in it is a default of its own.
+    pub logs: Logs,
+    /// `continue_on_error`
+    pub continue_on_error: Option<ContinueOn>,
+}

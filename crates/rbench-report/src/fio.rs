@@ -1,0 +1,207 @@
+//! The outputs of `rbench fio`: what fio 3.33 prints, as people and programs
+//! read it: normal, terse (version 3), JSON, and the lines of its logs.
+//!
+//! Everything is a pure function of a [`FioRun`]. What rbench knows and fio
+//! does not say (response times, hosts, the slowest rank) is not here: it
+//! belongs into the report of rbench itself. Where fio's numbers are wrong
+//! ours are right: no percentile lies above the maximum, and none has a
+//! ceiling of 17 s.
+
+mod json;
+pub mod logs;
+mod measured;
+mod normal;
+mod numbers;
+mod terse;
+mod tree;
+
+use jiff::Timestamp;
+use jiff::tz::Offset;
+use rbench_core::Nanos;
+use rbench_core::job::JobOutcome;
+
+pub use json::json;
+pub use normal::normal;
+pub use terse::terse;
+
+/// A run of `rbench fio`, or one state of it on the way (`status-interval`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct FioRun {
+    /// What stands for fio's version, such as `fio-3.33`.
+    pub version: String,
+    /// Start of the program, ms since the epoch.
+    pub started_ms: u64,
+    /// End of the run, or now, ms since the epoch.
+    pub ended_ms: u64,
+    /// Seconds east of UTC that times of day are shown in.
+    pub utc_offset_s: i32,
+    /// Options of the section `global`, as they were typed.
+    pub global_options: Vec<(String, String)>,
+    /// In the order of jobs and workers.
+    pub entries: Vec<FioEntry>,
+}
+
+/// One entry of the report: a worker, or the workers of a group of jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FioEntry {
+    /// Name of the job; of the first one in a group.
+    pub name: String,
+    /// Its group (`groupid`), from 0.
+    pub group: u32,
+    /// Options of the job, as they were typed.
+    pub options: Vec<(String, String)>,
+    /// What was done; already merged for several workers.
+    pub outcome: JobOutcome,
+    /// Percentiles to show, 0 to 100, ascending.
+    pub percentiles: Vec<f64>,
+    /// They are shown of clat.
+    pub clat_percentiles: bool,
+    /// They are shown of lat.
+    pub lat_percentiles: bool,
+    /// Reads and writes are shown as one direction, `mixed`.
+    pub unified: bool,
+    /// `iodepth`
+    pub depth: u32,
+    /// `continue_on_error` was given: errors that did not end the job have a
+    /// line.
+    pub continue_on_error: bool,
+    /// What `latency_target` searched for.
+    pub target: Option<Target>,
+    /// What `steadystate` found.
+    pub steady: Option<Steadiness>,
+    /// Host of the worker, where a run has several hosts and each worker an
+    /// entry. JSON names it, as fio's own client does.
+    pub host: Option<String>,
+}
+
+/// `latency_target`, `latency_window`, `latency_percentile`
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Target {
+    /// Latency to keep.
+    pub latency: Nanos,
+    /// Over windows of this length.
+    pub window: Nanos,
+    /// By so many percent of the operations.
+    pub percentile: f64,
+}
+
+/// What became of `steadystate`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Steadiness {
+    /// Judged by bandwidth (else by IOPS).
+    pub bandwidth: bool,
+    /// Judged by the slope (else by the largest deviation from the mean).
+    pub slope: bool,
+    /// The limit.
+    pub limit: f64,
+    /// It is per cent of the mean.
+    pub percent: bool,
+    /// Length of the window.
+    pub duration: Nanos,
+    /// Whether the limit was kept.
+    pub attained: bool,
+    /// IOPS of each second of the last window.
+    pub iops: Vec<u64>,
+    /// Bytes per second in each.
+    pub bytes_per_s: Vec<u64>,
+}
+
+impl Steadiness {
+    /// fio's name of the criterion: `iops_slope`, `bw`, …
+    fn criterion(&self) -> &'static str {
+        match (self.bandwidth, self.slope) {
+            (true, true) => "bw_slope",
+            (true, false) => "bw",
+            (false, true) => "iops_slope",
+            (false, false) => "iops",
+        }
+    }
+
+    /// What it is judged by: a value for each second.
+    fn values(&self) -> &[u64] {
+        match self.bandwidth {
+            true => &self.bytes_per_s,
+            false => &self.iops,
+        }
+    }
+
+    /// The largest distance of a value from the mean.
+    fn max_deviation(&self) -> f64 {
+        let mean = mean(self.values());
+        let distances = self.values().iter().map(|v| (*v as f64 - mean).abs());
+        distances.fold(0.0, f64::max)
+    }
+
+    /// The slope of the line through the values (least squares), per second.
+    fn slope_per_s(&self) -> f64 {
+        let (mean_y, n) = (mean(self.values()), self.values().len() as f64);
+        let mean_x = (n - 1.0) / 2.0;
+        let (mut xy, mut xx) = (0.0, 0.0);
+        for (x, y) in self.values().iter().enumerate() {
+            let dx = x as f64 - mean_x;
+            xy += dx * (*y as f64 - mean_y);
+            xx += dx * dx;
+        }
+        if xx > 0.0 { xy / xx } else { 0.0 }
+    }
+
+    /// What is held against the limit.
+    fn reached(&self) -> f64 {
+        let value = match self.slope {
+            true => self.slope_per_s(),
+            false => self.max_deviation(),
+        };
+        match (self.percent, mean(self.values())) {
+            (true, mean) if mean > 0.0 => 100.0 * value / mean,
+            (true, _) => 0.0,
+            (false, _) => value,
+        }
+    }
+
+    /// The sign behind limits that are relative.
+    fn sign(&self) -> &'static str {
+        if self.percent { "%" } else { "" }
+    }
+}
+
+/// 0 of nothing.
+fn mean(values: &[u64]) -> f64 {
+    values.iter().sum::<u64>() as f64 / values.len().max(1) as f64
+}
+
+impl FioEntry {
+    /// Latency to keep (ns), window (us), percentile; fio's values without a
+    /// target.
+    fn target_fields(&self) -> (u64, u64, f64) {
+        self.target.map_or((0, 0, 100.0), |target| {
+            (target.latency.0, target.window.0 / 1000, target.percentile)
+        })
+    }
+
+    /// The depth that kept the target, or the one that was set.
+    fn depth_reached(&self) -> u32 {
+        match (self.target, self.outcome.latency_depth) {
+            (Some(_), found) if found > 0 => found,
+            _ => self.depth,
+        }
+    }
+}
+
+impl FioRun {
+    /// The end as `Sat Nov 21 07:44:02 2026`.
+    fn date(&self) -> String {
+        let local = || {
+            let ms = i64::try_from(self.ended_ms).ok()?;
+            let at = Timestamp::from_millisecond(ms).ok()?;
+            Some(
+                Offset::from_seconds(self.utc_offset_s)
+                    .ok()?
+                    .to_datetime(at),
+            )
+        };
+        local().map_or_else(
+            || format!("{} ms", self.ended_ms),
+            |time| time.strftime("%a %b %e %H:%M:%S %Y").to_string(),
+        )
+    }
+}

@@ -1,0 +1,298 @@
+//! fio's normal output: what people read and scripts search.
+
+use std::fmt::Write as _;
+
+use rbench_core::failure::FailureKind;
+use rbench_core::job::Series;
+use rbench_core::{Latency, Nanos};
+
+use super::measured::{
+    self, BOUNDS, Direction, GroupTotal, Shown, Way, of_time, parts, percentiles, stddev_ns,
+};
+use super::numbers::{Unit, bandwidth, binary_bytes, decimal_bytes, short};
+use super::{FioEntry, FioRun, Steadiness, mean};
+
+/// The width that a row of percentiles keeps.
+const COLUMNS: usize = 80;
+/// errno of a block that does not verify.
+const EILSEQ: i32 = 84;
+
+/// The normal output: the entries, then a block for each group. Begins with an
+/// empty line.
+pub fn normal(run: &FioRun) -> String {
+    let (date, all) = (run.date(), measured::entries(run));
+    let mut out = String::from("\n");
+    for shown in &all {
+        push_entry(&mut out, shown, &date);
+    }
+    for group in measured::groups(run) {
+        let _ = writeln!(out, "\nRun status group {group} (all jobs):");
+        for total in measured::totals(&all, group) {
+            push_total(&mut out, &total);
+        }
+    }
+    out
+}
+
+fn push_entry(out: &mut String, shown: &Shown, date: &str) {
+    let FioEntry {
+        name,
+        group,
+        outcome,
+        ..
+    } = shown.entry;
+    let (jobs, error, pid) = (outcome.workers, err(outcome.error), outcome.pid);
+    let _ = writeln!(
+        out,
+        "{name}: (groupid={group}, jobs={jobs}): err={error}: pid={pid}: {date}"
+    );
+    let ran = shown.directions.iter().filter(|d| d.rates.runtime_ms > 0);
+    ran.for_each(|direction| push_direction(out, direction, shown.entry));
+    push_spread(out, shown);
+    push_sync(out, shown.entry);
+    push_details(out, shown);
+}
+
+/// `" 0"`, or the number and what it means.
+fn err(code: i32) -> String {
+    if code == 0 {
+        return " 0".to_owned();
+    }
+    let function = if code == EILSEQ {
+        "verify"
+    } else {
+        "io_u error"
+    };
+    let meaning = FailureKind::Errno(code).describe();
+    format!("{code:2} (file:rbench, func={function}, error={meaning})")
+}
+
+fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
+    let (raw, rates) = (&direction.raw, direction.rates);
+    let _ = writeln!(
+        out,
+        "  {}: IOPS={}, BW={}({}/{}msec){}",
+        direction.way.name(),
+        short(rates.iops as u64, 4),
+        bandwidth(rates.bytes_per_s),
+        binary_bytes(raw.bytes),
+        rates.runtime_ms,
+        if direction.way == Way::Write {
+            "; 0 zone resets"
+        } else {
+            ""
+        },
+    );
+    if let Some(slat) = &raw.slat {
+        push_latency(out, "slat", slat);
+    }
+    push_latency(out, "clat", &raw.clat);
+    push_latency(out, " lat", &raw.lat);
+    if entry.clat_percentiles {
+        push_percentiles(out, "clat", &raw.clat, &entry.percentiles);
+    }
+    if entry.lat_percentiles {
+        push_percentiles(out, "lat", &raw.lat, &entry.percentiles);
+    }
+    push_samples(out, direction);
+}
+
+/// Nothing where nothing was recorded.
+fn push_latency(out: &mut String, name: &str, latency: &Latency) {
+    if latency.is_empty() {
+        return;
+    }
+    let (Nanos(min), Nanos(max), stddev) = (latency.min(), latency.max(), stddev_ns(latency));
+    let unit = Unit::of(min, max, Some(stddev));
+    let scaled = |ns: f64| ns / unit.ns as f64;
+    let _ = writeln!(
+        out,
+        "    {name} ({}): min={}, max={}, avg={:5.2}, stdev={:5.2}",
+        unit.name,
+        short(min / unit.ns, 6),
+        short(max / unit.ns, 6),
+        scaled(latency.mean_ns()),
+        scaled(stddev),
+    );
+}
+
+fn push_percentiles(out: &mut String, name: &str, latency: &Latency, wanted: &[f64]) {
+    if latency.is_empty() || wanted.is_empty() {
+        return;
+    }
+    let values = percentiles(latency, wanted);
+    let (least, most) = (values[0], values[values.len() - 1]);
+    let unit = Unit::of(least, most, None);
+    // fio rounds percentiles up and the maximum down: the largest would be
+    // above the maximum.
+    let max = latency.max().0 / unit.ns;
+    let texts: Vec<String> = values
+        .iter()
+        .map(|ns| unit.up(*ns).min(max).to_string())
+        .collect();
+    let digits = texts.iter().map(String::len).fold(5, usize::max);
+    let decimals = wanted.iter().map(|p| decimals_of(*p)).max().unwrap_or(0);
+    let dot = usize::from(decimals > 0);
+    let (before, cell) = (2 + dot + decimals, 9 + dot + decimals + digits);
+    let _ = writeln!(out, "    {name} percentiles ({}):", unit.name);
+    let cells: Vec<String> = wanted
+        .iter()
+        .zip(&texts)
+        .map(|(p, value)| format!(" {p:before$.decimals$}th=[{value:>digits$}]"))
+        .collect();
+    let rows = cells.chunks((COLUMNS - 6) / cell);
+    let rows: Vec<String> = rows.map(|row| format!("     |{}", row.join(","))).collect();
+    let _ = writeln!(out, "{}", rows.join(",\n"));
+}
+
+/// Decimals that a percentile needs, at most 9.
+fn decimals_of(percentile: f64) -> usize {
+    let text = format!("{percentile:.9}");
+    let decimals = text.split_once('.').map_or("", |(_, decimals)| decimals);
+    decimals.trim_end_matches('0').len()
+}
+
+/// Bandwidth and IOPS by their samples.
+fn push_samples(out: &mut String, direction: &Direction) {
+    let (bw, iops) = (&direction.raw.bw, &direction.raw.iops);
+    if bw.samples > 0 {
+        let (unit, scale) = match bw.mean() > 1_048_576.0 {
+            true => ("MiB/s", 1024.0),
+            false => ("KiB/s", 1.0),
+        };
+        let share = format!("per={:.2}%, ", direction.of_group);
+        let _ = writeln!(out, "   bw (  {unit}): {}", samples(bw, scale, &share));
+    }
+    if iops.samples > 0 {
+        let _ = writeln!(out, "   iops        : {}", samples(iops, 1.0, ""));
+    }
+}
+
+fn samples(series: &Series, scale: f64, share: &str) -> String {
+    let whole = |value: f64| (value / scale) as u64;
+    format!(
+        "min={:5}, max={:5}, {share}avg={:5.2}, stdev={:5.2}, samples={}",
+        whole(series.min),
+        whole(series.max),
+        series.mean() / scale,
+        series.stddev() / scale,
+        series.samples,
+    )
+}
+
+/// The columns that hold something, five in a row.
+fn push_spread(out: &mut String, shown: &Shown) {
+    let spread = &shown.spread;
+    let units: [(&str, &[f64]); 3] = [
+        ("nsec", &spread.ns),
+        ("usec", &spread.us),
+        ("msec", &spread.ms),
+    ];
+    for (unit, values) in units {
+        let bounds = BOUNDS.iter().map(u64::to_string);
+        let keys = bounds.chain(["2000", ">=2000"].map(str::to_owned));
+        let cells: Vec<String> = keys
+            .zip(values)
+            .filter(|(_, percent)| **percent > 0.0)
+            .map(|(key, percent)| format!("{key}={percent:.2}%"))
+            .collect();
+        for row in cells.chunks(5) {
+            let _ = writeln!(out, "  lat ({unit})   : {}", row.join(", "));
+        }
+    }
+}
+
+fn push_sync(out: &mut String, entry: &FioEntry) {
+    let sync = &entry.outcome.sync;
+    if !sync.is_empty() {
+        out.push_str("  fsync/fdatasync/sync_file_range:\n");
+        push_latency(out, "sync", sync);
+        push_percentiles(out, "sync", sync, &entry.percentiles);
+    }
+}
+
+/// The lines on CPU, depths, amounts, target and steady state.
+fn push_details(out: &mut String, shown: &Shown) {
+    let entry = shown.entry;
+    let outcome = &entry.outcome;
+    let _ = writeln!(
+        out,
+        "  cpu          : usr={:.2}%, sys={:.2}%, ctx={}, majf={}, minf={}",
+        of_time(outcome.cpu_user, entry),
+        of_time(outcome.cpu_system, entry),
+        outcome.switches,
+        outcome.faults_major,
+        outcome.faults_minor,
+    );
+    let row = |keys: [&str; 7], counts: &[u64; 7]| {
+        let cells = keys.iter().zip(parts(counts));
+        let cells: Vec<String> = cells.map(|(k, p)| format!("{k}={p:.1}%")).collect();
+        cells.join(", ")
+    };
+    let batches = ["0", "4", "8", "16", "32", "64", ">=64"];
+    let depths = ["1", "2", "4", "8", "16", "32", ">=64"];
+    let _ = writeln!(out, "  IO depths    : {}", row(depths, &outcome.depths));
+    let _ = writeln!(out, "     submit    : {}", row(batches, &outcome.submits));
+    let _ = writeln!(out, "     complete  : {}", row(batches, &outcome.completes));
+    let by_way = |way: Way| shown.directions.iter().find(|d| d.way == way);
+    let first = by_way(Way::Mixed).or(by_way(Way::Read)).map(|d| &d.raw);
+    let second = by_way(Way::Write).map(|d| &d.raw);
+    let (reads, short_reads) = first.map_or((0, 0), |d| (d.ios, d.short));
+    let (writes, short_writes) = second.map_or((0, 0), |d| (d.ios, d.short));
+    let _ = writeln!(
+        out,
+        "     issued rwts: total={reads},{writes},0,{} short={short_reads},{short_writes},0,0 dropped=0,0,0,0",
+        outcome.sync.count(),
+    );
+    if entry.continue_on_error {
+        let (total, first) = (outcome.errors, outcome.first_error);
+        let meaning = match first {
+            0 => "Success".to_owned(),
+            code => FailureKind::Errno(code).describe(),
+        };
+        let _ = writeln!(
+            out,
+            "     errors    : total={total}, first_error={first}/<{meaning}>"
+        );
+    }
+    let (latency, window_us, percentile) = entry.target_fields();
+    let depth = entry.depth_reached();
+    let _ = writeln!(
+        out,
+        "     latency   : target={latency}, window={window_us}, percentile={percentile:.2}%, depth={depth}"
+    );
+    if let Some(steady) = &entry.steady {
+        push_steady(out, steady);
+    }
+}
+
+fn push_steady(out: &mut String, steady: &Steadiness) {
+    let of = if steady.bandwidth { "bw" } else { "iops" };
+    let by = if steady.slope { "slope" } else { "mean dev" };
+    let _ = writeln!(
+        out,
+        "  steadystate  : attained={}, bw={}, iops={}, {of} {by}={:.3}{}",
+        if steady.attained { "yes" } else { "no" },
+        bandwidth(mean(&steady.bytes_per_s) as u64),
+        short(mean(&steady.iops) as u64, 4),
+        steady.reached(),
+        steady.sign(),
+    );
+}
+
+fn push_total(out: &mut String, total: &GroupTotal) {
+    let (slowest, fastest) = total.bytes_per_s_range;
+    let (shortest, longest) = total.runtime_ms_range;
+    let _ = writeln!(
+        out,
+        "{:>7}: bw={}, {}/s-{}/s ({}/s-{}/s), io={} ({}), run={shortest}-{longest}msec",
+        total.way.name().to_uppercase(),
+        bandwidth(total.bytes_per_s),
+        binary_bytes(slowest),
+        binary_bytes(fastest),
+        decimal_bytes(slowest),
+        decimal_bytes(fastest),
+        binary_bytes(total.bytes),
+        decimal_bytes(total.bytes),
+    );
+}

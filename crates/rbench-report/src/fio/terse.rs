@@ -1,0 +1,94 @@
+//! fio's terse output, version 3: a line for each entry, fields parted by
+//! semicolons, latencies in whole us.
+
+use std::fmt::{Display, Write as _};
+
+use rbench_core::Latency;
+use rbench_core::job::Series;
+
+use super::measured::{self, Direction, Shown, of_time, parts, percentiles, stddev_ns};
+use super::{FioEntry, FioRun};
+
+/// Percentiles of a direction; what is not used is `0%=0`.
+const PERCENTILES: usize = 20;
+
+/// The terse output: a line for each entry.
+pub fn terse(run: &FioRun) -> String {
+    measured::entries(run)
+        .iter()
+        .map(|shown| line(run, shown))
+        .collect()
+}
+
+fn line(run: &FioRun, shown: &Shown) -> String {
+    let entry = shown.entry;
+    let outcome = &entry.outcome;
+    let mut out = format!(
+        "3;{};{};{};{}",
+        run.version, entry.name, entry.group, outcome.error
+    );
+    for direction in &shown.directions {
+        push_direction(&mut out, direction, entry);
+    }
+    for cpu in [outcome.cpu_user, outcome.cpu_system] {
+        let _ = write!(out, ";{:.6}%", of_time(cpu, entry));
+    }
+    for count in [outcome.switches, outcome.faults_major, outcome.faults_minor] {
+        push(&mut out, count);
+    }
+    for percent in parts(&outcome.depths) {
+        let _ = write!(out, ";{percent:.1}%");
+    }
+    for percent in shown.spread.us_with_ns.iter().chain(&shown.spread.ms) {
+        let _ = write!(out, ";{percent:.2}%");
+    }
+    if entry.continue_on_error {
+        let _ = write!(out, ";{};{}", outcome.errors, outcome.first_error);
+    }
+    out.push('\n');
+    out
+}
+
+fn push(out: &mut String, field: impl Display) {
+    let _ = write!(out, ";{field}");
+}
+
+fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
+    let (raw, rates) = (&direction.raw, direction.rates);
+    push(out, raw.bytes / 1024);
+    push(out, rates.kib_per_s());
+    push(out, rates.iops as u64);
+    push(out, rates.runtime_ms);
+    push_latency(out, raw.slat.as_ref().unwrap_or(&Latency::new()));
+    push_latency(out, &raw.clat);
+    let of = match (entry.clat_percentiles, entry.lat_percentiles) {
+        (true, _) => Some(&raw.clat),
+        (false, true) => Some(&raw.lat),
+        (false, false) => None,
+    };
+    push_percentiles(out, of, &entry.percentiles);
+    push_latency(out, &raw.lat);
+    let Series { min, max, .. } = raw.bw;
+    let (mean, stddev) = (raw.bw.mean(), raw.bw.stddev());
+    let share = direction.of_group;
+    let _ = write!(out, ";{min:.0};{max:.0};{share:.6}%;{mean:.6};{stddev:.6}");
+}
+
+/// Minimum, maximum, mean and deviation.
+fn push_latency(out: &mut String, latency: &Latency) {
+    push(out, latency.min().0 / 1000);
+    push(out, latency.max().0 / 1000);
+    push(out, format_args!("{:.6}", latency.mean_ns() / 1000.0));
+    push(out, format_args!("{:.6}", stddev_ns(latency) / 1000.0));
+}
+
+fn push_percentiles(out: &mut String, latency: Option<&Latency>, wanted: &[f64]) {
+    let values = latency.map_or_else(Vec::new, |all| percentiles(all, wanted));
+    let shown = wanted.iter().zip(&values).take(PERCENTILES);
+    for (percentile, ns) in shown {
+        let _ = write!(out, ";{percentile:.6}%={}", ns / 1000);
+    }
+    for _ in values.len()..PERCENTILES {
+        out.push_str(";0%=0");
+    }
+}

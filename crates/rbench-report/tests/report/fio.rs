@@ -1,0 +1,5 @@
+//! The outputs of `rbench fio`.
+
+mod bounds;
+mod reading;
+mod truth;

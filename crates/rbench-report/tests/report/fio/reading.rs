@@ -1,0 +1,316 @@
+//! What fio printed, read back into a [`FioRun`]: numbers that fio measured
+//! then go through our renderers, and have to come out as fio's text.
+
+use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
+use rbench_core::{Latency, Nanos};
+use rbench_report::fio::{FioEntry, FioRun, Steadiness, Target};
+use serde_json::Value;
+
+/// The parts of `--output-format=normal,terse,json+`.
+pub struct Output<'a> {
+    pub terse: Vec<&'a str>,
+    pub json: &'a str,
+    pub normal: &'a str,
+}
+
+impl<'a> Output<'a> {
+    pub fn of(text: &'a str) -> Output<'a> {
+        let begin = text.find("\n{\n").expect("JSON begins") + 1;
+        let end = text.find("\n}\n").expect("JSON ends") + 3;
+        Output {
+            terse: text[..begin]
+                .lines()
+                .filter(|l| l.starts_with("3;"))
+                .collect(),
+            json: &text[begin..end],
+            normal: &text[end..],
+        }
+    }
+}
+
+/// The run that `output` reports.
+pub fn run(output: &Output) -> FioRun {
+    let json: Value = serde_json::from_str(output.json).expect("JSON");
+    let ended_ms = int(&json["timestamp_ms"]);
+    let jobs = json["jobs"].as_array().expect("jobs");
+    let heads = output.normal.lines().filter(|l| l.contains(": (groupid="));
+    let mut options = blocks(output.json, "\"job options\" : {");
+    let entries = jobs.iter().zip(heads).map(|(job, head)| {
+        let typed = options.next().expect("options of each job");
+        entry(job, typed, head)
+    });
+    let entries: Vec<FioEntry> = entries.collect();
+    assert_eq!(entries.len(), jobs.len(), "each job has its lines");
+    FioRun {
+        version: "fio-3.33".to_owned(),
+        started_ms: ended_ms - 1000 * int(&jobs[0]["elapsed"]),
+        ended_ms,
+        utc_offset_s: 0,
+        global_options: blocks(output.json, "\"global options\" : {")
+            .next()
+            .unwrap_or_default(),
+        entries,
+    }
+}
+
+fn int(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("not whole: {value}"))
+}
+
+fn float(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+/// Options in the order of the text, which a map of JSON does not keep.
+fn blocks<'a>(json: &'a str, title: &'a str) -> impl Iterator<Item = Vec<(String, String)>> + 'a {
+    json.split(title).skip(1).map(|rest| {
+        let lines = rest
+            .lines()
+            .skip(1)
+            .take_while(|l| l.trim_end_matches(',').trim() != "}");
+        let pairs = lines.filter_map(|line| line.trim().trim_end_matches(',').split_once(" : "));
+        let word = |text: &str| text.trim_matches('"').to_owned();
+        pairs.map(|(k, v)| (word(k), word(v))).collect()
+    })
+}
+
+fn entry(job: &Value, options: Vec<(String, String)>, head: &str) -> FioEntry {
+    let number_after = |mark: &str| -> u64 {
+        let (_, rest) = head.split_once(mark).expect("a mark of the heading");
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+        digits.and_then(|d| d.parse().ok()).expect("a number")
+    };
+    let unified = job.get("mixed").is_some();
+    let read = direction(&job[if unified { "mixed" } else { "read" }], &options);
+    let write = match unified {
+        true => DirectionOutcome::default(),
+        false => direction(&job["write"], &options),
+    };
+    let ios = read.ios + write.ios;
+    let mut outcome = JobOutcome {
+        pid: number_after(": pid=") as u32,
+        workers: number_after(", jobs="),
+        read,
+        write,
+        error: int(&job["error"]) as i32,
+        errors: job.get("total_err").map_or(0, int),
+        first_error: job.get("first_error").map_or(0, int) as i32,
+        elapsed_sum: Nanos(int(&job["job_runtime"]) * 1_000_000),
+        switches: int(&job["ctx"]),
+        faults_major: int(&job["majf"]),
+        faults_minor: int(&job["minf"]),
+        depths: parts(
+            &job["iodepth_level"],
+            ["1", "2", "4", "8", "16", "32", ">=64"],
+        ),
+        submits: parts(
+            &job["iodepth_submit"],
+            ["0", "4", "8", "16", "32", "64", ">=64"],
+        ),
+        completes: parts(
+            &job["iodepth_complete"],
+            ["0", "4", "8", "16", "32", "64", ">=64"],
+        ),
+        ..JobOutcome::default()
+    };
+    let cpu = |percent: &Value| {
+        let ns = float(percent) / 100.0 * outcome.elapsed_sum.0 as f64;
+        Nanos(ns.round() as u64)
+    };
+    (outcome.cpu_user, outcome.cpu_system) = (cpu(&job["usr_cpu"]), cpu(&job["sys_cpu"]));
+    if let Some(sync) = job.get("sync") {
+        outcome.sync = latency(&sync["lat_ns"]);
+    }
+    distribute(&mut outcome, job, ios);
+    let target = int(&job["latency_target"]);
+    FioEntry {
+        name: job["jobname"].as_str().expect("a name").to_owned(),
+        group: int(&job["groupid"]) as u32,
+        percentiles: wanted(&options),
+        clat_percentiles: option(&options, "clat_percentiles") != Some("0"),
+        lat_percentiles: option(&options, "lat_percentiles") == Some("1"),
+        unified,
+        depth: int(&job["latency_depth"]) as u32,
+        continue_on_error: job.get("total_err").is_some(),
+        target: (target > 0).then(|| Target {
+            latency: Nanos(target),
+            window: Nanos(int(&job["latency_window"]) * 1000),
+            percentile: float(&job["latency_percentile"]),
+        }),
+        steady: job.get("steadystate").map(steady),
+        host: None,
+        options,
+        outcome,
+    }
+}
+
+fn option<'a>(options: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    let found = options.iter().find(|(k, _)| k == key);
+    found.map(|(_, value)| value.as_str())
+}
+
+fn wanted(options: &[(String, String)]) -> Vec<f64> {
+    let list = option(options, "percentile_list");
+    let list = list.unwrap_or("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99");
+    list.split(':')
+        .map(|p| p.parse().expect("a percentile"))
+        .collect()
+}
+
+/// Shares as counts of a large total.
+fn parts(shares: &Value, keys: [&str; 7]) -> [u64; 7] {
+    keys.map(|key| (float(&shares[key]) * 1e6).round() as u64)
+}
+
+fn direction(json: &Value, options: &[(String, String)]) -> DirectionOutcome {
+    let asynchronous = ["io_uring", "libaio"];
+    let engine = option(options, "ioengine").unwrap_or("psync");
+    let (bw, iops) = (
+        ["bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples"],
+        [
+            "iops_min",
+            "iops_max",
+            "iops_mean",
+            "iops_stddev",
+            "iops_samples",
+        ],
+    );
+    DirectionOutcome {
+        ios: int(&json["total_ios"]),
+        bytes: int(&json["io_bytes"]),
+        short: int(&json["short_ios"]),
+        runtime: Nanos(int(&json["runtime"]) * 1_000_000),
+        slat: asynchronous
+            .contains(&engine)
+            .then(|| latency(&json["slat_ns"])),
+        clat: latency(&json["clat_ns"]),
+        lat: latency(&json["lat_ns"]),
+        response: None,
+        bw: series(json, bw),
+        iops: series(json, iops),
+    }
+}
+
+fn series(json: &Value, keys: [&str; 5]) -> Series {
+    let [min, max, mean, stddev, samples] = keys.map(|key| float(&json[key]));
+    let sum = mean * samples;
+    Series {
+        samples: samples as u64,
+        min,
+        max,
+        sum,
+        squares: stddev * stddev * (samples - 1.0).max(0.0) + sum * mean,
+    }
+}
+
+/// (value, count) of each bin, or everything at the mean without bins.
+fn bins(json: &Value) -> Vec<(u64, u64)> {
+    let one = |(ns, count): (&String, &Value)| (ns.parse().expect("ns"), int(count));
+    match json.get("bins").and_then(Value::as_object) {
+        Some(bins) => bins.iter().map(one).collect(),
+        None => vec![(float(&json["mean"]) as u64, int(&json["N"]))],
+    }
+}
+
+fn latency(json: &Value) -> Latency {
+    from_bins(&bins(json), json)
+}
+
+/// Where a bound of the latency distribution lies within a bin, fio knows how
+/// many values lie on either side: the bins are parted to hold as many.
+fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
+    let ways = ["mixed", "read", "write"].into_iter();
+    let ways: Vec<&str> = ways.filter(|way| job.get(*way).is_some()).collect();
+    let mut all: Vec<Vec<(u64, u64)>> = ways.iter().map(|w| bins(&job[*w]["clat_ns"])).collect();
+    let mut share = 0.0;
+    let units = [
+        ("latency_ns", 1),
+        ("latency_us", 1_000),
+        ("latency_ms", 1_000_000),
+    ];
+    for (unit, scale) in units {
+        for bound in [2_u64, 4, 10, 20, 50, 100, 250, 500, 750, 1000] {
+            share += float(&job[unit][bound.to_string()]);
+            let below = (share / 100.0 * ios as f64).round() as u64;
+            part(&mut all, bound * scale, below);
+        }
+    }
+    for (way, bins) in ways.into_iter().zip(all) {
+        let direction = match way {
+            "write" => &mut outcome.write,
+            _ => &mut outcome.read,
+        };
+        direction.clat = from_bins(&bins, &job[way]["clat_ns"]);
+    }
+}
+
+/// Moves values of the bins that hold `bound` to its other side until `below`
+/// are below it.
+fn part(all: &mut [Vec<(u64, u64)>], bound: u64, below: u64) {
+    let values = all.iter().flatten().filter(|(ns, _)| *ns < bound);
+    let have: u64 = values.map(|(_, n)| n).sum();
+    let (down, mut missing) = (have < below, have.abs_diff(below));
+    for bins in all {
+        let holds = |ns: u64| {
+            let width = 1_u64 << (u64::BITS - (ns | 64).leading_zeros() - 7);
+            let low = ns / width * width;
+            (low < bound && bound < low + width).then_some((low, low + width - 1))
+        };
+        let wrong = |(ns, _): &&mut (u64, u64)| (*ns < bound) != down && holds(*ns).is_some();
+        if let Some((ns, n)) = bins.iter_mut().find(wrong) {
+            let moved = missing.min(*n);
+            (*n, missing) = (*n - moved, missing - moved);
+            let (low, high) = holds(*ns).unwrap_or((*ns, *ns));
+            bins.push((if down { low } else { high }, moved));
+        }
+    }
+}
+
+/// The distribution of these bins with fio's extremes, mean and deviation.
+fn from_bins(bins: &[(u64, u64)], json: &Value) -> Latency {
+    let n = int(&json["N"]) as f64;
+    if n == 0.0 {
+        return Latency::new();
+    }
+    let mut counts = Latency::new().counts().to_vec();
+    for (ns, count) in bins {
+        let mut one = Latency::new();
+        one.record(Nanos(*ns));
+        let index = one.used().next().map(|(index, _)| index);
+        counts[index.expect("below an hour")] += count;
+    }
+    let (mean, stddev) = (float(&json["mean"]), float(&json["stddev"]));
+    let sum = (mean * n).round() as u128;
+    let squares = (stddev * stddev * (n - 1.0) + mean * mean * n).round() as u128;
+    let piece = |value: u128, i: usize| ((value >> (32 * i)) & 0xffff_ffff) as u64;
+    let mut sums = [0; 9];
+    for i in 0..4 {
+        (sums[1 + i], sums[5 + i]) = (piece(sum, i), piece(squares, i));
+    }
+    Latency::from_parts(0, &counts, sums, (int(&json["min"]), int(&json["max"])))
+}
+
+fn steady(json: &Value) -> Steadiness {
+    let (criterion, limit) = json["ss"]
+        .as_str()
+        .and_then(|text| text.split_once(':'))
+        .expect("criterion:limit");
+    let list = |key: &str| {
+        let values = json["data"][key].as_array().expect("a list");
+        values.iter().map(int).collect()
+    };
+    Steadiness {
+        bandwidth: criterion.starts_with("bw"),
+        slope: criterion.ends_with("slope"),
+        limit: limit.trim_end_matches('%').parse().expect("a number"),
+        percent: limit.ends_with('%'),
+        duration: Nanos(int(&json["duration"]) * 1_000_000_000),
+        attained: int(&json["attained"]) == 1,
+        iops: list("iops"),
+        bytes_per_s: list("bw"),
+    }
+}

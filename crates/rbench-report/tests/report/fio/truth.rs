@@ -1,0 +1,319 @@
+//! fio itself is the truth: what it measured, put through our renderers, is
+//! what it printed.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Command;
+
+use rbench_report::fio::{json, normal, terse};
+
+use super::reading::{self, Output};
+
+/// Says why a test does nothing. With `RBENCH_TEST_NO_SKIP` set, as in CI,
+/// that is a failure.
+fn skip(reason: &str) {
+    // Not by a macro: the harness would keep the line of a test that passes.
+    writeln!(std::io::stderr(), "skipped: {reason}").expect("stderr takes a line");
+    assert!(
+        std::env::var_os("RBENCH_TEST_NO_SKIP").is_none(),
+        "skipped where nothing may be: {reason}"
+    );
+}
+
+/// A text in words and numbers.
+fn tokens(line: &str) -> Vec<&str> {
+    let numeric = |c: char| c.is_ascii_digit() || c == '.';
+    let mut all = Vec::new();
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|c| numeric(c) != numeric(first));
+        let (token, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        all.push(token);
+        rest = behind;
+    }
+    all
+}
+
+/// The same words, and numbers that differ by at most `relative` and
+/// `absolute`, with as many decimals.
+fn alike(ours: &str, fios: &str, relative: f64, absolute: f64) -> bool {
+    let (a, b) = (tokens(ours), tokens(fios));
+    let decimals = |t: &str| t.split_once('.').map(|(_, d)| d.len());
+    let same = |x: &str, y: &str| match (x.parse::<f64>(), y.parse::<f64>()) {
+        (Ok(m), Ok(n)) => {
+            let near = (m - n).abs() <= absolute + relative * n.abs();
+            near && decimals(x) == decimals(y)
+        }
+        // Blanks before a number depend on its digits.
+        _ => x.trim_end() == y.trim_end(),
+    };
+    a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| same(x, y))
+}
+
+/// What a line may differ by, because the way through JSON loses it: (relative,
+/// absolute). `None`: nothing.
+type Slack = fn(&str) -> Option<(f64, f64)>;
+
+fn compare(what: &str, ours: &[String], fios: &[String], slack: Slack) -> String {
+    let mut out = String::new();
+    for i in 0..ours.len().max(fios.len()) {
+        let (a, b) = (ours.get(i), fios.get(i));
+        let same = match (a, b) {
+            (Some(a), Some(b)) => a == b || slack(b).is_some_and(|(r, x)| alike(a, b, r, x)),
+            _ => false,
+        };
+        if !same {
+            let text = |line: Option<&String>| line.cloned().unwrap_or_default();
+            let _ = writeln!(
+                out,
+                "{what} {}:\n  fio  {}\n  ours {}",
+                i + 1,
+                text(b),
+                text(a)
+            );
+        }
+    }
+    out
+}
+
+fn normal_slack(line: &str) -> Option<(f64, f64)> {
+    let line = line.trim_start();
+    // fio's histogram is coarser than ours: 64 steps for each power of two.
+    if line.starts_with('|') {
+        return Some((0.02, 1.0));
+    }
+    // fio holds a criterion against the whole part of the mean.
+    if line.starts_with("steadystate") {
+        return Some((1e-3, 1e-3));
+    }
+    // Halves may be rounded either way.
+    if line.contains("avg=") {
+        return Some((0.0, 0.0101));
+    }
+    let depths = ["IO depths", "submit", "complete"];
+    let any = depths.iter().any(|d| line.starts_with(d));
+    any.then(|| shares_slack(line))
+}
+
+/// Where fio shows a trace as 0.1 %, the rest does not add up; and it counts
+/// syncs among the depths, but not in the number that they are parts of.
+fn shares_slack(line: &str) -> (f64, f64) {
+    let above = |t: &&str| t.contains('.') && t.parse::<f64>().is_ok_and(|p| p > 100.1);
+    match tokens(line).iter().any(above) {
+        true => (1.0, 0.0),
+        false => (0.0, 0.7),
+    }
+}
+
+/// fio's text without what we do not say.
+fn normal_lines(text: &str) -> Vec<String> {
+    let text = text.split("\nDisk stats").next().unwrap_or(text);
+    text.lines()
+        .map(|line| match (line.find(" (file:"), line.find(", error=")) {
+            (Some(from), Some(to)) => format!("{}{}", &line[..from], &line[to..]),
+            // fio divides these by 1024 once.
+            _ if line.contains("steadystate") => match (line.find(" ("), line.find("), ")) {
+                (Some(from), Some(to)) => format!("{}{}", &line[..from], &line[to..]),
+                _ => line.to_owned(),
+            },
+            // The heading ends with the second in which it was written.
+            _ if line.contains("(groupid=") => line[..line.len() - 24].to_owned(),
+            _ => line.to_owned(),
+        })
+        .collect()
+}
+
+/// Fields without the nine of each disk.
+fn terse_fields(line: &str) -> Vec<String> {
+    let fields: Vec<String> = line.split(';').map(str::to_owned).collect();
+    let is_name = |field: &String| field.starts_with(|c: char| c.is_ascii_alphabetic());
+    match fields.iter().skip(3).position(is_name) {
+        Some(disk) => [&fields[..3 + disk], &fields[3 + disk + 9..]].concat(),
+        None => fields,
+    }
+}
+
+fn terse_slack(field: &str) -> Option<(f64, f64)> {
+    match field.matches('%').count() {
+        1 if field.contains('=') => Some((0.02, 1.0)),
+        1 => Some(shares_slack(field)),
+        _ => Some((1e-6, 2e-6)),
+    }
+}
+
+/// Lines of JSON without bins, disks, and what only one of both has.
+fn json_lines(text: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut until: Option<String> = None;
+    for line in text.lines() {
+        let bare = line.trim_end_matches(',');
+        if let Some(end) = &until {
+            if bare == end {
+                until = None;
+            }
+            continue;
+        }
+        let indent = &bare[..bare.len() - bare.trim_start().len()];
+        let key = bare.trim_start();
+        if key == "\"bins\" : {" {
+            until = Some(format!("{indent}}}"));
+        } else if key == "\"disk_util\" : [" {
+            until = Some(format!("{indent}]"));
+        } else if !key.starts_with("\"job_start\"") && !key.starts_with("\"eta\"") {
+            out.push(bare.to_owned());
+        }
+    }
+    out
+}
+
+fn json_slack(line: &str) -> Option<(f64, f64)> {
+    let key = line.trim_start().trim_start_matches('"');
+    // Percentiles; depths and batches.
+    let (name, value) = key.split_once("\" : ")?;
+    if name.parse::<f64>().is_ok() && name.contains('.') {
+        return Some((0.02, 0.0));
+    }
+    if name == "criterion" {
+        return Some((1e-3, 1e-3));
+    }
+    let whole = !value.contains('.');
+    match name.trim_start_matches(">=").parse::<u64>() {
+        Ok(_) => Some(shares_slack(value)),
+        Err(_) if whole => None,
+        Err(_) => Some((1e-6, 2e-6)),
+    }
+}
+
+/// What differs between fio's output and ours of the same numbers.
+pub fn differences(text: &str) -> String {
+    let output = Output::of(text);
+    let run = reading::run(&output);
+    let lines = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
+    let mut out = String::new();
+    let fios = normal_lines(output.normal);
+    out += &compare("normal", &normal_lines(&normal(&run)), &fios, normal_slack);
+    out += &compare(
+        "json+",
+        &json_lines(&json(&run, true)),
+        &json_lines(output.json),
+        json_slack,
+    );
+    let ours = lines(&terse(&run));
+    assert_eq!(ours.len(), output.terse.len(), "a line for each entry");
+    for (ours, fios) in ours.iter().zip(&output.terse) {
+        let (ours, fios) = (terse_fields(ours), terse_fields(fios));
+        out += &compare("terse field", &ours, &fios, terse_slack);
+    }
+    out
+}
+
+/// Runs fio with these options in a folder of its own, and holds our texts of
+/// its numbers against its own texts.
+fn check(options: &str) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let fio = Command::new("fio")
+        .arg("--output-format=normal,terse,json+")
+        .args(options.split_whitespace())
+        .current_dir(&folder)
+        .output();
+    let fio = match fio {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return skip("fio is not installed");
+        }
+        done => done.expect("fio runs"),
+    };
+    let text = String::from_utf8_lossy(&fio.stdout);
+    assert!(text.contains("fio-3.33"), "fio {options}: {fio:?}");
+    let found = differences(&text);
+    assert!(found.is_empty(), "fio {options}\n{found}");
+}
+
+#[test]
+fn one_job_reads() {
+    check("--name=r --rw=read --bs=64k --size=4M");
+}
+
+#[test]
+fn a_mix_has_both_directions() {
+    check("--name=m --rw=randrw --rwmixread=70 --bs=4k --size=4M --directory=.");
+}
+
+#[test]
+fn workers_have_an_entry_each_or_one_together() {
+    check("--name=w --rw=write --bs=256k --size=4M --numjobs=3 --end_fsync=1");
+    check("--name=w --rw=write --bs=256k --size=4M --numjobs=3 --end_fsync=1 --group_reporting");
+}
+
+#[test]
+fn sections_behind_a_stonewall_are_groups() {
+    check(
+        "--bs=8k --size=1M --name=one --rw=write --name=two --stonewall --rw=read \
+         --name=three --stonewall --rw=randrw",
+    );
+}
+
+#[test]
+fn what_is_verified_counts_as_read() {
+    check("--name=v --rw=write --bs=16k --size=2M --verify=crc32c");
+}
+
+#[test]
+fn syncs_have_a_block_of_their_own() {
+    check("--name=s --rw=write --bs=4k --size=128k --fsync=4");
+}
+
+#[test]
+fn samples_of_the_rate_are_summed_up() {
+    check(
+        "--ioengine=null --zero_buffers --rw=write --bs=16k --size=1g --time_based --runtime=1200ms \
+         --group_reporting --name=a --rate=10m --name=b --rate=30m",
+    );
+    check(
+        "--ioengine=null --zero_buffers --rw=write --bs=16m --size=100g --time_based \
+         --runtime=1200ms --name=fast --rate=3g",
+    );
+}
+
+#[test]
+fn requests_under_way_have_a_submission_latency() {
+    check("--name=d --rw=randread --bs=4k --size=2M --ioengine=libaio --iodepth=8 --direct=1");
+}
+
+#[test]
+fn percentiles_are_those_that_were_asked_for() {
+    check("--name=p --rw=randread --bs=4k --size=4M --lat_percentiles=1");
+    for list in ["50", "0.5:50:99.999:99.9999", "1:2:3:4:5:6:7.125:8:9:10:11"] {
+        check(&format!(
+            "--name=p --rw=read --bs=4k --size=1300k --percentile_list={list}"
+        ));
+    }
+}
+
+#[test]
+fn reads_and_writes_may_be_one() {
+    check("--name=u --rw=randrw --bs=4k --size=2M --unified_rw_reporting=1");
+    check(
+        "--name=u --ioengine=null --zero_buffers --rw=randrw --norandommap --bs=16k --size=1g \
+         --rate=10m,20m --time_based --runtime=1200ms --unified_rw_reporting=1",
+    );
+}
+
+#[test]
+fn errors_have_their_number_and_their_meaning() {
+    check("--name=e --rw=read --bs=4k --size=64k --continue_on_error=all");
+    check("--name=e --rw=write --bs=64k --filename=/dev/full --size=1M --continue_on_error=all");
+}
+
+#[test]
+fn a_latency_target_and_a_steady_state_have_their_lines() {
+    check(
+        "--name=t --rw=randread --bs=4k --size=1M --latency_target=50000 --latency_window=100000 \
+         --latency_percentile=95 --number_ios=4000",
+    );
+    for criterion in ["iops_slope:50%", "bw:0.1%", "iops:3"] {
+        check(&format!(
+            "--name=s --ioengine=null --zero_buffers --rw=read --bs=4k --size=1g --rate_iops=1000 \
+             --percentile_list=50:90 --time_based --runtime=3 --ss={criterion} --ss_dur=2"
+        ));
+    }
+}

@@ -1,0 +1,149 @@
+//! Files by their path, for workloads that do without a working directory of
+//! ours (`rbench fio`): opening, length, reserving space, advice, removal.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{
+    FallocateFlags, OFlag, PosixFadviseAdvice, fallocate, posix_fadvise, posix_fallocate,
+};
+use nix::sys::stat::{Mode, fstat};
+use nix::{libc, unistd};
+
+/// How a file is opened; by default not at all: at least one of `read` and
+/// `write` has to be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenFlags {
+    /// For reading.
+    pub read: bool,
+    /// For writing. Nothing is cut off.
+    pub write: bool,
+    /// Made (with mode 0644 less the umask) if it is not there.
+    pub create: bool,
+    /// Past the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// Each write is complete when data and attributes are on stable storage
+    /// (`O_SYNC`).
+    pub sync: bool,
+    /// The same with the attributes only that reading needs (`O_DSYNC`).
+    pub dsync: bool,
+    /// Reading leaves the time of last access alone (`O_NOATIME`), where the
+    /// system permits that to this user: else as without.
+    pub noatime: bool,
+}
+
+impl OpenFlags {
+    fn bits(self) -> OFlag {
+        let mut bits = match (self.read, self.write) {
+            (_, false) => OFlag::O_RDONLY,
+            (false, true) => OFlag::O_WRONLY,
+            (true, true) => OFlag::O_RDWR,
+        };
+        bits |= OFlag::O_CLOEXEC;
+        bits.set(OFlag::O_CREAT, self.create);
+        bits.set(OFlag::O_DIRECT, self.direct);
+        bits.set(OFlag::O_SYNC, self.sync);
+        // The bit of O_DSYNC is one of those of O_SYNC.
+        bits.set(OFlag::O_DSYNC, self.dsync || self.sync);
+        bits.set(OFlag::O_NOATIME, self.noatime);
+        bits
+    }
+}
+
+/// Opens `path`. `EINVAL` where neither reading nor writing is asked for, and
+/// from file systems that have no `O_DIRECT`.
+pub fn open(path: &Path, flags: OpenFlags) -> Result<OwnedFd, Errno> {
+    if !flags.read && !flags.write {
+        return Err(Errno::EINVAL);
+    }
+    let mode = Mode::from_bits_truncate(0o644);
+    match nix::fcntl::open(path, flags.bits(), mode) {
+        // O_NOATIME is for the owner of the file and root.
+        Err(Errno::EPERM) if flags.noatime => {
+            nix::fcntl::open(path, flags.bits() - OFlag::O_NOATIME, mode)
+        }
+        opened => opened,
+    }
+}
+
+/// Whether it is a regular file, and no device or directory.
+pub fn is_regular(fd: impl AsFd) -> Result<bool, Errno> {
+    let kind = fstat(fd)?.st_mode & libc::S_IFMT;
+    Ok(kind == libc::S_IFREG)
+}
+
+/// The length of the file in bytes.
+pub fn length(fd: impl AsFd) -> Result<u64, Errno> {
+    let found = fstat(fd)?;
+    u64::try_from(found.st_size).map_err(|_| Errno::EOVERFLOW)
+}
+
+/// Makes the file `length` bytes long (ftruncate): what is added are holes,
+/// what is beyond is cut off.
+pub fn set_length(fd: impl AsFd, length: u64) -> Result<(), Errno> {
+    let length = libc::off_t::try_from(length).map_err(|_| Errno::EFBIG)?;
+    uninterrupted(|| unistd::ftruncate(&fd, length))
+}
+
+/// How space for a file is reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocation {
+    /// fallocate(2), which makes the file longer. File systems without it
+    /// (NFS before 4.2, many FUSE file systems) give `EOPNOTSUPP`.
+    Native,
+    /// posix_fallocate(3): the same, but where the file system cannot, the C
+    /// library writes a byte into every block.
+    Posix,
+    /// fallocate(2) that keeps the file's length.
+    Keep,
+}
+
+/// Reserves `length` bytes from `offset` on. A `length` of 0 is `EINVAL`.
+pub fn allocate(fd: impl AsFd, how: Allocation, offset: u64, length: u64) -> Result<(), Errno> {
+    let offset = libc::off_t::try_from(offset).map_err(|_| Errno::EFBIG)?;
+    let length = libc::off_t::try_from(length).map_err(|_| Errno::EFBIG)?;
+    uninterrupted(|| match how {
+        Allocation::Native => fallocate(&fd, FallocateFlags::empty(), offset, length),
+        Allocation::Posix => posix_fallocate(&fd, offset, length),
+        Allocation::Keep => fallocate(&fd, FallocateFlags::FALLOC_FL_KEEP_SIZE, offset, length),
+    })
+}
+
+/// What the kernel is told of the accesses to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// The file is not needed: clean pages of it leave the page cache. Dirty
+    /// ones stay: sync first.
+    DontNeed,
+    /// From front to back: more is read ahead.
+    Sequential,
+    /// Anywhere: nothing is read ahead.
+    Random,
+}
+
+/// Tells the kernel how the whole file will be used. It is a wish; `ESPIPE`
+/// for what is no file.
+pub fn advise(fd: impl AsFd, advice: Advice) -> Result<(), Errno> {
+    let advice = match advice {
+        Advice::DontNeed => PosixFadviseAdvice::POSIX_FADV_DONTNEED,
+        Advice::Sequential => PosixFadviseAdvice::POSIX_FADV_SEQUENTIAL,
+        Advice::Random => PosixFadviseAdvice::POSIX_FADV_RANDOM,
+    };
+    posix_fadvise(fd, 0, 0, advice)
+}
+
+/// Removes the file (the name: what has it open keeps it).
+pub fn unlink(path: &Path) -> Result<(), Errno> {
+    unistd::unlink(path)
+}
+
+/// Repeats a call that a signal interrupted.
+fn uninterrupted(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
+    loop {
+        match call() {
+            Err(Errno::EINTR) => {}
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Engines and requests for the tests of engines.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+
+use nix::errno::Errno;
+use rbench_core::random::DataStream;
+use rbench_sys::engine::ENGINES;
+use rbench_sys::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer};
+
+use crate::support::skip;
+
+/// What most tests move, in bytes.
+pub const BLOCK: usize = 4096;
+
+/// Makes an engine; `None`, in the open, where the system forbids it.
+pub fn make(info: &EngineInfo, depth: usize, block: usize) -> Option<Box<dyn Engine>> {
+    let depth = depth.min(info.depth_max);
+    match (info.make)(EngineConfig { depth, block }) {
+        Ok(engine) => Some(engine),
+        Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
+            skip(&format!("{} is not permitted here: {errno:?}", info.name));
+            None
+        }
+        Err(errno) => panic!("{}: {errno:?}", info.name),
+    }
+}
+
+/// Runs `body` with each engine that moves data as the system calls do: files
+/// grow, and what is no regular file is served too.
+pub fn each_unmapped(
+    depth: usize,
+    block: usize,
+    mut body: impl FnMut(&'static str, &mut dyn Engine),
+) {
+    for info in ENGINES
+        .iter()
+        .filter(|info| info.moves_data && !info.mapped)
+    {
+        if let Some(mut engine) = make(info, depth, block) {
+            body(info.name, &mut *engine);
+        }
+    }
+}
+
+/// Runs `body` with each engine that moves data.
+pub fn each_mover(depth: usize, block: usize, mut body: impl FnMut(&'static str, &mut dyn Engine)) {
+    for info in ENGINES.iter().filter(|info| info.moves_data) {
+        if let Some(mut engine) = make(info, depth, block) {
+            body(info.name, &mut *engine);
+        }
+    }
+}
+
+/// One request in slot 0, waited for.
+pub fn complete(engine: &mut dyn Engine, request: Request) -> Result<usize, Errno> {
+    let mut done = Vec::with_capacity(1);
+    engine.submit(0, request);
+    engine.wait(&mut done).expect("waiting works");
+    match done[..] {
+        [Completion { slot: 0, result }] => result,
+        ref other => panic!("one request, these completions: {other:?}"),
+    }
+}
+
+/// A request for the beginning of the buffer.
+pub fn request(transfer: Transfer, file: &impl AsRawFd, offset: u64, length: usize) -> Request {
+    Request {
+        transfer,
+        fd: file.as_raw_fd(),
+        offset,
+        length,
+        at: 0,
+    }
+}
+
+/// A read.
+pub fn read_at(file: &impl AsRawFd, offset: u64, length: usize) -> Request {
+    request(Transfer::Read, file, offset, length)
+}
+
+/// A write.
+pub fn write_at(file: &impl AsRawFd, offset: u64, length: usize) -> Request {
+    request(Transfer::Write, file, offset, length)
+}
+
+/// Bytes without a pattern, the same for each length.
+pub fn data(length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    DataStream::new(&[length as u64]).fill(&mut bytes);
+    bytes
+}
+
+/// The file at `path`, made if it is not there.
+pub fn read_write(path: &std::path::Path) -> File {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .expect("the file can be made")
+}
+
+/// An empty file that will hold `length` bytes: it has that length already.
+pub fn file_of(length: u64) -> File {
+    let file = tempfile::tempfile().expect("a temporary file");
+    file.set_len(length).expect("the file is ours");
+    file
+}

@@ -1,0 +1,448 @@
+//! What `rbench fio` reads and writes besides the common path: job files,
+//! fio's outputs, reports on the way, and logs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Read as _, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
+use rbench_cli::{FioFormat, FioView, Invocation, Output, Stop};
+use rbench_core::Rank;
+use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::wire::{Reader, Writer};
+use rbench_exec::Board;
+use rbench_plan::Plan;
+use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_plan::resolve::Work;
+use rbench_report::fio::{FioEntry, FioRun, Steadiness, Target, json, logs, normal, terse};
+use rbench_sys::limits::{host_facts, page_size};
+
+use crate::launch::Launch;
+use crate::run::Refusal;
+use crate::{SUCCESS, USAGE, print};
+
+/// What stands for fio's version in its outputs: programs look for the number
+/// of the fio whose form they know.
+const VERSION: &str = concat!("fio-3.33-rbench-", env!("CARGO_PKG_VERSION"));
+
+/// What surrounds a command line of fio's, read by rank 0 for all.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct JobFiles {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    variables: Vec<(String, String)>,
+    page_size: u64,
+    cpus: u64,
+    /// A file that could not be read, as a sentence.
+    trouble: String,
+}
+
+impl JobFiles {
+    /// Reads what this command line names; nothing for other commands.
+    pub fn read(argv: &[OsString]) -> JobFiles {
+        let mut found = JobFiles {
+            page_size: page_size(),
+            cpus: host_facts().map_or(1, |facts| u64::from(facts.cpus)),
+            ..JobFiles::default()
+        };
+        loop {
+            let missing = files_named(argv, &found.files);
+            for file in &missing {
+                match content(file) {
+                    Ok(bytes) => found.files.insert(file.clone(), bytes),
+                    Err(error) => {
+                        found.trouble = format!("{} cannot be read: {error}", file.display());
+                        return found;
+                    }
+                };
+            }
+            if missing.is_empty() {
+                break;
+            }
+        }
+        let names = variables_named(&found.files).into_iter();
+        let set = |name: String| Some((name.clone(), std::env::var(name).ok()?));
+        found.variables = names.filter_map(set).collect();
+        found
+    }
+
+    /// Into a message.
+    pub fn encode(&self, w: &mut Writer) {
+        let JobFiles {
+            files,
+            variables,
+            page_size,
+            cpus,
+            trouble,
+        } = self;
+        w.number(files.len() as u64);
+        for (path, bytes) in files {
+            w.bytes(path.as_os_str().as_bytes()).bytes(bytes);
+        }
+        w.number(variables.len() as u64);
+        for (name, value) in variables {
+            w.text(name).text(value);
+        }
+        w.number(*page_size).number(*cpus).text(trouble);
+    }
+
+    /// Out of a message; `None` when it did not arrive whole.
+    pub fn decode(r: &mut Reader<'_>) -> Option<JobFiles> {
+        let mut found = JobFiles::default();
+        for _ in 0..r.number()? {
+            let path = PathBuf::from(OsString::from_vec(r.bytes()?.to_vec()));
+            found.files.insert(path, r.bytes()?.to_vec());
+        }
+        for _ in 0..r.number()? {
+            found.variables.push((r.text()?, r.text()?));
+        }
+        (found.page_size, found.cpus) = (r.number()?, r.number()?);
+        found.trouble = r.text()?;
+        Some(found)
+    }
+
+    /// One file, for tests.
+    #[cfg(test)]
+    pub fn of_one(path: &str, bytes: &[u8]) -> JobFiles {
+        JobFiles {
+            files: BTreeMap::from([(path.into(), bytes.to_vec())]),
+            variables: vec![("A".to_owned(), "b".to_owned())],
+            page_size: 4096,
+            cpus: 2,
+            trouble: "none".to_owned(),
+        }
+    }
+}
+
+fn content(file: &Path) -> std::io::Result<Vec<u8>> {
+    if file != Path::new("-") {
+        return std::fs::read(file);
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The invocation of a command line of fio's; `None` when it is another one.
+pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
+    if launch.argv.get(1).is_none_or(|command| command != "fio") {
+        return Ok(None);
+    }
+    let around = &launch.job_files;
+    if !around.trouble.is_empty() {
+        return Err(Refusal::Cli(Stop {
+            text: format!("error: the job file {}\n", around.trouble),
+            code: USAGE.into(),
+        }));
+    }
+    let variable = |name: &str| {
+        let mut all = around.variables.iter();
+        all.find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    };
+    let around = Surroundings {
+        files: &around.files,
+        variable: &variable,
+        page_size: around.page_size,
+        cpus: around.cpus,
+    };
+    read(&launch.argv, &around).map(Some).map_err(Refusal::Cli)
+}
+
+/// Whether so many ranks can do what is asked for.
+///
+/// # Errors
+/// A sentence that names the option.
+pub fn check(view: &FioView, ranks: u32) -> Result<(), String> {
+    if view.status_interval.is_some() && ranks > 1 {
+        return Err(format!(
+            "--status-interval needs all workers in one process, and this run has {ranks} ranks"
+        ));
+    }
+    Ok(())
+}
+
+/// What `--showcmd` and `--parse-only` do instead of a run; the exit code.
+pub fn show(view: &FioView, root: bool) -> Option<u8> {
+    match &view.show {
+        Some(text) if root => Some(print(text)),
+        Some(_) => Some(SUCCESS),
+        None => view.parse_only.then_some(SUCCESS),
+    }
+}
+
+/// Empties the file of `--output` at rank 0, so that what cannot be written
+/// is known before anything is measured.
+///
+/// # Errors
+/// One sentence that names the option and the file.
+pub fn create_output(output: &Output, launch: &Launch, rank: Rank) -> Result<(), String> {
+    match output.fio.as_ref().and_then(|view| view.output.as_ref()) {
+        Some(path) if rank == Rank(0) => {
+            let path = Path::new(&launch.cwd).join(path);
+            File::create(&path)
+                .map(drop)
+                .map_err(|e| format!("--output {} cannot be written: {e}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Behind what stands there already.
+fn emit(view: &FioView, cwd: &Path, text: &str) -> Result<u8, String> {
+    let Some(path) = view.output.as_ref().map(|path| cwd.join(path)) else {
+        return Ok(print(text));
+    };
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map(|()| SUCCESS)
+        .map_err(|e| format!("--output {} cannot be written: {e}", path.display()))
+}
+
+/// Prints fio's report of what the jobs did, and `own` behind it; the exit
+/// code.
+///
+/// # Errors
+/// One sentence that names the file of `--output`.
+pub fn report(
+    plan: &Plan,
+    launch: &Launch,
+    hosts: &[String],
+    view: &FioView,
+    outcomes: &[JobOutcome],
+    own: Option<String>,
+) -> Result<u8, String> {
+    let Work::Jobs(jobs) = &plan.work else {
+        return Ok(SUCCESS);
+    };
+    let run = run(jobs, plan, launch, hosts, outcomes);
+    let code = emit(view, Path::new(&launch.cwd), &texts(&run, view))?;
+    // Behind it, and where people look, not into a file that programs read.
+    Ok(own.map_or(code, |own| code.max(print(&format!("\n{own}")))))
+}
+
+fn texts(run: &FioRun, view: &FioView) -> String {
+    let text = |format: &FioFormat| match format {
+        FioFormat::Normal => normal(run),
+        FioFormat::Terse => terse(run),
+        FioFormat::Json => json(run, false),
+        FioFormat::JsonPlus => json(run, true),
+    };
+    view.formats.iter().map(text).collect()
+}
+
+fn run(
+    jobs: &JobsPlan,
+    plan: &Plan,
+    launch: &Launch,
+    hosts: &[String],
+    outcomes: &[JobOutcome],
+) -> FioRun {
+    let all: Vec<&JobPlan> = jobs.waves.iter().flatten().collect();
+    let mut entries: Vec<(FioEntry, bool)> = Vec::new();
+    for outcome in outcomes {
+        let Some(job) = all.get(outcome.job as usize) else {
+            continue;
+        };
+        match entries.last_mut() {
+            Some((last, true)) if job.group_reporting && last.group == job.group => {
+                last.outcome.merge(outcome);
+            }
+            _ => {
+                let host = host_of(job, outcome, plan, hosts);
+                entries.push((entry(job, outcome, host), job.group_reporting));
+            }
+        }
+    }
+    let started = launch.started.parse::<jiff::Timestamp>();
+    let ms = |at: jiff::Timestamp| u64::try_from(at.as_millisecond()).unwrap_or(0);
+    FioRun {
+        version: VERSION.to_owned(),
+        started_ms: started.map_or(0, ms),
+        ended_ms: ms(jiff::Timestamp::now()),
+        utc_offset_s: jiff::Zoned::now().offset().seconds(),
+        global_options: jobs.global_options.clone(),
+        entries: entries
+            .into_iter()
+            .map(|(entry, _)| with_steadiness(entry, &all))
+            .collect(),
+    }
+}
+
+/// Where a worker ran, if there are several places and it has an entry of its
+/// own.
+fn host_of(job: &JobPlan, outcome: &JobOutcome, plan: &Plan, hosts: &[String]) -> Option<String> {
+    if job.group_reporting || hosts.len() < 2 {
+        return None;
+    }
+    let rank = usize::try_from(outcome.worker / u64::from(job.numjobs)).ok()?;
+    hosts.get(*plan.host_of.get(rank)? as usize).cloned()
+}
+
+fn entry(job: &JobPlan, outcome: &JobOutcome, host: Option<String>) -> FioEntry {
+    FioEntry {
+        name: job.name.clone(),
+        group: job.group,
+        options: job.options.clone(),
+        outcome: outcome.clone(),
+        percentiles: job.percentiles.clone(),
+        clat_percentiles: job.clat_percentiles,
+        lat_percentiles: job.lat_percentiles,
+        unified: job.unified,
+        depth: job.depth,
+        continue_on_error: job.continue_on != Default::default(),
+        target: job.pace.latency_target.map(|target| Target {
+            latency: target.target,
+            window: target.window,
+            percentile: target.percentile,
+        }),
+        steady: None,
+        host,
+    }
+}
+
+fn with_steadiness(entry: FioEntry, all: &[&JobPlan]) -> FioEntry {
+    let job = all.get(entry.outcome.job as usize);
+    let rule = job.and_then(|job| job.pace.steady);
+    let steady = rule.map(|rule| {
+        let window = &entry.outcome.steady_window;
+        Steadiness {
+            bandwidth: rule.bandwidth,
+            slope: rule.slope,
+            limit: rule.limit,
+            percent: rule.percent,
+            duration: rule.duration,
+            attained: entry.outcome.steady == Some(true),
+            iops: window.iter().map(|(ios, _)| *ios).collect(),
+            bytes_per_s: window.iter().map(|(_, bytes)| *bytes).collect(),
+        }
+    });
+    FioEntry { steady, ..entry }
+}
+
+/// Reports while a run goes on (`--status-interval`).
+pub struct Status {
+    board: Option<Arc<Board>>,
+    /// Dropped to end the thread.
+    end: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Status {
+    /// Starts to report, if that is asked for.
+    pub fn begin(plan: &Plan, launch: &Launch, output: &Output) -> Status {
+        let none = Status {
+            board: None,
+            end: None,
+            thread: None,
+        };
+        let view = output.fio.as_ref();
+        let (Some((view, every)), Work::Jobs(jobs)) = (
+            view.and_then(|view| Some((view.clone(), view.status_interval?))),
+            &plan.work,
+        ) else {
+            return none;
+        };
+        let board = Arc::new(Board::of(jobs));
+        let (end, ended) = mpsc::channel();
+        let (plan, jobs, launch) = (plan.clone(), jobs.clone(), launch.clone());
+        let seen = Arc::clone(&board);
+        let thread = std::thread::spawn(move || {
+            while ended.recv_timeout(Duration::from(every)) == Err(mpsc::RecvTimeoutError::Timeout)
+            {
+                let run = run(&jobs, &plan, &launch, &[], &seen.outcomes());
+                // The report at the end says what cannot be written.
+                let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view));
+            }
+        });
+        Status {
+            board: Some(board),
+            end: Some(end),
+            thread: Some(thread),
+        }
+    }
+
+    /// Where the workers write how far they are.
+    pub fn board(&self) -> Option<Arc<Board>> {
+        self.board.clone()
+    }
+
+    /// Reports no more.
+    pub fn end(mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            // It ends with its channel; a panic in it was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Writes the logs of this rank's workers, below `cwd`, over those of earlier
+/// runs, as fio does.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn write_logs(plan: &Plan, cwd: &Path, all: &[JobLog]) -> Result<(), String> {
+    let Work::Jobs(jobs) = &plan.work else {
+        return Ok(());
+    };
+    let jobs: Vec<&JobPlan> = jobs.waves.iter().flatten().collect();
+    for log in all {
+        let before = jobs.iter().take(log.job as usize);
+        let before: u64 = before
+            .map(|job| u64::from(job.numjobs) * u64::from(plan.ranks))
+            .sum();
+        if let Some(job) = jobs.get(log.job as usize) {
+            write_log(job, log, before + log.worker + 1, cwd)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_log(job: &JobPlan, log: &JobLog, number: u64, cwd: &Path) -> Result<(), String> {
+    use logs::Kind;
+    let form = logs::Form {
+        averaged: job.logs.average.0 > 0,
+        offsets: job.logs.offsets,
+    };
+    let wanted = [
+        (&job.logs.bandwidth, &[Kind::Bandwidth][..]),
+        (&job.logs.iops, &[Kind::Iops]),
+        (&job.logs.latency, &[Kind::Slat, Kind::Clat, Kind::Lat]),
+    ];
+    for (prefix, kinds) in wanted {
+        for (prefix, kind) in prefix
+            .iter()
+            .flat_map(|p| kinds.iter().map(move |k| (p, *k)))
+        {
+            let none = kind == Kind::Slat && !asynchronous(job);
+            let samples = log.samples.iter().filter(|_| !none);
+            let lines = samples.map(|sample| logs::line(kind, sample, form));
+            write_lines(&cwd.join(logs::file_name(prefix, kind, number)), lines)?;
+        }
+    }
+    if let Some(prefix) = &job.logs.histogram {
+        let path = cwd.join(logs::histogram_file_name(prefix, number));
+        write_lines(&path, log.histograms.iter().map(logs::histogram_line))?;
+    }
+    Ok(())
+}
+
+/// Whether its engine has requests under way while the worker goes on.
+fn asynchronous(job: &JobPlan) -> bool {
+    rbench_sys::engine::find(&job.engine).is_some_and(|e| e.depth_max > 1 && e.moves_data)
+}
+
+fn write_lines(path: &Path, mut lines: impl Iterator<Item = String>) -> Result<(), String> {
+    let written = File::create(path).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        lines.try_for_each(|line| file.write_all(line.as_bytes()))?;
+        file.flush()
+    });
+    written.map_err(|e| format!("the log {} cannot be written: {e}", path.display()))
+}

@@ -1,0 +1,617 @@
+"""fio's command line against fio itself: published commands, shapes of all outputs, groups, percentiles,
+logs, damage, many workers, misuse, other people's charts.
+
+usage: fio.py PROGRAM [--plot PYTHON]
+       --plot: a Python that has the package fio-plot, which then draws charts of our files
+
+fio (3.33, as Debian has it) runs the same command lines in folders of the same file system.
+"""
+
+import argparse
+import atexit
+import json
+import math
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+
+from common import Testfs, check, finish, heading, result, run
+
+# Keys that later versions of fio have, and what fio has only where a block device lies behind the files.
+NEWER, OF_DISKS = {"job_start"}, {"disk_util"}
+DIRECTIONS = ("read", "write", "trim", "mixed")
+
+
+class Tool:
+    """fio, or the program in its place."""
+
+    def __init__(self, name, words):
+        self.name, self.words = name, words
+
+    def run(self, *arguments, cwd="/", expect=0):
+        return run(["env", "-C", cwd, *self.words, *arguments], expect=expect, quiet=True)
+
+    def json(self, *arguments, plus=False, **how):
+        """What it did, and nothing else on standard output."""
+        done = self.run(*arguments, f"--output-format=json{'+' if plus else ''}", **how)
+        text = done.stdout
+        if self.name == "fio":
+            # Notes come before the report, on the same stream.
+            text = text[re.search(r"^\{$", text, re.M).start():]
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            check(False, f"standard output is JSON and nothing else: {error}: {text[:200]}")
+            return {"jobs": []}
+
+
+class Place:
+    """Both tools, folders in memory and folders on a disk, all removed at the end."""
+
+    def __init__(self, program):
+        self.fio = Tool("fio", ["fio"])
+        self.ours = Tool("rbench", [program, "fio"])
+        self.both = (self.fio, self.ours)
+        self.memory = self.root("/dev/shm")
+        self.disk = self.root("/tmp")
+        self.count = 0
+
+    def root(self, parent):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="check-fio-", dir=parent))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    def folder(self, root=None):
+        self.count += 1
+        folder = (root or self.memory) / str(self.count)
+        folder.mkdir()
+        return folder
+
+
+def files(folder):
+    return {path.name: path.stat().st_size for path in folder.iterdir()}
+
+
+def amounts(document):
+    """(I/Os, bytes, short ones) of each direction of each entry, and the syncs."""
+    return [
+        [(job[way]["total_ios"], job[way]["io_bytes"], job[way]["short_ios"]) for way in DIRECTIONS if way in job]
+        + [job.get("sync", {}).get("total_ios")]
+        for job in document["jobs"]
+    ]
+
+
+def rate(document):
+    """Bytes a second of all entries over the longest run time."""
+    ways = [job[way] for job in document["jobs"] for way in ("read", "write") if job[way]["runtime"] > 0]
+    return sum(way["io_bytes"] for way in ways) * 1000 / max((way["runtime"] for way in ways), default=1)
+
+
+def published_lines():
+    """(command line, whether time decides how many I/Os there are, whether it needs a disk)"""
+    yield ("--name=big-write --rw=write --refill_buffers --bs=4M --size=64M --numjobs=4 --end_fsync=1 "
+           "--group_reporting", False, False)
+    for bs in ("4k", "16k", "64k", "256k"):
+        common = f"--name=big-file-rand-read --rw=randread --refill_buffers --size=64M --filename=randread.bin --bs={bs}"
+        yield f"{common} --pre_read=1", False, False
+    yield common, False, False
+    for rw in ("read", "write"):
+        for jobs in ("", " --numjobs=4", " --numjobs=16"):
+            yield (f"--name=small-file-seq-{rw} --rw={rw} --file_service_type=sequential --bs=4k --filesize=4k "
+                   f"--nrfiles=1000{jobs}", False, False)
+    for rw, bs, jobs in (("read", "128k", 4), ("write", "128k", 4), ("randread", "4k", 16), ("randwrite", "4k", 4)):
+        yield (f"-ioengine=psync -rw={rw} -bs={bs} -direct=1 -group_reporting=1 -fallocate=none -time_based=1 -runtime=2 "
+               f"-name=test_file_c1 -numjobs={jobs} -nrfiles=1 -size=64M", True, True)
+    for rw in ("read", "write"):
+        for jobs in (4, 16):
+            yield f"--name=big-file-multi-{rw} --rw={rw} --refill_buffers --bs=256k --size=64M --numjobs={jobs}", False, False
+        yield f"--name=big-file-sequential-{rw} --rw={rw} --refill_buffers --bs=256k --size=64M", False, False
+    for bs in ("4k", "16k", "64k", "256k"):
+        yield f"--name=big-file-random-write --rw=randwrite --refill_buffers --size=64M --bs={bs}", False, False
+
+
+def published(place):
+    heading("the published command lines: files, I/Os, bandwidth (MiB/s: fio twice, rbench twice)")
+    for line, timed, disk in published_lines():
+        folders = [place.folder(place.disk if disk else None) for _ in place.both]
+        rates, counts, found = {tool.name: [] for tool in place.both}, {}, {}
+        # The second time each works on the files that the other made.
+        for turn in (folders, folders[::-1]):
+            for tool, folder in zip(place.both, turn):
+                document = tool.json(f"--directory={folder}", *line.split())
+                rates[tool.name].append(rate(document))
+                counts.setdefault(tool.name, amounts(document))
+                check(counts[tool.name] == amounts(document) or timed, f"{tool.name}: the second run does the same: {line}")
+                check(all(job["error"] == 0 for job in document["jobs"]), f"{tool.name}: no error: {line}")
+                found.setdefault(tool.name, files(folder))
+                check(files(folder) == found[tool.name], f"{tool.name}: the other's files stay as they are: {line}")
+        check(found["fio"] == found["rbench"], f"the same files: {line}")
+        check(timed or counts["fio"] == counts["rbench"], f"the same I/Os: {counts}: {line}")
+        check(max(rates["rbench"]) >= 0.5 * min(rates["fio"]), f"bandwidth {rates}: {line}")
+        shown = [f"{value / 2**20:7.0f}" for tool in place.both for value in rates[tool.name]]
+        print(f"   {shown[0]} {shown[1]}  {shown[2]} {shown[3]}  {line}", flush=True)
+        for folder in folders:
+            shutil.rmtree(folder)
+
+
+def relative(place):
+    heading("a directory that is not absolute, one that is not there, files in the working directory")
+    for tool in place.both:
+        folder = place.folder()
+        (folder / "sub").mkdir()
+        tool.json("--name=a", "--directory=sub", "--size=64k", "--rw=write", cwd=folder)
+        tool.json("--name=b", "--size=64k", "--rw=write", cwd=folder)
+        check((folder / "sub/a.0.0").exists() and (folder / "b.0.0").exists(), f"{tool.name}: files lie where they belong")
+        tool.run("--name=a", "--directory=none", "--size=64k", cwd=folder, expect=1)
+
+
+SECTIONS = """
+[global]
+size=1m
+bs=16k
+rw=write
+[one]
+numjobs=2
+[two]
+stonewall
+rw=randread
+[three]
+stonewall
+rw=rw
+"""
+
+ASSORTED = {
+    "a write of a group": "--name=w --rw=write --bs=256k --size=4M --numjobs=3 --end_fsync=1 --group_reporting",
+    "a mix": "--name=m --rw=randrw --rwmixread=70 --bs=4k --size=4M",
+    "workers apart": "--name=r --rw=randread --bs=4k --size=2M --numjobs=2 --lat_percentiles=1",
+    "sections of a file": "FILE",
+    "syncs": "--name=s --rw=write --bs=4k --size=128k --fsync=4",
+    "a ring": "--name=u --rw=randread --bs=4k --size=2M --ioengine=io_uring --iodepth=8",
+    "verification": "--name=v --rw=write --bs=16k --size=2M --verify=crc32c",
+    "a latency target": "--name=t --rw=randread --bs=4k --size=1M --latency_target=50000 --latency_window=100000 "
+                         "--latency_percentile=95 --number_ios=4000",
+    "a steady state": "--name=y --ioengine=null --zero_buffers --rw=read --bs=4k --size=1g --rate_iops=1000 --time_based "
+                       "--runtime=3 --ss=iops_slope:50% --ss_dur=2",
+    "errors, a list of percentiles": "--name=e --rw=read --bs=4k --size=64k --continue_on_error=all --percentile_list=50:99.9",
+    "both directions in one": "--name=o --rw=randrw --bs=4k --size=2M --unified_rw_reporting=1 --clat_percentiles=0",
+}
+
+
+def shapes(path, theirs, ours):
+    """What differs in keys, their order, and kinds of values."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        theirs = {key: value for key, value in theirs.items() if key not in OF_DISKS}
+        ours = {key: value for key, value in ours.items() if key not in NEWER or key in theirs}
+        if path.endswith(".bins"):
+            whole = all(key.isdigit() and isinstance(value, int) for key, value in ours.items())
+            return [] if whole and ours else [f"{path}: {list(ours.items())[:3]}"]
+        if list(theirs) != list(ours):
+            return [f"{path}: fio has {list(theirs)}, rbench {list(ours)}"]
+        return [line for key in theirs for line in shapes(f"{path}.{key}", theirs[key], ours[key])]
+    if isinstance(theirs, list) and isinstance(ours, list):
+        if ".data." in path:
+            return [line for value in ours for line in shapes(f"{path}[]", theirs[0], value)]
+        if len(theirs) != len(ours):
+            return [f"{path}: fio has {len(theirs)} entries, rbench {len(ours)}"]
+        return [line for n, pair in enumerate(zip(theirs, ours)) for line in shapes(f"{path}[{n}]", *pair)]
+    return [] if type(theirs) is type(ours) else [f"{path}: fio has {theirs!r}, rbench {ours!r}"]
+
+
+def never_above(path, value):
+    """Percentiles of ours that lie above their maximum."""
+    if isinstance(value, list):
+        return [line for n, one in enumerate(value) for line in never_above(f"{path}[{n}]", one)]
+    if not isinstance(value, dict):
+        return []
+    top = max(value.get("percentile", {"": 0}).values())
+    above = [f"{path}: {top} above {value['max']}"] if "percentile" in value and top > value["max"] else []
+    return above + [line for key in value for line in never_above(f"{path}.{key}", value[key])]
+
+
+def kind(field):
+    """What a field of the terse output is."""
+    patterns = {
+        "percentile": r"\d+(\.\d{6})?%=\d+",
+        "part": r"\d+\.\d{6}%",
+        "share": r"\d+\.\d{1,2}%",
+        "real": r"\d+\.\d{6}",
+        "whole": r"-?\d+",
+    }
+    return next((name for name, pattern in patterns.items() if re.fullmatch(pattern, field)), "text")
+
+
+def without_disk(line):
+    """A terse line without the nine fields of each disk."""
+    fields = line.split(";")
+    # Version, name and group come first; a disk has a name.
+    while (named := next((n for n, f in enumerate(fields) if n > 4 and re.match(r"[a-z]", f)), None)) is not None:
+        del fields[named:named + 9]
+    return fields
+
+
+N, SHORT = r"\s*-?\d+(?:\.\d+)?", r"\s*\d+(?:\.\d+)?[kMGTPE]?"
+BYTES = r"\d+(?:\.\d+)?(?:[KMGTPE]i|[kMGTPE])?B"
+PARTS = rf"\S+={N}%(?:, \S+={N}%)*"
+LINES = {
+    "entry": r"\S+: \(groupid=\d+, jobs=\d+\): err=\s*\d+.*: pid=\d+: \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}",
+    "direction": rf"  (?:read|write|mixed): IOPS={SHORT}, BW={BYTES}/s \({BYTES}/s\)\({BYTES}/\d+msec\)(?:; 0 zone resets)?",
+    "latency": rf"    (?:slat|clat| lat) \([num]sec\): min={SHORT}, max={SHORT}, avg={N}, stdev={N}",
+    "percentiles": r"    c?lat percentiles \([num]sec\):",
+    "row": rf"     \|(?: {N}th=\[{N}\],?)+",
+    "bw": rf"   bw \(  [KM]iB/s\): min={N}, max={N}, per={N}%, avg={N}, stdev={N}, samples=\d+",
+    "iops": rf"   iops        : min={N}, max={N}, avg={N}, stdev={N}, samples=\d+",
+    "spread": rf"  lat \([num]sec\)   : {PARTS}",
+    "fsync": r"  fsync/fdatasync/sync_file_range:",
+    "sync": rf"    sync \([num]sec\): min={SHORT}, max={SHORT}, avg={N}, stdev={N}",
+    "sync percentiles": r"    sync percentiles \([num]sec\):",
+    "cpu": rf"  cpu          : usr={N}%, sys={N}%, ctx=\d+, majf=\d+, minf=\d+",
+    "depths": rf"  IO depths    : {PARTS}",
+    "submit": rf"     submit    : {PARTS}",
+    "complete": rf"     complete  : {PARTS}",
+    "issued": r"     issued rwts: total=\d+,\d+,0,\d+ short=\d+,\d+,0,0 dropped=0,0,0,0",
+    "errors": r"     errors    : total=\d+, first_error=\d+/<.*>",
+    "target": rf"     latency   : target=\d+, window=\d+, percentile={N}%, depth=\d+",
+    "steady": r"  steadystate  : attained=(?:yes|no), bw=.*, iops=.*, (?:iops|bw) (?:slope|mean dev)=.*",
+    "group": r"Run status group \d+ \(all jobs\):",
+    "total": rf" *(?:READ|WRITE|MIXED): bw={BYTES}/s \({BYTES}/s\), {BYTES}/s-{BYTES}/s \({BYTES}/s-{BYTES}/s\), "
+             rf"io={BYTES} \({BYTES}\), run=\d+-\d+msec",
+}
+# How many there are depends on what was measured.
+DEPENDING = {"row", "spread"}
+
+
+def line_kinds(text):
+    """The kinds of the lines of a normal report, and lines of no kind."""
+    text = text[re.search(r"^\S+: \(groupid=", text, re.M).start():].split("\nDisk stats")[0]
+    kinds, strange = [], []
+    for line in filter(None, text.splitlines()):
+        found = [name for name, pattern in LINES.items() if re.fullmatch(pattern, line.rstrip())]
+        strange += [] if found else [line]
+        kinds += [name for name in found[:1] if name not in DEPENDING]
+    return kinds, strange
+
+
+def outputs(place):
+    heading(f"eleven jobs: json, json+, terse and normal have fio's form (but for {sorted(NEWER | OF_DISKS)})")
+    folder = place.folder()
+    jobfile = folder / "sections.fio"
+    jobfile.write_text(SECTIONS)
+    for name, line in ASSORTED.items():
+        words = ["--directory=" + str(folder), *line.replace("FILE", str(jobfile)).split()]
+        for plus in (False, True):
+            theirs, ours = (tool.json(*words, plus=plus) for tool in place.both)
+            differences = shapes("", theirs, ours)
+            check(not differences, f"{name}, json{'+' * plus}:\n   " + "\n   ".join(differences[:5]))
+            check(not never_above("", ours), f"{name}: {never_above('', ours)[:3]}")
+        theirs, ours = (tool.run(*words, "--output-format=terse").stdout for tool in place.both)
+        theirs, ours = ([without_disk(row) for row in text.splitlines() if row.startswith("3;")] for text in (theirs, ours))
+        check([len(row) for row in theirs] == [len(row) for row in ours],
+              f"{name}: terse fields {[len(row) for row in ours]}, not {[len(row) for row in theirs]}")
+        strange = [(a, b) for row in zip(theirs, ours) for a, b in zip(*row) if kind(a) != kind(b)]
+        check(not strange, f"{name}: terse: {strange[:5]}")
+        (theirs, odd), (ours, strange) = (line_kinds(tool.run(*words).stdout) for tool in place.both)
+        check(not strange and not odd, f"{name}: normal lines of no kind: {strange[:3]} {odd[:3]}")
+        check(theirs == ours, f"{name}: normal lines {ours}, not {theirs}")
+        print(f"   {name}: {line.replace('FILE', 'three sections of a file')}", flush=True)
+
+
+GROUPS = {
+    "three sections behind stonewalls": SECTIONS,
+    "new_group and group_reporting": """
+[global]
+size=1m
+rw=write
+group_reporting
+[a]
+numjobs=2
+[b]
+[c]
+new_group
+numjobs=3
+[d]
+stonewall
+group_reporting=0
+numjobs=2
+""",
+}
+
+
+def groups(place):
+    heading("groups of the report")
+    for name, text in GROUPS.items():
+        folder = place.folder()
+        jobfile = folder / "jobs.fio"
+        jobfile.write_text(text)
+        found, normal = {}, {}
+        for tool in place.both:
+            document = tool.json(f"--directory={folder}", jobfile)
+            found[tool.name] = [
+                (job["jobname"], job["groupid"], job["read"]["total_ios"] + job["write"]["total_ios"])
+                for job in document["jobs"]
+            ]
+            shown = tool.run(f"--directory={folder}", jobfile).stdout
+            normal[tool.name] = re.findall(r"\(groupid=\d+, jobs=\d+\)|^Run status group \d+", shown, re.M)
+        check(found["fio"] == found["rbench"], f"{name}: {found}")
+        check(normal["fio"] == normal["rbench"], f"{name}: {normal}")
+        check(text is not SECTIONS or len({g for _, g, _ in found["rbench"]}) == 3, "three groups")
+        print(f"   {name}: {found['rbench']}")
+
+
+def table(path):
+    return [[int(field) for field in line.split(", ")] for line in path.read_text().splitlines()]
+
+
+def latency_log(place):
+    heading("percentiles against the log of every I/O")
+    lines = {"--rw=randread": "psync", "--rw=randrw --numjobs=2": "psync", "--rw=randread --iodepth=8": "io_uring"}
+    for line, engine in lines.items():
+        folder = place.folder()
+        document = place.ours.json(f"--directory={folder}", "--name=p", "--size=8M", "--bs=4k", f"--ioengine={engine}",
+                                   "--write_lat_log=p", "--lat_percentiles=1", *line.split(), cwd=folder)
+        for number, job in enumerate(document["jobs"], 1):
+            for name in ("slat", "clat", "lat"):
+                rows = table(folder / f"p_{name}.{number}.log")
+                for direction, way in enumerate(("read", "write")):
+                    values = sorted(row[1] for row in rows if row[2] == direction)
+                    held = job[way][f"{name}_ns"]
+                    check(len(values) == held["N"], f"{line}: {len(values)} lines of {way} {name}, N={held['N']}")
+                    if not values:
+                        continue
+                    check((values[0], values[-1]) == (held["min"], held["max"]), f"{line}: extremes of {name}")
+                    mean = sum(values) / len(values)
+                    check(abs(mean - held["mean"]) <= 1e-3, f"{line}: mean {held['mean']}, not {mean}")
+                    for key, got in held.get("percentile", {}).items():
+                        exact = values[max(math.ceil(float(key) / 100 * len(values) - 1e-9), 1) - 1]
+                        near = abs(got - exact) <= exact * 0.001 + 1
+                        check(near and got <= held["max"], f"{line}: {name} {key}: {got}, not {exact}")
+        print(f"   {line} ({engine}): {sum(len(table(p)) for p in folder.glob('*.log'))} lines")
+
+
+def logs(place):
+    heading("logs of bandwidth, IOPS, latency and histograms")
+    every = "--write_bw_log=x --write_iops_log=x --write_lat_log=x --write_hist_log=x".split()
+    cases = {
+        "each I/O": (["--number_ios=300", "--log_offset=1", "--log_hist_msec=100", "--rate_iops=600,600"], 0),
+        "averaged": (["--time_based", "--runtime=2", "--rate_iops=400", "--log_avg_msec=100", "--log_hist_msec=200"], 0.35),
+    }
+    for name, (options, slack) in cases.items():
+        found = {}
+        for tool in place.both:
+            folder = place.folder()
+            tool.run(f"--directory={folder}", "--name=a", "--rw=randrw", "--size=4M", "--bs=4k", *every, *options, cwd=folder)
+            found[tool.name] = {path.name: table(path) for path in folder.glob("*.log")}
+        theirs, ours = found["fio"], found["rbench"]
+        check(set(theirs) == set(ours), f"{name}: logs {sorted(ours)}, not {sorted(theirs)}")
+        for log in sorted(set(theirs) & set(ours)):
+            widths = [{len(row) for row in rows} for rows in (theirs[log], ours[log])]
+            check(widths[0] == widths[1], f"{name}: {log}: columns {widths}")
+            # fio samples histograms by a clock of its own.
+            near = slack or (0.35 if "hist" in log else 0)
+            counts = len(theirs[log]), len(ours[log])
+            check(abs(counts[0] - counts[1]) <= near * counts[0] + (2 if near else 0), f"{name}: {log}: lines {counts}")
+            check({row[2 if "hist" not in log else 1] for row in ours[log]} <= {0, 1}, f"{name}: {log}: directions")
+            times = [row[0] for row in ours[log]]
+            check(times == sorted(times), f"{name}: {log}: lines in the order of time")
+        print(f"   {name}: {({log: len(rows) for log, rows in sorted(ours.items())})}")
+
+
+def charts(place, python):
+    if not python:
+        return
+    heading("fio-plot draws its charts of our files")
+    folder = place.folder()
+    data = folder / "data"
+    data.mkdir()
+    for depth in (1, 4):
+        for jobs in (1, 2):
+            name = f"{data}/randread-iodepth-{depth}-numjobs-{jobs}"
+            place.ours.run(f"--directory={folder}", "--name=iops", "--rw=randread", "--bs=4k", "--size=8M", "--time_based",
+                           "--runtime=1", "--ioengine=io_uring", f"--iodepth={depth}", f"--numjobs={jobs}", "--group_reporting",
+                           f"--write_bw_log={name}", f"--write_iops_log={name}", f"--write_lat_log={name}",
+                           "--log_avg_msec=100", "--output-format=json", f"--output={name}.json")
+    wanted = {
+        "3d": ["-L", "-t", "iops"],
+        "depths": ["-l", "-d", "1", "4", "-n", "1"],
+        "depths with cpu": ["-l", "-d", "1", "4", "-n", "2", "--show-cpu"],
+        "jobs": ["-N", "-d", "1", "-n", "1", "2"],
+        "histogram": ["-H", "-d", "1", "-n", "1"],
+        "log of rates": ["-g", "-t", "bw", "iops", "lat", "-d", "4", "-n", "1", "2"],
+        "log of latency": ["-g", "-t", "slat", "clat", "-d", "1", "4", "-n", "1"],
+        "comparison": ["-C", "-d", "4", "-n", "2"],
+    }
+    plot = pathlib.Path(python).with_name("fio-plot")
+    for name, options in wanted.items():
+        out = folder / f"{name.replace(' ', '-')}.png"
+        inputs = ["-i", data, data] if name == "comparison" else ["-i", data]
+        done = run([plot, *inputs, "-T", name, "-r", "randread", "-o", out, *options], quiet=True)
+        said = done.stdout + done.stderr
+        drawn = out.exists() and out.read_bytes()[:4] == b"\x89PNG"
+        check(drawn and "rror" not in said and "Traceback" not in said, f"the chart {name}: {said[-400:]}")
+        print(f"   {name}: {out.stat().st_size if out.exists() else 0} bytes")
+
+
+def flipped(data):
+    data[10 * 4096 + 1000] ^= 4
+
+
+def zeroed(data):
+    data[11 * 4096:12 * 4096] = bytes(4096)
+
+
+def swapped(data):
+    one, other = slice(11 * 4096, 12 * 4096), slice(20 * 4096, 21 * 4096)
+    data[one], data[other] = data[other], data[one]
+
+
+def truncated(data):
+    del data[255 * 4096 + 100:]
+
+
+DAMAGE = {
+    flipped: ([40960], r"flipped: 1 bits, the first in byte 1000; found 0x\w\w there, expected 0x\w\w"),
+    zeroed: ([45056], r"zeroed: every byte is 0"),
+    swapped: ([45056, 81920], r"misplaced: found the block of offset \d+, expected that of \d+"),
+    truncated: ([1044480], r"4096 bytes were expected, and the file ends at 1044580"),
+}
+
+
+def damage(place):
+    heading("damaged files: exit code 1, errno 84, and a line for each block that names file, offset and both values")
+    for checksum in ("crc32c", "crc64", "xxhash", "md5", "sha256"):
+        folder = place.folder()
+        words = ["--name=v", f"--directory={folder}", "--rw=write", "--bs=4k", "--size=1M", f"--verify={checksum}"]
+        file = folder / "v.0.0"
+        place.ours.json(*words)
+        out = folder / "result.json"
+        place.ours.json(*words, "--verify_only", f"--out={out}")
+        reads = {phase["name"]: phase for phase in result(out)["phases"]}["v-read"]
+        check(reads["items"] == 256 and reads["rate"] > 0, f"{checksum}: {reads['items']} items, {reads['rate']} a second")
+        out.unlink()
+        whole = file.read_bytes()
+        for harm, (offsets, pattern) in DAMAGE.items():
+            data = bytearray(whole)
+            harm(data)
+            file.write_bytes(data)
+            done = place.ours.run(*words, "--verify_only", "--output-format=json", expect=1)
+            lines = [line for line in done.stderr.splitlines() if "MISMATCH" in line]
+            named = [line for line in lines if str(file) in line and re.search(pattern, line)]
+            found = [int(re.search(r"at offset (\d+)", line)[1]) for line in named]
+            check(found == offsets and len(lines) == len(offsets), f"{checksum}, {harm.__name__}: {done.stderr}")
+            check(json.loads(done.stdout)["jobs"][0]["error"] == 84, f"{checksum}, {harm.__name__}: error in the JSON")
+            if checksum == "crc32c":
+                print("\n".join("   " + line.removeprefix("rbench: ") for line in lines), flush=True)
+        file.write_bytes(whole)
+        place.ours.json(*words, "--verify_only")
+
+
+def many_workers(place):
+    heading("numjobs 1 to 64, random reads of 4k with O_DIRECT on a disk (IOPS)")
+    for jobs in (1, 4, 16, 64):
+        shown = []
+        for tool in place.both:
+            folder = place.folder(place.disk)
+            document = tool.json(
+                f"-directory={folder}", "-ioengine=psync", "-rw=randread", "-bs=4k", "-direct=1", "-group_reporting=1",
+                "-fallocate=none", "-time_based=1", "-runtime=2", "-name=c", f"-numjobs={jobs}", "-nrfiles=1", "-size=16M")
+            entry = document["jobs"][0]
+            whole = len(document["jobs"]) == 1 and entry["error"] == 0 and entry["read"]["total_ios"] > 0
+            check(whole, f"{tool.name}: {jobs} jobs: {entry['error']}")
+            check(1900 <= entry["read"]["runtime"] <= 2600, f"{tool.name}: {jobs} jobs run {entry['read']['runtime']} ms")
+            check(len(files(folder)) == jobs, f"{tool.name}: {jobs} files")
+            shown.append(f"{tool.name} {entry['read']['iops']:9.0f}")
+            shutil.rmtree(folder)
+        print(f"   numjobs={jobs:2}: {', '.join(shown)}", flush=True)
+
+
+def one_sentence(done, code, *parts):
+    """A command line that is refused: nothing on standard output, one paragraph that names the trouble."""
+    said = [line for line in done.stderr.splitlines() if line and not line.startswith("For more information")]
+    said = [line for line in said if not line.startswith("  tip:")]
+    good = done.stdout == "" and len(said) == 1 and all(part in said[0] for part in parts)
+    check(good and done.returncode == code, f"exit code {done.returncode}, wanted {code} and {parts}: {done.stdout}{done.stderr}")
+
+
+def behaviour(place):
+    heading("outputs, refusals and exit codes")
+    folder = place.folder()
+    job = [f"--directory={folder}", "--name=a", "--size=1M"]
+    ours = lambda *words, code: place.ours.run(*words, cwd=folder, expect=code)
+    one_sentence(ours(*job, "--rw=write", "--readonly", code=2), 2, "'a'", "readonly")
+    one_sentence(ours(*job, "--nosuch=1", code=2), 2, "--nosuch")
+    one_sentence(ours(*job, "--zonemode=zbd", code=2), 2, "--zonemode", "not supported")
+    one_sentence(ours(*job, "--ioengine=libaio", code=2), 2, "libaio", "io_uring")
+    one_sentence(ours(*job, "--bs=4x", code=2), 2, "--bs", "4x")
+    one_sentence(ours("none.fio", code=2), 2, "none.fio")
+    (folder / "wrong.fio").write_text("[a]\nsize=1m\nnosuch=1\n")
+    one_sentence(ours("wrong.fio", code=2), 2, "wrong.fio, line 3", "nosuch")
+    check(set(files(folder)) == {"wrong.fio"}, f"nothing was made: {files(folder)}")
+    (folder / "good.fio").write_text("[global]\nsize=64k\n[b]\nrw=write\n[c]\nstonewall\n")
+    shown = ours("--showcmd", "good.fio", code=0).stdout
+    check(shown == "fio --size=64k --name=b --rw=write --name=c --stonewall\n", f"--showcmd: {shown}")
+    parsed = ours("--parse-only", "good.fio", code=0)
+    check(parsed.stdout + parsed.stderr == "" and not (folder / "b.0.0").exists(), f"--parse-only: {parsed}")
+    check("fio-3.33" in ours("--version", code=0).stdout, "--version names the fio whose form this is")
+
+    done = ours(*job, "--rw=write", "--output-format=normal,json", "--output=both.txt", code=0)
+    both = (folder / "both.txt").read_text()
+    check(done.stdout == "", f"with --output nothing is on standard output: {done.stdout}")
+    check(line_kinds(both[:both.index("\n{\n")])[1] == [], "the normal report comes first")
+    check(json.loads(both[both.index("\n{\n"):])["jobs"][0]["write"]["io_bytes"] == 1 << 20, "then JSON")
+
+    begun = time.monotonic()
+    done = ours(*job, "--rw=randread", "--time_based", "--runtime=2", "--rate_iops=1000", "--status-interval=500ms",
+                "--output-format=json", code=0)
+    check(1.9 < time.monotonic() - begun < 6, "a run of two seconds")
+    decoder, rest, states = json.JSONDecoder(), done.stdout.strip(), []
+    while rest:
+        state, end = decoder.raw_decode(rest)
+        states, rest = [*states, state], rest[end:].strip()
+    counted = [job["read"]["total_ios"] for state in states for job in state["jobs"]]
+    check(4 <= len(states) <= 6, f"--status-interval: {len(states)} reports")
+    check(all(len(state["jobs"]) == 1 for state in states), f"every report has the job: {[len(s['jobs']) for s in states]}")
+    check(counted == sorted(counted) and counted[-1] == 2000, f"--status-interval: {counted}")
+    check("did not keep up" not in done.stderr, f"a rate that is kept is not missed: {done.stderr}")
+
+    out = folder / "result.json"
+    done = ours(*job, "--rw=read", "--out=result.json", "--rbench-report", code=0)
+    check("Run status group 0" in done.stdout and "The run is complete" in done.stdout, "both reports")
+    check(json.loads(out.read_text())["complete"], "--out holds the result")
+    print(f"   {len(states)} reports on the way: {counted}")
+
+
+def rates(place):
+    heading("rates: each direction keeps its own, as in fio")
+    for options, limits in (("--rate_iops=1000,500", (1000, 500)), ("--rate=2m,8m --bs=4k", (512, 2048)),
+                            ("--rate_iops=1000 --rate_process=poisson", (1000, 1000))):
+        line = f"--name=r --rw=randrw --size=64M --time_based --runtime=2 {options}"
+        shown = []
+        for tool in place.both:
+            job = tool.json(f"--directory={place.folder()}", *line.split())["jobs"][0]
+            shown.append([round(job[way]["iops"]) for way in ("read", "write")])
+        near = all(abs(got - limit) <= 0.12 * limit for got, limit in zip(shown[1], limits))
+        check(near, f"{options}: {shown[1]} I/Os a second, not {limits}; fio has {shown[0]}")
+        print(f"   {options}: fio {shown[0]}, rbench {shown[1]}", flush=True)
+
+
+def errors(place, program):
+    heading("a file system that is full: errno 28 in the reports, exit code 1")
+    for tool in place.both:
+        target = Testfs(program, "--fault", "write:ENOSPC@after=100")
+        words = [f"--directory={target.mountpoint}", "--name=e", "--rw=write", "--bs=4k", "--size=1M", "--fallocate=none"]
+        done = tool.run(*words, "--output-format=json", expect=1)
+        report = json.loads(done.stdout[done.stdout.index("{\n"):]) if "{\n" in done.stdout else {"jobs": [{}]}
+        job = report["jobs"][0]
+        check(job.get("error") == 28, f"{tool.name}: {job.get('error')}: {done.stderr}")
+        check(tool is place.fio or "ENOSPC" in done.stderr, f"the error is named: {done.stderr}")
+        target.end()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", type=lambda p: pathlib.Path(p).resolve())
+    parser.add_argument("--plot")
+    options = parser.parse_args()
+    version = run(["fio", "--version"], quiet=True).stdout.strip()
+    check(version == "fio-3.33", f"the fio to compare with is {version}, not fio-3.33")
+    place = Place(options.program)
+    begun = time.monotonic()
+    published(place)
+    relative(place)
+    outputs(place)
+    groups(place)
+    latency_log(place)
+    logs(place)
+    charts(place, options.plot)
+    damage(place)
+    many_workers(place)
+    rates(place)
+    errors(place, options.program)
+    behaviour(place)
+    print(f"fio's command line was checked in {time.monotonic() - begun:.0f} s", flush=True)
+    finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -10,9 +10,9 @@ use rbench_plan::arrival::Arrival;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
-use rbench_plan::spec::{self, Spec, Workload};
+use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::{Communicator, Format, Invocation, Output, Progress, Testfs};
+use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs};
 use crate::{fio, mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
@@ -34,6 +34,8 @@ enum Command {
     Testfs(TestfsArgs),
     /// Show a result file, or the journal of a run that did not end
     Show(Show),
+    /// Remove what runs left that did not end
+    Clean(CleanArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -59,6 +61,16 @@ struct Common {
     /// Leave the run's directory
     #[arg(long, help_heading = "Run")]
     keep: bool,
+    /// Whether a failed operation ends the run [default: continue]
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Run")]
+    on_error: Option<OnErrorArg>,
+    /// End the run when more than N operations have failed
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    max_errors: Option<u64>,
+    /// Give up waiting for an operation that takes longer: the run ends, and
+    /// what was measured is reported
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
+    op_timeout: Option<Nanos>,
     /// Everything random derives from it; it is in every result
     #[arg(long, value_name = "N", help_heading = "Run")]
     seed: Option<u64>,
@@ -174,6 +186,14 @@ enum IoLayoutArg {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+enum OnErrorArg {
+    /// Count it and go on
+    Continue,
+    /// End the run
+    Stop,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum ArrivalArg {
     /// Equal gaps
     Uniform,
@@ -270,9 +290,14 @@ struct Io {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Unmounts itself on SIGINT, SIGTERM and SIGHUP; SIGUSR1 writes the \
-    statistics.\n\nExample:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \
-    --attr-timeout 0 --entry-timeout 0 --stats stats.json"
+    after_help = "A fault is KIND:ACTION@TRIGGER. KIND is a FUSE request (read, write, create, fsync …).\n\
+    ACTION is an error (EIO, ENOSPC, EINTR, ESTALE …), stall=TIME, hang (until SIGUSR2), die (the mount\n\
+    then answers ENOTCONN); for read and write also short, flip, zero, misdirect, for read stale, for\n\
+    write lost. TRIGGER is nth=N, after=N or p=PROBABILITY.\n\nUnmounts itself on SIGINT, SIGTERM and \
+    SIGHUP; SIGUSR1 writes the statistics, SIGUSR2 releases\nwhat hangs, SIGPWR cuts the power \
+    (--power-cut).\n\nExamples:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \
+    --attr-timeout 0 --entry-timeout 0 --stats stats.json\n  rbench testfs /mnt/test --direct-io --fault \
+    read:flip@p=0.001 --fault write:ENOSPC@nth=100 --fault-log faults.jsonl"
 )]
 struct TestfsArgs {
     /// An empty directory
@@ -289,9 +314,23 @@ struct TestfsArgs {
     #[arg(long, value_name = "LIST")]
     latency: Option<String>,
     /// A fault by kind of request, such as read:stall=500ms@nth=100 or
-    /// write:EIO@p=0.01; may be repeated
+    /// write:EIO@p=0.01 (see below); may be repeated
     #[arg(long, value_name = "FAULT")]
     fault: Vec<String>,
+    /// Write a line (JSON) to this file for each fault that fires
+    #[arg(long, value_name = "FILE")]
+    fault_log: Option<PathBuf>,
+    /// Data of all files in memory takes at most so much, in blocks of 4 KiB;
+    /// then ENOSPC
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
+    quota: Option<Bytes>,
+    /// Read and write all files around the page cache, so that each call
+    /// reaches the file system; read:short implies it
+    #[arg(long)]
+    direct_io: bool,
+    /// Note what is synced, so that SIGPWR can drop all that is not
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "passthrough")]
+    power_cut: Option<PowerCut>,
     /// How long the kernel may keep attributes; 0: every call asks
     /// [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
@@ -305,7 +344,7 @@ struct TestfsArgs {
     /// Write request counts and times to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
-    /// What faults with a probability derive from
+    /// What faults derive from: which requests, which bytes, what survives
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// End when standard input ends; say "ready" on standard output
@@ -320,6 +359,19 @@ struct Show {
     /// Form of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     format: Format,
+}
+
+#[derive(Debug, ClapArgs)]
+struct CleanArgs {
+    /// The directory that was tested
+    dir: PathBuf,
+    /// Remove what runs of other hosts left as well: make sure first that
+    /// they have ended
+    #[arg(long)]
+    force: bool,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// The commands. `mdtest` and `fio` are there to be listed and helped with: what
@@ -346,7 +398,7 @@ impl Args {
         match &self.command {
             Command::Meta(meta) => meta.common.communicator,
             Command::Io(io) => io.common.communicator,
-            Command::Testfs(_) | Command::Show(_) => Communicator::Solo,
+            Command::Testfs(_) | Command::Show(_) | Command::Clean(_) => Communicator::Solo,
         }
     }
 
@@ -356,6 +408,15 @@ impl Args {
             Command::Io(io) => io.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
+            Command::Clean(CleanArgs {
+                dir,
+                force,
+                dry_run,
+            }) => Invocation::Clean(Clean {
+                dir,
+                force,
+                dry_run,
+            }),
         }
     }
 }
@@ -370,6 +431,12 @@ impl Common {
             shift: self.shift,
             drop_caches: self.drop_caches,
             keep: self.keep,
+            on_error: self.on_error.map(|what| match what {
+                OnErrorArg::Continue => OnError::Continue,
+                OnErrorArg::Stop => OnError::Stop,
+            }),
+            max_errors: self.max_errors,
+            op_timeout: self.op_timeout,
         };
         let output = Output {
             out: self.out,
@@ -472,6 +539,10 @@ impl From<TestfsArgs> for Testfs {
             threads: args.threads,
             stats: args.stats,
             seed: args.seed,
+            direct_io: args.direct_io,
+            quota: args.quota,
+            fault_log: args.fault_log,
+            power_cut: args.power_cut,
             watch_parent: args.watch_parent,
         }
     }

@@ -23,6 +23,8 @@ pub enum Invocation {
     Run(Box<Spec>, Output),
     /// The built-in file system in the foreground.
     Testfs(Testfs),
+    /// Removal of what runs left that did not end.
+    Clean(Clean),
     /// A result file or journal as a report.
     Show {
         /// The file.
@@ -30,6 +32,18 @@ pub enum Invocation {
         /// How.
         format: Format,
     },
+}
+
+/// `rbench clean`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clean {
+    /// Where the runs worked.
+    pub dir: PathBuf,
+    /// Also what runs of other hosts left, of which nobody here knows whether
+    /// they have ended.
+    pub force: bool,
+    /// Only say what would be removed.
+    pub dry_run: bool,
 }
 
 /// The form of the report on stdout.
@@ -176,8 +190,26 @@ pub struct Testfs {
     pub stats: Option<PathBuf>,
     /// `--seed`
     pub seed: Option<u64>,
+    /// `--direct-io`: every file goes around the page cache.
+    pub direct_io: bool,
+    /// `--quota`: what file data may take in memory.
+    pub quota: Option<Bytes>,
+    /// `--fault-log`: the file that gets a line for each fault that fired.
+    pub fault_log: Option<PathBuf>,
+    /// `--power-cut`: what a power cut leaves; without it there is none.
+    pub power_cut: Option<PowerCut>,
     /// End when standard input ends.
     pub watch_parent: bool,
+}
+
+/// What a power cut of the built-in file system leaves of that which was not
+/// synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PowerCut {
+    /// Nothing of it is left
+    Drop,
+    /// Each change survives, is lost or is torn, as the seed says
+    Tear,
 }
 
 /// The command line asks for help, or is wrong.

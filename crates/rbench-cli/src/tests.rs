@@ -151,3 +151,37 @@ fn quiet_turns_progress_off() {
     };
     assert_eq!((output.quiet, output.progress), (true, Progress::Off));
 }
+
+#[test]
+fn testfs_keeps_what_its_faults_are_to_be() {
+    let testfs = |line: &str| match read(line) {
+        Ok(Invocation::Testfs(args)) => args,
+        other => panic!("{other:?}"),
+    };
+    let bare = Testfs {
+        mountpoint: "/mnt/t".into(),
+        ..Testfs::default()
+    };
+    assert_eq!(testfs("rbench testfs /mnt/t"), bare);
+    let full = testfs(
+        "rbench testfs /mnt/t --fault read:flip@p=0.1 --fault write:die@nth=3 --fault-log log \
+         --quota 1m --direct-io --power-cut tear --seed 7",
+    );
+    let expect = Testfs {
+        faults: vec!["read:flip@p=0.1".to_owned(), "write:die@nth=3".to_owned()],
+        fault_log: Some("log".into()),
+        quota: Some(Bytes(1 << 20)),
+        direct_io: true,
+        power_cut: Some(PowerCut::Tear),
+        seed: Some(7),
+        ..bare
+    };
+    assert_eq!(full, expect);
+    let drop = testfs("rbench testfs /mnt/t --power-cut drop");
+    assert_eq!(drop.power_cut, Some(PowerCut::Drop));
+    check_misuse("rbench testfs /mnt/t --power-cut maybe", "--power-cut");
+    for option in ["--quota 1m", "--power-cut drop"] {
+        let line = format!("rbench testfs /mnt/t --passthrough /tmp {option}");
+        check_misuse(&line, "--passthrough");
+    }
+}

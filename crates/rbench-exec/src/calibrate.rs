@@ -13,7 +13,7 @@ use rbench_sys::{Fs, TraceFs};
 
 use crate::io::blocks::{BlockRunner, Blocks, Lanes};
 use crate::io::data::Data;
-use crate::meter::{Meter, Tally};
+use crate::meter::{Meter, Patience, Tally};
 use crate::pace::{Gate, StopFlag};
 use crate::worker::Runner;
 
@@ -131,6 +131,7 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
         &[OpKind::Read],
         false,
         Arc::new(Tally::default()),
+        Patience::default(),
     );
     meter.start_at(start);
     Some((runner, gate, meter))

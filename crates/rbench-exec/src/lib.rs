@@ -23,6 +23,7 @@ pub mod run;
 pub mod target;
 mod testdirs;
 pub mod verify;
+mod watch;
 pub mod worker;
 
 pub use calibrate::{Calibration, calibrate};

@@ -1,8 +1,9 @@
 //! What a worker notes of each operation, outside the two clock readings.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
+use crate::pace::StopFlag;
 use rbench_core::outcome::{DAMAGED_MAX, Details, Lane, OpTime};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
@@ -13,6 +14,9 @@ use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 #[repr(align(128))]
 pub struct Tally {
     items: AtomicU64,
+    failed: AtomicU64,
+    /// The worker's thread, once it runs.
+    thread: AtomicI32,
 }
 
 impl Tally {
@@ -20,6 +24,36 @@ impl Tally {
     pub fn items(&self) -> u64 {
         self.items.load(Ordering::Relaxed)
     }
+
+    /// Operations that failed so far.
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// The calling thread is the worker.
+    pub fn is_here(&self) {
+        let number = rbench_sys::waiting::this_thread();
+        self.thread.store(number, Ordering::Relaxed);
+    }
+
+    /// The worker's thread, by the number that the kernel gives it.
+    pub fn thread(&self) -> Option<i32> {
+        Some(self.thread.load(Ordering::Relaxed)).filter(|number| *number > 0)
+    }
+
+    /// Something that changes with every operation.
+    pub fn progress(&self) -> u64 {
+        self.items().wrapping_add(self.failed())
+    }
+}
+
+/// How many operations may fail, and what is done when more do.
+#[derive(Debug, Clone, Default)]
+pub struct Patience {
+    /// So many of this worker alone end the group's phase.
+    pub errors: Option<u64>,
+    /// Raised then; rank 0 hears of it.
+    pub stop: StopFlag,
 }
 
 /// When an operation was meant to start, started and ended.
@@ -50,6 +84,8 @@ pub struct Meter {
     done: u64,
     details: Details,
     logs: bool,
+    failed: u64,
+    patience: Patience,
 }
 
 impl Meter {
@@ -61,6 +97,7 @@ impl Meter {
         ops: &[OpKind],
         open_loop: bool,
         tally: Arc<Tally>,
+        patience: Patience,
     ) -> Meter {
         Meter {
             rank,
@@ -75,6 +112,8 @@ impl Meter {
             done: 0,
             details: Details::default(),
             logs: false,
+            failed: 0,
+            patience,
         }
     }
 
@@ -129,7 +168,7 @@ impl Meter {
     /// Notes an operation that failed.
     #[cold]
     pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
-        self.keep_damaged(&failure);
+        self.note_failed(&failure);
         let lane = &mut self.lanes[lane];
         lane.failures.add(self.rank, &self.host, failure);
         let at = span.end.since(self.common_start);
@@ -146,13 +185,18 @@ impl Meter {
     /// Notes a failure outside the timed part, which does not move its end.
     #[cold]
     pub fn failed_untimed(&mut self, lane: usize, failure: Failure) {
-        self.keep_damaged(&failure);
+        self.note_failed(&failure);
         self.lanes[lane]
             .failures
             .add(self.rank, &self.host, failure);
     }
 
-    fn keep_damaged(&mut self, failure: &Failure) {
+    fn note_failed(&mut self, failure: &Failure) {
+        self.failed += 1;
+        self.tally.failed.store(self.failed, Ordering::Relaxed);
+        if self.patience.errors.is_some_and(|most| self.failed > most) {
+            self.patience.stop.raise();
+        }
         let damaged = &mut self.details.damaged;
         if failure.kind == FailureKind::Mismatch && damaged.len() < DAMAGED_MAX {
             damaged.push(failure.clone());

@@ -45,6 +45,13 @@ pub(crate) trait Ground {
         broken_off: bool,
     ) -> Result<Vec<String>, ExecError>;
 
+    /// Leaves everything as it is, as it cannot be removed now; what that is,
+    /// at rank 0.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError>;
+
     /// Removes what the run made; what could not be, at rank 0.
     ///
     /// # Errors
@@ -232,6 +239,13 @@ impl Ground for Target {
         Ok(left)
     }
 
+    async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
+        let mine = self.keeper.then(|| left_behind(&self.path));
+        // Closing it may wait for ever.
+        std::mem::forget(self);
+        gather_texts(group, mine.into_iter().collect()).await
+    }
+
     async fn end(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
         let Target {
             workdir,
@@ -370,6 +384,14 @@ pub async fn in_thread<T: Send + 'static>(
     receiver
         .await
         .map_err(|_| "a helper thread ended unexpectedly".to_owned())
+}
+
+/// That something was not removed, and why.
+pub(crate) fn left_behind(path: &Path) -> String {
+    format!(
+        "{} is left behind: removing it would wait for the same file system",
+        path.display()
+    )
 }
 
 /// All ranks' texts at rank 0, each with its host where there are several.

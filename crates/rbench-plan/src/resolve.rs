@@ -12,7 +12,7 @@ use crate::meta::{
     Renaming, Site, Who,
 };
 use crate::shift;
-use crate::spec::{self, Spec, Workload};
+use crate::spec::{self, OnError, Spec, Workload};
 use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
 
 macro_rules! refuse {
@@ -101,6 +101,8 @@ pub struct Plan {
     pub drop_caches: bool,
     /// Leave the run's directory.
     pub keep: bool,
+    /// When the run ends by itself.
+    pub limits: Limits,
     /// The workload.
     pub work: Work,
     /// What was rounded or implied, for the report.
@@ -199,6 +201,30 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     }
 }
 
+/// Limits at which a run stops by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Failed operations of all ranks that are still borne; `None`: any
+    /// number.
+    pub errors: Option<u64>,
+    /// Longest time of one operation; `None`: it may take as long as it takes.
+    pub operation: Option<Nanos>,
+}
+
+fn limits(common: &spec::Common) -> Result<Limits, PlanError> {
+    let errors = match (common.on_error, common.max_errors) {
+        (Some(OnError::Stop), Some(_)) => {
+            refuse!("--on-error stop and --max-errors exclude each other")
+        }
+        (Some(OnError::Stop), None) => Some(0),
+        (_, most) => most,
+    };
+    Ok(Limits {
+        errors,
+        operation: nonzero_time("--op-timeout", common.op_timeout)?,
+    })
+}
+
 /// Fills in the defaults and checks that it can be done.
 ///
 /// # Errors
@@ -251,6 +277,7 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         shift,
         drop_caches: common.drop_caches,
         keep: common.keep,
+        limits: limits(common)?,
         work,
         notes,
     };

@@ -31,6 +31,21 @@ pub struct Common {
     pub drop_caches: bool,
     /// `--keep`: leave the run's directory.
     pub keep: bool,
+    /// `--on-error`
+    pub on_error: Option<OnError>,
+    /// `--max-errors`: failed operations of all ranks.
+    pub max_errors: Option<u64>,
+    /// `--op-timeout`: longest time of one operation.
+    pub op_timeout: Option<Nanos>,
+}
+
+/// `--on-error`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// Count it and go on.
+    Continue,
+    /// End the run.
+    Stop,
 }
 
 /// `rbench meta`

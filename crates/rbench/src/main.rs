@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use rbench_cli::Invocation;
 
+mod clean;
 mod embedded;
 mod files;
 mod fio;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     match rbench_cli::parse(&argv, env_dir.as_deref()) {
         Ok(Invocation::Testfs(args)) => testfs::serve(args),
         Ok(Invocation::Show { file, format }) => show::show(&file, format),
+        Ok(Invocation::Clean(what)) => clean::clean(&what),
         // Workloads, and mistakes too: rank 0's command line counts, and only
         // rank 0 speaks.
         Ok(Invocation::Run(..)) | Err(_) => run::run(&argv),

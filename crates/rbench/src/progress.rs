@@ -11,6 +11,8 @@ use rbench_cli::Progress as How;
 use rbench_core::units::{human_count, human_rate};
 use rbench_exec::{Progress, Show};
 
+use crate::complain;
+
 /// Time between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
@@ -84,6 +86,13 @@ impl Show for Display {
                 None => bar.unset_length(),
             }
             bar.set_message(label.to_owned());
+        }
+    }
+
+    fn trouble(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| complain(text)),
+            None => complain(text),
         }
     }
 

@@ -16,6 +16,7 @@ use rbench_report::{RunResult, json, text};
 use rbench_sys::engine::{ENGINES, OTHERS};
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
+use crate::clean;
 use crate::embedded::Embedded;
 use crate::fio;
 use crate::launch::Launch;
@@ -47,6 +48,7 @@ impl From<ExecError> for Refusal {
         match error {
             ExecError::Usage(message) => Refusal::Usage(message),
             ExecError::SetUp(message) => Refusal::Failed(message),
+            ExecError::Lost(message) => Refusal::Silent(message),
             ExecError::Comm(_) | ExecError::NoAnswer => Refusal::Silent(error.to_string()),
         }
     }
@@ -205,7 +207,9 @@ async fn once(
     let offset_ns =
         hosts.offsets[hosts.topology.host_of[comm.rank().0 as usize] as usize].offset_ns;
     let host_of = hosts.topology.host_of.clone();
-    let group = Group::form(comm, names, host_of, offset_ns, signals, &display).await?;
+    let group = Group::form(comm, names, host_of, offset_ns, signals, &display)
+        .await?
+        .with_limits(plan.limits);
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
     let mut extras = Extras::default();
@@ -240,9 +244,9 @@ fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
             mdtest::anchor(&mut spec, cwd);
             Ok((*spec, output))
         }
-        Invocation::Testfs(_) | Invocation::Show { .. } => Err(Refusal::Usage(
-            "only meta, io, mdtest and fio run on several ranks".to_owned(),
-        )),
+        Invocation::Testfs(_) | Invocation::Show { .. } | Invocation::Clean(_) => Err(
+            Refusal::Usage("only meta, io, mdtest and fio run on several ranks".to_owned()),
+        ),
     }
 }
 
@@ -395,7 +399,7 @@ async fn measure(
         embedded: plan.embedded(),
     };
     let name = format!("rbench.{}", launch.run_id);
-    let marker = format!("rbench run {}\n", launch.run_id);
+    let marker = clean::marker(launch);
     let status = fio::Status::begin(plan, launch, job.output);
     let place = Place {
         board: status.board(),
@@ -474,8 +478,12 @@ fn finish(
 pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Output) -> u8 {
     let result = &mut report.result;
     let mut trouble = report.trouble.take();
-    if let Some(error @ (ExecError::SetUp(_) | ExecError::Comm(_) | ExecError::NoAnswer)) =
-        &report.broken
+    if let Some(
+        error @ (ExecError::SetUp(_)
+        | ExecError::Comm(_)
+        | ExecError::Lost(_)
+        | ExecError::NoAnswer),
+    ) = &report.broken
     {
         result
             .warnings
@@ -554,7 +562,8 @@ fn tell_trouble(result: &RunResult) {
 
 /// The exit code after a signal: 128 and its number, as shells do.
 fn stop_code(group: &Group<'_>) -> Option<u8> {
-    group
-        .stop_reason()
-        .map(|StopReason::Signal(number)| 128 + number as u8)
+    match group.stop_reason()? {
+        StopReason::Signal(number) => Some(128 + number as u8),
+        StopReason::Errors | StopReason::Stuck => None,
+    }
 }

@@ -56,9 +56,11 @@ impl Place {
 
     fn entries(&self, name: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(name)).expect("listing");
-        entries
+        let mut names: Vec<String> = entries
             .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
-            .collect()
+            .collect();
+        names.sort();
+        names
     }
 }
 
@@ -487,4 +489,68 @@ fn help_goes_to_stdout_and_every_flag_of_the_readme_exists() {
             );
         }
     }
+}
+
+#[test]
+fn clean_removes_what_a_killed_run_left_and_nothing_else() {
+    let place = Place::new();
+    // Alike, but not marked; marked by somebody else; and a link.
+    fs::create_dir(place.target().join("rbench.mine")).expect("made");
+    fs::write(place.target().join("rbench.mine/precious"), "x").expect("written");
+    fs::create_dir(place.target().join("rbench.other")).expect("made");
+    fs::write(place.target().join("rbench.other/.rbench-run"), "?").expect("written");
+    fs::create_dir(place.path("elsewhere")).expect("made");
+    fs::write(
+        place.path("elsewhere/.rbench-run"),
+        "rbench run x\nhost h\nprocess 1 1\n",
+    )
+    .expect("written");
+    symlink(place.path("elsewhere"), place.target().join("rbench.link")).expect("linked");
+    let mut child = place
+        .command("meta --dir target --items 100000 --quiet")
+        .spawn()
+        .expect("starts");
+    let others = ["rbench.link", "rbench.mine", "rbench.other"];
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while place.entries("target").len() == others.len() {
+        assert!(Instant::now() < deadline, "the run did not begin");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let busy = place.run("clean target");
+    assert_eq!(busy.status.code(), Some(1));
+    let process = format!("process {} is still at it", child.id());
+    assert!(
+        text(&busy.stderr).contains(&process),
+        "{}",
+        text(&busy.stderr)
+    );
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).expect("signal");
+    child.wait().expect("ends");
+    let dry = place.run("clean --dry-run target");
+    assert_eq!(dry.status.code(), Some(0));
+    assert!(text(&dry.stdout).starts_with("would remove target/rbench."));
+    assert_eq!(place.entries("target").len(), others.len() + 1);
+    let done = place.run("clean target");
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert!(text(&done.stdout).starts_with("removed target/rbench."));
+    assert_eq!(place.entries("target"), others);
+    assert_eq!(place.entries("elsewhere").len(), 1);
+    let nothing = place.run("clean target");
+    assert_eq!(text(&nothing.stdout), "target: no run has left anything\n");
+}
+
+#[test]
+fn what_another_host_left_stays_unless_it_is_forced() {
+    let place = Place::new();
+    let left = place.target().join("rbench.20261121-120000-abcd");
+    fs::create_dir_all(left.join("0/dir")).expect("made");
+    let marker = "rbench run 20261121-120000-abcd\nhost no-such-host\nprocess 5 6\n";
+    fs::write(left.join(".rbench-run"), marker).expect("written");
+    let kept = place.run("clean target");
+    assert_eq!(kept.status.code(), Some(1));
+    assert!(text(&kept.stderr).contains("no-such-host"));
+    assert!(left.exists());
+    assert_eq!(place.run("clean target --force").status.code(), Some(0));
+    assert!(!left.exists());
 }

@@ -10,7 +10,7 @@ fn at(parent: u64, name: &str) -> Place<'_> {
 const ME: Caller = Caller { uid: 0, gid: 0 };
 
 fn memory() -> Memory {
-    Memory::new(Bytes(1 << 20))
+    Memory::new(Bytes(1 << 20), Wishes::default())
 }
 
 fn mkdir(memory: &Memory, parent: u64, name: &str) -> u64 {
@@ -155,7 +155,7 @@ fn a_create_that_meets_a_file_opens_it_unless_it_must_be_new() {
 
 #[test]
 fn names_and_links_count_against_the_budget() {
-    let memory = Memory::new(Bytes(4 * INODE_COST));
+    let memory = Memory::new(Bytes(4 * INODE_COST), Wishes::default());
     let link = |name: &str, target: &str| {
         let made = memory.symlink(ME, at(ROOT, name), Path::new(target));
         made.map(|attr| attr.size)

@@ -62,8 +62,8 @@ struct Common {
     #[arg(long, help_heading = "Run")]
     keep: bool,
     /// Whether a failed operation ends the run [default: continue]
-    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Run")]
-    on_error: Option<OnErrorArg>,
+    #[arg(long, value_name = "continue|stop", value_parser = values::on_error, help_heading = "Run")]
+    on_error: Option<OnError>,
     /// End the run when more than N operations have failed
     #[arg(long, value_name = "N", help_heading = "Run")]
     max_errors: Option<u64>,
@@ -183,14 +183,6 @@ enum IoLayoutArg {
     PerWorker,
     /// One file, a segment for each worker
     Shared,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum OnErrorArg {
-    /// Count it and go on
-    Continue,
-    /// End the run
-    Stop,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -431,12 +423,11 @@ impl Common {
             shift: self.shift,
             drop_caches: self.drop_caches,
             keep: self.keep,
-            on_error: self.on_error.map(|what| match what {
-                OnErrorArg::Continue => OnError::Continue,
-                OnErrorArg::Stop => OnError::Stop,
-            }),
-            max_errors: self.max_errors,
-            op_timeout: self.op_timeout,
+            limits: spec::LimitOptions {
+                on_error: self.on_error,
+                max_errors: self.max_errors,
+                op_timeout: self.op_timeout,
+            },
         };
         let output = Output {
             out: self.out,

@@ -33,6 +33,7 @@ pub struct Line {
     fio: Fio,
     view: FioView,
     output: Output,
+    limits: spec::LimitOptions,
     /// `--append-terse`
     append_terse: bool,
     /// `--section`: only these of job files.
@@ -322,6 +323,7 @@ impl Line {
             mut fio,
             mut view,
             mut output,
+            limits,
             append_terse,
             show_command,
             jobs,
@@ -345,7 +347,10 @@ impl Line {
         output.fio = Some(view);
         fio.jobs = jobs.into_iter().map(job).collect();
         let spec = Spec {
-            common: spec::Common::default(),
+            common: spec::Common {
+                limits,
+                ..spec::Common::default()
+            },
             workload: Workload::Fio(Box::new(fio)),
         };
         Ok(Invocation::Run(Box::new(spec), output))

@@ -24,6 +24,7 @@ struct Line {
     spec: spec::Mdtest,
     view: MdtestView,
     output: Output,
+    limits: spec::LimitOptions,
 }
 
 /// The words that are still to be read.
@@ -131,6 +132,7 @@ impl Line {
             spec: mut mdtest,
             view,
             mut output,
+            limits,
         } = self;
         if mdtest.dirs.is_empty() {
             mdtest.dirs.extend(values::env_dir(env_dir));
@@ -140,6 +142,7 @@ impl Line {
         let common = spec::Common {
             seed: mdtest.seed,
             iterations: mdtest.iterations,
+            limits,
             ..spec::Common::default()
         };
         let workload = Workload::Mdtest(Box::new(mdtest));

@@ -108,6 +108,8 @@ pub trait Show {
     fn phase(&self, label: &str, total: Option<u64>);
     /// A phase is so far.
     fn progress(&self, progress: Progress);
+    /// The group was asked to stop.
+    fn stopping(&self);
     /// On any rank: something is wrong with its operations or its group, as a
     /// sentence.
     fn trouble(&self, text: &str);
@@ -430,6 +432,9 @@ impl<'a> Group<'a> {
     fn note_stop(&self, reason: StopReason) {
         if self.reason.get().is_none() {
             self.reason.set(Some(reason));
+            if self.is_root() {
+                self.show.stopping();
+            }
         }
         self.stop.borrow().raise();
     }

@@ -21,7 +21,7 @@ use rbench_sys::files;
 
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
-use crate::run::{Ending, Listener};
+use crate::run::{Ending, Listener, stopped_by_itself};
 use crate::target::{SEEN_WITHIN, gather_texts, in_thread};
 
 mod book;
@@ -147,6 +147,7 @@ pub async fn execute(
             Ok((stopped, left)) => {
                 ending.left.extend(left);
                 if stopped {
+                    ending.trouble = stopped_by_itself(group);
                     return Ok(ending);
                 }
             }

@@ -170,7 +170,7 @@ async fn iterate<G: Ground, P: Pass<G>>(
 }
 
 /// Why a group that nobody interrupted has stopped.
-fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
+pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
     let limits = group.limits();
     match (group.stop_reason()?, limits.errors) {
         (StopReason::Signal(_), _) => None,

@@ -110,6 +110,15 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether everything happens in a directory of the run's own.
+    pub fn works_in_its_own_directory(&self) -> bool {
+        match &self.work {
+            Work::Meta(meta) => meta.site == Site::Own,
+            Work::Io(_) => true,
+            Work::Jobs(_) => false,
+        }
+    }
+
     /// Number of workers of all ranks.
     pub fn workers(&self) -> u64 {
         u64::from(self.ranks) * u64::from(self.threads)
@@ -136,12 +145,7 @@ impl Plan {
 
     /// Whether it runs on the built-in file system.
     pub fn embedded(&self) -> bool {
-        let elsewhere = match &self.work {
-            Work::Meta(meta) => meta.site != Site::Own,
-            Work::Io(_) => false,
-            Work::Jobs(_) => true,
-        };
-        self.dir.is_none() && !elsewhere
+        self.dir.is_none() && self.works_in_its_own_directory()
     }
 
     /// The directory that the run is about; `None`: the built-in file system.
@@ -211,8 +215,8 @@ pub struct Limits {
     pub operation: Option<Nanos>,
 }
 
-fn limits(common: &spec::Common) -> Result<Limits, PlanError> {
-    let errors = match (common.on_error, common.max_errors) {
+fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
+    let errors = match (given.on_error, given.max_errors) {
         (Some(OnError::Stop), Some(_)) => {
             refuse!("--on-error stop and --max-errors exclude each other")
         }
@@ -221,7 +225,7 @@ fn limits(common: &spec::Common) -> Result<Limits, PlanError> {
     };
     Ok(Limits {
         errors,
-        operation: nonzero_time("--op-timeout", common.op_timeout)?,
+        operation: nonzero_time("--op-timeout", given.op_timeout)?,
     })
 }
 
@@ -277,7 +281,7 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         shift,
         drop_caches: common.drop_caches,
         keep: common.keep,
-        limits: limits(common)?,
+        limits: limits(&common.limits)?,
         work,
         notes,
     };

@@ -31,6 +31,13 @@ pub struct Common {
     pub drop_caches: bool,
     /// `--keep`: leave the run's directory.
     pub keep: bool,
+    /// When the run ends by itself.
+    pub limits: LimitOptions,
+}
+
+/// When a run ends by itself.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LimitOptions {
     /// `--on-error`
     pub on_error: Option<OnError>,
     /// `--max-errors`: failed operations of all ranks.

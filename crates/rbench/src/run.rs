@@ -416,8 +416,24 @@ async fn measure(
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
     let me = (group.rank(), group.host_name());
     let mut recording = Recording::new(&frame, job, display, me);
+    // Launchers end their ranks soon after a signal.
+    let leaves = plan.works_in_its_own_directory() && !plan.embedded();
+    let left = format!(
+        "{} stays if this is cut short; then: rbench clean {}",
+        parent.join(&name).display(),
+        parent.display()
+    );
+    if leaves && !plan.keep && group.world.size() > 1 {
+        display.at_risk(format!("stopping; {left}"));
+    }
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
     status.end();
+    if leaves
+        && group.is_root()
+        && matches!(outcome, Err(ref e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_)))
+    {
+        complain(&left);
+    }
     Ok(recording.end(outcome))
 }
 

@@ -90,6 +90,7 @@ impl Show for Ear<'_> {
     }
 
     fn progress(&self, _: Progress) {}
+    fn stopping(&self) {}
     fn trouble(&self, text: &str) {
         let mut all = self.disturber.troubles.lock().expect("no panic");
         all.push(text.to_owned());

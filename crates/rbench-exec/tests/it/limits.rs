@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rbench_core::{Bytes, Nanos};
 use rbench_exec::ExecError;
 use rbench_plan::io::Rw;
-use rbench_plan::spec::{Common, Io, Meta, OnError};
+use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
 use rbench_testfs::{Config, Mounted};
 use tempfile::TempDir;
 
@@ -51,7 +51,10 @@ fn more_errors_than_may_be_end_the_run_with_what_was_measured() {
     for (common, most, words) in [
         (
             Common {
-                on_error: Some(OnError::Stop),
+                limits: LimitOptions {
+                    on_error: Some(OnError::Stop),
+                    ..LimitOptions::default()
+                },
                 ..Common::default()
             },
             0,
@@ -59,7 +62,10 @@ fn more_errors_than_may_be_end_the_run_with_what_was_measured() {
         ),
         (
             Common {
-                max_errors: Some(30),
+                limits: LimitOptions {
+                    max_errors: Some(30),
+                    ..LimitOptions::default()
+                },
                 ..Common::default()
             },
             30,
@@ -84,7 +90,10 @@ fn more_errors_than_may_be_end_the_run_with_what_was_measured() {
 fn errors_below_the_limit_do_not_end_the_run() {
     let (fs, dir) = faulty("create:EIO@nth=5");
     let common = Common {
-        max_errors: Some(1),
+        limits: LimitOptions {
+            max_errors: Some(1),
+            ..LimitOptions::default()
+        },
         ..Common::default()
     };
     let outcome = run(&dir, files(100), common);
@@ -104,7 +113,10 @@ fn an_operation_that_does_not_return_is_named_and_given_up() {
         &dir,
         files(1_000_000),
         Common {
-            op_timeout: Some(Nanos(500_000_000)),
+            limits: LimitOptions {
+                op_timeout: Some(Nanos(500_000_000)),
+                ..LimitOptions::default()
+            },
             ..Common::default()
         },
     );
@@ -169,7 +181,7 @@ fn reads_in_a_ring_that_do_not_return_are_given_up_too() {
             ..Io::default()
         },
     );
-    run.common.op_timeout = Some(Nanos(700_000_000));
+    run.common.limits.op_timeout = Some(Nanos(700_000_000));
     let outcome = run.go().expect("what was measured is told");
     assert!(
         begun.elapsed() < Duration::from_secs(4),

@@ -6,8 +6,10 @@ usage: bed.py PROGRAM     (the bed is up: scripts/testbed up)
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
+import time
 
 from common import check, check_result, finish, heading, meta_items, phases, result, run
 
@@ -143,6 +145,36 @@ def fio_jobs(program, mount, folder):
     nothing_left(mount)
 
 
+def cut_off(program, mount, folder):
+    heading("a host is cut off in the middle of a phase")
+    out, said = folder / "cut.json", folder / "cut.err"
+    journal = folder / "cut.json.journal"
+    line = (f"mpirun -np {RANKS} --hostfile $RBENCH_BED_HOSTFILE {program} io --dir {mount} --bs 64k --size 2M "
+            f"--rw write,read,randread --time 6 --out {out}")
+    with said.open("w") as errors:
+        job = subprocess.Popen([BED, "run", "sh", "-c", line], stdout=subprocess.PIPE, stderr=errors, text=True)
+    begun = time.monotonic()
+    while not (journal.exists() and journal.read_text().count("\n") >= 3) and time.monotonic() - begun < 60:
+        time.sleep(0.2)
+    time.sleep(2)
+    run([BED, "cut", "client3"], quiet=True)
+    begun = time.monotonic()
+    while not out.exists() and time.monotonic() - begun < 30:
+        time.sleep(0.1)
+    took = time.monotonic() - begun
+    check(took < 12, f"the partial result was there {took:.1f} s after the cut")
+    shown = job.communicate(timeout=60)[0]
+    took = time.monotonic() - begun
+    check(job.returncode != 0 and took < 20, f"mpirun ended with {job.returncode} {took:.1f} s after the cut")
+    check("has not been heard of for 8 s" in shown and "INCOMPLETE" in shown, "the report says what happened")
+    check(f"rbench clean {mount}" in said.read_text(), "what stays is named")
+    document = result(out)
+    done = [p["name"] for p in document["phases"] if p["complete"]]
+    check(not document["complete"] and bool(done), f"finished phases are there: {done}")
+    print(f"   ended {took:.1f} s after the cut with {done}")
+    run([BED, "mend", "client3"], quiet=True)
+
+
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
     os.environ["RBENCH_DIR"] = ""
@@ -153,6 +185,8 @@ def main():
         variants(program, mount, folder)
         built_in(program, folder)
         fio_jobs(program, mount, folder)
+        # Last: the file system has to find itself again afterwards.
+        cut_off(program, mount, folder)
     finish()
 
 

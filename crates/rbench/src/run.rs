@@ -10,7 +10,9 @@ use rbench_comm::{Choice, ClockOffset, Combine, Communicator, Leading, Topology}
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, MonotonicClock, Rank};
-use rbench_exec::{Calibration, ExecError, Group, Place, StopReason, calibrate, execute};
+use rbench_exec::{
+    Calibration, ExecError, Group, Place, Show as _, StopReason, calibrate, execute,
+};
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
 use rbench_sys::engine::{ENGINES, OTHERS};
@@ -417,22 +419,18 @@ async fn measure(
     let me = (group.rank(), group.host_name());
     let mut recording = Recording::new(&frame, job, display, me);
     // Launchers end their ranks soon after a signal.
-    let leaves = plan.works_in_its_own_directory() && !plan.embedded();
-    let left = format!(
-        "{} stays if this is cut short; then: rbench clean {}",
-        parent.join(&name).display(),
-        parent.display()
-    );
-    if leaves && !plan.keep && group.world.size() > 1 {
-        display.at_risk(format!("stopping; {left}"));
+    let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
+    if leaves && group.world.size() > 1 {
+        display.at_risk(format!(
+            "should this be cut short, {} stays; then: rbench clean {}",
+            parent.join(&name).display(),
+            parent.display()
+        ));
     }
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
     status.end();
-    if leaves
-        && group.is_root()
-        && matches!(outcome, Err(ref e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_)))
-    {
-        complain(&left);
+    if matches!(&outcome, Err(e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_))) {
+        display.stopping();
     }
     Ok(recording.end(outcome))
 }

@@ -554,3 +554,21 @@ fn what_another_host_left_stays_unless_it_is_forced() {
     assert_eq!(place.run("clean target --force").status.code(), Some(0));
     assert!(!left.exists());
 }
+
+#[test]
+fn a_full_disk_under_out_does_not_cost_the_report() {
+    let place = Place::new();
+    let server = Server::start(&place, "--memory 1m --quota 12k");
+    let output = place.run("meta --dir target --items 50 --out mnt/run.json");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("mnt/run.json"), "{said}");
+    assert!(said.contains("cannot be written: No space left on device"), "{said}");
+    let report = text(&output.stdout);
+    assert!(report.contains("File removal") && report.contains("The run is complete"), "{report}");
+    assert!(place.entries("target").is_empty());
+    // What fitted is there to be read.
+    let journal = place.run("show mnt/run.json.journal");
+    assert_eq!(journal.status.code(), Some(0), "{}", text(&journal.stderr));
+    server.end();
+}

@@ -1,7 +1,7 @@
 //! fio's command line and job files, read into a Spec.
 //!
 //! Owns how options are written and what belongs to which job. What options
-//! there are and what each sets is in [`table`]; which of them go together is
+//! there are and what each sets is in `table`; which of them go together is
 //! the plan's business. Job files are read by the caller, who asks
 //! [`files_named`] for their names.
 

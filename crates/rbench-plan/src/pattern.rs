@@ -11,7 +11,7 @@
 //! - blocks of one size come in the order of a keyed
 //!   [`Permutation`](crate::permutation::Permutation);
 //! - mixed sizes (`bsrange`, `bssplit`): a keyed draw cuts the file into
-//!   blocks of these sizes, group by group ([`tiles`]); round after round one
+//!   blocks of these sizes, group by group (`tiles`); round after round one
 //!   block of every group is visited, groups and blocks in keyed orders;
 //! - when reads and writes of a mix differ in their sizes, each direction
 //!   covers the file by itself;

@@ -12,7 +12,7 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs};
+use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
@@ -34,6 +34,8 @@ enum Command {
     Testfs(TestfsArgs),
     /// Show a result file, or the journal of a run that did not end
     Show(Show),
+    /// After a crash: what became of the writes of rbench io --ack-journal
+    Verify(VerifyArgs),
     /// Remove what runs left that did not end
     Clean(CleanArgs),
 }
@@ -270,6 +272,11 @@ struct Io {
     /// Stamp every block that is written, check every block that is read
     #[arg(long)]
     verify: bool,
+    /// With --verify: note every write and fsync in journals of that name
+    /// (FILE.PASS.WORKER), outside the target, for rbench verify after a crash;
+    /// implies --keep
+    #[arg(long, value_name = "FILE")]
+    ack_journal: Option<PathBuf>,
     /// Percentage of the written data that compresses away [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
     compress: Option<u32>,
@@ -354,6 +361,25 @@ struct Show {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Every block that the journals speak of is read. Exit code: 0 when nothing is lost or \
+    corrupt, else 1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
+    --time 60 --verify --ack-journal /var/tmp/acks\n  (the file system crashes, and is mounted again)\n  \
+    rbench verify /var/tmp/acks.*"
+)]
+struct VerifyArgs {
+    /// Journals of --ack-journal
+    #[arg(required = true, value_name = "FILE")]
+    journals: Vec<PathBuf>,
+    /// The directory that was tested, where it lies now [default: where it lay]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    format: Format,
+}
+
+#[derive(Debug, ClapArgs)]
 struct CleanArgs {
     /// The directory that was tested
     dir: PathBuf,
@@ -390,7 +416,9 @@ impl Args {
         match &self.command {
             Command::Meta(meta) => meta.common.communicator,
             Command::Io(io) => io.common.communicator,
-            Command::Testfs(_) | Command::Show(_) | Command::Clean(_) => Communicator::Solo,
+            Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
+                Communicator::Solo
+            }
         }
     }
 
@@ -400,6 +428,15 @@ impl Args {
             Command::Io(io) => io.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
+            Command::Verify(VerifyArgs {
+                journals,
+                dir,
+                format,
+            }) => Invocation::Verify(Verify {
+                journals,
+                dir,
+                format,
+            }),
             Command::Clean(CleanArgs {
                 dir,
                 force,
@@ -504,6 +541,7 @@ impl Io {
                 ArrivalArg::Poisson => Arrival::Poisson,
             }),
             verify: self.verify,
+            ack_journal: self.ack_journal,
             compress: self.compress,
             dedupe: self.dedupe,
         };

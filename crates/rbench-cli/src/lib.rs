@@ -23,6 +23,8 @@ pub enum Invocation {
     Run(Box<Spec>, Output),
     /// The built-in file system in the foreground.
     Testfs(Testfs),
+    /// What became of acknowledged writes.
+    Verify(Verify),
     /// Removal of what runs left that did not end.
     Clean(Clean),
     /// A result file or journal as a report.
@@ -32,6 +34,17 @@ pub enum Invocation {
         /// How.
         format: Format,
     },
+}
+
+/// `rbench verify`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verify {
+    /// Journals of `rbench io --ack-journal`, at least one.
+    pub journals: Vec<PathBuf>,
+    /// `--dir`: where the runs' directories lie now; `None`: where they lay.
+    pub dir: Option<PathBuf>,
+    /// `--format`
+    pub format: Format,
 }
 
 /// `rbench clean`

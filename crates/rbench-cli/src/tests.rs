@@ -85,6 +85,20 @@ fn what_native_options_share_with_fio_is_read_alike_but_for_native_sizes() {
 }
 
 #[test]
+fn verify_takes_journals_and_where_the_data_lies_now() {
+    let i = io("rbench io --verify --ack-journal /var/acks");
+    assert_eq!((i.verify, i.ack_journal), (true, Some("/var/acks".into())));
+    let expect = Verify {
+        journals: vec!["a.0.0".into(), "a.0.1".into()],
+        dir: Some("/mnt/b".into()),
+        format: Format::Json,
+    };
+    let line = "rbench verify a.0.0 a.0.1 --dir /mnt/b --format json";
+    assert_eq!(read(line), Ok(Invocation::Verify(expect)));
+    check_misuse("rbench verify", "FILE");
+}
+
+#[test]
 fn rbench_dir_stands_in_for_dir() {
     let argv = ["rbench", "io"].map(OsString::from);
     let dir =

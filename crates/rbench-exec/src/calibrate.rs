@@ -87,6 +87,7 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
         time: None,
         open_loop: None,
         verify: false,
+        ack_journal: None,
         buffers: fresh_data(0, 0),
     };
     let engine = (find("null")?.make)(EngineConfig {
@@ -115,6 +116,7 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
         schedule: None,
         chooser: Stream::new(&[]),
         stamps: None,
+        log: None,
         stamped_bytes: 4096,
         covered: None,
     });

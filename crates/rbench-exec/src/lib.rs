@@ -7,6 +7,7 @@
 //! with nothing but the operation between two clock readings. Nothing here
 //! prints, reads the command line, or knows MPI.
 
+pub mod ack;
 mod around;
 pub mod calibrate;
 mod content;

@@ -271,6 +271,7 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         Work::Jobs(jobs) => jobs.workers(),
         Work::Meta(_) | Work::Io(_) => threads,
     };
+    let journaled = matches!(&work, Work::Io(io) if io.ack_journal.is_some());
     let plan = Plan {
         dir: common.dir.clone(),
         seed: common.seed.unwrap_or(facts.seed),
@@ -280,7 +281,8 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         iterations,
         shift,
         drop_caches: common.drop_caches,
-        keep: common.keep,
+        // Without its data a journal is of no use.
+        keep: common.keep || journaled,
         limits: limits(&common.limits)?,
         work,
         notes,
@@ -291,6 +293,11 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
                 "{flag} needs a directory that all hosts share, and the built-in file system is private \
                  to each of the {} hosts: give one with --dir",
                 facts.hosts()
+            );
+        }
+        if journaled {
+            refuse!(
+                "--ack-journal needs --dir: nothing of the built-in file system is left to verify"
             );
         }
         if plan.keep {

@@ -129,6 +129,8 @@ pub struct Io {
     pub arrival: Option<Arrival>,
     /// `--verify`
     pub verify: bool,
+    /// `--ack-journal`: the beginning of the journals' names.
+    pub ack_journal: Option<PathBuf>,
     /// `--compress`: percentage of written data that compresses away.
     pub compress: Option<u32>,
     /// `--dedupe`: percentage of written blocks that are copies of others.

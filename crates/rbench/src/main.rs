@@ -21,6 +21,7 @@ mod run;
 mod show;
 mod signals;
 mod testfs;
+mod verify;
 
 /// All went well.
 const SUCCESS: u8 = 0;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     match rbench_cli::parse(&argv, env_dir.as_deref()) {
         Ok(Invocation::Testfs(args)) => testfs::serve(args),
         Ok(Invocation::Show { file, format }) => show::show(&file, format),
+        Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
         // Workloads, and mistakes too: rank 0's command line counts, and only
         // rank 0 speaks.

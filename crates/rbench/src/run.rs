@@ -11,8 +11,9 @@ use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, MonotonicClock, Rank};
 use rbench_exec::{
-    Calibration, ExecError, Group, Place, Show as _, StopReason, calibrate, execute,
+    Calibration, ExecError, Group, Place, Show as _, StopReason, ack, calibrate, execute,
 };
+use rbench_plan::spec::Workload;
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
 use rbench_sys::engine::{ENGINES, OTHERS};
@@ -217,7 +218,11 @@ async fn once(
     let mut extras = Extras::default();
     let opened = extras
         .open(spec, comm.rank())
-        .and_then(|()| fio::create_output(output, launch, comm.rank()));
+        .and_then(|()| fio::create_output(output, launch, comm.rank()))
+        .and_then(|()| match &plan.work {
+            Work::Io(io) => ack::check_journals(io, &plan, comm.rank(), &parent),
+            Work::Meta(_) | Work::Jobs(_) => Ok(()),
+        });
     if let Err(error) = group.agree(opened).await {
         extras.discard();
         return Err(error.into());
@@ -244,11 +249,17 @@ fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
     match invocation {
         Invocation::Run(mut spec, output) => {
             mdtest::anchor(&mut spec, cwd);
+            if let Workload::Io(io) = &mut spec.workload {
+                io.ack_journal = io.ack_journal.take().map(|base| cwd.join(base));
+            }
             Ok((*spec, output))
         }
-        Invocation::Testfs(_) | Invocation::Show { .. } | Invocation::Clean(_) => Err(
-            Refusal::Usage("only meta, io, mdtest and fio run on several ranks".to_owned()),
-        ),
+        Invocation::Testfs(_)
+        | Invocation::Show { .. }
+        | Invocation::Verify(_)
+        | Invocation::Clean(_) => Err(Refusal::Usage(
+            "only meta, io, mdtest and fio run on several ranks".to_owned(),
+        )),
     }
 }
 

@@ -563,9 +563,15 @@ fn a_full_disk_under_out_does_not_cost_the_report() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("mnt/run.json"), "{said}");
-    assert!(said.contains("cannot be written: No space left on device"), "{said}");
+    assert!(
+        said.contains("cannot be written: No space left on device"),
+        "{said}"
+    );
     let report = text(&output.stdout);
-    assert!(report.contains("File removal") && report.contains("The run is complete"), "{report}");
+    assert!(
+        report.contains("File removal") && report.contains("The run is complete"),
+        "{report}"
+    );
     assert!(place.entries("target").is_empty());
     // What fitted is there to be read.
     let journal = place.run("show mnt/run.json.journal");

@@ -272,10 +272,7 @@ fn no_crash_is_blamed_for_what_it_may_leave_and_all_other_damage_is_found() {
                     if seed >= first + count {
                         return;
                     }
-                    let t = std::time::Instant::now();
-                    eprintln!("START {seed}");
                     let played = play(seed);
-                    eprintln!("END {seed} {:?}", t.elapsed());
                     total.lock().expect("no panic").add(played);
                 }
             });

@@ -69,7 +69,7 @@ fn content(block: &Known) -> Option<(Vec<u8>, u64)> {
 pub fn try_all(bed: &Bed, seed: u64, blocks: &[Known], chance: &mut Stream) -> Tally {
     let mut tally = Tally::default();
     let there: Vec<&Known> = blocks.iter().filter(|b| content(b).is_some()).collect();
-    let durable: Vec<&Known> = there.iter().copied().filter(|b| b.durable).collect();
+    let (durable, others): (Vec<&Known>, Vec<&Known>) = there.iter().partition(|b| b.durable);
     let pick = |chance: &mut Stream, from: &[&Known]| {
         let nth = chance.below(from.len().max(1) as u64) as usize;
         from.get(nth).copied().cloned()
@@ -80,7 +80,7 @@ pub fn try_all(bed: &Bed, seed: u64, blocks: &[Known], chance: &mut Stream) -> T
         tally: &mut tally,
     };
     for _ in 0..BLOCKS {
-        if let Some(block) = pick(chance, &there) {
+        if let Some(block) = pick(chance, &others) {
             trial.flip(&block, chance);
         }
         let Some(block) = pick(chance, &durable) else {

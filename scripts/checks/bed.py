@@ -163,6 +163,7 @@ def cut_off(program, mount, folder):
         time.sleep(0.1)
     took = time.monotonic() - begun
     check(took < 12, f"the partial result was there {took:.1f} s after the cut")
+    print(f"   the partial result was there {took:.1f} s after the cut")
     shown = job.communicate(timeout=60)[0]
     took = time.monotonic() - begun
     check(job.returncode != 0 and took < 20, f"mpirun ended with {job.returncode} {took:.1f} s after the cut")
@@ -190,5 +191,5 @@ def main():
     finish()
 
 
-
-main()
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """Runs of many MPI ranks, killed at a random moment: the launcher, rank 0 or another rank, by SIGINT, SIGTERM or
 SIGKILL. What had been measured must be on disk, and nothing may be left.
 
-usage: chaos.py PROGRAM [--runs N] [--seed S] [--ranks N] [--mpirun MPIRUN]
+usage: chaos.py PROGRAM [--runs N] [--seed S] [--brief] [--ranks N] [--mpirun MPIRUN]
 """
 
 import argparse
@@ -30,7 +30,7 @@ META_ITEMS = {True: 2500, False: 200}
 JOBS = """
 [global]
 size=4m
-loops=6
+loops={loops}
 bs=8k
 [first]
 rw=write
@@ -48,20 +48,22 @@ fsync=16
 """
 
 
-def words(workload, place, folder):
-    """The command line of a run of some seconds; without a directory for the built-in file system."""
+def words(workload, place, folder, part):
+    """The command line of a run of some seconds, or a `part` of that; without a directory for the built-in file
+    system."""
     memory = place == "directory"
     there = [] if place == "built-in" else ["--dir", folder / "target"]
     match workload:
         case "meta":
-            return ["meta", *there, "--items", META_ITEMS[memory]]
+            return ["meta", *there, "--items", META_ITEMS[memory] // part]
         case "io":
-            sizes = ["--size", "16M" if memory else "4M", "--bs", "64k", "--iterations", 12]
+            sizes = ["--size", "16M" if memory else "4M", "--bs", "64k", "--iterations", 12 // part]
             return ["io", *there, *sizes, "--rw", "write,read,randwrite,randread", "--verify"]
         case "mdtest":
-            return ["mdtest", "-d", folder / "target", "-u", "-n", 2000 if memory else 200, "-w", 1024, "-e", 1024, "-i", 3]
+            items = (2000 if memory else 200) // part
+            return ["mdtest", "-d", folder / "target", "-u", "-n", items, "-w", 1024, "-e", 1024, "-i", 3]
         case "fio":
-            (folder / "jobs.fio").write_text(JOBS)
+            (folder / "jobs.fio").write_text(JOBS.format(loops=max(6 // part, 1)))
             return ["fio", f"--directory={folder / 'target'}", folder / "jobs.fio"]
 
 
@@ -107,6 +109,7 @@ class Chaos:
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
         self.random = random.Random(args.seed)
+        self.part = 4 if args.brief else 1
         self.testfs = Testfs(args.program, "--attr-timeout", 0, "--entry-timeout", 0)
         self.known, self.counts, self.cells, self.number = {}, Counter(), Counter(), 0
 
@@ -121,7 +124,7 @@ class Chaos:
         env = {**os.environ, "TMPDIR": str(local), "RBENCH_DIR": "", "OMPI_MCA_btl_vader_backing_directory": str(local)}
         out = self.folder / f"out-{self.number}.json"
         launch, *ranks = mpirun(self.args.mpirun, self.args.ranks)
-        command = [launch, "--oversubscribe", *ranks, self.args.program, *words(workload, place, folder)]
+        command = [launch, "--oversubscribe", *ranks, self.args.program, *words(workload, place, folder, self.part)]
         command += ["--out", out, "--quiet"]
         log = open(f"{out}.log", "w+")
         process = subprocess.Popen([str(word) for word in command], env=env, stdout=log, stderr=log, start_new_session=True)
@@ -138,7 +141,7 @@ class Chaos:
             took = time.monotonic() - begun
             phases = json.loads(out.read_text())["phases"]
             if workload == "meta":
-                wanted = meta_items(self.args.ranks, each=META_ITEMS[place == "directory"])
+                wanted = meta_items(self.args.ranks, each=META_ITEMS[place == "directory"] // self.part)
                 wanted = [(0, *pair) for pair in wanted.items()]
                 check(rows(phases) == wanted, f"{workload}, {place}: the items are those of the plan")
             self.known[workload, place] = (took, rows(phases))
@@ -279,6 +282,7 @@ def main():
     parser.add_argument("program", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--brief", action="store_true", help="runs of about a second instead of some")
     parser.add_argument("--ranks", type=int, default=12)
     parser.add_argument("--mpirun", default="mpirun")
     args = parser.parse_args()

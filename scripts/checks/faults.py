@@ -34,13 +34,15 @@ NAME_KINDS = ("lookup", "create", "open", "getattr", "mkdir", "rmdir", "rename",
 @dataclass
 class Expected:
     """What a run must report: operations that were tried, and of which phase how many failed with which error.
-    What `follows` fails because of earlier failures; what is `untimed` was no operation of its own."""
+    What `follows` fails because of earlier failures; what is `untimed` was no operation of its own; what was done
+    `again` (calls that were interrupted, and transfers of which the rest was asked for) has not failed."""
 
     tried: dict
     direct: dict = field(default_factory=lambda: defaultdict(Counter))
     follows: dict = field(default_factory=lambda: defaultdict(Counter))
     untimed: Counter = field(default_factory=Counter)
     slow: Counter = field(default_factory=Counter)
+    again: dict = field(default_factory=lambda: defaultdict(Counter))
     complete: bool = True
 
     def errors(self, phase):
@@ -173,8 +175,9 @@ class Blocks:
             place = (file, r.get("offset", 0) // BLOCK)
             phase = {**names, "fsync": self.fsync or "j-sync", "flush": self.write}.get(r["kind"])
             if is_error(action):
-                # Interrupted calls are made again.
-                if action != "EINTR":
+                if action == "EINTR":
+                    expected.again[phase]["interrupted"] += 1
+                else:
                     expected.direct[phase][action] += 1
                     (unread if r["kind"] == "read" else unwritten).add(place)
                     expected.untimed[phase] += r["kind"] == "flush"
@@ -182,9 +185,14 @@ class Blocks:
                 expected.slow[phase] += 1
             elif action == "die":
                 continue
-            elif action != "short" and r["kind"] == "read":
+            elif action == "short":
+                # Longer is what lays files out: nobody counts its calls.
+                if r["length"] > BLOCK:
+                    continue
+                expected.again[phase]["continued"] += 1
+            elif r["kind"] == "read":
                 harmed[place] += 1
-            elif action != "short":
+            else:
                 bad.add(place)
                 # Where it landed is put right if that is written later.
                 for other in (d["other"] for d in r["damage"] if "other" in d):
@@ -223,6 +231,8 @@ class Run:
     extra: list = field(default_factory=list)
     phases: list = field(default_factory=lambda: ["write", "read"])
     workers: int = 1
+    # The files cannot be made ready: what it says then.
+    refused: str = None
     # A command line that comes first.
     before: list = field(default_factory=list)
     # Changes what the model expects, where a job or the run ends early.
@@ -288,7 +298,10 @@ def eio_nth(workload):
 
         # Without continue_on_error a job ends at its first error.
         return [Run(on("read:EIO@nth=50"), adjust=stops_at(workload.read, 49, EIO=1)),
-                Run(on("flush:EIO@nth=1"), phases=["write"]),
+                # The first is of making the file, the second of the job.
+                Run(on("flush:EIO@nth=1"), phases=["write"], refused=r"close \S+/j\.0\.0: I/O error \(EIO\)"),
+                Run(on("flush:EIO@nth=1"), refused=r"close \S+/j\.0\.0: I/O error \(EIO\)"),
+                Run(on("flush:EIO@nth=2"), phases=["write"]),
                 Run(on("fsync:EIO@nth=2"), ["--fsync=16", *GO_ON], phases=["write"], adjust=syncs)]
     return [Run(on("read:EIO@nth=50", "fsync:EIO@nth=1", "flush:EIO@nth=2"))]
 
@@ -303,7 +316,9 @@ def quota(workload):
             if workload.verify:
                 expected.tried[workload.read], expected.direct[workload.read] = 0, Counter()
         phases = ["write", "read"] if workload.verify else ["write"]
-        return [Run(on(quota="4m"), ["--fallocate=none"], phases, adjust=ends)]
+        return [Run(on(quota="4m"), ["--fallocate=none"], phases, adjust=ends),
+                # No room to be reserved either: that is said, and the writes go on.
+                Run(on(quota="4m"), [], phases, adjust=ends)]
     if workload.verify:
         def ends_early(expected, log):
             # Before the second phase the files cannot be laid out in full.
@@ -335,7 +350,8 @@ def estale(workload):
 def eintr(workload):
     if isinstance(workload, Items):
         return [Run(on("create:EINTR@nth=50", "unlink:EINTR@nth=70", "read:EINTR@p=0.05"))]
-    return [Run(on("read:EINTR@p=0.05", "write:EINTR@p=0.05"), phases=phases, workers=2) for phases in apart(workload)]
+    # Laying out files for what only reads is no operation that is counted.
+    return [Run(on(*(f"{kind}:EINTR@p=0.05" for kind in phases)), phases=phases, workers=2) for phases in apart(workload)]
 
 
 def stall(workload):
@@ -357,6 +373,10 @@ def die(workload):
                 expected.follows[phase] = Counter(ENOTCONN=expected.tried[phase])
         elif workload.fio:
             expected.tried[reads] = 50
+            # The close is untimed; that of a file that was written belongs to the writes.
+            closed = workload.write if workload.verify else reads
+            expected.follows[closed]["ENOTCONN"] += 1
+            expected.untimed[closed] += 1
         else:
             # The close is untimed.
             expected.follows[reads]["ENOTCONN"] += BLOCKS - 50 + 1
@@ -438,13 +458,10 @@ def reason(row, workload, injected, reported):
     if injected == reported:
         return None
     if row == "the daemon dies":
-        return "a fio job ends at its first error" if blocks and workload.fio else "every later call fails as well (ENOTCONN)"
+        ends = "a fio job ends at its first error; closing the file fails as well (ENOTCONN)"
+        return ends if blocks and workload.fio else "every later call fails as well (ENOTCONN)"
     if row == "ESTALE" and not blocks:
         return "of names the kernel asks once more before anybody hears of ESTALE"
-    if row == "EINTR" and blocks:
-        return "an interrupted transfer is made again: no operation failed"
-    if row.startswith("short") and blocks:
-        return "the rest is asked for: no operation failed"
     if row.startswith("short"):
         return "half of a half: a short read of a file that is short already"
     if row == "write: misdirect" and verifies:
@@ -481,6 +498,9 @@ class Bench:
             run([self.program, *before], env=self.env, quiet=True)
         code, told, printed = self.execute([self.program, *command, "--out", out, "--quiet"], target, row == "hang, released")
         log = target.fault_log()
+        if plan.refused:
+            self.refused(label, plan, target, out, (code, told))
+            return len(log), 1, code, 0
         if isinstance(workload, Items):
             expected = workload.expected(log)
         else:
@@ -492,6 +512,7 @@ class Bench:
         out.unlink()
         self.left(label, target, workload, document, row)
         target.end()
+        self.said(label, document)
         self.compare(label, document, expected, EACH if isinstance(workload, Items) else BLOCK)
         if isinstance(workload, Blocks) and workload.fio:
             self.compare_fio(label, json.loads(printed), document, GO_ON[0] in plan.extra)
@@ -502,7 +523,16 @@ class Bench:
         slow = sum(longer_than(phase["latency"]["service"], SLOW_NS) for phase in held)
         check(slow == sum(expected.slow.values()), f"{label}: {slow} slow operations, not {dict(expected.slow)}")
         check(code == (1 if failed or not expected.complete else 0), f"{label}: exit code {code} with {failed} errors: {told}")
-        return len(log), failed - follows + slow, code, follows
+        again = sum(phase["interrupted"] + phase["continued"] for phase in document["phases"])
+        refused = len(re.findall(r"fallocate \S+: No space left on device \(ENOSPC\)", told))
+        return len(log), failed - follows + slow + again + refused, code, follows
+
+    def refused(self, label, plan, target, out, ended):
+        """Nothing could begin: there is no result, and one sentence says why."""
+        code, told = ended
+        check(code == 1 and not out.exists(), f"{label}: exit code {code}, result: {out.exists()}")
+        check(re.search(plan.refused, told), f"{label}: said is {told!r}")
+        target.end()
 
     def execute(self, command, target, release):
         words = [str(word) for word in command]
@@ -516,7 +546,7 @@ class Bench:
             target.process.send_signal(signal.SIGUSR2)
         printed, err = process.communicate(timeout=60)
         check(in_session(process.pid) == [], f"processes are left: {' '.join(words)}")
-        return process.returncode, err[-300:], printed
+        return process.returncode, err, printed
 
     def compare_fio(self, label, printed, document, goes_on):
         """fio's own report has the same items, and knows of the errors."""
@@ -524,6 +554,9 @@ class Bench:
             items = sum(phase["items"] for phase in document["phases"] if phase["name"] == f"j-{way}")
             told = sum(job[way]["total_ios"] for job in printed["jobs"])
             check(told == items, f"{label}: fio's report has {told} {way}s, not {items}")
+            short = sum(phase["continued"] for phase in document["phases"] if phase["name"] == f"j-{way}")
+            told = sum(job[way]["short_ios"] for job in printed["jobs"])
+            check(told == short, f"{label}: fio's report has {told} short {way}s, not {short}")
         failed = sum(sum(phase["errors"].values()) for phase in document["phases"])
         known = any(job["error"] or job.get("total_err") for job in printed["jobs"])
         check(known == (failed > 0), f"{label}: fio's report knows of errors: {known}, and there are {failed}")
@@ -542,8 +575,18 @@ class Bench:
             items = expected.tried.get(name, 0) - sum(wanted.values()) + expected.untimed[name]
             check(phase["items"] == items, f"{label}: {name}: {phase['items']} items, not {items}")
             check_phase(phase, f"{label}: {name}", untimed=expected.untimed[name])
+            again = {kind: phase[kind] for kind in ("interrupted", "continued") if phase[kind]}
+            check(again == dict(expected.again[name]), f"{label}: {name}: {again}, not {dict(expected.again[name])}")
             if phase["op"] in ("create", "read", "read-file", "write"):
                 check(phase["bytes"] == items * size * (name != "dir-create"), f"{label}: {name}: {phase['bytes']} bytes")
+
+    def said(self, label, document):
+        """A warning for each kind of call that was made again, with their number."""
+        for kind, code in (("interrupted", "interrupted-calls"), ("continued", "short-transfers")):
+            number = sum(phase[kind] for phase in document["phases"])
+            told = [warning["message"] for warning in document["warnings"] if warning["code"] == code]
+            counts = sum(int(count) for message in told for count in re.findall(r"\((\d+)\)", message))
+            check(counts == number, f"{label}: {number} {kind}, and the warnings are {told}")
 
     def left(self, label, target, workload, document, row):
         """Only what was asked for is left: fio's files, and what could not be removed, which is said."""

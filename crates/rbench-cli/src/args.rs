@@ -362,8 +362,10 @@ struct Show {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Every block that the journals speak of is read. Exit code: 0 when nothing is lost or \
-    corrupt, else 1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
+    after_help = "Every block that the journals speak of is read, and is as acknowledged, allowed (it was in \
+    flight, or never synced), untouched, lost (it was synced), corrupt or unreadable. --format json has \
+    counts, findings and notes of its own. Exit code: 0 when nothing is lost, corrupt or unreadable, else \
+    1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
     --time 60 --verify --ack-journal /var/tmp/acks\n  (the file system crashes, and is mounted again)\n  \
     rbench verify /var/tmp/acks.*"
 )]

@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use rbench_core::plain;
 use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
 
 use crate::{Communicator, FioFormat, FioView, Invocation, Output, Stop};
@@ -421,7 +422,8 @@ fn quoted(word: &str) -> String {
 
 /// A complaint in the form of the native commands.
 fn misuse(what: String, tip: Option<String>) -> Stop {
-    let tip = tip.map_or(String::new(), |tip| format!("  tip: {tip}\n\n"));
+    let what = plain(&what);
+    let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));
     Stop {
         text: format!("error: {what}\n\n{tip}For more information, try 'rbench fio --help'.\n"),
         code: 2,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use rbench_core::plain::plain_lines;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::Spec;
 
@@ -256,7 +257,7 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
         );
     }
     let args = args::Args::read(argv).map_err(|error| Stop {
-        text: error.render().to_string(),
+        text: plain_lines(&error.render().to_string()).into_owned(),
         code: if error.use_stderr() { 2 } else { 0 },
     })?;
     Ok(args.invocation(env_dir))

@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
+use rbench_core::plain;
 use rbench_plan::spec::{self, Spec, Workload};
 
 use crate::{Communicator, Invocation, MdtestView, Output, Stop, values};
@@ -204,7 +205,8 @@ fn tip(similar: String) -> String {
 
 /// A complaint in the form of the native commands.
 fn misuse(what: String, tip: Option<String>) -> Stop {
-    let tip = tip.map_or(String::new(), |tip| format!("  tip: {tip}\n\n"));
+    let what = plain(&what);
+    let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));
     Stop {
         text: format!("error: {what}\n\n{tip}For more information, try 'rbench mdtest --help'.\n"),
         code: 2,

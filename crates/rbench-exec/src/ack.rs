@@ -2,9 +2,9 @@
 //! crash.
 //!
 //! Each worker takes down in a file of its own, outside the target, when a
-//! write or a sync begins and how it ended ([`journal`], [`format`]). After a
+//! write or a sync begins and how it ended ([`journal`], [`mod@format`]). After a
 //! crash the records tell which contents each block may have ([`history`]);
-//! every block is read and judged by them ([`judge`], [`audit`]).
+//! every block is read and judged by them ([`judge`], [`mod@audit`]).
 //!
 //! A record is in the kernel's page cache before the next step is taken, so
 //! the journal survives the end of the process at any moment, but not that of

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_comm::Combine;
-use rbench_core::outcome::Cache;
+use rbench_core::outcome::{Cache, PhaseOutcome};
 use rbench_core::{FailureKind, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Rw, worker_number};
@@ -28,7 +28,7 @@ mod layout;
 mod scene;
 mod small;
 
-use blocks::{PASS_BITS, Stamps};
+use blocks::{PASS_BITS, STEP_BITS, Stamps};
 use scene::Scene;
 pub(crate) use scene::small_paths;
 
@@ -47,7 +47,7 @@ pub(crate) fn pass<'p>(plan: &'p Plan, io: &IoPlan, run_key: u64, iteration: u32
             .map(|_| Arc::new(AtomicU64::new(0)))
             .collect(),
         // Iterations write generations of their own.
-        step: iteration << 16,
+        step: iteration << STEP_BITS,
         generations: 0..=0,
         logs: Vec::new(),
         seen: Seen::default(),
@@ -129,8 +129,12 @@ impl Pass<Target> for IoPass<'_> {
             let cache = self.cache(group, rw, ahead).await?;
             let phase = self.phase(group, target, nth, rw, ahead, cache);
             let end = phase::run(group, &phase).await?;
-            end.rows.into_iter().for_each(|row| listener.row(row));
-            self.check_journals(group).await?;
+            let noted = self.check_journals(group).await;
+            for row in end.rows {
+                let complete = row.complete && noted.is_ok();
+                listener.row(PhaseOutcome { complete, ..row });
+            }
+            noted?;
             if end.stopped {
                 return Ok(true);
             }
@@ -168,7 +172,11 @@ impl IoPass<'_> {
                 Ok(())
             })
         });
-        group.agree(made).await
+        let agreed = group.agree(made).await;
+        if agreed.is_err() {
+            self.logs.drain(..).for_each(Log::discard);
+        }
+        agreed
     }
 
     /// With `--ack-journal`: ends the run when a journal is not complete.

@@ -31,7 +31,8 @@ mod handles;
 mod layout;
 mod runner;
 mod search;
-mod verify;
+mod unwritten;
+pub mod verify;
 mod wire;
 
 pub(crate) use data::Filler;
@@ -413,6 +414,7 @@ impl<'w> Wave<'w> {
             return group.stopped().await;
         }
         let tasks = Tasks::new(tasks);
+        let done = Arc::clone(&tasks);
         let seed = key(&[self.run, self.number as u64, u64::from(group.rank().0)]);
         let phase = Phase {
             iteration: 0,
@@ -442,6 +444,11 @@ impl<'w> Wave<'w> {
                 example.failure
             ))
         });
+        if let Some(refused) = done.refused() {
+            group.trouble(&format!(
+                "{refused}: the file is written without a reservation"
+            ));
+        }
         group.agree(failed).await?;
         Ok(end.stopped)
     }
@@ -496,7 +503,7 @@ impl<'w> Wave<'w> {
     async fn missing(&self, group: &Group<'_>) -> Result<Vec<PathBuf>, ExecError> {
         let all = self.removable(group);
         let work = in_thread(move || {
-            let missing = all.into_iter().filter(|path| !layout::is_there(path));
+            let missing = all.into_iter().filter(|path| layout::is_missing(path));
             missing.collect()
         });
         let missing = group.attend(work, || 0).await?;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::pace::StopFlag;
-use rbench_core::outcome::{DAMAGED_MAX, Details, Lane, OpTime};
+use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, OpTime};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
+use rbench_sys::engine::AgainByTransfer;
 
 /// A worker's running count for the progress display, on a cache line of its
 /// own so that workers do not slow each other down.
@@ -212,6 +213,27 @@ impl Meter {
     /// Notes operations of an open loop that were due and never started.
     pub fn unissued(&mut self, lane: usize, count: u64) {
         self.lanes[lane].unissued += count;
+    }
+
+    /// Notes calls that were made beyond the first of an operation.
+    pub fn again(&mut self, lane: usize, calls: Again) {
+        self.lanes[lane].again.add(calls);
+    }
+
+    /// The same for the lanes of reads, writes and syncs; where syncs have none
+    /// they belong to the writes.
+    pub fn again_of(&mut self, lanes: [Option<usize>; 3], calls: AgainByTransfer) {
+        let AgainByTransfer {
+            read: reads,
+            write: writes,
+            sync: syncs,
+        } = calls;
+        let [read, write, sync] = lanes;
+        for (lane, calls) in [(read, reads), (write, writes), (sync.or(write), syncs)] {
+            if let Some(lane) = lane {
+                self.again(lane, calls);
+            }
+        }
     }
 
     /// The end of the last operation, after the common start.

@@ -12,7 +12,7 @@ use rbench_core::random::{DataStream, key};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Length of the stamp in bytes.
-const STAMP: usize = 64;
+pub(crate) const STAMP: usize = 64;
 /// The words of the stamp that the checksum covers with the data.
 const SUMMED: usize = 48;
 const MAGIC: u64 = u64::from_le_bytes(*b"rbenchV1");

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use rbench_core::{Bytes, Nanos, OpKind};
+use rbench_core::{Bytes, Nanos, OpKind, plain};
 
 use crate::io::IoPlan;
 use crate::jobs::JobsPlan;
@@ -68,6 +68,13 @@ impl Facts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(pub String);
+
+impl PlanError {
+    /// Names that the user gave may hold anything.
+    fn plain(self) -> PlanError {
+        PlanError(plain(&self.0).into_owned())
+    }
+}
 
 /// The workload, complete.
 #[derive(Debug, Clone, PartialEq)]
@@ -200,7 +207,7 @@ impl Plan {
 /// A sentence that names the option at fault.
 pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     match &spec.workload {
-        Workload::Mdtest(options) => counts(options, ranks),
+        Workload::Mdtest(options) => counts(options, ranks).map_err(PlanError::plain),
         Workload::Meta(_) | Workload::Io(_) | Workload::Fio(_) => Ok(vec![ranks]),
     }
 }
@@ -234,6 +241,10 @@ fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
 /// # Errors
 /// A sentence that names the option at fault.
 pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
+    complete(spec, facts).map_err(PlanError::plain)
+}
+
+fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let common = &spec.common;
     let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
     let flag = match spec.workload {
@@ -285,7 +296,7 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         keep: common.keep || journaled,
         limits: limits(&common.limits)?,
         work,
-        notes,
+        notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
     };
     if plan.embedded() {
         if let Some(flag) = plan.needs_shared() {

@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use rbench_cli::Invocation;
+use rbench_core::plain::plain_lines;
 
 mod clean;
 mod embedded;
@@ -46,8 +47,9 @@ fn main() -> ExitCode {
 
 /// One sentence on standard error.
 fn complain(message: &str) {
-    // Nothing is left to do when standard error is closed.
-    let _ = writeln!(std::io::stderr(), "rbench: {message}");
+    // Names in it may hold anything. Nothing is left to do when standard error
+    // is closed.
+    let _ = writeln!(std::io::stderr(), "rbench: {}", plain_lines(message));
 }
 
 /// Writes to standard output; a reader that went away (as `head` does) is no

@@ -16,6 +16,7 @@ use rbench_plan::io::{Layout, SmallFiles};
 use rbench_plan::tree::Paths;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::io::blocks::{PASS_BITS, STEP_BITS};
 use crate::io::small_paths;
 use crate::verify::Identity;
 
@@ -131,7 +132,14 @@ impl Header {
         else {
             return Err(damaged());
         };
-        if block < 512 {
+        let layout = *LAYOUTS.get(layout as usize).ok_or_else(damaged)?;
+        // What no run writes, so that no place of a block is past 2^63.
+        let in_file = size.checked_mul(if layout.shared() { workers } else { 1 });
+        let possible = worker < workers
+            && workers <= 1 << 32
+            && files <= 1 << 32
+            && in_file.is_some_and(|end| i64::try_from(end).is_ok());
+        if block < 512 || !size.is_multiple_of(block) || !possible {
             return Err(damaged());
         }
         Ok(Header {
@@ -142,7 +150,7 @@ impl Header {
             workers,
             block,
             size,
-            layout: *LAYOUTS.get(layout as usize).ok_or_else(damaged)?,
+            layout,
             small: (files > 0).then_some(SmallFiles {
                 files,
                 size: rbench_core::Bytes(file_size),
@@ -178,13 +186,14 @@ impl Header {
         (0..size / block).map(move |nth| layout.offset(nth * block, owner, size, block))
     }
 
-    /// The block at `offset` of `file` without a generation.
+    /// The block at `offset` of `file`, with the lowest generation of the
+    /// pass.
     pub fn identity(&self, file: u64, offset: u64) -> Identity {
         Identity {
             run: self.run,
             file,
             offset,
-            generation: 0,
+            generation: u64::from(self.pass) << (PASS_BITS + STEP_BITS),
         }
     }
 
@@ -304,6 +313,16 @@ impl Record {
         let low = u64::from(length) | (kind as u64) << 32;
         let sum = key(&[journal, position, file, offset, generation, low]);
         [file, offset, generation, low | (sum >> 40) << 40]
+    }
+
+    /// As it stands at `position` (from 0) of the journal with this header.
+    pub fn to_bytes(self, position: u64, header: &Header) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        let words = self.to_words(position, header.key());
+        for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
+        bytes
     }
 
     fn from_bytes(bytes: &[u8; RECORD_BYTES], position: u64, journal: u64) -> Option<Record> {
@@ -439,9 +458,7 @@ pub(super) mod tests {
     fn journal(records: &[Record]) -> Vec<u8> {
         let mut bytes = header().to_bytes().expect("short");
         for (position, record) in (0..).zip(records) {
-            for word in record.to_words(position, header().key()) {
-                bytes.extend_from_slice(&word.to_le_bytes());
-            }
+            bytes.extend_from_slice(&record.to_bytes(position, &header()));
         }
         bytes
     }
@@ -476,6 +493,27 @@ pub(super) mod tests {
             assert_eq!(bytes.len() as u64, RECORDS_AT);
             assert_eq!(Header::from_bytes(&bytes), Ok(header));
         }
+    }
+
+    #[test]
+    fn a_header_of_a_run_that_cannot_be_is_refused() {
+        let check = |change: fn(&mut Header)| {
+            let mut header = header();
+            change(&mut header);
+            let bytes = header.to_bytes().expect("short");
+            let refused = Err("its header is damaged".to_owned());
+            assert_eq!(Header::from_bytes(&bytes), refused, "{header:?}");
+        };
+        check(|h| h.worker = h.workers);
+        check(|h| h.size = 1 << 62);
+        check(|h| h.size += 1);
+        check(|h| h.block = 256);
+        check(|h| {
+            h.small = Some(SmallFiles {
+                files: u64::MAX,
+                size: Bytes(512),
+            });
+        });
     }
 
     #[test]

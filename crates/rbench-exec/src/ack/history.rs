@@ -54,6 +54,19 @@ impl Block {
         self.permitted.iter().map(|write| write.generation)
     }
 
+    /// Whether parts of a write may be there without the rest: one of them
+    /// failed, was never answered, or was under way at the same time as
+    /// another.
+    pub fn in_parts(&self) -> bool {
+        let mut ended = 0;
+        // In the order of their start.
+        self.permitted.iter().any(|write| {
+            let beside = write.started < ended;
+            ended = ended.max(write.ended);
+            beside || !write.acknowledged
+        })
+    }
+
     /// Generations that it must no longer have; not all of them.
     pub fn old(&self) -> &[u64] {
         &self.old

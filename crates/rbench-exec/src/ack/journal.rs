@@ -57,7 +57,7 @@ pub fn check_place(base: &Path, target: &Path) -> Result<(), String> {
     let device = |path: &Path| stat(path).map(|found| found.st_dev);
     let here = match device(folder) {
         Ok(here) => here,
-        Err(errno) => return refuse(format!("{} {}", folder.display(), errno.desc())),
+        Err(errno) => return refuse(format!("{}: {}", folder.display(), errno.desc())),
     };
     let below = folder
         .canonicalize()
@@ -109,6 +109,16 @@ fn map(file: &File, at: u64) -> Result<MmapMut, Errno> {
     piece.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
 }
 
+/// Removes a journal in which nothing is taken down yet.
+fn remove(path: &Path) {
+    // One that stays is told of when its name is used again.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the journal lies outside the target"
+    )]
+    let _ = std::fs::remove_file(path);
+}
+
 impl Journal {
     /// Makes a journal at `path`, which must not exist.
     ///
@@ -128,10 +138,13 @@ impl Journal {
             std::io::ErrorKind::AlreadyExists => failed("exists already".to_owned()),
             _ => failed(format!("cannot be made: {e}")),
         })?;
-        file.write_all(&bytes)
-            .map_err(|e| failed(format!("cannot be written: {e}")))?;
-        let piece = map(&file, RECORDS_AT)
-            .map_err(|e| failed(format!("cannot be written: {} ({e:?})", e.desc())))?;
+        let mapped = file
+            .write_all(&bytes)
+            .and_then(|()| map(&file, RECORDS_AT).map_err(Into::into));
+        let piece = mapped.map_err(|e| {
+            remove(&path);
+            failed(format!("cannot be written: {e}"))
+        })?;
         Ok(Journal {
             key: header.key(),
             path,
@@ -218,6 +231,11 @@ impl Log {
 
     fn journal(&self) -> MutexGuard<'_, Journal> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the journal: the run has not begun, and will not.
+    pub fn discard(self) {
+        remove(&self.journal().path);
     }
 
     /// Takes down what happened to a write. Whether that was possible.

@@ -39,6 +39,9 @@ pub struct Stamps {
 /// acknowledged writes the number of the write.
 pub const PASS_BITS: u32 = 32;
 
+/// Bits of the phase number below the number of the pass over all phases.
+pub const STEP_BITS: u32 = 16;
+
 /// The lanes of a phase, in order.
 #[derive(Debug, Clone, Copy)]
 pub struct Lanes {
@@ -657,6 +660,9 @@ impl Runner for BlockRunner {
             };
             covered.fetch_max(there, Ordering::Relaxed);
         }
+        let Lanes { read, write, sync } = self.work.lanes;
+        let again = self.work.engine.counts().again;
+        meter.again_of([read, write, sync], again);
         let Some(fd) = self.work.fd.take() else {
             return;
         };

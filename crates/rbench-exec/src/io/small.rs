@@ -1,7 +1,7 @@
 //! The small-file form: each file is opened, moved whole, synced if asked for
 //! and closed; the latency is that of the whole.
 
-use nix::errno::Errno;
+use rbench_core::outcome::Again;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::io::FsyncRule;
 use rbench_plan::tree::Paths;
@@ -162,9 +162,6 @@ impl SmallFile {
     }
 
     fn move_file(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        if !self.announced {
-            return Err(Errno::EIO.into());
-        }
         let mode = match (self.write, self.mapped) {
             (false, _) => OpenMode::Read,
             (true, false) => OpenMode::Write,
@@ -216,12 +213,20 @@ impl ItemOp for SmallFile {
         self.announce();
     }
 
+    fn may_act(&self) -> bool {
+        self.announced
+    }
+
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
         let done = self.move_file(fs);
-        if let (true, Err(_), Some(log)) = (self.write && self.announced, &done, &self.log) {
+        if let (true, Err(_), Some(log)) = (self.write, &done, &self.log) {
             log.written(false, self.whole());
         }
         done
+    }
+
+    fn again(&self) -> Again {
+        self.engine.counts().again.all()
     }
 
     fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {

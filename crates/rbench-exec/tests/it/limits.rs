@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rbench_core::{Bytes, Nanos};
 use rbench_exec::ExecError;
 use rbench_plan::io::Rw;
+use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
 use rbench_testfs::{Config, Mounted};
 use tempfile::TempDir;
@@ -226,4 +227,29 @@ fn a_rank_that_is_silent_is_noticed_within_ten_seconds() {
         "{text}"
     );
     assert!(begun.elapsed() < Duration::from_secs(24));
+}
+
+#[test]
+fn what_is_said_to_be_left_behind_is_left_behind() {
+    let (mut said, mut runs) = (0, 0);
+    for fault in ["opendir:EIO@nth=", "readdir:EIO@nth=", "unlink:EIO@nth="] {
+        for nth in 1..8 {
+            let (fs, dir) = faulty(&format!("{fault}{nth}"));
+            let mut meta = files(3);
+            // Left to the end of the pass.
+            meta.phases = Some(vec![PhaseKind::TreeCreate, PhaseKind::FileCreate]);
+            let result = Run::meta(&[0, 1], dir.path(), meta).go();
+            // The fault may have waited for this: it comes once.
+            let list = || std::fs::read_dir(dir.path());
+            let there = list().or_else(|_| list()).expect("listing").count();
+            if let Ok(outcome) = result {
+                runs += 1;
+                said += u32::from(!outcome.left.is_empty());
+                let told = !outcome.left.is_empty();
+                assert_eq!(told, there > 0, "{fault}{nth}: {:?}", outcome.left);
+            }
+            drop(fs);
+        }
+    }
+    assert!(runs > 10 && said > 0, "{said} of {runs}");
 }

@@ -6,7 +6,6 @@
     reason = "the tests look at and damage files behind the back of a run"
 )]
 
-mod crash;
 mod group;
 mod io;
 mod jobs;

@@ -306,14 +306,19 @@ impl Store for Memory {
     }
 
     fn open(&self, ino: u64, flags: i32) -> Answer<u64> {
+        let cuts = read(&self.cuts);
         let inode = self.inode(ino)?;
         let file = inode.file()?;
+        // Who has looked it up before a cut took it away looks again.
+        if *cuts > 0 && lock(&inode.meta).nlink == 0 {
+            return Err(Errno::ESTALE);
+        }
         if flags & libc::O_TRUNC != 0 {
             file.truncate(&self.space, 0)?;
             inode.touch(true);
         }
         // Open files need no more state: the kernel keeps the inode.
-        Ok(*read(&self.cuts))
+        Ok(*cuts)
     }
 
     fn create(
@@ -324,6 +329,8 @@ impl Store for Memory {
         flags: i32,
     ) -> Answer<(FileAttr, u64)> {
         let mode = libc::S_IFREG | mode & !libc::S_IFMT;
+        // Of before: a cut may take away what is made here.
+        let cuts = *read(&self.cuts);
         match self.mknod(caller, place, mode, 0) {
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
                 let attr = self.lookup(place)?;
@@ -333,7 +340,7 @@ impl Store for Memory {
                 }
                 Ok((self.getattr(attr.ino.0)?, opened?))
             }
-            made => Ok((made?, *read(&self.cuts))),
+            made => Ok((made?, cuts)),
         }
     }
 

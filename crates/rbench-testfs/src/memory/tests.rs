@@ -52,6 +52,25 @@ fn a_directory_that_was_removed_takes_nothing_in() {
 }
 
 #[test]
+fn what_a_power_cut_has_taken_away_is_not_opened_any_more() {
+    let wishes = Wishes {
+        power_cut: true,
+        ..Wishes::default()
+    };
+    let memory = Memory::new(Bytes(1 << 20), wishes);
+    let make = |name| {
+        let made = memory.mknod(ME, at(ROOT, name), libc::S_IFREG | 0o644, 0);
+        made.expect("new").ino.0
+    };
+    let (kept, gone) = (make("kept"), make("gone"));
+    let handle = memory.open(kept, libc::O_WRONLY).expect("there");
+    memory.fsync(kept, handle, false).expect("synced");
+    memory.cut_power(None).expect("cut");
+    assert!(memory.open(kept, libc::O_WRONLY).is_ok());
+    assert_eq!(memory.open(gone, libc::O_WRONLY), Err(Errno::ESTALE));
+}
+
+#[test]
 fn directories_count_those_below_them_and_know_the_one_above() {
     let memory = memory();
     let (a, b) = (mkdir(&memory, ROOT, "a"), mkdir(&memory, ROOT, "b"));

@@ -75,6 +75,14 @@ fn whole_blocks_are_known_by_their_generation() {
     assert!(is_corrupt(&judge(&content(0, 5), 0, Some(&block))));
     assert!(is_corrupt(&judge(&content(4096, 4), 0, Some(&block))));
     assert!(is_corrupt(&judge(&[0x55; BLOCK], 0, Some(&block))));
+    // The same place in the file of another pass.
+    let second = Identity {
+        generation: 1 << 48,
+        ..place(0)
+    };
+    let verdict = Judge::default().judge(&content(0, 1), second, Some(&block));
+    let told = "misplaced: a block of pass 0".to_owned();
+    assert_eq!(verdict, Verdict::Corrupt(told));
 }
 
 #[test]
@@ -104,7 +112,7 @@ fn torn_blocks_are_made_of_what_is_permitted() {
             mixed[at..at + 512].copy_from_slice(&new[at..at + 512]);
         }
         let at = first + 5 * 512;
-        mixed[at..at + 100].copy_from_slice(&new[at..at + 100]);
+        mixed[at..at + 128].copy_from_slice(&new[at..at + 128]);
         assert_eq!(judge(&mixed, offset, Some(&block)), Verdict::Allowed);
         // A sector of what was superseded, or nothing.
         for lost in [&old[at..at + 512], &[0; 512]] {
@@ -121,11 +129,67 @@ fn torn_blocks_are_made_of_what_is_permitted() {
 #[test]
 fn a_block_that_was_never_durable_may_be_torn_against_nothing() {
     let mut half = content(0, 1);
-    half[1000..].fill(0);
+    half[1024 - 64..].fill(0);
     assert_eq!(judge(&half, 0, Some(&written(1, 0))), Verdict::Allowed);
     assert!(is_lost(&judge(&half, 0, Some(&written(1, 1)))));
     half[900] ^= 1;
     assert!(is_corrupt(&judge(&half, 0, Some(&written(1, 0)))));
+}
+
+#[test]
+fn contents_change_between_cache_lines_and_not_within_the_stamp() {
+    for offset in [0, ODD] {
+        let block = written(2, 1);
+        let (old, new) = (content(offset, 1), content(offset, 2));
+        let torn = |at: usize| [&new[..at], &old[at..]].concat();
+        let is_place = |at: &usize| *at >= 64 && (offset as usize + at).is_multiple_of(64);
+        let mut legitimate: Vec<Vec<u8>> = (1..BLOCK).filter(is_place).map(torn).collect();
+        legitimate.push(old.clone());
+        for at in 1..BLOCK {
+            // Bytes that contents have in common are of either.
+            let verdict = judge(&torn(at), offset, Some(&block));
+            if legitimate.contains(&torn(at)) {
+                assert_eq!(verdict, Verdict::Allowed, "{offset} {at}");
+            } else {
+                assert!(is_corrupt(&verdict), "{offset} {at}");
+            }
+        }
+        // The generation of one in the stamp of another.
+        let mut mixed = new.clone();
+        mixed[32..40].copy_from_slice(&old[32..40]);
+        assert!(is_corrupt(&judge(&mixed, offset, Some(&block))));
+    }
+}
+
+#[test]
+fn a_write_that_failed_or_met_another_may_be_there_in_any_parts() {
+    use Kind::{WriteAcknowledged as Done, WriteFailed as Failed, WriteStarted as Started};
+    let check = |events: &[(u64, Kind)], patchwork: bool| {
+        let mut history = History::new(BLOCK as u64);
+        for (generation, kind) in events {
+            let record = Record {
+                kind: *kind,
+                file: 1,
+                offset: 0,
+                generation: *generation,
+                length: BLOCK as u32,
+            };
+            history.take(record).expect("in order");
+        }
+        let block = history.block(1, 0).expect("written");
+        for (from, to) in [(0, 40), (0, 777), (48, BLOCK), (1001, 1111)] {
+            let mut bytes = content(0, 1);
+            bytes[from..to].copy_from_slice(&content(0, 2)[from..to]);
+            let verdict = judge(&bytes, 0, Some(block));
+            assert_eq!(verdict == Verdict::Allowed, patchwork, "{events:?} {from}");
+            bytes[2000] ^= 4;
+            assert!(is_corrupt(&judge(&bytes, 0, Some(block))), "{events:?}");
+        }
+    };
+    check(&[(1, Started), (1, Done), (2, Started), (2, Done)], false);
+    check(&[(1, Started), (1, Done), (2, Started), (2, Failed)], true);
+    check(&[(1, Started), (1, Done), (2, Started)], true);
+    check(&[(1, Started), (2, Started), (1, Done), (2, Done)], true);
 }
 
 #[test]
@@ -151,9 +215,6 @@ proptest! {
         let offset = if odd { ODD } else { 0 };
         let mut found = content(offset, count);
         found[bit / 8] ^= 1 << (bit % 8);
-        // At either end of a sector it may by chance be another content's.
-        let within = (offset as usize + bit / 8) % 512;
-        prop_assume!((8..504).contains(&within));
         prop_assert!(is_corrupt(&judge(&found, offset, Some(&written(count, synced)))));
     }
 }

@@ -167,7 +167,7 @@ def cut_off(program, mount, folder):
     shown = job.communicate(timeout=60)[0]
     took = time.monotonic() - begun
     check(job.returncode != 0 and took < 20, f"mpirun ended with {job.returncode} {took:.1f} s after the cut")
-    check("has not been heard of for 8 s" in shown and "INCOMPLETE" in shown, "the report says what happened")
+    check("has not been heard of for 7 s" in shown and "INCOMPLETE" in shown, "the report says what happened")
     check(f"rbench clean {mount}" in said.read_text(), "what stays is named")
     document = result(out)
     done = [p["name"] for p in document["phases"] if p["complete"]]

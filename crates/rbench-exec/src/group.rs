@@ -29,7 +29,7 @@ const NOTE_BUSY: u64 = 3;
 const NOTE_ALIVE: u64 = 4;
 
 /// How long a rank may be silent while phases run: it is taken for lost then.
-const SILENCE: Duration = Duration::from_secs(8);
+const SILENCE: Duration = Duration::from_secs(7);
 
 /// How often ranks say that they are there.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);

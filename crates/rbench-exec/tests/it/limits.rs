@@ -223,7 +223,7 @@ fn a_rank_that_is_silent_is_noticed_within_ten_seconds() {
         panic!("{error}");
     };
     assert!(
-        text.starts_with("rank 2 on host1 has not been heard of for 8 s"),
+        text.starts_with("rank 2 on host1 has not been heard of for 7 s"),
         "{text}"
     );
     assert!(begun.elapsed() < Duration::from_secs(24));

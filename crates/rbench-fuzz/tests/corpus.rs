@@ -9,6 +9,10 @@ use proptest::sample::Index;
 use rbench_fuzz::{Property, TARGETS};
 
 /// Inputs of a target: what it was started with, and what it found.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the inputs are files of the project"
+)]
 fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for kind in ["seeds", "corpus"] {

@@ -136,6 +136,15 @@ fn started(process: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok().filter(|_| runs)
 }
 
+/// Where this process's number is its own: this start of this kernel, and the
+/// namespace of process numbers. Host names may be given twice. `None` where
+/// there is no /proc.
+pub fn process_space() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let numbers = fs::metadata("/proc/self/ns/pid").ok()?.ino();
+    Some(format!("{}/{numbers}", boot.trim()))
+}
+
 /// The size of a page in bytes.
 pub fn page_size() -> u64 {
     // SAFETY: sysconf reads a number and touches no memory of ours.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use rbench_cli::Clean;
 use rbench_sys::WorkDir;
-use rbench_sys::limits::{Process, host_facts, this_process};
+use rbench_sys::limits::{Process, host_facts, process_space, this_process};
 
 use crate::launch::Launch;
 use crate::{FAILED, SUCCESS, complain, print};
@@ -25,7 +25,8 @@ pub fn marker(launch: &Launch) -> String {
 pub fn origin() -> String {
     let host = host_facts().map_or_else(|_| String::new(), |facts| facts.name);
     let Process { number, started } = this_process();
-    format!("host {host}\nprocess {number} {started}\n")
+    let space = process_space().unwrap_or_default();
+    format!("host {host}\nspace {space}\nprocess {number} {started}\n")
 }
 
 /// What a marker says.
@@ -33,6 +34,8 @@ pub fn origin() -> String {
 struct Marker {
     run: String,
     host: String,
+    /// In which its process had its number.
+    space: String,
     process: Option<Process>,
 }
 
@@ -45,6 +48,7 @@ fn read(bytes: &[u8]) -> Option<Marker> {
     for line in text.lines() {
         match line.split_once(' ') {
             Some(("host", name)) => name.clone_into(&mut marker.host),
+            Some(("space", space)) => space.clone_into(&mut marker.space),
             Some(("process", numbers)) => {
                 let (number, started) = numbers.split_once(' ')?;
                 marker.process = Some(Process {
@@ -61,12 +65,13 @@ fn read(bytes: &[u8]) -> Option<Marker> {
 /// Why a run's directory has to stay; `None`: the run is dead.
 fn reason_to_stay(marker: &Marker, here: &str, force: bool) -> Option<String> {
     match marker.process {
-        Some(process) if marker.host == here => process
+        Some(process) if !here.is_empty() && marker.space == here => process
             .is_running()
             .then(|| format!("process {} is still at it", process.number)),
         _ if force => None,
         _ => Some(format!(
-            "it was made on host {}: run rbench clean there, or use --force when it has ended",
+            "it was made on host {} (elsewhere, or before this host's last start): run rbench clean there, or use \
+             --force when it has ended",
             marker.host
         )),
     }
@@ -81,7 +86,7 @@ pub fn clean(what: &Clean) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let here = host_facts().map_or_else(|_| String::new(), |facts| facts.name);
+    let here = process_space().unwrap_or_default();
     let (mut said, mut code) = (String::new(), SUCCESS);
     for (name, bytes) in found {
         let path = what.dir.join(&name);
@@ -98,7 +103,9 @@ pub fn clean(what: &Clean) -> ExitCode {
             continue;
         }
         match remove(what, &name, &bytes) {
-            Ok(entries) => {
+            // Somebody else has removed it.
+            Ok(None) => {}
+            Ok(Some(entries)) => {
                 let _ = writeln!(said, "removed {}: {entries} entries", path.display());
             }
             Err(why) => {
@@ -113,12 +120,14 @@ pub fn clean(what: &Clean) -> ExitCode {
     ExitCode::from(code.max(print(&said)))
 }
 
-fn remove(what: &Clean, name: &str, marker: &[u8]) -> Result<u64, String> {
+/// Removes a run's directory; `None`: it is not there any more.
+fn remove(what: &Clean, name: &str, marker: &[u8]) -> Result<Option<u64>, String> {
     let run = WorkDir::open(&what.dir, name, marker).map_err(|e| e.to_string())?;
     let Some(run) = run else {
-        return Ok(0);
+        return Ok(None);
     };
     run.remove(&AtomicBool::new(false), &mut |_| ())
+        .map(Some)
         .map_err(|e| e.to_string())
 }
 
@@ -128,11 +137,15 @@ mod tests {
 
     #[test]
     fn a_marker_tells_run_host_and_process() {
-        let text = format!("{BEGIN}20261121-aaaa\nhost one\nprocess 12 345\n");
+        let text = format!("{BEGIN}20261121-aaaa\nhost one\nspace b/1\nprocess 12 345\n");
         let marker = read(text.as_bytes()).expect("a marker");
         assert_eq!(
-            (marker.run.as_str(), marker.host.as_str()),
-            ("20261121-aaaa", "one")
+            (
+                marker.run.as_str(),
+                marker.host.as_str(),
+                marker.space.as_str()
+            ),
+            ("20261121-aaaa", "one", "b/1")
         );
         let process = marker.process.expect("a process");
         assert_eq!((process.number, process.started), (12, 345));
@@ -142,9 +155,10 @@ mod tests {
 
     #[test]
     fn only_what_is_dead_for_certain_may_go() {
-        let marker = |host: &str, process| Marker {
+        let marker = |space: &str, process| Marker {
             run: "r".to_owned(),
-            host: host.to_owned(),
+            host: "the same name everywhere".to_owned(),
+            space: space.to_owned(),
             process,
         };
         let (me, none) = (
@@ -161,5 +175,7 @@ mod tests {
         assert!(stays(&marker("there", Some(none)), false));
         assert!(!stays(&marker("there", Some(none)), true));
         assert!(stays(&marker("here", None), false));
+        // Where nobody can tell, nothing goes by itself.
+        assert!(reason_to_stay(&marker("", Some(none)), "", false).is_some());
     }
 }

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rbench_cli::{Communicator as Which, Invocation, Output, Stop};
 use rbench_comm::{Choice, ClockOffset, Combine, Communicator, Leading, Topology};
@@ -63,6 +64,9 @@ impl From<rbench_comm::CommError> for Refusal {
     }
 }
 
+/// How long the launcher may take to find out that a host is gone.
+const LAUNCHERS_TURN: Duration = Duration::from_secs(3);
+
 /// Runs the workload that rank 0's command line asks for.
 pub fn run(argv: &[OsString]) -> ExitCode {
     let choice = match rbench_cli::communicator(argv) {
@@ -93,6 +97,10 @@ pub fn run(argv: &[OsString]) -> ExitCode {
         Ok(code) => code,
         Err(Refusal::Silent(message)) => {
             complain(&message);
+            // The report is out. Open MPI's launcher, asked to end a job while
+            // one of its own daemons is out of reach, may wait for that one for
+            // ever; left alone it finds out by itself and ends everybody.
+            std::thread::sleep(LAUNCHERS_TURN);
             world.abort(i32::from(FAILED))
         }
         Err(refusal) => say(root, refusal),

@@ -643,6 +643,25 @@ fn a_journal_of_acknowledged_writes_is_never_written_over() {
 }
 
 #[test]
+fn a_full_disk_under_the_journal_ends_a_run_with_many_requests_under_way() {
+    let place = Place::new();
+    let server = Server::start(&place, "--memory 64m");
+    let disk = Server::start_on(&place, "disk", "--memory 8m --quota 1600k");
+    let options = "io --dir mnt --rw write --bs 512 --size 9m --verify --fsync never";
+    let output = place.run(&format!(
+        "{options} --engine io_uring --depth 8 --ack-journal disk/acks --out run.json"
+    ));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("disk/acks.0.0 cannot be written: "), "{said}");
+    assert!(!place.result("run.json").phases[0].complete);
+    let audit = place.run("verify disk/acks.0.0");
+    assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stdout));
+    disk.end();
+    server.end();
+}
+
+#[test]
 fn a_full_disk_under_the_journal_ends_the_run_and_spoils_nothing() {
     let place = Place::new();
     let server = Server::start(&place, "--memory 64m");

@@ -254,7 +254,7 @@ impl BlockRunner {
     /// Fills and submits what may start now. Whether the gate is still open.
     fn issue(&mut self, gate: &Gate, limit: u64) -> bool {
         let mut open = true;
-        while self.issued < limit && !self.free.is_empty() && !self.wants_sync() {
+        while !self.broken && self.issued < limit && !self.free.is_empty() && !self.wants_sync() {
             let now = gate.clock.now();
             if gate.closed(now) {
                 open = false;

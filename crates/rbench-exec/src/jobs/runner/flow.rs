@@ -348,7 +348,7 @@ impl JobRunner {
             Err(failure) => self.trouble(failure, Some(span), meter),
         }
         if what.kind == Kind::Write && self.marks.is_some() {
-            self.remember(&what, span, result.is_ok_and(|moved| moved > 0));
+            self.remember(&what, span, result.is_ok_and(|moved| moved >= what.length));
         }
         let limit = self.scene.job.pace.latency_max;
         if limit.is_some_and(|limit| end.since(place.start) > limit) {

@@ -31,6 +31,10 @@ const NOTE_ALIVE: u64 = 4;
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
 
+/// A rank that has not looked for this long was away itself, such as in a
+/// suspended job: how long others were silent meanwhile, it cannot know.
+const AWAY: Duration = Duration::from_secs(2);
+
 /// How often ranks say that they are there.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 
@@ -135,6 +139,10 @@ pub struct Group<'a> {
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
     reason: Cell<Option<StopReason>>,
+    /// An operation of this rank was given up.
+    stuck: Cell<bool>,
+    /// When this rank last looked whether the others are there.
+    looked: Cell<Instant>,
     /// When another rank was last heard of.
     last_word: Cell<Instant>,
     phase_number: Cell<u64>,
@@ -192,6 +200,8 @@ impl<'a> Group<'a> {
             show,
             stop: RefCell::new(StopFlag::default()),
             reason: Cell::new(None),
+            stuck: Cell::new(false),
+            looked: Cell::new(Instant::now()),
             last_word: Cell::new(Instant::now()),
             phase_number: Cell::new(0),
             heard: RefCell::new(vec![0; ranks]),
@@ -222,6 +232,7 @@ impl<'a> Group<'a> {
     pub fn guard(&self) -> Guard<'_> {
         let now = Instant::now();
         self.alive.borrow_mut().fill(now);
+        self.looked.set(now);
         self.guarded.set(Some(now));
         Guard(&self.guarded)
     }
@@ -349,8 +360,22 @@ impl<'a> Group<'a> {
 
     /// Asks every rank to end the phase at the next operation.
     pub fn ask_to_stop(&self, reason: StopReason) {
+        if reason == StopReason::Stuck {
+            self.stuck.set(true);
+        }
         self.note_stop(reason);
         self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0, 0]);
+    }
+
+    /// Whether an operation was given up on any rank, whatever was the first
+    /// reason to stop: the same answer on every rank.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn any_stuck(&self) -> Result<bool, ExecError> {
+        let mine = vec![u64::from(self.stuck.get())];
+        let any = self.world.all_reduce(Combine::Max, mine);
+        Ok(self.quietly(any).await?[0] > 0)
     }
 
     /// Says that this rank is there, and looks whether the others are: rank 0
@@ -359,6 +384,10 @@ impl<'a> Group<'a> {
         let Some(since) = self.guarded.get() else {
             return Ok(());
         };
+        let now = Instant::now();
+        if now.duration_since(self.looked.replace(now)) > AWAY {
+            self.alive.borrow_mut().fill(now);
+        }
         if self.told_alive.get().elapsed() >= ALIVE_EVERY {
             self.told_alive.set(Instant::now());
             if self.is_root() {

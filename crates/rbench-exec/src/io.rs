@@ -252,6 +252,7 @@ impl IoPass<'_> {
             cache: None,
             total: Some(total * self.plan.workers()),
             threads: self.plan.threads,
+            lanes_of: Vec::new(),
             log_operations: false,
             before: Before::default(),
             make: Arc::new(move |thread| scene.layout(thread)),
@@ -349,6 +350,7 @@ impl IoPass<'_> {
             cache,
             total,
             threads: self.plan.threads,
+            lanes_of: Vec::new(),
             log_operations: false,
             before: Before::default(),
             make: Arc::new(move |thread| {

@@ -16,6 +16,8 @@ use rbench_sys::engine::AgainByTransfer;
 pub struct Tally {
     items: AtomicU64,
     failed: AtomicU64,
+    /// What it has got done and counts as neither.
+    others: AtomicU64,
     /// The worker's thread, once it runs.
     thread: AtomicI32,
 }
@@ -42,9 +44,12 @@ impl Tally {
         Some(self.thread.load(Ordering::Relaxed)).filter(|number| *number > 0)
     }
 
-    /// Something that changes with every operation.
+    /// Something that changes with every operation, counted or not.
     pub fn progress(&self) -> u64 {
-        self.items().wrapping_add(self.failed())
+        let others = self.others.load(Ordering::Relaxed);
+        self.items()
+            .wrapping_add(self.failed())
+            .wrapping_add(others)
     }
 }
 
@@ -83,6 +88,7 @@ pub struct Meter {
     last_end: Nanos,
     tally: Arc<Tally>,
     done: u64,
+    others: u64,
     details: Details,
     logs: bool,
     failed: u64,
@@ -111,6 +117,7 @@ impl Meter {
             last_end: Nanos(0),
             tally,
             done: 0,
+            others: 0,
             details: Details::default(),
             logs: false,
             failed: 0,
@@ -164,6 +171,14 @@ impl Meter {
         self.last_end = span.end;
         self.done += 1;
         self.tally.items.store(self.done, Ordering::Relaxed);
+    }
+
+    /// Notes that something went well that is no item, such as an operation
+    /// before the measured time or a close: the worker is not stuck.
+    #[inline]
+    pub fn went_on(&mut self) {
+        self.others += 1;
+        self.tally.others.store(self.others, Ordering::Relaxed);
     }
 
     /// Notes an operation that failed.

@@ -2,6 +2,7 @@
 //! up, and reduce.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::time::Duration;
 
 use rbench_comm::Combine;
@@ -48,6 +49,8 @@ pub struct Phase {
     pub total: Option<u64>,
     /// Workers of each rank.
     pub threads: u32,
+    /// Which of the lanes each worker of a rank has; empty when all have all.
+    pub lanes_of: Vec<Range<usize>>,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
     /// What comes first, untimed.
@@ -159,11 +162,14 @@ impl Hands {
             tokio::select! {
                 biased;
                 report = self.next() => {
-                    let answer = report.and_then(|(worker, report)| {
-                        Some((worker as usize, take(report)?))
-                    });
+                    let answer = match report {
+                        // It has come back, and nobody waits for it any more.
+                        Some((worker, _)) if self.watch.gave_up(worker as usize) => continue,
+                        Some((worker, report)) => take(report).map(|answer| (worker, answer)),
+                        None => None,
+                    };
                     match answer {
-                        Some((worker, answer)) => taken[worker] = Some(answer),
+                        Some((worker, answer)) => taken[worker as usize] = Some(answer),
                         None => return Err("a worker thread ended unexpectedly".to_owned()),
                     }
                 }

@@ -151,7 +151,7 @@ async fn iterate<G: Ground, P: Pass<G>>(
         if broken_off && ending.trouble.is_none() && group.is_root() {
             listener.stopped();
         }
-        if group.stop_reason() == Some(StopReason::Stuck) {
+        if broken_off && group.any_stuck().await? {
             // Removing would wait as well.
             ending.left = ground.leave(group).await?;
             return Ok(ending);

@@ -11,13 +11,16 @@ use nix::libc;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
-/// A call on a file that a thread is in.
+/// A call on a file that a thread is in, or its wait for a page of a mapped
+/// file. As long as it is in the same one, two looks give the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// Its name, such as `openat`.
     pub call: &'static str,
     /// The file, where it can be told.
     pub path: Option<PathBuf>,
+    /// What the kernel says of it: the arguments, the stack, the place.
+    state: String,
 }
 
 /// Where a call has its file.
@@ -94,10 +97,18 @@ pub fn this_thread() -> i32 {
 /// The call on a file that the thread with that number (of this process) is
 /// in; `None` when it is in none, or the kernel does not tell.
 pub fn waiting(thread: i32) -> Option<Waiting> {
-    let text = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
-    let (number, arguments) = parse(&text)?;
+    let state = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
+    let (number, arguments) = parse(&state)?;
+    if number == NO_CALL {
+        return waits_for_a_page(thread).then_some(Waiting {
+            call: "page fault",
+            path: None,
+            state,
+        });
+    }
     let (_, call, file) = CALLS.iter().find(|(known, ..)| *known == number)?;
     let argument = |n: usize| arguments.get(n).copied();
+    let opened = |fd: i32| opened(thread, fd);
     let path = match *file {
         File::Open(n) => argument(n).and_then(|fd| opened(fd as i32)),
         File::Path(n) => argument(n).and_then(text_at),
@@ -110,10 +121,27 @@ pub fn waiting(thread: i32) -> Option<Waiting> {
         }),
         File::Unknown => None,
     };
-    Some(Waiting { call, path })
+    Some(Waiting { call, path, state })
 }
 
-/// `NUMBER ARGUMENT… SP PC`; "running" and "-1 …" are no calls.
+/// The number of a thread that has stopped outside any call.
+const NO_CALL: libc::c_long = -1;
+
+/// Whether a thread that is in no call sleeps all the same: then it has touched
+/// mapped memory whose data is not there yet.
+fn waits_for_a_page(thread: i32) -> bool {
+    fs::read_to_string(format!("/proc/self/task/{thread}/stat")).is_ok_and(|text| sleeps(&text))
+}
+
+/// `NUMBER (NAME) STATE …`; the name may hold anything. Whether signals could
+/// wake it (S) or not (D) depends on the file system.
+fn sleeps(stat: &str) -> bool {
+    let behind_the_name = stat.rsplit(')').next();
+    behind_the_name.is_some_and(|rest| rest.trim_start().starts_with(['D', 'S']))
+}
+
+/// `NUMBER ARGUMENT… SP PC`, or `-1 SP PC` outside any call; "running" is
+/// neither.
 fn parse(text: &str) -> Option<(libc::c_long, Vec<u64>)> {
     let mut words = text.split_whitespace();
     let number = words.next()?.parse().ok()?;
@@ -121,9 +149,10 @@ fn parse(text: &str) -> Option<(libc::c_long, Vec<u64>)> {
     Some((number, words.map_while(hex).collect()))
 }
 
-/// The path of an open file, without asking its file system.
-fn opened(fd: i32) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/self/fd/{fd}")).ok()
+/// The path of a file that `thread` has open, without asking its file system:
+/// its table may be its own.
+fn opened(thread: i32, fd: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/self/task/{thread}/fd/{fd}")).ok()
 }
 
 /// The text that ends with a zero at `address` of this process. It may have
@@ -161,8 +190,8 @@ mod tests {
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
-    /// What a thread waits for that does `work`.
-    fn seen(work: impl FnOnce() + Send + 'static) -> Option<Waiting> {
+    /// Call and path that a thread waits for which does `work`.
+    fn seen(work: impl FnOnce() + Send + 'static) -> Option<(&'static str, Option<PathBuf>)> {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             sender.send(this_thread()).expect("received");
@@ -171,8 +200,9 @@ mod tests {
         let thread = receiver.recv().expect("sent");
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(5) {
-            if let Some(waiting) = waiting(thread) {
-                return Some(waiting);
+            if let Some(first) = waiting(thread) {
+                assert_eq!(waiting(thread).as_ref(), Some(&first), "still in it");
+                return Some((first.call, first.path));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -187,13 +217,7 @@ mod tests {
         let path = fifo.clone();
         // A fifo is not opened for reading before somebody writes.
         let opens = seen(move || drop(fs::File::open(path)));
-        assert_eq!(
-            opens,
-            Some(Waiting {
-                call: "openat",
-                path: Some(fifo.clone())
-            })
-        );
+        assert_eq!(opens, Some(("openat", Some(fifo.clone()))));
         let both = fs::File::options()
             .read(true)
             .write(true)
@@ -201,15 +225,18 @@ mod tests {
             .expect("opened");
         let reader = both.try_clone().expect("cloned");
         let reads = seen(move || drop(std::io::Read::read(&mut &reader, &mut [0])));
-        assert_eq!(
-            reads,
-            Some(Waiting {
-                call: "read",
-                path: Some(fifo.clone())
-            })
-        );
+        assert_eq!(reads, Some(("read", Some(fifo.clone()))));
         // Lets both go.
         std::io::Write::write_all(&mut &both, b"xx").expect("written");
+    }
+
+    #[test]
+    fn the_state_of_a_thread_stands_behind_its_name() {
+        assert!(sleeps("7 (worker-0) D 1 7 7 0 -1"));
+        assert!(sleeps("7 (worker-0) S 1 7 7 0 -1"));
+        assert!(!sleeps("7 (a) D) R 1 7 7 0 -1"));
+        assert!(!sleeps("7 (a) S) T 1 7 7 0 -1"));
+        assert!(!sleeps(""));
     }
 
     #[test]

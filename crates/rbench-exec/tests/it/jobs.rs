@@ -40,7 +40,7 @@ fn fio(line: &str) -> Fio {
     }
 }
 
-fn job<'r>(hosts: &'r [u32], dir: &'r Path, line: &str) -> Run<'r> {
+pub fn job<'r>(hosts: &'r [u32], dir: &'r Path, line: &str) -> Run<'r> {
     Run::fio(hosts, dir, fio(line))
 }
 

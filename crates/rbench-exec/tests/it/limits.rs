@@ -1,17 +1,29 @@
 //! Runs that end by themselves: too many failed operations, an operation that
 //! does not return, a rank that is silent.
 
+use std::fs::File;
+use std::future::Future;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rbench_core::{Bytes, Nanos};
-use rbench_exec::ExecError;
+use rbench_core::{Bytes, Nanos, OpKind};
+use rbench_exec::meter::Meter;
+use rbench_exec::pace::Gate;
+use rbench_exec::phase::{self, Before, LaneInfo, Phase};
+use rbench_exec::worker::Runner;
+use rbench_exec::{ExecError, Group, Interrupts, Progress, Show};
+use rbench_plan::Limits;
 use rbench_plan::io::Rw;
 use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
-use rbench_testfs::{Config, Mounted};
+use rbench_testfs::{Config, Kind, Mounted};
 use tempfile::TempDir;
 
 use crate::group::{Outcome, Run, Signal};
+use crate::jobs::job;
 
 /// A file system with this fault.
 fn faulty(fault: &str) -> (Mounted, TempDir) {
@@ -196,6 +208,199 @@ fn reads_in_a_ring_that_do_not_return_are_given_up_too() {
     );
     std::thread::sleep(Duration::from_secs(5).saturating_sub(begun.elapsed()));
     drop(fs);
+}
+
+/// Jobs with this limit.
+fn limited(dir: &TempDir, line: &str, limit: Nanos) -> Outcome {
+    let mut run = job(&[0], dir.path(), line);
+    run.common.limits.op_timeout = Some(limit);
+    run.go().expect("what was measured is told")
+}
+
+#[test]
+fn healthy_jobs_are_not_given_up_however_long_they_sleep_sync_open_and_ramp() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut config = Config::memory(Bytes(1 << 26)).uncached();
+    for kind in [
+        Kind::Open,
+        Kind::Read,
+        Kind::Write,
+        Kind::Fsync,
+        Kind::Flush,
+    ] {
+        config.latency.set(kind, Nanos(150_000_000));
+    }
+    let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
+    let block = " --bs=4k --size=4k --filename=f";
+    std::thread::scope(|scope| {
+        for line in [
+            // One call now and then.
+            format!("--name=a --rw=read --time_based --runtime=3 --thinktime=1300000{block}a"),
+            // Nothing is counted, and the same call comes again and again.
+            format!("--name=b --rw=read --time_based --runtime=1 --ramp_time=2{block}b"),
+            // Many files are opened, synced, and closed, which counts for nothing either.
+            "--name=c --rw=write --bs=4k --nrfiles=10 --filesize=4k --end_fsync=1".to_owned(),
+        ] {
+            let dir = &dir;
+            scope.spawn(move || {
+                let outcome = limited(dir, &line, Nanos(600_000_000));
+                assert_eq!(outcome.trouble, None, "{line}: {:?}", outcome.troubles);
+                assert!(outcome.complete, "{line}");
+            });
+        }
+    });
+    drop(fs);
+}
+
+#[test]
+fn files_with_unlink_stay_and_are_named_when_a_call_does_not_return() {
+    let (fs, dir) = faulty("write:stall=6s@nth=60");
+    let begun = Instant::now();
+    let line = "--rw=write --bs=4k --size=64k --fallocate=none --unlink=1 --nrfiles=2 \
+                --time_based --runtime=20 --name=a --name=b";
+    let outcome = limited(&dir, line, Nanos(500_000_000));
+    assert!(begun.elapsed() < Duration::from_secs(5), "it has waited");
+    let left = outcome.left.join("; ");
+    assert!(left.contains("a.0.0 is left behind"), "{left}");
+    assert!(left.contains("3 other files"), "{left}");
+    assert!(dir.path().join("a.0.0").exists());
+    std::thread::sleep(Duration::from_secs(7).saturating_sub(begun.elapsed()));
+    drop(fs);
+}
+
+#[test]
+fn a_call_that_does_not_return_counts_for_the_job_that_made_it() {
+    let (fs, dir) = faulty("read:stall=5s@nth=3");
+    let begun = Instant::now();
+    let line = "--name=idle --ioengine=null --rw=read --size=1m --runtime=20 --time_based \
+                --thinktime=1000 \
+                --name=stuck --rw=randread --bs=4k --size=1m --filename=f";
+    let outcome = limited(&dir, line, Nanos(500_000_000));
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "{:?} {:?}",
+        begun.elapsed(),
+        outcome.troubles
+    );
+    let idle = outcome.row("idle-read");
+    assert!(idle.failures.is_empty(), "{:?}", idle.failures);
+    let first = idle.first_done.expect("one has ended");
+    assert!(first.elapsed > Nanos(0) && first.items == idle.items);
+    let stuck = outcome.row("stuck-read");
+    let (_, count, example) = stuck.failures.iter().next().expect("a failure");
+    assert_eq!(count, 1);
+    let detail = &example.failure.detail;
+    assert!(detail.starts_with("pread64 has not"), "{detail}");
+    std::thread::sleep(Duration::from_secs(6).saturating_sub(begun.elapsed()));
+    drop(fs);
+}
+
+/// Shows nothing, is asked for nothing.
+struct Silence;
+
+impl Interrupts for Silence {
+    fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+impl Show for Silence {
+    fn step(&self, _: &str) {}
+    fn phase(&self, _: &str, _: Option<u64>) {}
+    fn progress(&self, _: Progress) {}
+    fn stopping(&self) {}
+    fn trouble(&self, _: &str) {}
+}
+
+/// Waits for a byte from a pipe with a name, or takes long to end.
+struct Slow {
+    reads: Option<PathBuf>,
+}
+
+impl Runner for Slow {
+    fn run(&mut self, _: &Gate, _: &mut Meter, _: Option<u64>) {
+        if let Some(path) = &self.reads {
+            let mut pipe = File::open(path).expect("opened");
+            pipe.read_exact(&mut [0]).expect("read");
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        1
+    }
+
+    fn planned(&self) -> u64 {
+        1
+    }
+
+    fn finish(&mut self, _: &mut Meter) {
+        if self.reads.is_none() {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let pipe = dir.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
+    let (path, writer) = (pipe.clone(), pipe);
+    let lane = |name: &str| LaneInfo {
+        op: OpKind::Read,
+        name: name.to_owned(),
+        label: name.to_owned(),
+    };
+    let phase = Phase {
+        iteration: 0,
+        label: "Slow".to_owned(),
+        lanes: vec![lane("sound"), lane("stuck")],
+        open_loop: false,
+        deadline: None,
+        wear_out: false,
+        cache: None,
+        total: None,
+        threads: 2,
+        lanes_of: vec![0..1, 1..2],
+        log_operations: false,
+        before: Before::default(),
+        make: Arc::new(move |worker| {
+            Ok(Box::new(Slow {
+                reads: (worker == 1).then(|| path.clone()),
+            }))
+        }),
+    };
+    // Lets it go after it was given up, and before the other one has ended.
+    let lets_go = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(1500));
+        let mut pipe = File::options().write(true).open(writer).expect("opened");
+        pipe.write_all(b"x").expect("written");
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let end = runtime.block_on(async {
+        let world = rbench_comm::solo::Solo::new();
+        let group = Group::form(
+            &world,
+            vec!["here".to_owned()],
+            vec![0],
+            0,
+            &Silence,
+            &Silence,
+        )
+        .await
+        .expect("formed")
+        .with_limits(Limits {
+            operation: Some(Nanos(400_000_000)),
+            ..Limits::default()
+        });
+        phase::run(&group, &phase).await
+    });
+    let end = end.expect("there is a result");
+    assert!(end.stopped && end.failed);
+    let failures: Vec<u64> = end.rows.iter().map(|row| row.failures.total()).collect();
+    assert_eq!(failures, [0, 1]);
+    lets_go.join().expect("ended");
 }
 
 #[test]

@@ -448,6 +448,7 @@ impl JobRunner {
         let write = what.kind == Kind::Write;
         let book = self.book();
         if !book.records(start) {
+            meter.went_on();
             return;
         }
         book.depth(depth);

@@ -17,8 +17,9 @@ impl JobRunner {
             return;
         }
         for file in self.files.dirty() {
-            if let Err((failure, _)) = self.sync_file(gate, file, Transfer::Fsync, 0) {
-                self.trouble(failure, None, meter);
+            match self.sync_file(gate, file, Transfer::Fsync, 0) {
+                Ok(_) => meter.went_on(),
+                Err((failure, _)) => self.trouble(failure, None, meter),
             }
         }
         let end = gate.clock.now();
@@ -28,8 +29,9 @@ impl JobRunner {
 
     /// Closes a file, untimed.
     pub(super) fn close(&mut self, file: u64, meter: &mut Meter) {
-        if let Err(failure) = self.files.close(file, self.engine.as_mut()) {
-            self.trouble(failure, None, meter);
+        match self.files.close(file, self.engine.as_mut()) {
+            Ok(()) => meter.went_on(),
+            Err(failure) => self.trouble(failure, None, meter),
         }
     }
 
@@ -75,6 +77,7 @@ impl JobRunner {
             }
             match self.sync_file(gate, self.last_written, transfer, slot) {
                 Ok(span) => {
+                    meter.went_on();
                     let book = self.book();
                     if book.records(span.start) {
                         book.synced(span.end.since(span.start));

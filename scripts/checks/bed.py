@@ -6,8 +6,10 @@ usage: bed.py PROGRAM     (the bed is up: scripts/testbed up)
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
+import time
 
 from common import check, check_result, finish, heading, meta_items, phases, result, run
 
@@ -143,6 +145,63 @@ def fio_jobs(program, mount, folder):
     nothing_left(mount)
 
 
+def ranks_left():
+    """The ranks that are there, each with what its threads wait for in the kernel."""
+    left = {}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "comm").read_text().strip() == "rbench":
+                left[int(process.name)] = {(task / "wchan").read_text() for task in (process / "task").glob("*")}
+        except OSError:
+            continue
+    return left
+
+
+def cut_off(program, mount, folder):
+    heading("a host is cut off in the middle of a phase")
+    out, shown, said = folder / "cut.json", folder / "cut.out", folder / "cut.err"
+    journal = folder / "cut.json.journal"
+    line = (f"mpirun -np {RANKS} --hostfile $RBENCH_BED_HOSTFILE {program} io --dir {mount} --bs 64k --size 2M "
+            f"--rw write,read,randread --time 6 --out {out}")
+    with said.open("w") as errors, shown.open("w") as report:
+        job = subprocess.Popen([BED, "run", "sh", "-c", line], stdout=report, stderr=errors, text=True)
+    begun = time.monotonic()
+    while not (journal.exists() and journal.read_text().count("\n") >= 3) and time.monotonic() - begun < 60:
+        time.sleep(0.2)
+    time.sleep(2)
+    run([BED, "cut", "client3"], quiet=True)
+    begun = time.monotonic()
+    while not out.exists() and time.monotonic() - begun < 30:
+        time.sleep(0.1)
+    took = time.monotonic() - begun
+    check(took < 10, f"the partial result was there {took:.1f} s after the cut")
+    print(f"   the partial result was there {took:.1f} s after the cut")
+    while job.poll() is None and time.monotonic() - begun < 20:
+        time.sleep(0.1)
+    took = time.monotonic() - begun
+    if job.poll() is None:
+        # A call that the file system's own daemon does not answer cannot be ended by anybody.
+        left = ranks_left()
+        held = all("request_wait_answer" in waits for waits in left.values())
+        check(left and held, f"mpirun is still there {took:.1f} s after the cut, and the kernel holds no rank: {left}")
+        print(f"   {len(left)} ranks are in calls that do not return, and mpirun waits for them")
+    else:
+        print(f"   mpirun ended {took:.1f} s after the cut")
+    run([BED, "mend", "client3"], quiet=True)
+    try:
+        job.wait(timeout=120)
+    except subprocess.TimeoutExpired:
+        check(False, f"mpirun does not end when the host is back: {ranks_left()}")
+        job.kill()
+    check(job.returncode != 0, f"mpirun ended with {job.returncode}")
+    report = shown.read_text()
+    check("has not been heard of for 7 s" in report and "INCOMPLETE" in report, "the report says what happened")
+    check(f"rbench clean {mount}" in said.read_text(), "what stays is named")
+    document = result(out)
+    done = [p["name"] for p in document["phases"] if p["complete"]]
+    check(not document["complete"] and bool(done), f"finished phases are there: {done}")
+
+
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
     os.environ["RBENCH_DIR"] = ""
@@ -153,8 +212,10 @@ def main():
         variants(program, mount, folder)
         built_in(program, folder)
         fio_jobs(program, mount, folder)
+        # Last: the file system has to find itself again afterwards.
+        cut_off(program, mount, folder)
     finish()
 
 
-
-main()
+if __name__ == "__main__":
+    main()

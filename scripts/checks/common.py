@@ -2,6 +2,7 @@
 result files, and holding them against themselves."""
 
 import atexit
+import base64
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 FAILURES = []
 
@@ -80,6 +82,71 @@ def check_result(document, items, ranks, hosts=1):
             check(abs(phase["rate"] - rate) <= rate * 1e-9, f"{name}: the rate is items over time")
 
 
+def check_phase(phase, label, untimed=0):
+    """A phase that may have errors says the same in every place, and what
+    failed is in no rate and no distribution. `untimed` of its errors were no
+    operation of a worker's."""
+    n, failed = phase["items"], sum(phase["errors"].values())
+    check(phase["latency"]["service"]["count"] == n, f"{label}: the histogram holds {n}")
+    check(longer_than(phase["latency"]["service"], 0) == n, f"{label}: its encoding holds {n}")
+    for place in ("ranks", "hosts"):
+        check(sum(row["items"] for row in phase[place]) == n, f"{label}: the {place} add up to {n} items")
+        check(sum(row["errors"] for row in phase[place]) == failed, f"{label}: the {place} add up to {failed} errors")
+    check(sum(row["items"] for row in phase["timeline"]) == n, f"{label}: the timeline adds up to {n} items")
+    timed = sum(row["errors"] for row in phase["timeline"])
+    check(timed == failed - untimed, f"{label}: the timeline has {timed} errors, not {failed - untimed}")
+    told = {example["error"]: example["count"] for example in phase["error_examples"]}
+    check(told == phase["errors"], f"{label}: an example of each error: {told}")
+    if phase["elapsed_s"] > 0:
+        for field, amount in (("rate", n), ("bandwidth", phase["bytes"])):
+            rate = amount / phase["elapsed_s"]
+            given = phase[field] or 0
+            check(abs(given - rate) <= rate * 1e-9, f"{label}: the {field} is {given}, not {rate}")
+
+
+def longer_than(distribution, least_ns):
+    """How many values of a distribution are at least so long, from its
+    encoding (HdrHistogram V2, compressed, 3 digits from 1 ns on)."""
+    inner = zlib.decompress(base64.b64decode(distribution["hdr"])[8:])
+    length = int.from_bytes(inner[4:8], "big")
+    body, at, index, found = inner[40:40 + length], 0, 0, 0
+    while at < len(body):
+        value = shift = 0
+        for byte in range(9):
+            part = body[at]
+            at += 1
+            value |= (part if byte == 8 else part & 0x7F) << shift
+            shift += 7
+            if byte == 8 or part < 0x80:
+                break
+        count = (value >> 1) ^ -(value & 1)
+        if count < 0:
+            index -= count
+            continue
+        # 2048 values of one, then halves of as many with twice the width.
+        bucket = max(index // 1024 - 1, 0)
+        lowest = (index - bucket * 1024) << bucket
+        found += count if lowest + (1 << bucket) > least_ns else 0
+        index += 1
+    return found
+
+
+def in_session(session):
+    """The processes of a session that have not ended. What belongs to other
+    sessions is not looked at: even `ps` hangs on a process that waits for a
+    file system with its memory locked."""
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, of, *_ = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            # It ended meanwhile.
+            continue
+        if int(of) == session and state != "Z":
+            found.append(int(folder.name))
+    return sorted(found)
+
+
 def meta_items(ranks, nodes=4, each=100):
     """The items of a whole metadata run with a private tree for each rank."""
     tree, items = ranks * nodes, ranks * nodes * each
@@ -98,10 +165,13 @@ def meta_items(ranks, nodes=4, each=100):
 class Testfs:
     """The built-in file system in the foreground of a process of its own."""
 
-    def __init__(self, program, *options):
+    def __init__(self, program, *options, faults=False):
         self.mountpoint = pathlib.Path(tempfile.mkdtemp(prefix="rbench-check-"))
         self.stats_file = pathlib.Path(f"{self.mountpoint}.stats")
         command = [program, "testfs", self.mountpoint, "--stats", self.stats_file, "--memory", "2g", *options]
+        self.fault_file = pathlib.Path(f"{self.mountpoint}.faults")
+        if faults:
+            command += ["--fault-log", self.fault_file]
         self.process = subprocess.Popen([str(word) for word in command])
         # A check that breaks off leaves no mount behind.
         atexit.register(self.process.terminate)
@@ -110,6 +180,11 @@ class Testfs:
             if time.monotonic() > deadline or self.process.poll() is not None:
                 raise SystemExit(f"{self.mountpoint} was not mounted")
             time.sleep(0.01)
+
+    def fault_log(self):
+        """The faults that fired so far, with `faults`."""
+        lines = self.fault_file.read_text().splitlines() if self.fault_file.exists() else []
+        return [json.loads(line) for line in lines]
 
     def stats(self):
         """What it has counted so far."""
@@ -129,6 +204,7 @@ class Testfs:
         atexit.unregister(self.process.terminate)
         self.mountpoint.rmdir()
         self.stats_file.unlink(missing_ok=True)
+        self.fault_file.unlink(missing_ok=True)
 
 
 def mpirun(launcher, ranks):

@@ -10,9 +10,9 @@ use rbench_plan::arrival::Arrival;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
-use rbench_plan::spec::{self, Spec, Workload};
+use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::{Communicator, Format, Invocation, Output, Progress, Testfs};
+use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
@@ -34,6 +34,10 @@ enum Command {
     Testfs(TestfsArgs),
     /// Show a result file, or the journal of a run that did not end
     Show(Show),
+    /// After a crash: what became of the writes of rbench io --ack-journal
+    Verify(VerifyArgs),
+    /// Remove what runs left that did not end
+    Clean(CleanArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -59,6 +63,16 @@ struct Common {
     /// Leave the run's directory
     #[arg(long, help_heading = "Run")]
     keep: bool,
+    /// Whether a failed operation ends the run [default: continue]
+    #[arg(long, value_name = "continue|stop", value_parser = values::on_error, help_heading = "Run")]
+    on_error: Option<OnError>,
+    /// End the run when more than N operations have failed
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    max_errors: Option<u64>,
+    /// Give up waiting for an operation that takes longer: the run ends, and
+    /// what was measured is reported
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
+    op_timeout: Option<Nanos>,
     /// Everything random derives from it; it is in every result
     #[arg(long, value_name = "N", help_heading = "Run")]
     seed: Option<u64>,
@@ -258,6 +272,11 @@ struct Io {
     /// Stamp every block that is written, check every block that is read
     #[arg(long)]
     verify: bool,
+    /// With --verify: note every write and fsync in journals of that name
+    /// (FILE.PASS.WORKER), outside the target, for rbench verify after a crash;
+    /// implies --keep
+    #[arg(long, value_name = "FILE")]
+    ack_journal: Option<PathBuf>,
     /// Percentage of the written data that compresses away [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
     compress: Option<u32>,
@@ -270,9 +289,14 @@ struct Io {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Unmounts itself on SIGINT, SIGTERM and SIGHUP; SIGUSR1 writes the \
-    statistics.\n\nExample:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \
-    --attr-timeout 0 --entry-timeout 0 --stats stats.json"
+    after_help = "A fault is KIND:ACTION@TRIGGER. KIND is a FUSE request (read, write, create, fsync …).\n\
+    ACTION is an error (EIO, ENOSPC, EINTR, ESTALE …), stall=TIME, hang (until SIGUSR2), die (the mount\n\
+    then answers ENOTCONN); for read and write also short, flip, zero, misdirect, for read stale, for\n\
+    write lost. TRIGGER is nth=N, after=N or p=PROBABILITY.\n\nUnmounts itself on SIGINT, SIGTERM and \
+    SIGHUP; SIGUSR1 writes the statistics, SIGUSR2 releases\nwhat hangs, SIGPWR cuts the power \
+    (--power-cut).\n\nExamples:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \
+    --attr-timeout 0 --entry-timeout 0 --stats stats.json\n  rbench testfs /mnt/test --direct-io --fault \
+    read:flip@p=0.001 --fault write:ENOSPC@nth=100 --fault-log faults.jsonl"
 )]
 struct TestfsArgs {
     /// An empty directory
@@ -289,9 +313,23 @@ struct TestfsArgs {
     #[arg(long, value_name = "LIST")]
     latency: Option<String>,
     /// A fault by kind of request, such as read:stall=500ms@nth=100 or
-    /// write:EIO@p=0.01; may be repeated
+    /// write:EIO@p=0.01 (see below); may be repeated
     #[arg(long, value_name = "FAULT")]
     fault: Vec<String>,
+    /// Write a line (JSON) to this file for each fault that fires
+    #[arg(long, value_name = "FILE")]
+    fault_log: Option<PathBuf>,
+    /// Data of all files in memory takes at most so much, in blocks of 4 KiB;
+    /// then ENOSPC
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
+    quota: Option<Bytes>,
+    /// Read and write all files around the page cache, so that each call
+    /// reaches the file system; read:short implies it
+    #[arg(long)]
+    direct_io: bool,
+    /// Note what is synced, so that SIGPWR can drop all that is not
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "passthrough")]
+    power_cut: Option<PowerCut>,
     /// How long the kernel may keep attributes; 0: every call asks
     /// [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
@@ -305,7 +343,7 @@ struct TestfsArgs {
     /// Write request counts and times to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
-    /// What faults with a probability derive from
+    /// What faults derive from: which requests, which bytes, what survives
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// End when standard input ends; say "ready" on standard output
@@ -320,6 +358,40 @@ struct Show {
     /// Form of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     format: Format,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Every block that the journals speak of is read, and is as acknowledged, allowed (it was in \
+    flight, or never synced), untouched, lost (it was synced), corrupt or unreadable. --format json has \
+    counts, findings and notes of its own. Exit code: 0 when nothing is lost, corrupt or unreadable, else \
+    1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
+    --time 60 --verify --ack-journal /var/tmp/acks\n  (the file system crashes, and is mounted again)\n  \
+    rbench verify /var/tmp/acks.*"
+)]
+struct VerifyArgs {
+    /// Journals of --ack-journal
+    #[arg(required = true, value_name = "FILE")]
+    journals: Vec<PathBuf>,
+    /// The directory that was tested, where it lies now [default: where it lay]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    format: Format,
+}
+
+#[derive(Debug, ClapArgs)]
+struct CleanArgs {
+    /// The directory that was tested
+    dir: PathBuf,
+    /// Remove what runs of other hosts left as well: make sure first that
+    /// they have ended
+    #[arg(long)]
+    force: bool,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// The commands. `mdtest` and `fio` are there to be listed and helped with: what
@@ -346,7 +418,9 @@ impl Args {
         match &self.command {
             Command::Meta(meta) => meta.common.communicator,
             Command::Io(io) => io.common.communicator,
-            Command::Testfs(_) | Command::Show(_) => Communicator::Solo,
+            Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
+                Communicator::Solo
+            }
         }
     }
 
@@ -356,6 +430,24 @@ impl Args {
             Command::Io(io) => io.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
+            Command::Verify(VerifyArgs {
+                journals,
+                dir,
+                format,
+            }) => Invocation::Verify(Verify {
+                journals,
+                dir,
+                format,
+            }),
+            Command::Clean(CleanArgs {
+                dir,
+                force,
+                dry_run,
+            }) => Invocation::Clean(Clean {
+                dir,
+                force,
+                dry_run,
+            }),
         }
     }
 }
@@ -370,6 +462,11 @@ impl Common {
             shift: self.shift,
             drop_caches: self.drop_caches,
             keep: self.keep,
+            limits: spec::LimitOptions {
+                on_error: self.on_error,
+                max_errors: self.max_errors,
+                op_timeout: self.op_timeout,
+            },
         };
         let output = Output {
             out: self.out,
@@ -446,6 +543,7 @@ impl Io {
                 ArrivalArg::Poisson => Arrival::Poisson,
             }),
             verify: self.verify,
+            ack_journal: self.ack_journal,
             compress: self.compress,
             dedupe: self.dedupe,
         };
@@ -472,6 +570,10 @@ impl From<TestfsArgs> for Testfs {
             threads: args.threads,
             stats: args.stats,
             seed: args.seed,
+            direct_io: args.direct_io,
+            quota: args.quota,
+            fault_log: args.fault_log,
+            power_cut: args.power_cut,
             watch_parent: args.watch_parent,
         }
     }

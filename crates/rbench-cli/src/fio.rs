@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use rbench_core::plain;
 use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
 
 use crate::{Communicator, FioFormat, FioView, Invocation, Output, Stop};
@@ -33,6 +34,7 @@ pub struct Line {
     fio: Fio,
     view: FioView,
     output: Output,
+    limits: spec::LimitOptions,
     /// `--append-terse`
     append_terse: bool,
     /// `--section`: only these of job files.
@@ -322,6 +324,7 @@ impl Line {
             mut fio,
             mut view,
             mut output,
+            limits,
             append_terse,
             show_command,
             jobs,
@@ -345,7 +348,10 @@ impl Line {
         output.fio = Some(view);
         fio.jobs = jobs.into_iter().map(job).collect();
         let spec = Spec {
-            common: spec::Common::default(),
+            common: spec::Common {
+                limits,
+                ..spec::Common::default()
+            },
             workload: Workload::Fio(Box::new(fio)),
         };
         Ok(Invocation::Run(Box::new(spec), output))
@@ -416,7 +422,8 @@ fn quoted(word: &str) -> String {
 
 /// A complaint in the form of the native commands.
 fn misuse(what: String, tip: Option<String>) -> Stop {
-    let tip = tip.map_or(String::new(), |tip| format!("  tip: {tip}\n\n"));
+    let what = plain(&what);
+    let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));
     Stop {
         text: format!("error: {what}\n\n{tip}For more information, try 'rbench fio --help'.\n"),
         code: 2,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use rbench_core::plain::plain_lines;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::Spec;
 
@@ -23,6 +24,10 @@ pub enum Invocation {
     Run(Box<Spec>, Output),
     /// The built-in file system in the foreground.
     Testfs(Testfs),
+    /// What became of acknowledged writes.
+    Verify(Verify),
+    /// Removal of what runs left that did not end.
+    Clean(Clean),
     /// A result file or journal as a report.
     Show {
         /// The file.
@@ -30,6 +35,29 @@ pub enum Invocation {
         /// How.
         format: Format,
     },
+}
+
+/// `rbench verify`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verify {
+    /// Journals of `rbench io --ack-journal`, at least one.
+    pub journals: Vec<PathBuf>,
+    /// `--dir`: where the runs' directories lie now; `None`: where they lay.
+    pub dir: Option<PathBuf>,
+    /// `--format`
+    pub format: Format,
+}
+
+/// `rbench clean`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clean {
+    /// Where the runs worked.
+    pub dir: PathBuf,
+    /// Also what runs of other hosts left, of which nobody here knows whether
+    /// they have ended.
+    pub force: bool,
+    /// Only say what would be removed.
+    pub dry_run: bool,
 }
 
 /// The form of the report on stdout.
@@ -176,8 +204,26 @@ pub struct Testfs {
     pub stats: Option<PathBuf>,
     /// `--seed`
     pub seed: Option<u64>,
+    /// `--direct-io`: every file goes around the page cache.
+    pub direct_io: bool,
+    /// `--quota`: what file data may take in memory.
+    pub quota: Option<Bytes>,
+    /// `--fault-log`: the file that gets a line for each fault that fired.
+    pub fault_log: Option<PathBuf>,
+    /// `--power-cut`: what a power cut leaves; without it there is none.
+    pub power_cut: Option<PowerCut>,
     /// End when standard input ends.
     pub watch_parent: bool,
+}
+
+/// What a power cut of the built-in file system leaves of that which was not
+/// synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PowerCut {
+    /// Nothing of it is left
+    Drop,
+    /// Each change survives, is lost or is torn, as the seed says
+    Tear,
 }
 
 /// The command line asks for help, or is wrong.
@@ -211,7 +257,7 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
         );
     }
     let args = args::Args::read(argv).map_err(|error| Stop {
-        text: error.render().to_string(),
+        text: plain_lines(&error.render().to_string()).into_owned(),
         code: if error.use_stderr() { 2 } else { 0 },
     })?;
     Ok(args.invocation(env_dir))

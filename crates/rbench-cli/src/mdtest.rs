@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
+use rbench_core::plain;
 use rbench_plan::spec::{self, Spec, Workload};
 
 use crate::{Communicator, Invocation, MdtestView, Output, Stop, values};
@@ -24,6 +25,7 @@ struct Line {
     spec: spec::Mdtest,
     view: MdtestView,
     output: Output,
+    limits: spec::LimitOptions,
 }
 
 /// The words that are still to be read.
@@ -131,6 +133,7 @@ impl Line {
             spec: mut mdtest,
             view,
             mut output,
+            limits,
         } = self;
         if mdtest.dirs.is_empty() {
             mdtest.dirs.extend(values::env_dir(env_dir));
@@ -140,6 +143,7 @@ impl Line {
         let common = spec::Common {
             seed: mdtest.seed,
             iterations: mdtest.iterations,
+            limits,
             ..spec::Common::default()
         };
         let workload = Workload::Mdtest(Box::new(mdtest));
@@ -201,7 +205,8 @@ fn tip(similar: String) -> String {
 
 /// A complaint in the form of the native commands.
 fn misuse(what: String, tip: Option<String>) -> Stop {
-    let tip = tip.map_or(String::new(), |tip| format!("  tip: {tip}\n\n"));
+    let what = plain(&what);
+    let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));
     Stop {
         text: format!("error: {what}\n\n{tip}For more information, try 'rbench mdtest --help'.\n"),
         code: 2,

@@ -85,6 +85,20 @@ fn what_native_options_share_with_fio_is_read_alike_but_for_native_sizes() {
 }
 
 #[test]
+fn verify_takes_journals_and_where_the_data_lies_now() {
+    let i = io("rbench io --verify --ack-journal /var/acks");
+    assert_eq!((i.verify, i.ack_journal), (true, Some("/var/acks".into())));
+    let expect = Verify {
+        journals: vec!["a.0.0".into(), "a.0.1".into()],
+        dir: Some("/mnt/b".into()),
+        format: Format::Json,
+    };
+    let line = "rbench verify a.0.0 a.0.1 --dir /mnt/b --format json";
+    assert_eq!(read(line), Ok(Invocation::Verify(expect)));
+    check_misuse("rbench verify", "FILE");
+}
+
+#[test]
 fn rbench_dir_stands_in_for_dir() {
     let argv = ["rbench", "io"].map(OsString::from);
     let dir =
@@ -150,4 +164,38 @@ fn quiet_turns_progress_off() {
         panic!()
     };
     assert_eq!((output.quiet, output.progress), (true, Progress::Off));
+}
+
+#[test]
+fn testfs_keeps_what_its_faults_are_to_be() {
+    let testfs = |line: &str| match read(line) {
+        Ok(Invocation::Testfs(args)) => args,
+        other => panic!("{other:?}"),
+    };
+    let bare = Testfs {
+        mountpoint: "/mnt/t".into(),
+        ..Testfs::default()
+    };
+    assert_eq!(testfs("rbench testfs /mnt/t"), bare);
+    let full = testfs(
+        "rbench testfs /mnt/t --fault read:flip@p=0.1 --fault write:die@nth=3 --fault-log log \
+         --quota 1m --direct-io --power-cut tear --seed 7",
+    );
+    let expect = Testfs {
+        faults: vec!["read:flip@p=0.1".to_owned(), "write:die@nth=3".to_owned()],
+        fault_log: Some("log".into()),
+        quota: Some(Bytes(1 << 20)),
+        direct_io: true,
+        power_cut: Some(PowerCut::Tear),
+        seed: Some(7),
+        ..bare
+    };
+    assert_eq!(full, expect);
+    let drop = testfs("rbench testfs /mnt/t --power-cut drop");
+    assert_eq!(drop.power_cut, Some(PowerCut::Drop));
+    check_misuse("rbench testfs /mnt/t --power-cut maybe", "--power-cut");
+    for option in ["--quota 1m", "--power-cut drop"] {
+        let line = format!("rbench testfs /mnt/t --passthrough /tmp {option}");
+        check_misuse(&line, "--passthrough");
+    }
 }

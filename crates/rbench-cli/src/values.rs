@@ -11,7 +11,7 @@ use rbench_core::{Bytes, Nanos};
 use rbench_plan::io::{FsyncRule, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Backend, PHASES, Packet, PhaseKind};
-use rbench_plan::spec::Split;
+use rbench_plan::spec::{OnError, Split};
 
 use crate::fio::given::{Base, Given};
 
@@ -21,6 +21,14 @@ pub fn bytes(text: &str) -> Result<Bytes, String> {
 
 pub fn time(text: &str) -> Result<Nanos, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
+}
+
+pub fn on_error(text: &str) -> Result<OnError, String> {
+    match text {
+        "continue" => Ok(OnError::Continue),
+        "stop" => Ok(OnError::Stop),
+        _ => Err("it is neither continue nor stop".to_owned()),
+    }
 }
 
 pub fn phase(text: &str) -> Result<PhaseKind, String> {

@@ -57,6 +57,8 @@ op_kinds! {
     Command => "command",
     /// Set the length of a file: `ftruncate`.
     Truncate => "truncate",
+    /// Reserve blocks of a file: `fallocate`.
+    Allocate => "fallocate",
 }
 
 impl fmt::Display for OpKind {

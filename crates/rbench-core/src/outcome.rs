@@ -32,6 +32,28 @@ impl Cache {
     }
 }
 
+/// System calls that transfers took beyond those that a target without trouble
+/// needs: no operation failed for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Again {
+    /// Interrupted calls (EINTR) that were made again.
+    pub interrupted: u64,
+    /// Calls that moved only a part, whose rest further calls moved.
+    pub continued: u64,
+}
+
+impl Again {
+    /// Adds the calls of others.
+    pub fn add(&mut self, other: Again) {
+        let Again {
+            interrupted,
+            continued,
+        } = other;
+        self.interrupted += interrupted;
+        self.continued += continued;
+    }
+}
+
 /// What one kind of operation of one phase did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lane {
@@ -46,6 +68,8 @@ pub struct Lane {
     /// In an open loop: operations that were due before the deadline and were
     /// never started.
     pub unissued: u64,
+    /// Calls beyond the first of an operation.
+    pub again: Again,
     /// From the actual start of an operation to its end; items only.
     pub service: Latency,
     /// From the intended start to the end; in an open loop only.
@@ -63,6 +87,7 @@ impl Lane {
             bytes: 0,
             failures: Failures::default(),
             unissued: 0,
+            again: Again::default(),
             service: Latency::new(),
             response: open_loop.then(Latency::new),
             timeline: Timeline::default(),
@@ -77,6 +102,7 @@ impl Lane {
             bytes,
             failures,
             unissued,
+            again,
             service,
             response,
             timeline,
@@ -86,6 +112,7 @@ impl Lane {
         self.bytes += bytes;
         self.failures.merge(failures);
         self.unissued += unissued;
+        self.again.add(*again);
         self.service.merge(service);
         match (&mut self.response, response) {
             (Some(mine), Some(theirs)) => mine.merge(theirs),
@@ -232,6 +259,8 @@ pub struct PhaseOutcome {
     /// In an open loop: operations that were due before the deadline and were
     /// never started; response times do not know them.
     pub unissued: u64,
+    /// Calls beyond the first of an operation.
+    pub again: Again,
     /// Last finish minus common start.
     pub elapsed: Nanos,
     /// Results when the first worker finished; `None` if none was busy.
@@ -308,6 +337,10 @@ mod tests {
                 lane.items += 1;
                 lane.bytes += 4096;
                 lane.service.record(Nanos(*ns));
+                lane.again.add(Again {
+                    interrupted: *ns % 2,
+                    continued: *at % 3,
+                });
                 if let Some(response) = &mut lane.response {
                     response.record(Nanos(*ns + 7));
                 }

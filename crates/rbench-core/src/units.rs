@@ -7,6 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::plain;
+
 /// The number of a rank in the world, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank(pub u32);
@@ -70,9 +72,13 @@ pub enum ParseQuantityError {
 const SIZE_FORM: &str = "a size (a whole number with k, m, g, t or p, binary: 4k = 4096 bytes)";
 const TIME_FORM: &str = "a time (a number with ns, us, ms, s, m or h; a bare number is seconds)";
 
+fn too_large(text: &str) -> ParseQuantityError {
+    ParseQuantityError::TooLarge(plain(text).into_owned())
+}
+
 fn malformed(text: &str, expected: &'static str) -> ParseQuantityError {
     ParseQuantityError::Malformed {
-        text: text.to_owned(),
+        text: plain(text).into_owned(),
         expected,
     }
 }
@@ -95,7 +101,7 @@ impl FromStr for Bytes {
         let number: u64 = match number.parse() {
             Ok(n) => n,
             Err(_) if number.len() > 19 && number.bytes().all(|b| b.is_ascii_digit()) => {
-                return Err(ParseQuantityError::TooLarge(text.to_owned()));
+                return Err(too_large(text));
             }
             Err(_) => return Err(malformed(text, SIZE_FORM)),
         };
@@ -112,7 +118,7 @@ impl FromStr for Bytes {
         number
             .checked_mul(1_u64 << (10 * power))
             .map(Bytes)
-            .ok_or_else(|| ParseQuantityError::TooLarge(text.to_owned()))
+            .ok_or_else(|| too_large(text))
     }
 }
 
@@ -135,12 +141,12 @@ impl FromStr for Nanos {
             return whole
                 .checked_mul(scale)
                 .map(Nanos)
-                .ok_or_else(|| ParseQuantityError::TooLarge(text.to_owned()));
+                .ok_or_else(|| too_large(text));
         }
         let value: f64 = number.parse().map_err(|_| malformed(text, TIME_FORM))?;
         let ns = value * scale as f64;
         if ns >= u64::MAX as f64 {
-            return Err(ParseQuantityError::TooLarge(text.to_owned()));
+            return Err(too_large(text));
         }
         Ok(Nanos(ns.round() as u64))
     }

@@ -13,7 +13,7 @@ use rbench_sys::{Fs, TraceFs};
 
 use crate::io::blocks::{BlockRunner, Blocks, Lanes};
 use crate::io::data::Data;
-use crate::meter::{Meter, Tally};
+use crate::meter::{Meter, Patience, Tally};
 use crate::pace::{Gate, StopFlag};
 use crate::worker::Runner;
 
@@ -87,6 +87,7 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
         time: None,
         open_loop: None,
         verify: false,
+        ack_journal: None,
         buffers: fresh_data(0, 0),
     };
     let engine = (find("null")?.make)(EngineConfig {
@@ -115,6 +116,7 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
         schedule: None,
         chooser: Stream::new(&[]),
         stamps: None,
+        log: None,
         stamped_bytes: 4096,
         covered: None,
     });
@@ -131,6 +133,7 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
         &[OpKind::Read],
         false,
         Arc::new(Tally::default()),
+        Patience::default(),
     );
     meter.start_at(start);
     Some((runner, gate, meter))

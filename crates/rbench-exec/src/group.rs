@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
 use rbench_core::{MonotonicClock, Nanos, Rank};
+use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
 
@@ -24,11 +25,47 @@ const NOTE_PROGRESS: u64 = 2;
 /// work, such as a long fsync or the removal of a large tree.
 const NOTE_BUSY: u64 = 3;
 
+/// "I am there": once a second while phases run.
+const NOTE_ALIVE: u64 = 4;
+
+/// How long a rank may be silent while phases run: it is taken for lost then.
+const SILENCE: Duration = Duration::from_secs(7);
+
+/// A rank that has not looked for this long was away itself, such as in a
+/// suspended job: how long others were silent meanwhile, it cannot know.
+const AWAY: Duration = Duration::from_secs(2);
+
+/// How often ranks say that they are there.
+const ALIVE_EVERY: Duration = Duration::from_secs(1);
+
 /// Why the group was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
     /// A signal with this number reached one of the ranks.
     Signal(i32),
+    /// More operations failed than may.
+    Errors,
+    /// An operation did not return in the time it may take.
+    Stuck,
+}
+
+impl StopReason {
+    /// As a number above 0, for messages.
+    fn code(self) -> u64 {
+        match self {
+            StopReason::Signal(number) => u64::from(number.unsigned_abs()),
+            StopReason::Errors => 1000,
+            StopReason::Stuck => 1001,
+        }
+    }
+
+    fn of_code(code: u64) -> StopReason {
+        match code {
+            1000 => StopReason::Errors,
+            1001 => StopReason::Stuck,
+            number => StopReason::Signal(number as i32),
+        }
+    }
 }
 
 /// Why a run ended before its time. The text is one sentence, the same on
@@ -44,6 +81,9 @@ pub enum ExecError {
     /// The ranks can no longer talk.
     #[error("{0}")]
     Comm(#[from] CommError),
+    /// A rank is silent: it, its host or the network is down.
+    #[error("{0}")]
+    Lost(String),
     /// Other ranks did not answer a request to stop.
     #[error("the other ranks did not answer for {} s after the request to stop", STOP_PATIENCE.as_secs())]
     NoAnswer,
@@ -72,6 +112,11 @@ pub trait Show {
     fn phase(&self, label: &str, total: Option<u64>);
     /// A phase is so far.
     fn progress(&self, progress: Progress);
+    /// The group was asked to stop.
+    fn stopping(&self);
+    /// On any rank: something is wrong with its operations or its group, as a
+    /// sentence.
+    fn trouble(&self, text: &str);
 }
 
 /// The ranks of a run and what each keeps to talk to the others.
@@ -94,12 +139,36 @@ pub struct Group<'a> {
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
     reason: Cell<Option<StopReason>>,
+    /// An operation of this rank was given up.
+    stuck: Cell<bool>,
+    /// When this rank last looked whether the others are there.
+    looked: Cell<Instant>,
     /// When another rank was last heard of.
     last_word: Cell<Instant>,
     phase_number: Cell<u64>,
     /// Rank 0: items of each rank in this phase, and the sum planned.
     heard: RefCell<Vec<u64>>,
     total: Cell<Option<u64>>,
+    /// Failed operations of each rank so far (at other ranks their own only),
+    /// and this rank's before the phase.
+    failed: RefCell<Vec<u64>>,
+    failed_before: Cell<u64>,
+    /// What rank 0 was told last.
+    told: Cell<(u64, u64)>,
+    limits: Limits,
+    /// Since when all ranks say that they are there; when each was heard of.
+    guarded: Cell<Option<Instant>>,
+    alive: RefCell<Vec<Instant>>,
+    told_alive: Cell<Instant>,
+}
+
+/// While it is there, silent ranks are taken for lost.
+pub struct Guard<'g>(&'g Cell<Option<Instant>>);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
 }
 
 impl<'a> Group<'a> {
@@ -131,11 +200,46 @@ impl<'a> Group<'a> {
             show,
             stop: RefCell::new(StopFlag::default()),
             reason: Cell::new(None),
+            stuck: Cell::new(false),
+            looked: Cell::new(Instant::now()),
             last_word: Cell::new(Instant::now()),
             phase_number: Cell::new(0),
             heard: RefCell::new(vec![0; ranks]),
             total: Cell::new(None),
+            failed: RefCell::new(vec![0; ranks]),
+            failed_before: Cell::new(0),
+            told: Cell::new((0, 0)),
+            limits: Limits::default(),
+            guarded: Cell::new(None),
+            alive: RefCell::new(vec![Instant::now(); ranks]),
+            told_alive: Cell::new(Instant::now()),
         })
+    }
+
+    /// The same group with limits at which it stops.
+    pub fn with_limits(self, limits: Limits) -> Group<'a> {
+        Group { limits, ..self }
+    }
+
+    /// The limits at which it stops.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// From now on silent ranks are taken for lost, until the guard is
+    /// dropped. All ranks have just met, and none does anything on its main
+    /// thread that may take long.
+    pub fn guard(&self) -> Guard<'_> {
+        let now = Instant::now();
+        self.alive.borrow_mut().fill(now);
+        self.looked.set(now);
+        self.guarded.set(Some(now));
+        Guard(&self.guarded)
+    }
+
+    /// Tells people of trouble.
+    pub fn trouble(&self, text: &str) {
+        self.show.trouble(text);
     }
 
     /// This rank.
@@ -185,6 +289,9 @@ impl<'a> Group<'a> {
     pub fn begin_phase(&self, label: &str, total: Option<u64>) {
         self.phase_number.set(self.phase_number.get() + 1);
         self.heard.borrow_mut().fill(0);
+        self.failed_before
+            .set(self.failed.borrow()[self.rank().0 as usize]);
+        self.told.set((0, 0));
         self.total.set(total);
         if self.is_root() {
             self.show.phase(label, total);
@@ -238,6 +345,7 @@ impl<'a> Group<'a> {
                 note = self.world.next_note() => self.hear(note?),
                 _ = tick.tick() => {
                     self.tell(done());
+                    self.live()?;
                     if self.reason.get().is_none() {
                         self.last_word.set(Instant::now());
                     } else if patience.is_some_and(|p| self.last_word.get().elapsed() > p) {
@@ -251,10 +359,94 @@ impl<'a> Group<'a> {
     }
 
     /// Asks every rank to end the phase at the next operation.
-    fn ask_to_stop(&self, reason: StopReason) {
-        let StopReason::Signal(number) = reason;
+    pub fn ask_to_stop(&self, reason: StopReason) {
+        if reason == StopReason::Stuck {
+            self.stuck.set(true);
+        }
         self.note_stop(reason);
-        self.post_to_others(NOTE_STOP, [number as u64, 0, 0, 0, 0, 0]);
+        self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0, 0]);
+    }
+
+    /// Whether an operation was given up on any rank, whatever was the first
+    /// reason to stop: the same answer on every rank.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn any_stuck(&self) -> Result<bool, ExecError> {
+        let mine = vec![u64::from(self.stuck.get())];
+        let any = self.world.all_reduce(Combine::Max, mine);
+        Ok(self.quietly(any).await?[0] > 0)
+    }
+
+    /// Says that this rank is there, and looks whether the others are: rank 0
+    /// after all of them, they after rank 0.
+    fn live(&self) -> Result<(), ExecError> {
+        let Some(since) = self.guarded.get() else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        if now.duration_since(self.looked.replace(now)) > AWAY {
+            self.alive.borrow_mut().fill(now);
+        }
+        if self.told_alive.get().elapsed() >= ALIVE_EVERY {
+            self.told_alive.set(Instant::now());
+            if self.is_root() {
+                self.post_to_others(NOTE_ALIVE, [0; NOTE_WORDS]);
+            } else {
+                self.world.post(Rank(0), NOTE_ALIVE, [0; NOTE_WORDS]);
+            }
+        }
+        let alive = self.alive.borrow();
+        let watched = if self.is_root() { 1..alive.len() } else { 0..1 };
+        let silent: Vec<u32> = watched
+            .filter(|rank| alive[*rank].max(since).elapsed() > SILENCE)
+            .map(|rank| rank as u32)
+            .collect();
+        let Some(first) = silent.first() else {
+            return Ok(());
+        };
+        let others = match silent.len() {
+            1 => String::new(),
+            several => format!(" and {} others", several - 1),
+        };
+        Err(ExecError::Lost(format!(
+            "rank {first} on {}{others} has not been heard of for {} s: the process, its host or the network is down",
+            self.host_name_of(Rank(*first)),
+            SILENCE.as_secs()
+        )))
+    }
+
+    /// Takes down how many operations of this rank have failed in the present
+    /// phase.
+    pub fn count_failed(&self, failed: u64) {
+        let mine = self.rank().0 as usize;
+        self.failed.borrow_mut()[mine] = self.failed_before.get() + failed;
+    }
+
+    /// At the end of a phase, on all ranks: stops the group when more
+    /// operations failed than may.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn settle_errors(&self) -> Result<(), ExecError> {
+        let Some(most) = self.limits.errors else {
+            return Ok(());
+        };
+        let mine = self.failed.borrow()[self.rank().0 as usize];
+        let sum = self.world.all_reduce(Combine::Sum, vec![mine]);
+        if self.quietly(sum).await?[0] > most {
+            self.note_stop(StopReason::Errors);
+        }
+        Ok(())
+    }
+
+    /// Stops the group when more operations failed than may. Each rank knows
+    /// its own at once; rank 0 hears of the others'.
+    fn check_errors(&self) {
+        let sum: u64 = self.failed.borrow().iter().sum();
+        if self.limits.errors.is_some_and(|most| sum > most) && self.reason.get().is_none() {
+            self.ask_to_stop(StopReason::Errors);
+        }
     }
 
     fn post_to_others(&self, kind: u64, words: [u64; NOTE_WORDS]) {
@@ -269,16 +461,23 @@ impl<'a> Group<'a> {
     fn note_stop(&self, reason: StopReason) {
         if self.reason.get().is_none() {
             self.reason.set(Some(reason));
+            if self.is_root() {
+                self.show.stopping();
+            }
         }
         self.stop.borrow().raise();
     }
 
     fn hear(&self, note: Note) {
         self.last_word.set(Instant::now());
+        let from = note.from.0 as usize;
+        self.alive.borrow_mut()[from] = Instant::now();
         match note.kind {
-            NOTE_STOP => self.note_stop(StopReason::Signal(note.words[0] as i32)),
+            NOTE_STOP => self.note_stop(StopReason::of_code(note.words[0])),
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
-                self.heard.borrow_mut()[note.from.0 as usize] = note.words[1];
+                self.heard.borrow_mut()[from] = note.words[1];
+                self.failed.borrow_mut()[from] = note.words[2];
+                self.check_errors();
             }
             _ => {}
         }
@@ -287,19 +486,21 @@ impl<'a> Group<'a> {
     /// Tells rank 0 how far this rank is; rank 0 shows the sum.
     fn tell(&self, done: u64) {
         let mine = self.rank();
-        let changed =
-            std::mem::replace(&mut self.heard.borrow_mut()[mine.0 as usize], done) != done;
+        let failed = self.failed.borrow()[mine.0 as usize];
+        let news = (done, failed) != self.told.replace((done, failed));
+        self.heard.borrow_mut()[mine.0 as usize] = done;
+        self.check_errors();
         if self.is_root() {
             let items = self.heard.borrow().iter().sum();
             self.show.progress(Progress {
                 items,
                 total: self.total.get(),
             });
-        } else if changed {
+        } else if news {
             self.world.post(
                 Rank(0),
                 NOTE_PROGRESS,
-                [self.phase_number.get(), done, 0, 0, 0, 0],
+                [self.phase_number.get(), done, failed, 0, 0, 0],
             );
         }
     }
@@ -341,15 +542,12 @@ impl<'a> Group<'a> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn stopped(&self) -> Result<bool, ExecError> {
-        let number = match self.reason.get() {
-            Some(StopReason::Signal(number)) => number as u64 + 1,
-            None => 0,
-        };
+        let number = self.reason.get().map_or(0, StopReason::code);
         let highest = self
             .quietly(self.world.all_reduce(Combine::Max, vec![number]))
             .await?[0];
         if highest > 0 {
-            self.note_stop(StopReason::Signal(highest as i32 - 1));
+            self.note_stop(StopReason::of_code(highest));
         }
         Ok(highest > 0)
     }

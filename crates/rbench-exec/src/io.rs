@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_comm::Combine;
-use rbench_core::outcome::Cache;
+use rbench_core::outcome::{Cache, PhaseOutcome};
 use rbench_core::{FailureKind, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Rw, worker_number};
@@ -15,6 +15,8 @@ use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
 use rbench_sys::{Completion, Engine, Request};
 
+use crate::ack::journal::journal_path;
+use crate::ack::{self, Header, Journal, Log};
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
 use crate::run::{Listener, Pass, drop_caches};
@@ -26,8 +28,9 @@ mod layout;
 mod scene;
 mod small;
 
-use blocks::{PASS_BITS, Stamps};
-use scene::{Scene, small_paths};
+use blocks::{PASS_BITS, STEP_BITS, Stamps};
+use scene::Scene;
+pub(crate) use scene::small_paths;
 
 /// The pass with the number `iteration`; `run_key` is what stamps say of the
 /// run.
@@ -44,8 +47,9 @@ pub(crate) fn pass<'p>(plan: &'p Plan, io: &IoPlan, run_key: u64, iteration: u32
             .map(|_| Arc::new(AtomicU64::new(0)))
             .collect(),
         // Iterations write generations of their own.
-        step: iteration << 16,
+        step: iteration << STEP_BITS,
         generations: 0..=0,
+        logs: Vec::new(),
         seen: Seen::default(),
     }
 }
@@ -65,6 +69,8 @@ pub(crate) struct IoPass<'p> {
     step: u32,
     /// Generations that blocks may have now.
     generations: RangeInclusive<u64>,
+    /// The journal of each worker of this rank, with `--ack-journal`.
+    logs: Vec<Log>,
     seen: Seen,
 }
 
@@ -99,6 +105,7 @@ impl Pass<Target> for IoPass<'_> {
         target: &mut Target,
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
+        self.open_journals(group, target).await?;
         target
             .make_dirs(group, &self.prefix, &self.small_dirs(group.rank()))
             .await?;
@@ -122,7 +129,12 @@ impl Pass<Target> for IoPass<'_> {
             let cache = self.cache(group, rw, ahead).await?;
             let phase = self.phase(group, target, nth, rw, ahead, cache);
             let end = phase::run(group, &phase).await?;
-            end.rows.into_iter().for_each(|row| listener.row(row));
+            let noted = self.check_journals(group).await;
+            for row in end.rows {
+                let complete = row.complete && noted.is_ok();
+                listener.row(PhaseOutcome { complete, ..row });
+            }
+            noted?;
             if end.stopped {
                 return Ok(true);
             }
@@ -135,11 +147,53 @@ impl Pass<Target> for IoPass<'_> {
 }
 
 impl IoPass<'_> {
+    /// With `--ack-journal`: makes the journal of each worker of this rank, in
+    /// this pass.
+    async fn open_journals(&mut self, group: &Group<'_>, target: &Target) -> Result<(), ExecError> {
+        let Some(base) = self.io.ack_journal.clone() else {
+            return Ok(());
+        };
+        let made = ack::check_place(&base, target.path()).and_then(|()| {
+            (0..self.plan.threads).try_for_each(|thread| {
+                let worker = worker_number(group.rank(), thread, self.plan.threads);
+                let header = Header {
+                    run: self.run_key,
+                    directory: target.path().to_owned(),
+                    pass: self.iteration,
+                    worker,
+                    workers: self.plan.workers(),
+                    block: self.io.block(),
+                    size: self.io.size.0,
+                    layout: self.io.layout,
+                    small: self.io.small,
+                };
+                let path = journal_path(&base, self.iteration, worker);
+                self.logs.push(Log::new(Journal::create(path, &header)?));
+                Ok(())
+            })
+        });
+        let agreed = group.agree(made).await;
+        if agreed.is_err() {
+            self.logs.drain(..).for_each(Log::discard);
+        }
+        agreed
+    }
+
+    /// With `--ack-journal`: ends the run when a journal is not complete.
+    async fn check_journals(&self, group: &Group<'_>) -> Result<(), ExecError> {
+        if self.io.ack_journal.is_none() {
+            return Ok(());
+        }
+        let trouble = self.logs.iter().find_map(Log::trouble);
+        group.agree(trouble.map_or(Ok(()), Err)).await
+    }
+
     /// Notes which generations blocks may have after a phase that wrote.
     fn wrote(&mut self, everything: bool) {
         let newest = u64::from(self.step) << PASS_BITS;
-        // Passes behind the first only come with --time.
-        let last = if self.io.time.is_some() {
+        // Passes behind the first only come with --time; a journal numbers
+        // every write.
+        let last = if self.io.time.is_some() || self.io.ack_journal.is_some() {
             newest | u64::from(u32::MAX)
         } else {
             newest
@@ -198,11 +252,13 @@ impl IoPass<'_> {
             cache: None,
             total: Some(total * self.plan.workers()),
             threads: self.plan.threads,
+            lanes_of: Vec::new(),
             log_operations: false,
             before: Before::default(),
             make: Arc::new(move |thread| scene.layout(thread)),
         };
         let end = phase::run(group, &phase).await?;
+        self.check_journals(group).await?;
         if end.stopped {
             return Ok(true);
         }
@@ -264,6 +320,7 @@ impl IoPass<'_> {
             ],
             stamps,
             covered: self.covered.clone(),
+            logs: self.logs.clone(),
         }
     }
 
@@ -293,6 +350,7 @@ impl IoPass<'_> {
             cache,
             total,
             threads: self.plan.threads,
+            lanes_of: Vec::new(),
             log_operations: false,
             before: Before::default(),
             make: Arc::new(move |thread| {

@@ -5,6 +5,7 @@
 //! them, and stay there unless the job says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,8 +22,8 @@ use rbench_sys::files;
 
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
-use crate::run::{Ending, Listener};
-use crate::target::{SEEN_WITHIN, gather_texts, in_thread};
+use crate::run::{Ending, Listener, stopped_by_itself};
+use crate::target::{SEEN_WITHIN, gather_texts, in_thread, left_behind};
 
 mod book;
 mod data;
@@ -31,7 +32,8 @@ mod handles;
 mod layout;
 mod runner;
 mod search;
-mod verify;
+mod unwritten;
+pub mod verify;
 mod wire;
 
 pub(crate) use data::Filler;
@@ -147,6 +149,7 @@ pub async fn execute(
             Ok((stopped, left)) => {
                 ending.left.extend(left);
                 if stopped {
+                    ending.trouble = stopped_by_itself(group);
                     return Ok(ending);
                 }
             }
@@ -247,6 +250,21 @@ impl<'w> Wave<'w> {
         self.members.iter().map(|member| member.job.numjobs).sum()
     }
 
+    /// The lanes of each worker of a rank.
+    fn lanes_of(&self) -> Vec<Range<usize>> {
+        let mut all = Vec::new();
+        for Member { job, lanes, .. } in &self.members {
+            let used = [lanes.read, lanes.write, lanes.sync];
+            let mut used = used.into_iter().flatten();
+            // They follow one another.
+            let own = used
+                .next()
+                .map_or(0..0, |first| first..used.last().unwrap_or(first) + 1);
+            all.extend((0..job.numjobs).map(|_| own.clone()));
+        }
+        all
+    }
+
     /// Lays out, runs and reports; whether it was stopped, and what could not
     /// be removed.
     async fn go(
@@ -274,7 +292,17 @@ impl<'w> Wave<'w> {
             listener.details(0, "jobs", end.details);
         }
         self.report(group, &sink, listener).await?;
-        let left = self.remove(group, &state.made).await?;
+        if end.stopped && group.is_root() && stopped_by_itself(group).is_none() {
+            listener.stopped();
+        }
+        let paths = self.to_remove(group, &state.made);
+        let left = if end.stopped && group.any_stuck().await? {
+            // Removing would wait as well.
+            let texts = left_as_they_are(&paths);
+            gather_texts(group, texts.into_iter().collect()).await?
+        } else {
+            remove(group, paths).await?
+        };
         Ok((end.stopped, left))
     }
 
@@ -314,6 +342,7 @@ impl<'w> Wave<'w> {
             cache: None,
             total: self.expected(group.world.size()),
             threads: self.workers(),
+            lanes_of: self.lanes_of(),
             log_operations: false,
             before: Before::default(),
             make: Arc::new(move |thread| {
@@ -412,6 +441,7 @@ impl<'w> Wave<'w> {
             return group.stopped().await;
         }
         let tasks = Tasks::new(tasks);
+        let done = Arc::clone(&tasks);
         let seed = key(&[self.run, self.number as u64, u64::from(group.rank().0)]);
         let phase = Phase {
             iteration: 0,
@@ -427,6 +457,7 @@ impl<'w> Wave<'w> {
             cache: None,
             total: Some(total),
             threads: self.workers().clamp(1, LAYOUT_THREADS),
+            lanes_of: Vec::new(),
             log_operations: false,
             before: Before::default(),
             make: Arc::new(move |thread| {
@@ -441,6 +472,11 @@ impl<'w> Wave<'w> {
                 example.failure
             ))
         });
+        if let Some(refused) = done.refused() {
+            group.trouble(&format!(
+                "{refused}: the file is written without a reservation"
+            ));
+        }
         group.agree(failed).await?;
         Ok(end.stopped)
     }
@@ -495,20 +531,16 @@ impl<'w> Wave<'w> {
     async fn missing(&self, group: &Group<'_>) -> Result<Vec<PathBuf>, ExecError> {
         let all = self.removable(group);
         let work = in_thread(move || {
-            let missing = all.into_iter().filter(|path| !layout::is_there(path));
+            let missing = all.into_iter().filter(|path| layout::is_missing(path));
             missing.collect()
         });
         let missing = group.attend(work, || 0).await?;
         group.agree(missing).await
     }
 
-    /// Removes what jobs with `unlink` have used: files named by the user only
-    /// where the run has made them. What could not be removed, at rank 0.
-    async fn remove(
-        &self,
-        group: &Group<'_>,
-        made: &BTreeSet<PathBuf>,
-    ) -> Result<Vec<String>, ExecError> {
+    /// What jobs with `unlink` have used, as far as this rank removes it: files
+    /// named by the user only where the run has made them.
+    fn to_remove(&self, group: &Group<'_>, made: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
         let named = |path: &PathBuf| {
             let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
             let of = |m: &Member| layout::paths(&m.job, self.base, Whose::Shared { ranks: 1 });
@@ -518,18 +550,7 @@ impl<'w> Wave<'w> {
         };
         let mut paths = self.removable(group);
         paths.retain(|path| made.contains(path) || !named(path));
-        let work = in_thread(move || {
-            let failed = |path: PathBuf| match files::unlink(&path) {
-                Ok(()) | Err(Errno::ENOENT) => None,
-                Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
-            };
-            paths
-                .into_iter()
-                .filter_map(failed)
-                .collect::<Vec<String>>()
-        });
-        let left = group.attend(work, || 0).await?;
-        gather_texts(group, left.unwrap_or_else(|lost| vec![lost])).await
+        paths
     }
 
     /// Brings the outcomes of all workers to rank 0; logs stay with their rank.
@@ -578,6 +599,32 @@ impl<'w> Wave<'w> {
         }
         merged
     }
+}
+
+/// Removes files. What could not be removed, at rank 0.
+async fn remove(group: &Group<'_>, paths: Vec<PathBuf>) -> Result<Vec<String>, ExecError> {
+    let work = in_thread(move || {
+        let failed = |path: PathBuf| match files::unlink(&path) {
+            Ok(()) | Err(Errno::ENOENT) => None,
+            Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
+        };
+        paths
+            .into_iter()
+            .filter_map(failed)
+            .collect::<Vec<String>>()
+    });
+    let left = group.attend(work, || 0).await?;
+    gather_texts(group, left.unwrap_or_else(|lost| vec![lost])).await
+}
+
+/// That files are not removed, which may be many.
+fn left_as_they_are(paths: &[PathBuf]) -> Option<String> {
+    let (first, others) = paths.split_first()?;
+    let text = left_behind(first);
+    Some(match others.len() {
+        0 => text,
+        others => format!("{text}; so are {others} other files of this rank with unlink"),
+    })
 }
 
 /// Both ends are the same program: this does not happen unless memory or the

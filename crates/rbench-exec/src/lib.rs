@@ -7,6 +7,7 @@
 //! with nothing but the operation between two clock readings. Nothing here
 //! prints, reads the command line, or knows MPI.
 
+pub mod ack;
 mod around;
 pub mod calibrate;
 mod content;
@@ -23,6 +24,7 @@ pub mod run;
 pub mod target;
 mod testdirs;
 pub mod verify;
+mod watch;
 pub mod worker;
 
 pub use calibrate::{Calibration, calibrate};

@@ -266,6 +266,7 @@ impl MetaPass<'_> {
             cache,
             total,
             threads: self.plan.threads,
+            lanes_of: Vec::new(),
             log_operations: self.meta.log_operations,
             before: self.before(&plan),
             make: Arc::new(move |thread| {

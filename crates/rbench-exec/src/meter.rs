@@ -1,11 +1,13 @@
 //! What a worker notes of each operation, outside the two clock readings.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use rbench_core::outcome::{DAMAGED_MAX, Details, Lane, OpTime};
+use crate::pace::StopFlag;
+use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, OpTime};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
+use rbench_sys::engine::AgainByTransfer;
 
 /// A worker's running count for the progress display, on a cache line of its
 /// own so that workers do not slow each other down.
@@ -13,6 +15,11 @@ use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 #[repr(align(128))]
 pub struct Tally {
     items: AtomicU64,
+    failed: AtomicU64,
+    /// What it has got done and counts as neither.
+    others: AtomicU64,
+    /// The worker's thread, once it runs.
+    thread: AtomicI32,
 }
 
 impl Tally {
@@ -20,6 +27,39 @@ impl Tally {
     pub fn items(&self) -> u64 {
         self.items.load(Ordering::Relaxed)
     }
+
+    /// Operations that failed so far.
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// The calling thread is the worker.
+    pub fn is_here(&self) {
+        let number = rbench_sys::waiting::this_thread();
+        self.thread.store(number, Ordering::Relaxed);
+    }
+
+    /// The worker's thread, by the number that the kernel gives it.
+    pub fn thread(&self) -> Option<i32> {
+        Some(self.thread.load(Ordering::Relaxed)).filter(|number| *number > 0)
+    }
+
+    /// Something that changes with every operation, counted or not.
+    pub fn progress(&self) -> u64 {
+        let others = self.others.load(Ordering::Relaxed);
+        self.items()
+            .wrapping_add(self.failed())
+            .wrapping_add(others)
+    }
+}
+
+/// How many operations may fail, and what is done when more do.
+#[derive(Debug, Clone, Default)]
+pub struct Patience {
+    /// So many of this worker alone end the group's phase.
+    pub errors: Option<u64>,
+    /// Raised then; rank 0 hears of it.
+    pub stop: StopFlag,
 }
 
 /// When an operation was meant to start, started and ended.
@@ -48,8 +88,11 @@ pub struct Meter {
     last_end: Nanos,
     tally: Arc<Tally>,
     done: u64,
+    others: u64,
     details: Details,
     logs: bool,
+    failed: u64,
+    patience: Patience,
 }
 
 impl Meter {
@@ -61,6 +104,7 @@ impl Meter {
         ops: &[OpKind],
         open_loop: bool,
         tally: Arc<Tally>,
+        patience: Patience,
     ) -> Meter {
         Meter {
             rank,
@@ -73,8 +117,11 @@ impl Meter {
             last_end: Nanos(0),
             tally,
             done: 0,
+            others: 0,
             details: Details::default(),
             logs: false,
+            failed: 0,
+            patience,
         }
     }
 
@@ -126,10 +173,18 @@ impl Meter {
         self.tally.items.store(self.done, Ordering::Relaxed);
     }
 
+    /// Notes that something went well that is no item, such as an operation
+    /// before the measured time or a close: the worker is not stuck.
+    #[inline]
+    pub fn went_on(&mut self) {
+        self.others += 1;
+        self.tally.others.store(self.others, Ordering::Relaxed);
+    }
+
     /// Notes an operation that failed.
     #[cold]
     pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
-        self.keep_damaged(&failure);
+        self.note_failed(&failure);
         let lane = &mut self.lanes[lane];
         lane.failures.add(self.rank, &self.host, failure);
         let at = span.end.since(self.common_start);
@@ -146,13 +201,18 @@ impl Meter {
     /// Notes a failure outside the timed part, which does not move its end.
     #[cold]
     pub fn failed_untimed(&mut self, lane: usize, failure: Failure) {
-        self.keep_damaged(&failure);
+        self.note_failed(&failure);
         self.lanes[lane]
             .failures
             .add(self.rank, &self.host, failure);
     }
 
-    fn keep_damaged(&mut self, failure: &Failure) {
+    fn note_failed(&mut self, failure: &Failure) {
+        self.failed += 1;
+        self.tally.failed.store(self.failed, Ordering::Relaxed);
+        if self.patience.errors.is_some_and(|most| self.failed > most) {
+            self.patience.stop.raise();
+        }
         let damaged = &mut self.details.damaged;
         if failure.kind == FailureKind::Mismatch && damaged.len() < DAMAGED_MAX {
             damaged.push(failure.clone());
@@ -168,6 +228,27 @@ impl Meter {
     /// Notes operations of an open loop that were due and never started.
     pub fn unissued(&mut self, lane: usize, count: u64) {
         self.lanes[lane].unissued += count;
+    }
+
+    /// Notes calls that were made beyond the first of an operation.
+    pub fn again(&mut self, lane: usize, calls: Again) {
+        self.lanes[lane].again.add(calls);
+    }
+
+    /// The same for the lanes of reads, writes and syncs; where syncs have none
+    /// they belong to the writes.
+    pub fn again_of(&mut self, lanes: [Option<usize>; 3], calls: AgainByTransfer) {
+        let AgainByTransfer {
+            read: reads,
+            write: writes,
+            sync: syncs,
+        } = calls;
+        let [read, write, sync] = lanes;
+        for (lane, calls) in [(read, reads), (write, writes), (sync.or(write), syncs)] {
+            if let Some(lane) = lane {
+                self.again(lane, calls);
+            }
+        }
     }
 
     /// The end of the last operation, after the common start.

@@ -8,6 +8,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rbench_core::outcome::Again;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
 use rbench_plan::meta::{Layout, PhaseInfo, PhasePlan, Who};
@@ -59,6 +60,11 @@ pub trait ItemOp {
     /// Gets ready for the item: path and data. Outside the timer.
     fn aim(&mut self, index: u64);
 
+    /// Whether what it was aimed at may be done; if not, the worker ends.
+    fn may_act(&self) -> bool {
+        true
+    }
+
     /// The operation itself; the bytes it moved. Inside the timer.
     ///
     /// # Errors
@@ -71,6 +77,11 @@ pub trait ItemOp {
     /// What is wrong with it, with details.
     fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
         Ok(())
+    }
+
+    /// System calls so far beyond those that the items needed.
+    fn again(&self) -> Again {
+        Again::default()
     }
 
     /// The path aimed at, for messages.
@@ -169,6 +180,10 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
                 Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
             });
             self.op.aim(index);
+            if !self.op.may_act() {
+                self.failed = true;
+                break;
+            }
             if let Some(at) = intended
                 && !gate.wait(at)
             {
@@ -222,7 +237,8 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
         !self.failed && self.issued >= self.visit.count.min(self.visit.visits)
     }
 
-    fn finish(&mut self, _meter: &mut Meter) {
+    fn finish(&mut self, meter: &mut Meter) {
+        meter.again(0, self.op.again());
         if let Some(covered) = self.covered.as_ref().filter(|_| !self.failed) {
             let there = self.visit.first + self.issued.min(self.visit.count);
             covered.fetch_max(there, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 //! up, and reduce.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::time::Duration;
 
 use rbench_comm::Combine;
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 use crate::group::{ExecError, Group};
 use crate::reduce::{self, Part};
 use crate::target::in_thread;
+use crate::watch::Watch;
 use crate::worker::{Command, Crew, MakeRunner, Report, Worker, spawn};
 
 /// What a lane is called.
@@ -47,6 +49,8 @@ pub struct Phase {
     pub total: Option<u64>,
     /// Workers of each rank.
     pub threads: u32,
+    /// Which of the lanes each worker of a rank has; empty when all have all.
+    pub lanes_of: Vec<Range<usize>>,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
     /// What comes first, untimed.
@@ -109,7 +113,8 @@ pub struct PhaseEnd {
 /// The workers of this rank in one phase.
 struct Hands {
     workers: Vec<Worker>,
-    reports: RefCell<UnboundedReceiver<Report>>,
+    reports: RefCell<UnboundedReceiver<(u32, Report)>>,
+    watch: Watch,
 }
 
 impl Hands {
@@ -120,60 +125,110 @@ impl Hands {
         }
     }
 
-    fn items(&self) -> u64 {
+    /// Operations done so far; the group hears of failed ones.
+    fn items(&self, group: &Group<'_>) -> u64 {
+        group.count_failed(self.workers.iter().map(|w| w.tally.failed()).sum());
         self.workers.iter().map(|w| w.tally.items()).sum()
     }
 
     /// Gives every worker of this rank an order and waits for their answers;
-    /// all ranks agree that all were given.
+    /// all ranks agree that all were given. `None`: the worker was given up.
     async fn order<T>(
         &self,
         group: &Group<'_>,
         command: Command,
         take: impl FnMut(Report) -> Option<T>,
-    ) -> Result<Vec<T>, ExecError> {
+    ) -> Result<Vec<Option<T>>, ExecError> {
         self.tell(command);
-        let answers = group.attend(self.collect(take), || self.items()).await?;
+        let answers = self.collect(group, take);
+        let answers = group.attend(answers, || self.items(group)).await?;
         group.agree(answers).await
     }
 
-    /// One report of each worker, as far as `take` accepts them.
+    /// One report of each worker, as far as `take` accepts them; `None` of
+    /// those that were given up.
     async fn collect<T>(
         &self,
+        group: &Group<'_>,
         mut take: impl FnMut(Report) -> Option<T>,
-    ) -> Result<Vec<T>, String> {
-        let mut taken = Vec::with_capacity(self.workers.len());
-        while taken.len() < self.workers.len() {
-            match self.next().await.and_then(&mut take) {
-                Some(value) => taken.push(value),
-                None => return Err("a worker thread ended unexpectedly".to_owned()),
+    ) -> Result<Vec<Option<T>>, String> {
+        let mut taken: Vec<Option<T>> = self.workers.iter().map(|_| None).collect();
+        let mut look = self.watch.pace(group);
+        let missing = |taken: &[Option<T>]| {
+            let mut all = taken.iter().enumerate();
+            all.any(|(worker, answer)| answer.is_none() && !self.watch.gave_up(worker))
+        };
+        while missing(&taken) {
+            tokio::select! {
+                biased;
+                report = self.next() => {
+                    let answer = match report {
+                        // It has come back, and nobody waits for it any more.
+                        Some((worker, _)) if self.watch.gave_up(worker as usize) => continue,
+                        Some((worker, report)) => take(report).map(|answer| (worker, answer)),
+                        None => None,
+                    };
+                    match answer {
+                        Some((worker, answer)) => taken[worker as usize] = Some(answer),
+                        None => return Err("a worker thread ended unexpectedly".to_owned()),
+                    }
+                }
+                _ = look.tick() => {
+                    let waits = |worker: usize| taken[worker].is_none();
+                    self.watch.look(group, &self.workers, waits);
+                }
             }
         }
         Ok(taken)
     }
 
     /// Waits until all are prepared; the operations they plan together.
-    async fn ready(&self) -> Result<u64, String> {
+    async fn ready(&self, group: &Group<'_>) -> Result<u64, String> {
         let all = self
-            .collect(|report| match report {
+            .collect(group, |report| match report {
                 Report::Ready(result) => Some(result),
                 _ => None,
             })
             .await?;
-        all.into_iter().try_fold(0_u64, |sum, result| {
+        all.into_iter().flatten().try_fold(0_u64, |sum, result| {
             let planned = result.map_err(|failure| failure.to_string())?;
             Ok(sum.saturating_add(planned))
         })
     }
 
-    async fn next(&self) -> Option<Report> {
+    /// The outcomes of all workers; of those that were given up what they
+    /// waited for is all there is.
+    fn outcomes(
+        &self,
+        group: &Group<'_>,
+        phase: &Phase,
+        ended: Vec<Option<(WorkerOutcome, bool)>>,
+    ) -> Vec<(WorkerOutcome, bool)> {
+        let all = ended.into_iter().enumerate();
+        all.map(|(worker, end)| {
+            end.unwrap_or_else(|| {
+                (
+                    self.watch.outcome(group, worker, phase, &self.workers),
+                    false,
+                )
+            })
+        })
+        .collect()
+    }
+
+    async fn next(&self) -> Option<(u32, Report)> {
         std::future::poll_fn(|context| self.reports.borrow_mut().poll_recv(context)).await
     }
 
     /// Lets the workers go and waits until all have ended, so that what they
     /// hold open is closed.
     async fn dismiss(self) {
+        let given_up = self.watch.gave_up_any();
         drop(self.workers);
+        if given_up {
+            // That one never ends.
+            return;
+        }
         let mut reports = self.reports.into_inner();
         while reports.recv().await.is_some() {}
     }
@@ -203,17 +258,22 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
             details: Details::default(),
         });
     }
+    let _guard = group.guard();
     let start = group.common_start().await?;
     let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
     let reached = hands
         .order(group, Command::Run { start, deadline }, reached_counts)
         .await?;
+    let reached: Vec<(u64, u64)> = reached.into_iter().flatten().collect();
     let stonewall = match (phase.wear_out, phase.deadline) {
         (true, Some(deadline)) => wear_out(group, &hands, &reached, planned, deadline).await?,
         _ => None,
     };
     let ended = hands.order(group, Command::Finish, ended).await?;
+    let ended = hands.outcomes(group, phase, ended);
+    hands.items(group);
     group.attend(hands.dismiss(), || 0).await?;
+    group.settle_errors().await?;
     let stopped = group.stopped().await?;
     // Every rank is done by here: waiting for the slowest one is counted.
     let mine = Mine::new(ended, cpu().since(cpu_before));
@@ -233,6 +293,8 @@ pub async fn run_freely(
 ) -> Result<(Vec<PhaseEnd>, Option<String>), ExecError> {
     let mut done: Vec<Mine> = Vec::new();
     let mut trouble = Ok(());
+    group.quietly(group.world.barrier()).await?;
+    let _guard = group.guard();
     for phase in phases {
         group.begin_phase(&phase.label, phase.total);
         match alone(group, phase).await? {
@@ -251,6 +313,7 @@ pub async fn run_freely(
         Err(ExecError::SetUp(message)) => Some(message),
         Err(error) => return Err(error),
     };
+    group.settle_errors().await?;
     let stopped = group.stopped().await?;
     let mut ends = Vec::new();
     let mut done = done.into_iter();
@@ -275,15 +338,17 @@ async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>,
         Err(message) => return Ok(Err(message)),
     };
     let work = async {
-        hands.ready().await?;
+        hands.ready(group).await?;
         let start = group.clock.now();
         let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
         hands.tell(Command::Run { start, deadline });
-        hands.collect(reached_counts).await?;
+        hands.collect(group, reached_counts).await?;
         hands.tell(Command::Finish);
-        hands.collect(ended).await
+        hands.collect(group, ended).await
     };
-    let ended = group.attend(work, || hands.items()).await?;
+    let ended = group.attend(work, || hands.items(group)).await?;
+    let ended = ended.map(|ended| hands.outcomes(group, phase, ended));
+    hands.items(group);
     group.attend(hands.dismiss(), || 0).await?;
     Ok(ended.map(|ended| Mine::new(ended, cpu().since(cpu_before))))
 }
@@ -374,6 +439,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
         open_loop: phase.open_loop,
         stop: group.stop_flag(),
         log_operations: phase.log_operations,
+        errors_max: group.limits().errors,
     };
     let (sender, reports) = unbounded_channel();
     let workers = (0..phase.threads)
@@ -381,6 +447,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
         .collect::<Result<Vec<Worker>, _>>()
         .map_err(|e| format!("cannot start {} worker threads: {e}", phase.threads))?;
     Ok(Hands {
+        watch: Watch::new(workers.len()),
         workers,
         reports: RefCell::new(reports),
     })
@@ -390,7 +457,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
 /// with the operations that this rank's workers plan.
 async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(Hands, u64), ExecError> {
     let hands = group.agree(spawn_workers(group, phase)).await?;
-    let ready = group.attend(hands.ready(), || 0).await?;
+    let ready = group.attend(hands.ready(group), || 0).await?;
     match group.agree(ready).await {
         Ok(planned) => Ok((hands, planned)),
         Err(error) => {

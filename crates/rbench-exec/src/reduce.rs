@@ -10,7 +10,7 @@ use rbench_comm::{Combine, CommError, Communicator};
 use rbench_core::failure::Example;
 use rbench_core::latency::SUM_WORDS;
 use rbench_core::outcome::{
-    FirstDone, HostOutcome, Lane, PhaseOutcome, RankOutcome, Stonewall, WorkerOutcome,
+    Again, FirstDone, HostOutcome, Lane, PhaseOutcome, RankOutcome, Stonewall, WorkerOutcome,
 };
 use rbench_core::timeline::{Bin, Timeline};
 use rbench_core::wire::{Reader, Writer};
@@ -82,6 +82,7 @@ pub async fn reduce(
             bytes: total.bytes,
             failures,
             unissued: total.unissued,
+            again: total.again,
             elapsed: times.last_finish,
             first_done,
             start_skew: times.start_skew,
@@ -234,6 +235,7 @@ struct Total {
     bytes: u64,
     errors: u64,
     unissued: u64,
+    again: Again,
     service: Latency,
     response: Option<Latency>,
     timeline: Timeline,
@@ -264,11 +266,17 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
         bytes,
         failures,
         unissued,
+        again,
         service,
         response,
         timeline,
     } = lane;
+    let Again {
+        interrupted,
+        continued,
+    } = again;
     let mut words = vec![*items, *bytes, failures.total(), *unissued];
+    words.extend([interrupted, continued]);
     words.extend(service.sums());
     words.extend(frame.service.counts(service));
     if let (Some(response), Some(range)) = (response, &frame.response) {
@@ -302,7 +310,7 @@ fn extremes(lane: &Lane, frame: &Frame) -> Vec<u64> {
 
 fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecError> {
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
-    let [items, bytes, errors, unissued] = sums.array();
+    let [items, bytes, errors, unissued, interrupted, continued] = sums.array();
     let mut latency = |range: &Range| {
         let scalars: [u64; SUM_WORDS] = sums.array();
         let counts = sums.take(range.count);
@@ -329,6 +337,10 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         bytes,
         errors,
         unissued,
+        again: Again {
+            interrupted,
+            continued,
+        },
         service,
         response,
         timeline,

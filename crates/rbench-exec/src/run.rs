@@ -8,7 +8,7 @@ use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_plan::meta::Site;
 use rbench_plan::{Plan, Work};
 
-use crate::group::{ExecError, Group};
+use crate::group::{ExecError, Group, StopReason};
 use crate::target::{Ground, Place, Target, in_thread};
 use crate::testdirs::TestDirs;
 use crate::{io, jobs, meta};
@@ -145,8 +145,16 @@ async fn iterate<G: Ground, P: Pass<G>>(
         let own = pass.own_dirs(group.rank());
         let result = pass.run(group, &mut ground, listener).await;
         broken_off = ending.trouble_of(result)?;
+        if broken_off && ending.trouble.is_none() {
+            ending.trouble = stopped_by_itself(group);
+        }
         if broken_off && ending.trouble.is_none() && group.is_root() {
             listener.stopped();
+        }
+        if broken_off && group.any_stuck().await? {
+            // Removing would wait as well.
+            ending.left = ground.leave(group).await?;
+            return Ok(ending);
         }
         if !plan.keep {
             group.step("removing what is left");
@@ -159,6 +167,23 @@ async fn iterate<G: Ground, P: Pass<G>>(
         ending.left.extend(ground.end(group).await?);
     }
     Ok(ending)
+}
+
+/// Why a group that nobody interrupted has stopped.
+pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
+    let limits = group.limits();
+    match (group.stop_reason()?, limits.errors) {
+        (StopReason::Signal(_), _) => None,
+        (StopReason::Errors, Some(0) | None) => {
+            Some("an operation failed, and that was to end the run (--on-error stop)".to_owned())
+        }
+        (StopReason::Errors, Some(most)) => Some(format!(
+            "more than {most} operations failed (--max-errors {most})"
+        )),
+        (StopReason::Stuck, _) => {
+            Some("an operation did not return in the time of --op-timeout".to_owned())
+        }
+    }
 }
 
 impl Ending {

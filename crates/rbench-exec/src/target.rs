@@ -45,6 +45,13 @@ pub(crate) trait Ground {
         broken_off: bool,
     ) -> Result<Vec<String>, ExecError>;
 
+    /// Leaves everything as it is, as it cannot be removed now; what that is,
+    /// at rank 0.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError>;
+
     /// Removes what the run made; what could not be, at rank 0.
     ///
     /// # Errors
@@ -182,27 +189,19 @@ impl Target {
             .await
     }
 
-    /// Removes `names` in a thread of its own, so that this rank still hears
-    /// the others; what could not be removed, at rank 0.
-    async fn remove_some(
-        &self,
-        group: &Group<'_>,
-        names: Vec<String>,
-    ) -> Result<Vec<String>, ExecError> {
+    /// Removes of `names` what can be removed, in a thread of its own, so that
+    /// this rank still hears the others.
+    async fn remove_some(&self, group: &Group<'_>, names: Vec<String>) -> Result<(), ExecError> {
         let workdir = Arc::clone(&self.workdir);
         let work = move || {
             let never = AtomicBool::new(false);
-            names
-                .iter()
-                .filter_map(|name| workdir.remove_below(name, &never, &mut |_| ()).err())
-                .map(|e| e.to_string())
-                .collect::<Vec<String>>()
+            for name in &names {
+                workdir.remove_below(name, &never, &mut |_| ()).ok();
+            }
         };
-        let left = group
-            .attend(in_thread(work), || 0)
-            .await?
-            .unwrap_or_else(|lost| vec![lost]);
-        gather_texts(group, left).await
+        // Without the thread it is removed at the end.
+        group.attend(in_thread(work), || 0).await?.ok();
+        group.quietly(group.world.barrier()).await
     }
 }
 
@@ -222,14 +221,22 @@ impl Ground for Target {
         own: Vec<String>,
         _broken_off: bool,
     ) -> Result<Vec<String>, ExecError> {
-        let mut left = self.remove_some(group, own).await?;
+        self.remove_some(group, own).await?;
         let rest = if self.keeper {
             vec![iteration.to_string()]
         } else {
             Vec::new()
         };
-        left.extend(self.remove_some(group, rest).await?);
-        Ok(left)
+        self.remove_some(group, rest).await?;
+        // What could not be removed now may go with the whole: the end tells.
+        Ok(Vec::new())
+    }
+
+    async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
+        let mine = self.keeper.then(|| left_behind(&self.path));
+        // Closing it may wait for ever.
+        std::mem::forget(self);
+        gather_texts(group, mine.into_iter().collect()).await
     }
 
     async fn end(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
@@ -370,6 +377,14 @@ pub async fn in_thread<T: Send + 'static>(
     receiver
         .await
         .map_err(|_| "a helper thread ended unexpectedly".to_owned())
+}
+
+/// That something was not removed, and why.
+pub(crate) fn left_behind(path: &Path) -> String {
+    format!(
+        "{} is left behind: removing it would wait for the same file system",
+        path.display()
+    )
 }
 
 /// All ranks' texts at rank 0, each with its host where there are several.

@@ -19,7 +19,7 @@ use rbench_sys::testdir::{self, Made};
 use rbench_sys::{Fs, NullFs, PosixFs};
 
 use crate::group::{ExecError, Group};
-use crate::target::{Ground, Place, SEEN_WITHIN, gather_texts, in_thread};
+use crate::target::{Ground, Place, SEEN_WITHIN, gather_texts, in_thread, left_behind};
 
 /// The directories of a run as this rank sees them.
 pub(crate) struct TestDirs {
@@ -353,6 +353,11 @@ impl Ground for TestDirs {
         );
         left.extend(self.remove_trees(group, made_now).await?);
         gather_texts(group, left).await
+    }
+
+    async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
+        let mine = self.made.iter().chain(&self.made_now);
+        gather_texts(group, mine.map(|path| left_behind(path)).collect()).await
     }
 
     async fn end(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {

@@ -12,7 +12,7 @@ use rbench_core::random::{DataStream, key};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Length of the stamp in bytes.
-const STAMP: usize = 64;
+pub(crate) const STAMP: usize = 64;
 /// The words of the stamp that the checksum covers with the data.
 const SUMMED: usize = 48;
 const MAGIC: u64 = u64::from_le_bytes(*b"rbenchV1");
@@ -164,24 +164,33 @@ fn word(block: &[u8], index: usize) -> u64 {
         .map_or(0, |b| u64::from_le_bytes(*b))
 }
 
+/// What the stamp of `block` says, whether it is right or not.
+pub(crate) fn claimed(block: &[u8]) -> Identity {
+    Identity {
+        run: word(block, 1),
+        file: word(block, 2),
+        offset: word(block, 3),
+        generation: word(block, 4),
+    }
+}
+
+/// What a block says of itself; `None` when any bit of it is wrong.
+pub(crate) fn whole(block: &[u8]) -> Option<Identity> {
+    let whole = word(block, 0) == MAGIC
+        && word(block, 5) == block.len() as u64
+        && word(block, 6) == checksum(&block[..SUMMED], &block[STAMP..])
+        && word(block, 7) == 0;
+    whole.then(|| claimed(block))
+}
+
 /// Checks a block that was read.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn check(block: &[u8], expected: &Expected) -> Result<(), Damage> {
-    let found = Identity {
-        run: word(block, 1),
-        file: word(block, 2),
-        offset: word(block, 3),
-        generation: word(block, 4),
+    let Some(found) = whole(block) else {
+        return Err(diagnose(block, &claimed(block), expected));
     };
-    let whole = word(block, 0) == MAGIC
-        && word(block, 5) == block.len() as u64
-        && word(block, 6) == checksum(&block[..SUMMED], &block[STAMP..])
-        && word(block, 7) == 0;
-    if !whole {
-        return Err(diagnose(block, &found, expected));
-    }
     let want = &expected.identity;
     if found.run != want.run {
         return Err(Damage::OtherRun(found.run));

@@ -8,7 +8,7 @@ use rbench_core::outcome::WorkerOutcome;
 use rbench_core::{Clock as _, Failure, MonotonicClock, Nanos, OpKind, Rank};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::meter::{Meter, Tally};
+use crate::meter::{Meter, Patience, Tally};
 use crate::pace::{Gate, StopFlag, wait_until};
 
 /// The work of one worker in one phase.
@@ -94,6 +94,8 @@ pub struct Crew {
     pub stop: StopFlag,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
+    /// A worker with more failed operations ends the phase.
+    pub errors_max: Option<u64>,
 }
 
 /// The way to a worker's thread.
@@ -105,14 +107,28 @@ pub struct Worker {
     pub tally: Arc<Tally>,
 }
 
+/// The way back to the control plane: each report with the worker's number.
+#[derive(Debug, Clone)]
+struct Reports {
+    thread: u32,
+    reports: UnboundedSender<(u32, Report)>,
+}
+
+impl Reports {
+    /// Whether the control plane is still there.
+    fn send(&self, report: Report) -> bool {
+        self.reports.send((self.thread, report)).is_ok()
+    }
+}
+
 /// Tells of a worker that ends without having said so.
-struct LostGuard(Option<UnboundedSender<Report>>);
+struct LostGuard(Option<Reports>);
 
 impl Drop for LostGuard {
     fn drop(&mut self) {
         if let Some(reports) = self.0.take() {
             // The control plane has gone as well when this fails.
-            let _ = reports.send(Report::Lost);
+            reports.send(Report::Lost);
         }
     }
 }
@@ -126,7 +142,7 @@ pub fn spawn(
     crew: &Crew,
     thread: u32,
     make: MakeRunner,
-    reports: UnboundedSender<Report>,
+    reports: UnboundedSender<(u32, Report)>,
 ) -> std::io::Result<Worker> {
     let (commands, inbox) = mpsc::channel();
     let tally = Arc::new(Tally::default());
@@ -136,11 +152,18 @@ pub fn spawn(
         &crew.ops,
         crew.open_loop,
         Arc::clone(&tally),
+        Patience {
+            errors: crew.errors_max,
+            stop: crew.stop.clone(),
+        },
     );
     let (stop, log_operations) = (crew.stop.clone(), crew.log_operations);
+    let here = Arc::clone(&tally);
     std::thread::Builder::new()
         .name(format!("worker-{thread}"))
         .spawn(move || {
+            here.is_here();
+            let reports = Reports { thread, reports };
             let mut guard = LostGuard(Some(reports.clone()));
             let prepared = (&make, log_operations);
             work(thread, prepared, meter, stop, &inbox, &reports);
@@ -155,7 +178,7 @@ fn work(
     mut meter: Meter,
     stop: StopFlag,
     inbox: &mpsc::Receiver<Command>,
-    reports: &UnboundedSender<Report>,
+    reports: &Reports,
 ) {
     // Without it the kernel may add 50 us to every sleep before an intended
     // start; a refusal only costs precision, which the start skew shows.
@@ -163,14 +186,14 @@ fn work(
     let mut runner = match make(thread) {
         Ok(runner) => runner,
         Err(failure) => {
-            let _ = reports.send(Report::Ready(Err(failure)));
+            reports.send(Report::Ready(Err(failure)));
             return;
         }
     };
     if log_operations {
         meter.log_operations(runner.planned());
     }
-    if reports.send(Report::Ready(Ok(runner.planned()))).is_err() {
+    if !reports.send(Report::Ready(Ok(runner.planned()))) {
         return;
     }
     let mut gate = Gate {
@@ -205,14 +228,14 @@ fn work(
                     lanes,
                     details,
                 };
-                let _ = reports.send(Report::Ended {
+                reports.send(Report::Ended {
                     outcome: Box::new(outcome),
                     covered,
                 });
                 return;
             }
         }
-        let _ = reports.send(Report::Reached {
+        reports.send(Report::Reached {
             issued: runner.issued(),
             done: meter.items(),
         });

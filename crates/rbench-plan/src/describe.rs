@@ -162,6 +162,9 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
     }
     rows.extend(distribution(&io.distribution).map(|text| ("random-distribution", text)));
     rows.extend(yes_rows(&[("direct", io.direct), ("verify", io.verify)]));
+    if let Some(path) = &io.ack_journal {
+        rows.push(("ack-journal", path.display().to_string()));
+    }
     let compress = match io.buffers.content {
         BufferContent::Random { percent, .. } => percent,
         BufferContent::Zero | BufferContent::Pattern(_) => 0,

@@ -1,5 +1,7 @@
 //! The I/O workload: its phases, its files, and the order of offsets.
 
+use std::path::PathBuf;
+
 use rbench_core::{Bytes, Nanos, Rank};
 
 use crate::arrival::Arrival;
@@ -104,6 +106,28 @@ impl Layout {
     pub fn shared(self) -> bool {
         self != Layout::PerWorker
     }
+
+    /// Where in its file lies what is `start` bytes behind the beginning of
+    /// worker `worker`'s part (of `workers`); parts have `size` bytes, blocks
+    /// `block`.
+    #[inline]
+    pub fn offset(self, start: u64, (worker, workers): (u64, u64), size: u64, block: u64) -> u64 {
+        match self {
+            Layout::PerWorker => start,
+            Layout::SharedSegmented => worker * size + start,
+            Layout::SharedInterleaved => start * workers + worker * block,
+        }
+    }
+
+    /// The name of the file that holds worker `worker`'s blocks, relative to
+    /// the directory of the pass.
+    pub fn file_name(self, worker: u64) -> String {
+        if self.shared() {
+            "data.shared".to_owned()
+        } else {
+            format!("data.{worker}")
+        }
+    }
 }
 
 /// When written data is brought to stable storage.
@@ -178,6 +202,9 @@ pub struct IoPlan {
     pub open_loop: Option<OpenLoop>,
     /// Stamp and check each block.
     pub verify: bool,
+    /// Take down every write and sync in journals with names that begin so;
+    /// the run's directory stays.
+    pub ack_journal: Option<PathBuf>,
     /// What is written where no stamps are.
     pub buffers: Buffers,
 }
@@ -239,11 +266,8 @@ impl IoPlan {
     /// worker `worker`'s part (of `workers`).
     #[inline]
     pub fn offset(&self, start: u64, worker: u64, workers: u64) -> u64 {
-        match self.layout {
-            Layout::PerWorker => start,
-            Layout::SharedSegmented => worker * self.size.0 + start,
-            Layout::SharedInterleaved => start * workers + worker * self.block(),
-        }
+        self.layout
+            .offset(start, (worker, workers), self.size.0, self.block())
     }
 
     /// Bytes of a file when all of it is there.
@@ -258,11 +282,7 @@ impl IoPlan {
     /// The name of the file that holds worker `worker`'s blocks, relative to
     /// the run's directory.
     pub fn file_name(&self, worker: u64) -> String {
-        if self.layout.shared() {
-            "data.shared".to_owned()
-        } else {
-            format!("data.{worker}")
-        }
+        self.layout.file_name(worker)
     }
 }
 
@@ -303,6 +323,7 @@ mod tests {
             time: None,
             open_loop: None,
             verify: false,
+            ack_journal: None,
             buffers: fresh_data(0, 0),
         }
     }

@@ -19,5 +19,5 @@ pub mod tree;
 
 pub use io::IoPlan;
 pub use meta::MetaPlan;
-pub use resolve::{Facts, Plan, PlanError, Work, resolve, task_counts};
+pub use resolve::{Facts, Limits, Plan, PlanError, Work, resolve, task_counts};
 pub use spec::Spec;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use rbench_core::{Bytes, Nanos, OpKind};
+use rbench_core::{Bytes, Nanos, OpKind, plain};
 
 use crate::io::IoPlan;
 use crate::jobs::JobsPlan;
@@ -12,7 +12,7 @@ use crate::meta::{
     Renaming, Site, Who,
 };
 use crate::shift;
-use crate::spec::{self, Spec, Workload};
+use crate::spec::{self, OnError, Spec, Workload};
 use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
 
 macro_rules! refuse {
@@ -69,6 +69,13 @@ impl Facts {
 #[error("{0}")]
 pub struct PlanError(pub String);
 
+impl PlanError {
+    /// Names that the user gave may hold anything.
+    fn plain(self) -> PlanError {
+        PlanError(plain(&self.0).into_owned())
+    }
+}
+
 /// The workload, complete.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
@@ -101,6 +108,8 @@ pub struct Plan {
     pub drop_caches: bool,
     /// Leave the run's directory.
     pub keep: bool,
+    /// When the run ends by itself.
+    pub limits: Limits,
     /// The workload.
     pub work: Work,
     /// What was rounded or implied, for the report.
@@ -108,6 +117,15 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether everything happens in a directory of the run's own.
+    pub fn works_in_its_own_directory(&self) -> bool {
+        match &self.work {
+            Work::Meta(meta) => meta.site == Site::Own,
+            Work::Io(_) => true,
+            Work::Jobs(_) => false,
+        }
+    }
+
     /// Number of workers of all ranks.
     pub fn workers(&self) -> u64 {
         u64::from(self.ranks) * u64::from(self.threads)
@@ -134,12 +152,7 @@ impl Plan {
 
     /// Whether it runs on the built-in file system.
     pub fn embedded(&self) -> bool {
-        let elsewhere = match &self.work {
-            Work::Meta(meta) => meta.site != Site::Own,
-            Work::Io(_) => false,
-            Work::Jobs(_) => true,
-        };
-        self.dir.is_none() && !elsewhere
+        self.dir.is_none() && self.works_in_its_own_directory()
     }
 
     /// The directory that the run is about; `None`: the built-in file system.
@@ -194,9 +207,33 @@ impl Plan {
 /// A sentence that names the option at fault.
 pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     match &spec.workload {
-        Workload::Mdtest(options) => counts(options, ranks),
+        Workload::Mdtest(options) => counts(options, ranks).map_err(PlanError::plain),
         Workload::Meta(_) | Workload::Io(_) | Workload::Fio(_) => Ok(vec![ranks]),
     }
+}
+
+/// Limits at which a run stops by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Failed operations of all ranks that are still borne; `None`: any
+    /// number.
+    pub errors: Option<u64>,
+    /// Longest time of one operation; `None`: it may take as long as it takes.
+    pub operation: Option<Nanos>,
+}
+
+fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
+    let errors = match (given.on_error, given.max_errors) {
+        (Some(OnError::Stop), Some(_)) => {
+            refuse!("--on-error stop and --max-errors exclude each other")
+        }
+        (Some(OnError::Stop), None) => Some(0),
+        (_, most) => most,
+    };
+    Ok(Limits {
+        errors,
+        operation: nonzero_time("--op-timeout", given.op_timeout)?,
+    })
 }
 
 /// Fills in the defaults and checks that it can be done.
@@ -204,6 +241,10 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
 /// # Errors
 /// A sentence that names the option at fault.
 pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
+    complete(spec, facts).map_err(PlanError::plain)
+}
+
+fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let common = &spec.common;
     let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
     let flag = match spec.workload {
@@ -241,6 +282,7 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         Work::Jobs(jobs) => jobs.workers(),
         Work::Meta(_) | Work::Io(_) => threads,
     };
+    let journaled = matches!(&work, Work::Io(io) if io.ack_journal.is_some());
     let plan = Plan {
         dir: common.dir.clone(),
         seed: common.seed.unwrap_or(facts.seed),
@@ -250,9 +292,11 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         iterations,
         shift,
         drop_caches: common.drop_caches,
-        keep: common.keep,
+        // Without its data a journal is of no use.
+        keep: common.keep || journaled,
+        limits: limits(&common.limits)?,
         work,
-        notes,
+        notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
     };
     if plan.embedded() {
         if let Some(flag) = plan.needs_shared() {
@@ -260,6 +304,11 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
                 "{flag} needs a directory that all hosts share, and the built-in file system is private \
                  to each of the {} hosts: give one with --dir",
                 facts.hosts()
+            );
+        }
+        if journaled {
+            refuse!(
+                "--ack-journal needs --dir: nothing of the built-in file system is left to verify"
             );
         }
         if plan.keep {

@@ -31,6 +31,28 @@ pub struct Common {
     pub drop_caches: bool,
     /// `--keep`: leave the run's directory.
     pub keep: bool,
+    /// When the run ends by itself.
+    pub limits: LimitOptions,
+}
+
+/// When a run ends by itself.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LimitOptions {
+    /// `--on-error`
+    pub on_error: Option<OnError>,
+    /// `--max-errors`: failed operations of all ranks.
+    pub max_errors: Option<u64>,
+    /// `--op-timeout`: longest time of one operation.
+    pub op_timeout: Option<Nanos>,
+}
+
+/// `--on-error`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// Count it and go on.
+    Continue,
+    /// End the run.
+    Stop,
 }
 
 /// `rbench meta`
@@ -107,6 +129,8 @@ pub struct Io {
     pub arrival: Option<Arrival>,
     /// `--verify`
     pub verify: bool,
+    /// `--ack-journal`: the beginning of the journals' names.
+    pub ack_journal: Option<PathBuf>,
     /// `--compress`: percentage of written data that compresses away.
     pub compress: Option<u32>,
     /// `--dedupe`: percentage of written blocks that are copies of others.

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use rbench_core::plain;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -104,8 +105,13 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
     if lines.last().is_some_and(|l| l.is_empty()) {
         lines.pop();
     }
-    let is_json = |l: &[u8]| serde_json::from_slice::<IgnoredAny>(l).is_ok();
-    if lines.last().is_some_and(|l| !is_json(l)) {
+    // Without its newline a line is whole only if it is a phase.
+    let ended = bytes.ends_with(b"\n") || lines.len() == 1;
+    let whole = |l: &[u8]| match ended {
+        true => serde_json::from_slice::<IgnoredAny>(l).is_ok(),
+        false => serde_json::from_slice::<PhaseLine>(l).is_ok(),
+    };
+    if lines.last().is_some_and(|l| !whole(l)) {
         lines.pop();
     }
     let Some((first, rest)) = lines.split_first() else {
@@ -158,7 +164,7 @@ fn check_schema(probe: Probe, reads: impl Fn(&str) -> bool) -> Result<(), ReadEr
     match probe.schema {
         None => Err(ReadError::Foreign),
         Some(name) if reads(&name) => Ok(()),
-        Some(found) => Err(ReadError::Schema(found)),
+        Some(found) => Err(ReadError::Schema(plain(&found).into_owned())),
     }
 }
 
@@ -169,7 +175,7 @@ fn parse<'de, T: Deserialize<'de>>(text: &'de [u8], first: usize) -> Result<T, R
         let what = full.rfind(" at line ").map_or(&*full, |end| &full[..end]);
         ReadError::Malformed {
             line: first + e.line().saturating_sub(1),
-            what: what.to_owned(),
+            what: plain(what).into_owned(),
         }
     })
 }

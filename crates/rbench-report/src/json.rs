@@ -64,6 +64,26 @@ impl Layout {
 }
 
 impl Formatter for Layout {
+    /// JSON may hold the control characters above ASCII's 31 as they are; a
+    /// terminal may not be given them.
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        w: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(char::is_control) {
+            let (before, from) = rest.split_at(at);
+            w.write_all(before.as_bytes())?;
+            let mut chars = from.chars();
+            if let Some(c) = chars.next() {
+                write!(w, "\\u{:04x}", u32::from(c))?;
+            }
+            rest = chars.as_str();
+        }
+        w.write_all(rest.as_bytes())
+    }
+
     fn begin_array<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
         self.open(w, b"[")
     }

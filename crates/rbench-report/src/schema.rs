@@ -190,6 +190,13 @@ pub struct PhaseResult {
     /// times do not know them.
     #[serde(default)]
     pub unissued: u64,
+    /// Interrupted calls (EINTR) that were made again; no operation failed.
+    #[serde(default)]
+    pub interrupted: u64,
+    /// Calls that moved only a part, whose rest further calls moved; no
+    /// operation failed.
+    #[serde(default)]
+    pub continued: u64,
     /// Last finish minus common start, s.
     pub elapsed_s: f64,
     /// items / elapsed_s; 0 when no time passed.
@@ -223,7 +230,7 @@ pub struct PhaseResult {
 impl PhaseResult {
     /// Failed operations of all kinds.
     pub fn error_count(&self) -> u64 {
-        self.errors.values().sum()
+        self.errors.values().copied().fold(0, u64::saturating_add)
     }
 }
 
@@ -394,6 +401,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             bytes,
             failures,
             unissued,
+            again,
             elapsed,
             first_done,
             start_skew,
@@ -418,6 +426,8 @@ impl From<&PhaseOutcome> for PhaseResult {
             errors: failures.iter().map(|(k, n, _)| (k.name(), n)).collect(),
             error_examples: error_examples(failures),
             unissued: *unissued,
+            interrupted: again.interrupted,
+            continued: again.continued,
             elapsed_s: elapsed.as_secs_f64(),
             rate: outcome.rate(),
             bandwidth: (*bytes > 0).then(|| outcome.bandwidth()),

@@ -21,23 +21,25 @@ pub fn over_iterations(phases: &[PhaseResult]) -> Vec<SummaryRow> {
         }
         let same = || entering.iter().filter(|p| p.name == phase.name);
         let rates: Vec<f64> = same().map(|p| p.rate).collect();
-        rows.push(row(phase, OPS_PER_S, &rates));
+        rows.extend(row(phase, OPS_PER_S, &rates));
         if same().any(|p| p.bandwidth.is_some()) {
             let bandwidths: Vec<f64> = same().map(|p| p.bandwidth.unwrap_or(0.0)).collect();
-            rows.push(row(phase, BYTES_PER_S, &bandwidths));
+            rows.extend(row(phase, BYTES_PER_S, &bandwidths));
         }
     }
     rows
 }
 
-fn row(phase: &PhaseResult, unit: &str, values: &[f64]) -> SummaryRow {
+/// `None` where a file holds rates whose spread no number can express.
+fn row(phase: &PhaseResult, unit: &str, values: &[f64]) -> Option<SummaryRow> {
     let Spread {
         max,
         min,
         mean,
         stddev,
     } = spread(values);
-    SummaryRow {
+    let finite = [max, min, mean, stddev].into_iter().all(f64::is_finite);
+    finite.then(|| SummaryRow {
         name: phase.name.clone(),
         label: phase.label.clone(),
         unit: unit.to_owned(),
@@ -46,7 +48,7 @@ fn row(phase: &PhaseResult, unit: &str, values: &[f64]) -> SummaryRow {
         min,
         mean,
         stddev,
-    }
+    })
 }
 
 /// How far values lie apart.
@@ -87,7 +89,7 @@ fn sample_stddev(values: &[f64], mean: f64) -> f64 {
 
 /// The ranks that had something to do in a phase.
 pub fn busy_ranks(phase: &PhaseResult) -> impl Iterator<Item = &RankResult> {
-    phase.ranks.iter().filter(|r| r.items + r.errors > 0)
+    phase.ranks.iter().filter(|r| r.items > 0 || r.errors > 0)
 }
 
 /// The busy rank that finished last (the lowest number among equals) and the

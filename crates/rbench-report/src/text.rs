@@ -7,6 +7,7 @@ mod details;
 mod header;
 
 use rbench_core::FailureKind;
+use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
 use crate::hist::Hist;
@@ -28,7 +29,8 @@ pub fn render(result: &RunResult) -> String {
         details::ending(result),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    filled.join("\n")
+    // Names in it may hold anything.
+    plain_lines(&filled.join("\n")).into_owned()
 }
 
 /// Marks the phases that did not reach their end.
@@ -42,7 +44,11 @@ fn label(phase: &PhaseResult) -> String {
 
 /// Number of iterations, as far as the result tells.
 fn iterations(result: &RunResult) -> u32 {
-    let reached = result.phases.iter().map(|p| p.iteration + 1).max();
+    let reached = result
+        .phases
+        .iter()
+        .map(|p| p.iteration.saturating_add(1))
+        .max();
     let asked = result.spec.get("iterations").and_then(|value| {
         // Settings are written as text.
         let number = || value.as_str()?.parse().ok();
@@ -61,7 +67,10 @@ fn for_phases(result: &RunResult, table: &mut Table, add: impl Fn(&PhaseResult, 
     for phase in &result.phases {
         if total > 1 && current != Some(phase.iteration) {
             current = Some(phase.iteration);
-            table.heading(format!("Iteration {} of {total}", phase.iteration + 1));
+            table.heading(format!(
+                "Iteration {} of {total}",
+                phase.iteration.saturating_add(1)
+            ));
         }
         add(phase, table);
     }

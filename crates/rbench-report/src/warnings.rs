@@ -68,6 +68,20 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Total,
     },
     Rule {
+        code: "interrupted-calls",
+        before: |_| "Interrupted calls were made again (EINTR): ".into(),
+        after: ".",
+        find: interrupted,
+        over_iterations: Over::Total,
+    },
+    Rule {
+        code: "short-transfers",
+        before: |_| "Short transfers were completed by further calls: ".into(),
+        after: ".",
+        find: continued,
+        over_iterations: Over::Total,
+    },
+    Rule {
         code: "cache-hit",
         before: |_| {
             "The client's memory answered, not the storage: the median is below 3 us in ".into()
@@ -170,14 +184,20 @@ fn phases_found(rule: &Rule, result: &RunResult) -> Vec<String> {
 }
 
 fn entry(rule: &Rule, label: &str, found: &[(u32, Finding)], iterations: usize) -> String {
-    let numbers: Vec<String> = found.iter().map(|(i, _)| (i + 1).to_string()).collect();
+    let numbers: Vec<String> = found
+        .iter()
+        .map(|(i, _)| i.saturating_add(1).to_string())
+        .collect();
     let place = match (found.len() == iterations, numbers.len()) {
         (true, _) => String::new(),
         (false, 1) => format!(" in iteration {}", numbers[0]),
         (false, _) => format!(" in iterations {}", numbers.join(", ")),
     };
     let note = match rule.over_iterations {
-        Over::Total => human_count(found.iter().map(|(_, f)| f.weight as u64).sum()),
+        Over::Total => {
+            let counts = found.iter().map(|(_, f)| f.weight as u64);
+            human_count(counts.fold(0, u64::saturating_add))
+        }
         Over::Worst => {
             let worst = found
                 .iter()
@@ -214,6 +234,14 @@ fn errors(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 
 fn unissued(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     count(phase.unissued)
+}
+
+fn interrupted(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    count(phase.interrupted)
+}
+
+fn continued(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    count(phase.continued)
 }
 
 fn above_range(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {

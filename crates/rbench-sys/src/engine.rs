@@ -8,6 +8,7 @@ use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 use rbench_core::Nanos;
+use rbench_core::outcome::Again;
 
 use crate::engines;
 use crate::files::Advice;
@@ -76,7 +77,8 @@ pub struct EngineConfig {
     pub block: usize,
 }
 
-/// How many requests went to the kernel and came back at a time.
+/// How many requests went to the kernel and came back at a time, and what they
+/// took beyond that.
 ///
 /// Calls are counted by number of requests: none, up to 4, 8, 16, 32, 64, more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,6 +89,39 @@ pub struct EngineCounts {
     /// Looks at what is complete while something was under way: calls of the
     /// functions of [`Engine`] that wait and poll. They may find nothing.
     pub completes: [u64; 7],
+    /// Calls beyond the first of each request.
+    pub again: AgainByTransfer,
+}
+
+/// Calls beyond the first of a request, by what the request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AgainByTransfer {
+    /// Of reads.
+    pub read: Again,
+    /// Of writes.
+    pub write: Again,
+    /// Of fsync and fdatasync.
+    pub sync: Again,
+}
+
+impl AgainByTransfer {
+    /// Those of all requests.
+    pub fn all(self) -> Again {
+        let AgainByTransfer { read, write, sync } = self;
+        let mut all = read;
+        all.add(write);
+        all.add(sync);
+        all
+    }
+
+    /// Those of requests that do `transfer`.
+    pub fn of(&mut self, transfer: Transfer) -> &mut Again {
+        match transfer {
+            Transfer::Read => &mut self.read,
+            Transfer::Write => &mut self.write,
+            Transfer::Fsync | Transfer::DataSync => &mut self.sync,
+        }
+    }
 }
 
 impl EngineCounts {
@@ -105,11 +140,13 @@ impl EngineCounts {
     }
 
     /// What a synchronous engine counts: `requests` calls of one each.
-    pub(crate) fn one_by_one(requests: u64) -> EngineCounts {
-        let mut counts = EngineCounts::default();
-        counts.submits[1] = requests;
-        counts.completes[1] = requests;
-        counts
+    pub(crate) fn one_by_one(requests: u64, again: AgainByTransfer) -> EngineCounts {
+        let one = [0, requests, 0, 0, 0, 0, 0];
+        EngineCounts {
+            submits: one,
+            completes: one,
+            again,
+        }
     }
 }
 

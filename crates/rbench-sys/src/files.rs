@@ -110,6 +110,12 @@ pub fn allocate(fd: impl AsFd, how: Allocation, offset: u64, length: u64) -> Res
     })
 }
 
+/// Closes the file: some file systems only tell here that written data was
+/// lost. The descriptor is gone, whatever is returned.
+pub fn close(fd: OwnedFd) -> Result<(), Errno> {
+    unistd::close(fd)
+}
+
 /// What the kernel is told of the accesses to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {

@@ -21,6 +21,7 @@ mod remove;
 mod space;
 pub mod testdir;
 pub mod trace;
+pub mod waiting;
 pub mod workdir;
 
 pub use buffer::AlignedBuffer;

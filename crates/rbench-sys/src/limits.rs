@@ -99,6 +99,52 @@ pub fn host_facts() -> Result<HostFacts, Errno> {
     })
 }
 
+/// A process of this host, told from later ones with the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub number: u32,
+    /// When it was started, in the kernel's ticks since the host's start.
+    pub started: u64,
+}
+
+impl Process {
+    /// Whether it has not ended yet.
+    pub fn is_running(self) -> bool {
+        started(self.number) == Some(self.started)
+    }
+}
+
+/// This process.
+pub fn this_process() -> Process {
+    let number = std::process::id();
+    Process {
+        number,
+        started: started(number).unwrap_or(0),
+    }
+}
+
+/// When a process was started: the 22nd field of its `stat`, counted from
+/// behind the name, which may hold anything.
+fn started(process: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?;
+    // A zombie holds nothing any more.
+    let runs = !matches!(state, "Z" | "X" | "x");
+    fields.nth(18)?.parse().ok().filter(|_| runs)
+}
+
+/// Where this process's number is its own: this start of this kernel, and the
+/// namespace of process numbers. Host names may be given twice. `None` where
+/// there is no /proc.
+pub fn process_space() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let numbers = fs::metadata("/proc/self/ns/pid").ok()?.ino();
+    Some(format!("{}/{numbers}", boot.trim()))
+}
+
 /// The size of a page in bytes.
 pub fn page_size() -> u64 {
     // SAFETY: sysconf reads a number and touches no memory of ours.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{FileStat, Mode, fstat, mkdirat, stat};
@@ -20,6 +21,9 @@ use crate::remove::{self, RemoveError};
 
 /// The name of the marker file, which says whose directory it is.
 pub const MARKER: &CStr = c".rbench-run";
+
+/// The names of runs' directories begin with it.
+pub const PREFIX: &str = "rbench.";
 
 /// Why the directory cannot be set up, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -182,6 +186,34 @@ impl WorkDir {
         }))
     }
 
+    /// The directories in `parent` that runs have made and not removed, with
+    /// the content of their markers (at most 4 KiB of it), by name. Others are
+    /// passed over, whatever they are called.
+    pub fn find(parent: &Path) -> Result<Vec<(String, Vec<u8>)>, SetupError> {
+        let failed = |errno| SetupError::new("read", parent, errno);
+        let parent_fd = open_parent(parent)?;
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let mut listing = Dir::openat(&parent_fd, c".", flags, Mode::empty()).map_err(failed)?;
+        let mut found = Vec::new();
+        for entry in listing.iter() {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
+            if !name.starts_with(PREFIX) {
+                continue;
+            }
+            let marker = match enter(&parent_fd, entry.file_name()) {
+                Ok(directory) => read_marker(&directory, 4096).map_err(failed)?,
+                Err(Errno::ENOENT | Errno::ENOTDIR) => None,
+                Err(errno) => return Err(SetupError::new("open", &parent.join(name), errno)),
+            };
+            found.extend(marker.map(|marker| (name.to_owned(), marker)));
+        }
+        found.sort();
+        Ok(found)
+    }
+
     /// Its path, as it was given: for messages.
     pub fn path(&self) -> &Path {
         &self.path
@@ -342,16 +374,24 @@ fn write_marker(directory: &OwnedFd, marker: &[u8]) -> Result<(), Errno> {
 
 /// Whether the marker is there and says just this.
 fn has_marker(directory: &OwnedFd, expected: &[u8]) -> Result<bool, Errno> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    // A byte more than expected tells a longer marker.
+    let found = read_marker(directory, expected.len() as u64 + 1)?;
+    Ok(found.is_some_and(|found| found == expected))
+}
+
+/// The marker, if there is one, as far as `most` bytes.
+fn read_marker(directory: &OwnedFd, most: u64) -> Result<Option<Vec<u8>>, Errno> {
+    // Whatever stands in its place must not be waited for.
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
     let file = match openat(directory, MARKER, flags, Mode::empty()) {
         Ok(file) => File::from(file),
-        Err(Errno::ENOENT | Errno::ELOOP) => return Ok(false),
+        Err(Errno::ENOENT | Errno::ELOOP) => return Ok(None),
         Err(errno) => return Err(errno),
     };
+    if !file.metadata().map_err(errno)?.is_file() {
+        return Ok(None);
+    }
     let mut found = Vec::new();
-    // A byte more than expected tells a longer marker.
-    file.take(expected.len() as u64 + 1)
-        .read_to_end(&mut found)
-        .map_err(errno)?;
-    Ok(found == expected)
+    file.take(most).read_to_end(&mut found).map_err(errno)?;
+    Ok(Some(found))
 }

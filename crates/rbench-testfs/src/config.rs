@@ -7,7 +7,7 @@ use std::str::FromStr;
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
 
-use crate::fault::Fault;
+use crate::fault::{Action, Fault};
 use crate::kind::{Kind, UnknownKind};
 
 /// Where the data lies.
@@ -131,8 +131,24 @@ pub struct Config {
     /// then checks permissions, which may add getattr requests. An ordinary
     /// user needs `user_allow_other` in /etc/fuse.conf for it.
     pub allow_other: bool,
-    /// What the faults with a probability are drawn from.
+    /// What the faults derive from: which requests a probability hits, and
+    /// which bytes are damaged.
     pub seed: u64,
+    /// Makes every file be read and written around the kernel's page cache,
+    /// so that each call is one request (up to 1 MiB), whatever the caller's
+    /// flags. A fault `read:short` implies it, see
+    /// [`Config::bypasses_page_cache`].
+    pub direct_io: bool,
+    /// What the data of all files may take, in blocks of 4 KiB; writes beyond
+    /// it fail with ENOSPC. In memory only.
+    pub quota: Option<Bytes>,
+    /// Keeps, beside the files, what is durable of them, for
+    /// [`crate::Mounted::power_cut`]; takes that memory again, outside the
+    /// cap. In memory only.
+    pub power_cut: bool,
+    /// The file that gets a line for each fault that fired
+    /// ([`crate::FaultRecord`]). It must not lie below the mount point.
+    pub fault_log: Option<PathBuf>,
 }
 
 impl Config {
@@ -150,6 +166,10 @@ impl Config {
             source: "rbench-testfs".to_owned(),
             allow_other: false,
             seed: 0,
+            direct_io: false,
+            quota: None,
+            power_cut: false,
+            fault_log: None,
         }
     }
 
@@ -169,6 +189,15 @@ impl Config {
         self.attr_timeout = Nanos(0);
         self.entry_timeout = Nanos(0);
         self
+    }
+
+    /// Whether every file is read and written around the page cache: where
+    /// it is asked for, and where reads are cut short. The kernel takes a
+    /// short read into its page cache for the end of the file and goes on
+    /// with zeros.
+    pub fn bypasses_page_cache(&self) -> bool {
+        let cuts = |fault: &Fault| fault.kind == Kind::Read && fault.action == Action::Short;
+        self.direct_io || self.faults.iter().any(cuts)
     }
 }
 

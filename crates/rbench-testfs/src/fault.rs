@@ -1,14 +1,15 @@
-//! Faults: which request goes wrong, in which way. Reads and writes their
-//! texts and decides, request by request, which ones fire; acting on the
-//! decision is the service's part.
+//! Faults: which request goes wrong, in which way, and the texts of that.
+//! Which requests are hit is decided in `table`, what fired is written down
+//! in `log`; acting on it is the service's part.
+
+pub(crate) mod log;
+pub(crate) mod table;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
 use rbench_core::Nanos;
-use rbench_core::random::key;
 use rbench_core::units::ParseQuantityError;
 
 use crate::kind::{Kind, UnknownKind};
@@ -31,9 +32,60 @@ pub enum Action {
     /// `stall=TIME`: the reply is held for that long, on top of the injected
     /// latency.
     Stall(Nanos),
+    /// `hang`: the operation is done, and the reply is held until it is
+    /// released or the mount ends (the reply is ECONNABORTED then).
+    Hang,
     /// An errno name: that error is the reply and the operation is not done
     /// (release and releasedir, which the kernel never repeats, are done).
     Fail(Errno),
+    /// `die`: the file system ends at once. Calls under way fail with
+    /// ECONNABORTED, all later ones with ENOTCONN, until it is unmounted.
+    Die,
+    /// `short`: half of the bytes of a read or write (at least one) are
+    /// moved.
+    Short,
+    /// `flip`: one bit of what is read or written is inverted.
+    Flip,
+    /// `zero`: what is read or written, or a 4 KiB block of it, becomes zeros.
+    Zero,
+    /// `stale`: a read returns the blocks of 4 KiB that were there before
+    /// their last overwriting.
+    Stale,
+    /// `misdirect`: a read returns the data of another offset or file; what
+    /// is written lands there.
+    Misdirect,
+    /// `lost`: a write is acknowledged and only moves the end of the file.
+    Lost,
+}
+
+impl Action {
+    /// Whether it can be done to requests of `kind`.
+    pub fn suits(self, kind: Kind) -> bool {
+        match self {
+            Action::Stall(_) | Action::Hang | Action::Fail(_) | Action::Die => kind.has_reply(),
+            Action::Short | Action::Flip | Action::Zero | Action::Misdirect => {
+                matches!(kind, Kind::Read | Kind::Write)
+            }
+            Action::Stale => kind == Kind::Read,
+            Action::Lost => kind == Kind::Write,
+        }
+    }
+
+    /// The action that is one word, not an error's name.
+    fn named(word: &str) -> Option<Action> {
+        let action = match word {
+            "hang" => Action::Hang,
+            "die" => Action::Die,
+            "short" => Action::Short,
+            "flip" => Action::Flip,
+            "zero" => Action::Zero,
+            "stale" => Action::Stale,
+            "misdirect" => Action::Misdirect,
+            "lost" => Action::Lost,
+            _ => return None,
+        };
+        Some(action)
+    }
 }
 
 /// Which requests of its kind a fault hits.
@@ -62,8 +114,19 @@ pub enum ParseFaultError {
     #[error("'{0}' has no reply that could go wrong")]
     NoReply(Kind),
     /// An action that there is not.
-    #[error("'{0}' is no action (stall=TIME, or an error such as EIO)")]
+    #[error(
+        "'{0}' is no action (stall=TIME, hang, die, short, flip, zero, stale, misdirect, lost, \
+         or an error such as EIO)"
+    )]
     Action(String),
+    /// An action on data for a request that moves none, or the other way.
+    #[error("'{action}' cannot be done to '{kind}'")]
+    Unsuited {
+        /// What was to be done.
+        action: Action,
+        /// To which request.
+        kind: Kind,
+    },
     /// The time of a stall cannot be read.
     #[error("the stall: {0}")]
     Stall(ParseQuantityError),
@@ -91,9 +154,13 @@ impl FromStr for Fault {
         if !kind.has_reply() {
             return Err(ParseFaultError::NoReply(kind));
         }
+        let action: Action = action.parse()?;
+        if !action.suits(kind) {
+            return Err(ParseFaultError::Unsuited { action, kind });
+        }
         Ok(Fault {
             kind,
-            action: action.parse()?,
+            action,
             trigger: trigger.parse()?,
         })
     }
@@ -109,8 +176,8 @@ impl FromStr for Action {
                 .map(Action::Stall)
                 .map_err(ParseFaultError::Stall),
             Some(_) => Err(ParseFaultError::Action(text.to_owned())),
-            None => errno_named(text)
-                .map(Action::Fail)
+            None => Action::named(text)
+                .or_else(|| errno_named(text).map(Action::Fail))
                 .ok_or_else(|| ParseFaultError::Action(text.to_owned())),
         }
     }
@@ -177,6 +244,14 @@ impl fmt::Display for Action {
                 write!(f, "stall={}{unit}", time.0 / scale)
             }
             Action::Fail(errno) => write!(f, "{errno:?}"),
+            Action::Hang => f.write_str("hang"),
+            Action::Die => f.write_str("die"),
+            Action::Short => f.write_str("short"),
+            Action::Flip => f.write_str("flip"),
+            Action::Zero => f.write_str("zero"),
+            Action::Stale => f.write_str("stale"),
+            Action::Misdirect => f.write_str("misdirect"),
+            Action::Lost => f.write_str("lost"),
         }
     }
 }
@@ -200,73 +275,6 @@ impl Trigger {
             Trigger::After(n) => number > n,
             Trigger::Probability(p) => ((draw() >> 11) as f64) < p * (1_u64 << 53) as f64,
         }
-    }
-}
-
-/// What the faults do to one request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    /// How long the reply is held beyond the injected latency.
-    pub(crate) stall: Nanos,
-    /// The error that is replied instead of doing the operation.
-    pub(crate) error: Option<Errno>,
-}
-
-/// The faults of a file system at work: counts the requests of the kinds that
-/// have faults, and how often each fault fired.
-#[derive(Debug)]
-pub(crate) struct FaultTable {
-    seed: u64,
-    faults: Vec<(Fault, AtomicU64)>,
-    /// For each kind: which faults it has (none in the usual case), and how
-    /// many requests came.
-    kinds: [(Vec<usize>, AtomicU64); Kind::COUNT],
-}
-
-impl FaultTable {
-    pub(crate) fn new(faults: &[Fault], seed: u64) -> FaultTable {
-        let of = |kind: usize| {
-            (0..faults.len())
-                .filter(|i| faults[*i].kind.index() == kind)
-                .collect()
-        };
-        FaultTable {
-            seed,
-            faults: faults.iter().map(|f| (*f, AtomicU64::new(0))).collect(),
-            kinds: std::array::from_fn(|kind| (of(kind), AtomicU64::new(0))),
-        }
-    }
-
-    /// Counts a request of `kind` and says what is to be done to it.
-    #[inline]
-    pub(crate) fn judge(&self, kind: Kind) -> Verdict {
-        let (faults, seen) = &self.kinds[kind.index()];
-        if faults.is_empty() {
-            return Verdict::default();
-        }
-        let number = seen.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut verdict = Verdict::default();
-        for index in faults {
-            let (fault, fired) = &self.faults[*index];
-            let draw = || key(&[self.seed, *index as u64, number]);
-            if !fault.trigger.hits(number, draw) {
-                continue;
-            }
-            fired.fetch_add(1, Ordering::Relaxed);
-            match fault.action {
-                Action::Stall(time) => verdict.stall.0 = verdict.stall.0.saturating_add(time.0),
-                Action::Fail(errno) => verdict.error = verdict.error.or(Some(errno)),
-            }
-        }
-        verdict
-    }
-
-    /// Each fault with the number of requests that it hit.
-    pub(crate) fn fired(&self) -> Vec<(Fault, u64)> {
-        self.faults
-            .iter()
-            .map(|(fault, fired)| (*fault, fired.load(Ordering::Relaxed)))
-            .collect()
     }
 }
 
@@ -326,6 +334,9 @@ mod tests {
         check("read:UnknownErrno@nth=1", "'UnknownErrno' is no action");
         check("read:hang=1s@nth=1", "'hang=1s' is no action");
         check("read:stall=1x@nth=1", "the stall: '1x'");
+        check("mkdir:short@nth=1", "'short' cannot be done to 'mkdir'");
+        check("write:stale@nth=1", "'stale' cannot be done to 'write'");
+        check("read:lost@nth=1", "'lost' cannot be done to 'read'");
         check("read:EIO@nth=0", "'nth=0' is not nth=N");
         check("read:EIO@nth=-1", "'nth=-1' is not nth=N");
         check("read:EIO@after=x", "'after=x' is not after=N");
@@ -334,23 +345,37 @@ mod tests {
         check("read:EIO@every=2", "'every=2' is no trigger");
     }
 
+    const WORDS: &[Action] = &[
+        Action::Hang,
+        Action::Die,
+        Action::Short,
+        Action::Flip,
+        Action::Zero,
+        Action::Stale,
+        Action::Misdirect,
+        Action::Lost,
+    ];
+
     fn fault() -> impl Strategy<Value = Fault> {
         let kind = prop::sample::select(Kind::ALL).prop_filter("has a reply", |k| k.has_reply());
         let action = prop_oneof![
             (0..u64::MAX / 2_000_000_000, 0_u32..4)
                 .prop_map(|(n, power)| Action::Stall(Nanos(n * 1000_u64.pow(power)))),
             (1..=40_i32).prop_map(|e| Action::Fail(Errno::from_raw(e))),
+            prop::sample::select(WORDS),
         ];
         let trigger = prop_oneof![
             (1..u64::MAX).prop_map(Trigger::Nth),
             any::<u64>().prop_map(Trigger::After),
             (1e-9..=1.0_f64).prop_map(Trigger::Probability),
         ];
-        (kind, action, trigger).prop_map(|(kind, action, trigger)| Fault {
-            kind,
-            action,
-            trigger,
-        })
+        (kind, action, trigger)
+            .prop_map(|(kind, action, trigger)| Fault {
+                kind,
+                action,
+                trigger,
+            })
+            .prop_filter("can be done", |fault| fault.action.suits(fault.kind))
     }
 
     proptest! {
@@ -358,55 +383,5 @@ mod tests {
         fn a_written_fault_reads_back_the_same(fault in fault()) {
             prop_assert_eq!(read(&fault.to_string()), Ok(fault));
         }
-    }
-
-    /// Which of the first `n` requests of a kind are hit.
-    fn hit(text: &str, n: u64, seed: u64) -> Vec<u64> {
-        let fault = read(text).expect("well formed");
-        let table = FaultTable::new(&[fault], seed);
-        let hits: Vec<u64> = (1..=n)
-            .filter(|_| {
-                // Requests of other kinds are not counted.
-                assert_eq!(table.judge(Kind::Statfs), Verdict::default());
-                table.judge(fault.kind) != Verdict::default()
-            })
-            .collect();
-        assert_eq!(table.fired(), vec![(fault, hits.len() as u64)]);
-        hits
-    }
-
-    #[test]
-    fn triggers_hit_the_requests_they_name() {
-        assert_eq!(hit("read:EIO@nth=3", 10, 0), [3]);
-        assert_eq!(hit("read:stall=1s@after=8", 10, 0), [9, 10]);
-        assert_eq!(hit("read:EIO@p=1", 3, 0), [1, 2, 3]);
-    }
-
-    #[test]
-    fn a_probability_holds_on_average_and_belongs_to_the_seed() {
-        let share = hit("read:EIO@p=0.05", 100_000, 1).len() as f64 / 100_000.0;
-        assert!((share - 0.05).abs() < 0.004, "{share}");
-        let draw = |seed| hit("read:EIO@p=0.5", 64, seed);
-        assert_eq!(draw(1), draw(1));
-        assert_ne!(draw(1), draw(2));
-    }
-
-    #[test]
-    fn several_faults_on_one_request_add_up() {
-        let read = |text| read(text).expect("well formed");
-        let table = FaultTable::new(
-            &[
-                read("read:stall=1s@nth=1"),
-                read("read:EIO@nth=1"),
-                read("read:stall=2s@nth=1"),
-                read("read:EPERM@nth=1"),
-            ],
-            0,
-        );
-        let expect = Verdict {
-            stall: Nanos(3_000_000_000),
-            error: Some(Errno::EIO),
-        };
-        assert_eq!(table.judge(Kind::Read), expect);
     }
 }

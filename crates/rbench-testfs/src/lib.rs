@@ -10,12 +10,17 @@
 //! with fusermount3.
 
 mod config;
+mod control;
+mod cut;
+mod damage;
 mod delay;
 mod fault;
+mod hang;
 mod kind;
 mod memory;
 mod mount;
 mod passthrough;
+mod paths;
 mod serve;
 mod service;
 mod session;
@@ -24,6 +29,8 @@ mod store;
 mod sync;
 
 pub use config::{Backing, Config, Latencies, ParseLatencyError};
+pub use cut::{PowerCutError, Survivors};
+pub use fault::log::{Damage, FaultRecord, OtherPlace};
 pub use fault::{Action, Fault, ParseFaultError, Trigger};
 pub use kind::{Kind, UnknownKind};
 pub use mount::{MountError, SUBTYPE};

@@ -18,6 +18,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::unistd::{getegid, geteuid};
 
+use crate::control::Killer;
 use crate::sync::lock;
 
 const DEVICE: &str = "/dev/fuse";
@@ -110,6 +111,23 @@ pub enum MountError {
         /// The folder.
         folder: PathBuf,
     },
+    /// The file of the fault log cannot be made.
+    #[error("the fault log {} cannot be written: {source}", .path.display())]
+    FaultLog {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// What only the memory can do was asked of a passthrough.
+    #[error("{0} is for a file system in memory, not for a folder that is passed through")]
+    MemoryOnly(&'static str),
+    /// A fault `die` that this process could not carry out.
+    #[error(
+        "the fault 'die' needs root, or the kernel's list of FUSE connections \
+         (mount -t fusectl none /sys/fs/fuse/connections)"
+    )]
+    CannotDie,
     /// The conversation with the kernel could not begin or broke off.
     #[error("the file system at {} cannot be served: {source}", .path.display())]
     Service {
@@ -263,6 +281,10 @@ impl KernelMount {
 
     pub(crate) fn connection(&self) -> Connection {
         self.connection.clone()
+    }
+
+    pub(crate) fn killer(&self) -> Killer {
+        Killer::new(&self.point, &self.number)
     }
 
     /// Unmounts, however much in use; fine when it is unmounted already.
@@ -493,6 +515,12 @@ fn unescape(text: &[u8]) -> PathBuf {
         rest = if code.is_some() { &behind[3..] } else { behind };
     }
     OsString::from_vec(bytes).into()
+}
+
+/// Whether a path to `point` leads to the file system with this number.
+pub(crate) fn is_topmost(point: &Path, number: &str) -> io::Result<bool> {
+    let table = mount_table()?;
+    Ok(topmost(&table, point).is_some_and(|mount| mount.number == number))
 }
 
 /// The mount that a path to `point` leads to, if something is mounted there:

@@ -10,8 +10,10 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rbench_core::random::key;
 
 use crate::config::Config;
+use crate::cut::{PowerCutError, Survivors};
 use crate::mount::MountError;
 use crate::session::{Mounted, mount};
 
@@ -27,6 +29,10 @@ pub struct ServeOptions {
     /// starter ended), and leaves signals that a terminal sends to the whole
     /// group (SIGINT, SIGQUIT, SIGHUP) to the starter.
     pub parent_watch: bool,
+    /// What a power cut on SIGPWR leaves, where the file system is mounted
+    /// for such ([`Config::power_cut`]). A seed stands for the first cut;
+    /// the following ones draw from it and their number.
+    pub survivors: Survivors,
 }
 
 /// Why serving failed. The texts are whole clauses.
@@ -43,6 +49,17 @@ pub enum ServeError {
         /// What happened.
         source: io::Error,
     },
+    /// The fault log could not be written.
+    #[error("the fault log cannot be written to {}: {source}", .path.display())]
+    FaultLog {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// The power could not be cut.
+    #[error(transparent)]
+    PowerCut(#[from] PowerCutError),
     /// The starter could not be told that the mount is ready.
     #[error("the starter cannot be told that the mount is ready: {0}")]
     Ready(io::Error),
@@ -67,6 +84,8 @@ impl Signals {
             Signal::SIGHUP,
             Signal::SIGTERM,
             Signal::SIGUSR1,
+            Signal::SIGUSR2,
+            Signal::SIGPWR,
         ] {
             set.add(signal);
         }
@@ -95,17 +114,20 @@ impl Drop for Signals {
 
 /// Mounts a file system and serves it until SIGTERM, SIGINT, SIGQUIT, SIGHUP,
 /// the end of the starter (see [`ServeOptions::parent_watch`]) or an unmount
-/// from outside; then unmounts. SIGUSR1 writes the statistics.
+/// from outside; then unmounts. SIGUSR1 writes the statistics, SIGUSR2
+/// releases what hangs, SIGPWR cuts the power where the file system is mounted
+/// for that. A file system that has died stays mounted, and dead, until then.
 ///
 /// To be called while the process has one thread only: it blocks the signals
 /// in this thread, and others would still be ended by them.
 ///
 /// # Errors
-/// When it cannot be mounted, served or unmounted, or the statistics cannot
-/// be written. No mount is left in any of these cases but the last attempt to
+/// When it cannot be mounted, served or unmounted, the statistics or the
+/// fault log cannot be written, or the power cannot be cut. No mount is left in any of these cases but the last attempt to
 /// unmount.
 pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Result<(), ServeError> {
     let signals = Signals::new()?;
+    let fault_log = config.fault_log.clone();
     let mounted = mount(config, mountpoint)?;
     let outcome = write_stats(&mounted, options)
         .and_then(|()| tell_ready(options))
@@ -113,6 +135,10 @@ pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Resul
     // The statistics are complete when nothing can be asked any more.
     let stats = std::sync::Arc::clone(mounted.stats());
     let unmounted = mounted.unmount();
+    let logged = match (stats.faults().log().take_failure(), fault_log) {
+        (Some(source), Some(path)) => Err(ServeError::FaultLog { path, source }),
+        _ => Ok(()),
+    };
     let written = match &options.stats {
         Some(path) => write_file(&stats, path),
         None => Ok(()),
@@ -120,6 +146,7 @@ pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Resul
     outcome
         .and(unmounted.map_err(ServeError::from))
         .and(written)
+        .and(logged)
 }
 
 fn write_stats(mounted: &Mounted, options: &ServeOptions) -> Result<(), ServeError> {
@@ -147,41 +174,65 @@ fn tell_ready(options: &ServeOptions) -> Result<(), ServeError> {
         .map_err(ServeError::Ready)
 }
 
-/// Returns when it is time to end. Statistics that could not be written on
-/// request do not end the mount; the first such error is returned then.
+/// Returns when it is time to end. What could not be done on a signal does
+/// not end the mount; the first such error is returned then.
 fn wait(mounted: &Mounted, signals: &Signals, options: &ServeOptions) -> Result<(), ServeError> {
     let stdin = io::stdin();
-    let mut written = Ok(());
+    let mut done = Ok(());
+    let mut cuts = 0;
     loop {
-        let mut sources = vec![
-            PollFd::new(signals.descriptor.as_fd(), PollFlags::POLLIN),
-            PollFd::new(mounted.ended(), PollFlags::POLLIN),
+        let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        // What is not waited for is asked for nothing.
+        let idle = |fd| PollFd::new(fd, PollFlags::empty());
+        let mut sources = [
+            readable(signals.descriptor.as_fd()),
+            match mounted.has_died() {
+                true => idle(signals.descriptor.as_fd()),
+                false => readable(mounted.ended()),
+            },
+            match options.parent_watch {
+                true => readable(stdin.as_fd()),
+                false => idle(signals.descriptor.as_fd()),
+            },
         ];
-        if options.parent_watch {
-            sources.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
-        }
         match poll(&mut sources, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(ServeError::Signals(errno)),
         }
-        let ready: Vec<bool> = sources
-            .iter()
-            .map(|source| source.any().unwrap_or(false))
-            .collect();
-        if ready[1] {
-            return written;
+        let [_, ended, starter] = sources.map(|source| source.any().unwrap_or(false));
+        // A file system that has died is waited with: its mount shows it.
+        if ended && !mounted.has_died() {
+            return done;
         }
-        if ready.get(2) == Some(&true) && stdin_has_ended() {
-            return written;
+        if starter && stdin_has_ended() {
+            return done;
         }
         while let Some(signal) = signals.next()? {
             match signal {
-                Signal::SIGUSR1 => written = written.and(write_stats(mounted, options)),
-                Signal::SIGTERM => return written,
+                Signal::SIGUSR1 => done = done.and(write_stats(mounted, options)),
+                Signal::SIGUSR2 => drop(mounted.release_hangs()),
+                Signal::SIGPWR => {
+                    done = done.and(cut_power(mounted, options, cuts));
+                    cuts += 1;
+                }
+                Signal::SIGTERM => return done,
                 _ if options.parent_watch => {}
-                _ => return written,
+                _ => return done,
             }
         }
+    }
+}
+
+/// Cuts the power for the time after `cuts` times.
+fn cut_power(mounted: &Mounted, options: &ServeOptions, cuts: u64) -> Result<(), ServeError> {
+    let survivors = match options.survivors {
+        Survivors::Seeded(seed) if cuts > 0 => Survivors::Seeded(key(&[seed, cuts])),
+        survivors => survivors,
+    };
+    match mounted.power_cut(survivors) {
+        // The signal means nothing to a file system that knows no power cuts.
+        Ok(_) | Err(PowerCutError::NotPrepared) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -10,9 +10,13 @@ use std::time::{Duration, Instant};
 use fuser::{Session, SessionACL};
 
 use crate::config::{Backing, Config};
+use crate::control::Control;
+use crate::cut::{NotifierSlot, PowerCutError, PowerSwitch, Survivors};
 use crate::delay::DelayQueue;
-use crate::fault::FaultTable;
-use crate::memory::Memory;
+use crate::fault::Action;
+use crate::fault::log::{FaultLog, FaultRecord};
+use crate::fault::table::{FaultTable, POWER_CUT, QUOTA};
+use crate::memory::{Memory, Wishes};
 use crate::mount::{
     Connection, KernelMount, MountError, Options, Unmounted, can_open_device, resolve,
 };
@@ -38,7 +42,9 @@ pub struct Mounted {
     session: Option<JoinHandle<io::Result<()>>>,
     /// Reads as at its end as soon as the service threads have ended.
     ended: io::PipeReader,
-    stats: Arc<Stats>,
+    control: Arc<Control>,
+    /// Where power cuts are simulated.
+    power: Option<PowerSwitch>,
 }
 
 /// Mounts a file system at `mountpoint` and serves it with threads of this
@@ -50,10 +56,23 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
     let point = resolve(mountpoint)?;
     match &config.backing {
         Backing::Memory { cap } => {
-            let memory = Memory::new(*cap);
-            start(memory, &config, &point)
+            let wishes = Wishes {
+                quota: config.quota,
+                power_cut: config.power_cut,
+            };
+            let memory = Arc::new(Memory::new(*cap, wishes));
+            let notifier = NotifierSlot::default();
+            let mut mounted = start(Arc::clone(&memory), &config, &point, &notifier)?;
+            mounted.power = config.power_cut.then(|| PowerSwitch::new(memory, notifier));
+            Ok(mounted)
         }
         Backing::Passthrough(folder) => {
+            if config.quota.is_some() {
+                return Err(MountError::MemoryOnly("a quota"));
+            }
+            if config.power_cut {
+                return Err(MountError::MemoryOnly("a power cut"));
+            }
             let failed = |source| MountError::Folder {
                 path: folder.clone(),
                 source,
@@ -64,52 +83,81 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
                 return Err(MountError::Inside { point, folder });
             }
             let passthrough = Passthrough::new(&full).map_err(failed)?;
-            start(passthrough, &config, &point)
+            let notifier = NotifierSlot::default();
+            start(Arc::new(passthrough), &config, &point, &notifier)
         }
     }
 }
 
-fn start<S: Store>(store: S, config: &Config, point: &Path) -> Result<Mounted, MountError> {
+/// The statistics of a file system on which nothing has happened.
+fn new_stats(config: &Config, threads: usize) -> Result<Stats, MountError> {
+    let log = FaultLog::new(config.fault_log.as_deref()).map_err(|source| {
+        let path = config.fault_log.clone().unwrap_or_default();
+        MountError::FaultLog { path, source }
+    })?;
+    let mut faults = FaultTable::new(&config.faults, config.seed, log);
+    if config.quota.is_some() {
+        faults = faults.with(QUOTA);
+    }
+    if config.power_cut {
+        faults = faults.with(POWER_CUT);
+    }
+    Ok(Stats::new(threads, faults))
+}
+
+fn start<S: Store>(
+    store: Arc<S>,
+    config: &Config,
+    point: &Path,
+    notifier: &NotifierSlot,
+) -> Result<Mounted, MountError> {
     let failed = |source| MountError::Service {
         path: point.to_owned(),
         source,
     };
     let threads = config.threads.max(1);
-    let faults = FaultTable::new(&config.faults, config.seed);
-    let stats = Arc::new(Stats::new(threads + DELAY_THREADS, faults));
+    let stats = new_stats(config, threads + DELAY_THREADS)?;
+    let control = Arc::new(Control::new(Arc::new(stats)));
     let delays = DelayQueue::new(DELAY_THREADS).map_err(failed)?;
-    let service = Service::new(store, config, Arc::clone(&stats), delays);
+    let service = Service::new(store, config, Arc::clone(&control), delays);
 
     let options = Options {
         source: &config.source,
         allow_other: config.allow_other,
     };
     let (mount, device) = KernelMount::new(point, options)?;
-    let connection = mount.connection();
-    match serve_in_background(service, device, config, threads, connection) {
+    let killer = mount.killer();
+    let serving = if config.faults.iter().any(|f| f.action == Action::Die) && !killer.is_able() {
+        Err(MountError::CannotDie)
+    } else {
+        control.set_killer(killer);
+        let connection = mount.connection();
+        serve_in_background(service, device, config, (connection, notifier.clone())).map_err(failed)
+    };
+    match serving {
         Ok((session, ended)) => Ok(Mounted {
             mount,
             session: Some(session),
             ended,
-            stats,
+            control,
+            power: None,
         }),
         Err(error) => {
             // The reason is told; a mount that is left behind would be worse
             // than an error of unmounting that is not.
             let _ = mount.unmount();
-            Err(failed(error))
+            Err(error)
         }
     }
 }
 
 /// Shakes hands with the kernel and starts the threads. The reader ends with
-/// them.
+/// them, and what holds the conversation with the kernel is let go then.
 fn serve_in_background<S: Store>(
     service: Service<S>,
     device: OwnedFd,
     config: &Config,
-    threads: usize,
-    connection: Connection,
+    (connection, notifier): (Connection, NotifierSlot),
 ) -> io::Result<(JoinHandle<io::Result<()>>, io::PipeReader)> {
     let (ended, alive) = io::pipe()?;
     let acl = match config.allow_other {
@@ -118,13 +166,15 @@ fn serve_in_background<S: Store>(
     };
     let mut how = fuser::Config::default();
     how.acl = acl;
-    how.n_threads = Some(threads);
+    how.n_threads = Some(config.threads.max(1));
     how.clone_fd = can_open_device();
     let session = Session::from_fd(service, device, acl, how)?;
+    notifier.set(session.notifier());
     let thread = std::thread::Builder::new()
         .name("testfs-session".to_owned())
         .spawn(move || {
             let outcome = session.run();
+            notifier.close();
             connection.close();
             drop(alive);
             outcome
@@ -140,10 +190,69 @@ impl Mounted {
 
     /// The statistics, which outlive the mount.
     pub fn stats(&self) -> &Arc<Stats> {
-        &self.stats
+        &self.control.stats
     }
 
-    /// Unmounts. When files of it are in use it is detached instead: no path
+    /// Every fault that has fired, in this order. Whoever has the reply to a
+    /// request finds the faults of the request in here.
+    pub fn faults(&self) -> Vec<FaultRecord> {
+        self.control.stats.faults().log().records()
+    }
+
+    /// The first error of writing the fault log, if there was one since this
+    /// was asked last.
+    pub fn fault_log_error(&self) -> Option<io::Error> {
+        self.control.stats.faults().log().take_failure()
+    }
+
+    /// The number of replies that faults of the action `hang` hold back.
+    pub fn hanging(&self) -> usize {
+        self.control.hangs.count()
+    }
+
+    /// Lets all replies go that are held back; returns their number. What
+    /// hangs later waits for the next release.
+    pub fn release_hangs(&self) -> usize {
+        self.control.hangs.release()
+    }
+
+    /// Ends the file system as a fault of the action `die` does: the mount
+    /// stays, calls under way fail with ECONNABORTED and later ones with
+    /// ENOTCONN.
+    ///
+    /// # Errors
+    /// When it is covered by another mount, or the process may not do it (it
+    /// needs root, or the kernel's list of FUSE connections to be mounted).
+    pub fn die(&self) -> io::Result<()> {
+        self.control.die()
+    }
+
+    /// Whether the file system has died.
+    pub fn has_died(&self) -> bool {
+        self.control.has_died()
+    }
+
+    /// Cuts the power: each file is as of its last sync, but for changes that
+    /// survive, and files that were never synced, neither themselves nor
+    /// their directory, are gone, but for names that survive. Removals,
+    /// renames and attributes are durable at once. What survives is durable
+    /// from then on. Files and directories that were open at the cut cannot
+    /// be read, written or synced any more (EIO), so that a sync which
+    /// succeeds is one of what was written. Replies that hang are let go
+    /// first. Returns the fate of each change, which goes to the fault log
+    /// too.
+    ///
+    /// # Errors
+    /// When the mount is not prepared for it ([`Config::power_cut`]), removed
+    /// data that was durable does not fit any more, or the kernel does not
+    /// forget what it has seen.
+    pub fn power_cut(&self, survivors: Survivors) -> Result<Vec<FaultRecord>, PowerCutError> {
+        let power = self.power.as_ref().ok_or(PowerCutError::NotPrepared)?;
+        power.cut(&self.control, survivors)
+    }
+
+    /// Unmounts. Replies that hang are errors (ECONNABORTED) from then on.
+    /// When files of it are in use it is detached instead: no path
     /// leads to it any more, and threads of this process serve its users
     /// until the last one is gone. Takes a few seconds at most.
     ///
@@ -163,6 +272,7 @@ impl Mounted {
         if self.session.is_none() {
             return Ok(());
         }
+        self.control.hangs.close();
         let unmounted = self.mount.unmount()?;
         let Some(session) = self.session.take() else {
             return Ok(());

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rbench_core::{Latency, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{Fault, FaultTable};
+use crate::fault::Fault;
+use crate::fault::table::{FaultTable, POWER_CUT, QUOTA};
 use crate::kind::Kind;
 use crate::sync::lock;
 
@@ -115,6 +116,7 @@ impl Stats {
         Snapshot {
             kinds,
             faults: self.faults.fired(),
+            others: self.faults.others(),
         }
     }
 }
@@ -139,6 +141,7 @@ impl KindStats {
 pub struct Snapshot {
     kinds: BTreeMap<Kind, KindStats>,
     faults: Vec<(Fault, u64)>,
+    others: Vec<(&'static str, u64)>,
 }
 
 impl Snapshot {
@@ -153,9 +156,25 @@ impl Snapshot {
             .map_or(Counts::default(), |stats| stats.counts)
     }
 
-    /// Each fault with the number of requests that it hit.
+    /// Each fault with the number of requests for which it fired.
     pub fn faults_fired(&self) -> &[(Fault, u64)] {
         &self.faults
+    }
+
+    /// How many writes and reservations the quota refused or cut short;
+    /// `None` without one.
+    pub fn quota_refusals(&self) -> Option<u64> {
+        self.other(QUOTA)
+    }
+
+    /// The power cuts; `None` where they are not simulated.
+    pub fn power_cuts(&self) -> Option<u64> {
+        self.other(POWER_CUT)
+    }
+
+    fn other(&self, name: &str) -> Option<u64> {
+        let found = self.others.iter().find(|(other, _)| *other == name);
+        found.map(|(_, count)| *count)
     }
 
     /// The numbers of every kind of which requests came since `earlier`, a
@@ -183,10 +202,13 @@ impl Snapshot {
             faults_fired: self
                 .faults
                 .iter()
-                .map(|(fault, count)| FaultFired {
-                    fault: fault.to_string(),
-                    count: *count,
-                })
+                .map(|(fault, count)| (fault.to_string(), *count))
+                .chain(
+                    self.others
+                        .iter()
+                        .map(|(name, count)| ((*name).to_owned(), *count)),
+                )
+                .map(|(fault, count)| FaultFired { fault, count })
                 .collect(),
         }
     }
@@ -199,7 +221,8 @@ pub struct StatsFile {
     pub schema: String,
     /// By [`Kind::name`]; kinds of which no request came are absent.
     pub requests: BTreeMap<String, RequestStats>,
-    /// Every configured fault, also one that never fired.
+    /// Every configured fault, also one that never fired; then `quota` and
+    /// `power-cut` where there are such.
     pub faults_fired: Vec<FaultFired>,
 }
 
@@ -226,7 +249,7 @@ pub struct RequestStats {
 pub struct FaultFired {
     /// The fault, as its text.
     pub fault: String,
-    /// The number of requests that it hit.
+    /// The number of requests for which it fired.
     pub count: u64,
 }
 
@@ -254,11 +277,15 @@ impl StatsFile {
     pub const SCHEMA: &'static str = "rbench.testfs/1";
 
     /// Writes the file at `path` in one step: readers see the former content
-    /// or all of the new one.
+    /// or all of the new one. What is no regular file (a device, a pipe) is
+    /// written to and stays what it is.
     ///
     /// # Errors
     /// When the temporary file beside it cannot be written or renamed.
     pub fn write(&self, path: &Path) -> io::Result<()> {
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return self.write_new(path);
+        }
         let temporary = temporary_beside(path)?;
         let written = self.write_new(&temporary);
         let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
@@ -292,6 +319,7 @@ fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::log::{FaultLog, FaultRecord};
 
     fn record(kind: Kind, failed: bool, bytes: u64, took: u64) -> Record {
         Record {
@@ -303,7 +331,8 @@ mod tests {
     }
 
     fn stats(faults: &[Fault]) -> Stats {
-        Stats::new(3, FaultTable::new(faults, 0))
+        let log = FaultLog::default();
+        Stats::new(3, FaultTable::new(faults, 0, log).with(QUOTA))
     }
 
     #[test]
@@ -355,8 +384,9 @@ mod tests {
     fn the_file_holds_the_schema_and_replaces_the_former_one() {
         let fault: Fault = "read:stall=500ms@nth=2".parse().expect("well formed");
         let stats = stats(&[fault]);
-        stats.faults().judge(Kind::Read);
-        stats.faults().judge(Kind::Read);
+        for hit in (0..2).flat_map(|_| stats.faults().judge(Kind::Read)) {
+            stats.faults().fire(hit, FaultRecord::default());
+        }
         stats.record(record(Kind::Create, false, 0, 2_000_000));
         stats.record(record(Kind::Create, true, 0, 4_000_000));
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -379,13 +409,34 @@ mod tests {
                 "p50_ns": p50, "p90_ns": 4_000_000, "p95_ns": 4_000_000,
                 "p99_ns": 4_000_000, "p999_ns": 4_000_000,
             }},
-            "faults_fired": [{"fault": "read:stall=500ms@nth=2", "count": 1}],
+            "faults_fired": [
+                {"fault": "read:stall=500ms@nth=2", "count": 1},
+                {"fault": "quota", "count": 0},
+            ],
         });
         assert_eq!(value, expect);
         let back: StatsFile = serde_json::from_str(&text).expect("the schema");
         assert_eq!(back, stats.snapshot().to_file());
         let names = std::fs::read_dir(folder.path()).expect("readable").count();
         assert_eq!(names, 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_written_to_and_not_replaced() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("pipe");
+        let mode = nix::sys::stat::Mode::S_IRWXU;
+        nix::unistd::mkfifo(&path, mode).expect("new");
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || std::fs::read(path).expect("readable")
+        });
+        let file = stats(&[]).snapshot().to_file();
+        file.write(&path).expect("writable");
+        let text = reader.join().expect("no panic");
+        let back: StatsFile = serde_json::from_slice(&text).expect("the schema");
+        assert_eq!(back, file);
+        assert!(!path.metadata().expect("there").is_file());
     }
 
     #[test]

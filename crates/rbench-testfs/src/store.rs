@@ -115,7 +115,11 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Answer<u32>;
     fn flush(&self, handle: u64) -> Answer<()>;
     fn release(&self, handle: u64) -> Answer<()>;
-    fn fsync(&self, handle: u64, data_only: bool) -> Answer<()>;
+    fn fsync(&self, ino: u64, handle: u64, data_only: bool) -> Answer<()>;
+    /// As `read`, whatever handles there are.
+    fn peek(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize>;
+    /// As `write`, whatever handles there are.
+    fn poke(&self, ino: u64, offset: u64, data: &[u8]) -> Answer<usize>;
     /// `mode` as of `fallocate`.
     fn fallocate(&self, ino: u64, handle: u64, offset: u64, length: u64, mode: i32) -> Answer<()>;
     /// `whence` is SEEK_DATA or SEEK_HOLE.
@@ -140,7 +144,7 @@ pub(crate) trait Store: Send + Sync + 'static {
         add: &mut dyn FnMut(Entry<'_>, &FileAttr) -> bool,
     ) -> Answer<()>;
     fn releasedir(&self, handle: u64) -> Answer<()>;
-    fn fsyncdir(&self, handle: u64, data_only: bool) -> Answer<()>;
+    fn fsyncdir(&self, ino: u64, handle: u64, data_only: bool) -> Answer<()>;
 
     fn statfs(&self, ino: u64) -> Answer<Totals>;
     /// `flags` are those of `setxattr`.

@@ -21,7 +21,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, SFlag, mknod};
 use nix::unistd::Pid;
-use rbench_testfs::{Config, ServeOptions, StatsFile, mount, serve};
+use rbench_testfs::{Config, FaultRecord, ServeOptions, StatsFile, mount, serve};
 use tempfile::TempDir;
 
 /// What a started process is to do; its value is one of the roles below.
@@ -69,6 +69,27 @@ const TESTS: &[(&str, fn())] = &[
     (
         "a_request_that_is_held_does_not_keep_it_from_ending",
         a_request_that_is_held_does_not_keep_it_from_ending,
+    ),
+    (
+        "sigusr2_lets_go_what_hangs_and_the_end_ends_it",
+        sigusr2_lets_go_what_hangs_and_the_end_ends_it,
+    ),
+    (
+        "a_file_system_that_died_stays_as_a_dead_mount_until_it_is_ended",
+        a_file_system_that_died_stays_as_a_dead_mount_until_it_is_ended,
+    ),
+    (
+        "an_unmount_from_outside_ends_one_that_died",
+        an_unmount_from_outside_ends_one_that_died,
+    ),
+    ("sigpwr_cuts_the_power", sigpwr_cuts_the_power),
+    (
+        "a_fault_log_that_cannot_be_written_is_told_at_the_end",
+        a_fault_log_that_cannot_be_written_is_told_at_the_end,
+    ),
+    (
+        "dying_needs_root_or_the_list_of_connections",
+        dying_needs_root_or_the_list_of_connections,
     ),
     (
         "statistics_that_cannot_be_written_are_told_at_once",
@@ -135,13 +156,23 @@ fn play(role: &str) -> ExitCode {
             &ServeOptions {
                 stats: arguments.get(1).cloned(),
                 parent_watch: role == "watch",
+                ..ServeOptions::default()
             },
         )
         .map_err(|e| e.to_string()),
         "starter" => be_a_starter(point),
         "user" => use_a_mount(point),
+        "mortal" => die_on_a_mount(point),
         "no-device" => without_device(point),
-        "nobody" => as_nobody(point),
+        "nobody" => as_nobody(point, "user"),
+        "mortal-nobody" => as_nobody(point, "mortal"),
+        "mortal-nobody-with-list" => {
+            leave_the_mounts_of_others();
+            let list = "/sys/fs/fuse/connections";
+            let kind = Some("fusectl");
+            nix::mount::mount(NONE, list, kind, MsFlags::empty(), NONE).expect("root");
+            as_nobody(point, "mortal")
+        }
         role => Err(format!("there is no role {role}")),
     };
     match outcome {
@@ -153,13 +184,32 @@ fn play(role: &str) -> ExitCode {
     }
 }
 
-/// In memory and uncached, with the fault that the third argument names.
+/// In memory and uncached, with the fault that the third argument names, the
+/// fault log that the fourth one names, and power to cut with a log.
 fn config(arguments: &[PathBuf]) -> Config {
     let mut config = Config::memory(PLENTY).uncached();
     if let Some(fault) = arguments.get(2).and_then(|fault| fault.to_str()) {
         config.faults = vec![fault.parse().expect("well formed")];
     }
+    config.fault_log = arguments.get(3).cloned();
+    config.power_cut = config.fault_log.is_some();
     config
+}
+
+/// Mounts and has it die.
+fn die_on_a_mount(point: &Path) -> Result<(), String> {
+    let fault = "mkdir:die@nth=1".parse().expect("well formed");
+    let config = Config {
+        faults: vec![fault],
+        ..Config::memory(PLENTY)
+    };
+    let mounted = mount(config, point).map_err(|e| e.to_string())?;
+    assert!(fs::create_dir(point.join("d")).is_err());
+    let dead = fs::metadata(point).map_err(|e| e.raw_os_error());
+    assert_eq!(dead.err(), Some(Some(libc::ENOTCONN)));
+    mounted.unmount().map_err(|e| e.to_string())?;
+    assert!(!is_mounted(point));
+    Ok(())
 }
 
 /// Starts a watched file system, tells its process number, and waits to be
@@ -213,9 +263,9 @@ fn without_device(point: &Path) -> Result<(), String> {
     use_a_mount(point)
 }
 
-/// Becomes the user nobody and uses a mount, where /dev/fuse is open to all
+/// Becomes the user nobody and plays `role`, where /dev/fuse is open to all
 /// as systems usually have it.
-fn as_nobody(point: &Path) -> Result<(), String> {
+fn as_nobody(point: &Path, role: &str) -> Result<(), String> {
     leave_the_mounts_of_others();
     let device = point.with_file_name("fuse");
     let mode = Mode::from_bits_truncate(0o666);
@@ -226,7 +276,7 @@ fn as_nobody(point: &Path) -> Result<(), String> {
     nix::mount::mount(Some(&device), over, NONE, MsFlags::MS_BIND, NONE).expect("root");
     let error = Command::new(std::env::current_exe().expect("known"))
         .arg(point)
-        .env(ROLE, "user")
+        .env(ROLE, role)
         .uid(NOBODY)
         .gid(NOBODY)
         .exec();
@@ -449,6 +499,140 @@ fn a_request_that_is_held_does_not_keep_it_from_ending() {
     assert!(stuck.join().expect("no panic"), "the caller gets an error");
 }
 
+/// The lines of a fault log.
+fn fault_log(path: &Path) -> Vec<FaultRecord> {
+    let text = fs::read_to_string(path).expect("written");
+    let read = |line| serde_json::from_str(line).expect("a record");
+    text.lines().map(read).collect()
+}
+
+fn sigusr2_lets_go_what_hangs_and_the_end_ends_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str| folder.path().join(name);
+    let hang = Path::new("mkdir:hang@after=0");
+    let mut served = Served::start("serve", &[&file("stats"), hang, &file("log")]);
+    let hung = || {
+        let path = served.point.join("d");
+        let before = fault_log(&file("log")).len();
+        let mkdir = std::thread::spawn(move || fs::create_dir(path));
+        await_that("the hang", || fault_log(&file("log")).len() > before);
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!mkdir.is_finished());
+        mkdir
+    };
+    let first = hung();
+    served.signal(Signal::SIGUSR2);
+    assert!(first.join().expect("no panic").is_ok());
+    fs::remove_dir(served.point.join("d")).expect("there");
+    let second = hung();
+    served.signal(Signal::SIGTERM);
+    served.end_well();
+    let error = second.join().expect("no panic").expect_err("it has ended");
+    assert_eq!(error.raw_os_error(), Some(libc::ECONNABORTED));
+    assert_eq!(stats(&file("stats")).faults_fired[0].count, 2);
+}
+
+fn a_file_system_that_died_stays_as_a_dead_mount_until_it_is_ended() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("stats.json");
+    for name in ["serve", "watch"] {
+        let mut served = Served::start(name, &[&file, Path::new("mkdir:die@nth=2")]);
+        fs::create_dir(served.point.join("a")).expect("new");
+        let fatal = fs::create_dir(served.point.join("b")).expect_err("the end");
+        assert_eq!(fatal.raw_os_error(), Some(libc::ECONNABORTED));
+        let dead = || fs::metadata(&served.point).map_err(|e| e.raw_os_error());
+        assert_eq!(dead().err(), Some(Some(libc::ENOTCONN)));
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(dead().err(), Some(Some(libc::ENOTCONN)));
+        assert_eq!(served.child.try_wait().expect("a child"), None);
+        served.signal(Signal::SIGTERM);
+        served.end_well();
+        assert_eq!(stats(&file).faults_fired[0].count, 1);
+    }
+}
+
+fn an_unmount_from_outside_ends_one_that_died() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("stats.json");
+    let mut served = Served::start("watch", &[&file, Path::new("mkdir:die@nth=1")]);
+    fs::create_dir(served.point.join("a")).expect_err("the end");
+    // What cut its connection may hold it for a moment.
+    await_that("the unmount", || nix::mount::umount(&served.point).is_ok());
+    // It does not see it, and its end finds nothing to do.
+    drop(served.child.stdin.take());
+    await_that("the end", || {
+        served.child.try_wait().expect("a child").is_some()
+    });
+    assert!(!is_mounted(&served.point));
+}
+
+fn sigpwr_cuts_the_power() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str| folder.path().join(name);
+    let fault = Path::new("statfs:EIO@nth=1000");
+    let mut served = Served::start("serve", &[&file("stats"), fault, &file("log")]);
+    let synced = File::create(served.point.join("synced")).expect("room");
+    synced.sync_all().expect("in order");
+    for round in 1..3 {
+        fs::write(served.point.join("lost"), "text").expect("room");
+        served.signal(Signal::SIGPWR);
+        let done = || {
+            let log = fault_log(&file("log"));
+            let done = log.iter().filter(|r| r.action == "done");
+            done.count() == round
+        };
+        await_that("the cut", done);
+        assert!(!served.point.join("lost").exists());
+        assert!(served.point.join("synced").exists());
+    }
+    drop(synced);
+    served.signal(Signal::SIGTERM);
+    served.end_well();
+    let fired = &stats(&file("stats")).faults_fired[1];
+    assert_eq!((fired.fault.as_str(), fired.count), ("power-cut", 2));
+    let log = fault_log(&file("log"));
+    let lost = log
+        .iter()
+        .filter(|r| r.path == "lost" && r.action == "vanished");
+    assert_eq!(lost.count(), 2);
+    // Without power to cut, the signal means nothing.
+    let mut served = Served::start("serve", &[]);
+    served.signal(Signal::SIGPWR);
+    std::thread::sleep(Duration::from_millis(100));
+    fs::create_dir(served.point.join("d")).expect("it still serves");
+    served.signal(Signal::SIGTERM);
+    served.end_well();
+}
+
+fn a_fault_log_that_cannot_be_written_is_told_at_the_end() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("stats.json");
+    let fault = Path::new("mkdir:EIO@nth=1");
+    let log = Path::new("/dev/full");
+    let mut served = Served::start("serve", &[&file, fault, log]);
+    fs::create_dir(served.point.join("d")).expect_err("the fault");
+    served.signal(Signal::SIGTERM);
+    let (success, said) = served.end();
+    let expect = "the fault log cannot be written to /dev/full: No space left";
+    assert!(!success && said.contains(expect), "{said}");
+    assert!(!is_mounted(&served.point));
+}
+
+fn dying_needs_root_or_the_list_of_connections() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("not shown without root: what an ordinary user needs to have it die");
+        return;
+    }
+    let path = std::env::var("PATH").expect("set");
+    let with_list = run_as_nobody("mortal-nobody-with-list", &path);
+    assert_eq!(with_list, (true, String::new()));
+    let (success, said) = run_as_nobody("mortal-nobody", &path);
+    // Where the system has mounted the list, everybody can.
+    if !success {
+        assert!(said.starts_with("the fault 'die' needs root, or"), "{said}");
+    }
+}
+
 fn statistics_that_cannot_be_written_are_told_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let point = folder.path().canonicalize().expect("there");
@@ -472,8 +656,8 @@ fn the_mount_of_a_dead_process_is_recognised() {
     assert!(error.contains(&advice), "{error}");
 }
 
-/// Runs `use_a_mount` as the user nobody; returns what was said.
-fn run_as_nobody(path: &str) -> (bool, String) {
+/// Plays `role`, which becomes the user nobody; returns what was said.
+fn run_as_nobody(role: &str, path: &str) -> (bool, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     // The program itself may lie where nobody may look.
     let program = folder.path().join("program");
@@ -484,7 +668,7 @@ fn run_as_nobody(path: &str) -> (bool, String) {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("own");
     let output = Command::new(program)
         .arg(point.canonicalize().expect("there"))
-        .env(ROLE, "nobody")
+        .env(ROLE, role)
         .env("PATH", path)
         .output()
         .expect("this program");
@@ -498,7 +682,7 @@ fn an_ordinary_user_mounts_through_the_helper() {
         return;
     }
     let path = std::env::var("PATH").expect("set");
-    assert_eq!(run_as_nobody(&path), (true, String::new()));
+    assert_eq!(run_as_nobody("nobody", &path), (true, String::new()));
 }
 
 fn other_users_are_let_in_when_asked_with_no_more_than_their_rights() {
@@ -568,7 +752,7 @@ fn what_is_missing_for_a_mount_is_named() {
         println!("not shown without root: a missing helper, a missing device");
         return;
     }
-    let (_, said) = run_as_nobody("/nowhere");
+    let (_, said) = run_as_nobody("nobody", "/nowhere");
     assert!(said.contains("needs the program fusermount3"), "{said}");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = role("no-device", &[folder.path()]).output();

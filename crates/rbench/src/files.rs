@@ -2,7 +2,7 @@
 //! every finished phase is on disk before the next one starts.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,8 @@ pub struct ResultFile {
     path: PathBuf,
     journal_path: PathBuf,
     journal: File,
+    /// Bytes of the lines that are in it, whole.
+    length: u64,
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -67,20 +69,31 @@ impl ResultFile {
             path: path.to_owned(),
             journal_path,
             journal,
+            length: 0,
         };
         file.append(header)?;
         Ok(file)
     }
 
-    /// Appends a line to the journal and brings it to the disk.
+    /// Appends a line to the journal and brings it to the disk. What was
+    /// written of one that did not fit is taken back, so that it does not spoil
+    /// those behind it.
     ///
     /// # Errors
     /// One sentence that names the journal.
     pub fn append(&mut self, line: &str) -> Result<(), String> {
-        self.journal
-            .write_all(line.as_bytes())
-            .and_then(|()| self.journal.sync_data())
-            .map_err(|e| format!("{} cannot be written: {e}", self.journal_path.display()))
+        let place = SeekFrom::Start(self.length);
+        let journal = &mut self.journal;
+        let appended = journal
+            .seek(place)
+            .and_then(|_| journal.write_all(line.as_bytes()))
+            .and_then(|()| journal.sync_data());
+        match appended {
+            Ok(()) => self.length += line.len() as u64,
+            // If that fails too, the next line still takes its place.
+            Err(_) => drop(journal.set_len(self.length)),
+        }
+        appended.map_err(|e| format!("{} cannot be written: {e}", self.journal_path.display()))
     }
 
     /// Gives up before there is anything to keep: the journal goes.

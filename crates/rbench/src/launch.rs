@@ -9,6 +9,7 @@ use rbench_core::Rank;
 use rbench_core::random::{Stream, key};
 use rbench_core::wire::{Reader, Writer};
 
+use crate::clean;
 use crate::fio::JobFiles;
 
 /// The same on every rank.
@@ -26,6 +27,8 @@ pub struct Launch {
     pub seed: u64,
     /// Rank 0's working directory: relative paths start there.
     pub cwd: OsString,
+    /// The process of rank 0, for the marker.
+    pub origin: String,
     /// What `rbench fio` reads besides.
     pub job_files: JobFiles,
 }
@@ -69,6 +72,7 @@ impl Launch {
             started: format!("{now:.3}"),
             // 53 bits: readers of JSON may take numbers as floating point.
             seed: stream.next_u64() >> 11,
+            origin: clean::origin(),
             job_files: JobFiles::read(argv),
             cwd: std::env::current_dir().map_or_else(|_| OsString::from("/"), OsString::from),
         }
@@ -82,6 +86,7 @@ impl Launch {
             started,
             seed,
             cwd,
+            origin,
             job_files,
         } = self;
         let mut w = Writer::default();
@@ -91,6 +96,7 @@ impl Launch {
             .bytes(cwd.as_bytes());
         w.number(u64::from(env_dir.is_some()))
             .bytes(env_dir.as_deref().unwrap_or(OsStr::new("")).as_bytes());
+        w.text(origin);
         job_files.encode(&mut w);
         argv.iter().for_each(|arg| {
             w.bytes(arg.as_bytes());
@@ -104,6 +110,7 @@ impl Launch {
         let (run_id, started, seed) = (r.text()?, r.text()?, r.number()?);
         let cwd = text(r.bytes()?);
         let (given, dir) = (r.number()?, text(r.bytes()?));
+        let origin = r.text()?;
         let job_files = JobFiles::decode(&mut r)?;
         let mut argv = Vec::new();
         while let Some(arg) = r.bytes() {
@@ -116,6 +123,7 @@ impl Launch {
             started,
             seed,
             cwd,
+            origin,
             job_files,
         })
     }
@@ -136,6 +144,7 @@ mod tests {
             started: "2026-11-21T09:00:00Z".to_owned(),
             seed: 7,
             cwd: "/tmp".into(),
+            origin: "host a\n".to_owned(),
             job_files: JobFiles::of_one("a.fio", b"[a]"),
         };
         assert_eq!(Launch::decode(&sent.encode()), Some(sent.clone()));

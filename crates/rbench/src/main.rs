@@ -7,7 +7,9 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use rbench_cli::Invocation;
+use rbench_core::plain::plain_lines;
 
+mod clean;
 mod embedded;
 mod files;
 mod fio;
@@ -20,6 +22,7 @@ mod run;
 mod show;
 mod signals;
 mod testfs;
+mod verify;
 
 /// All went well.
 const SUCCESS: u8 = 0;
@@ -34,6 +37,8 @@ fn main() -> ExitCode {
     match rbench_cli::parse(&argv, env_dir.as_deref()) {
         Ok(Invocation::Testfs(args)) => testfs::serve(args),
         Ok(Invocation::Show { file, format }) => show::show(&file, format),
+        Ok(Invocation::Verify(what)) => verify::verify(&what),
+        Ok(Invocation::Clean(what)) => clean::clean(&what),
         // Workloads, and mistakes too: rank 0's command line counts, and only
         // rank 0 speaks.
         Ok(Invocation::Run(..)) | Err(_) => run::run(&argv),
@@ -42,8 +47,9 @@ fn main() -> ExitCode {
 
 /// One sentence on standard error.
 fn complain(message: &str) {
-    // Nothing is left to do when standard error is closed.
-    let _ = writeln!(std::io::stderr(), "rbench: {message}");
+    // Names in it may hold anything. Nothing is left to do when standard error
+    // is closed.
+    let _ = writeln!(std::io::stderr(), "rbench: {}", plain_lines(message));
 }
 
 /// Writes to standard output; a reader that went away (as `head` does) is no

@@ -11,6 +11,8 @@ use rbench_cli::Progress as How;
 use rbench_core::units::{human_count, human_rate};
 use rbench_exec::{Progress, Show};
 
+use crate::complain;
+
 /// Time between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
@@ -21,6 +23,8 @@ pub struct Display {
     label: RefCell<String>,
     begun: Cell<Instant>,
     last_line: Cell<Instant>,
+    /// What stays when somebody ends the run before it has removed it.
+    at_risk: RefCell<Option<String>>,
 }
 
 impl Display {
@@ -40,7 +44,13 @@ impl Display {
             label: RefCell::default(),
             begun: now.clone(),
             last_line: now,
+            at_risk: RefCell::default(),
         }
+    }
+
+    /// What to say when a stop is asked for that a launcher may cut short.
+    pub fn at_risk(&self, text: String) {
+        *self.at_risk.borrow_mut() = Some(text);
     }
 
     /// Takes the bar away.
@@ -84,6 +94,19 @@ impl Show for Display {
                 None => bar.unset_length(),
             }
             bar.set_message(label.to_owned());
+        }
+    }
+
+    fn stopping(&self) {
+        if let Some(text) = self.at_risk.take() {
+            self.trouble(&text);
+        }
+    }
+
+    fn trouble(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| complain(text)),
+            None => complain(text),
         }
     }
 

@@ -4,18 +4,23 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rbench_cli::{Communicator as Which, Invocation, Output, Stop};
 use rbench_comm::{Choice, ClockOffset, Combine, Communicator, Leading, Topology};
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, MonotonicClock, Rank};
-use rbench_exec::{Calibration, ExecError, Group, Place, StopReason, calibrate, execute};
+use rbench_exec::{
+    Calibration, ExecError, Group, Place, Show as _, StopReason, ack, calibrate, execute,
+};
+use rbench_plan::spec::Workload;
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
 use rbench_sys::engine::{ENGINES, OTHERS};
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
+use crate::clean;
 use crate::embedded::Embedded;
 use crate::fio;
 use crate::launch::Launch;
@@ -47,6 +52,7 @@ impl From<ExecError> for Refusal {
         match error {
             ExecError::Usage(message) => Refusal::Usage(message),
             ExecError::SetUp(message) => Refusal::Failed(message),
+            ExecError::Lost(message) => Refusal::Silent(message),
             ExecError::Comm(_) | ExecError::NoAnswer => Refusal::Silent(error.to_string()),
         }
     }
@@ -57,6 +63,9 @@ impl From<rbench_comm::CommError> for Refusal {
         ExecError::from(error).into()
     }
 }
+
+/// How long the launcher may take to find out that a host is gone.
+const LAUNCHERS_TURN: Duration = Duration::from_secs(3);
 
 /// Runs the workload that rank 0's command line asks for.
 pub fn run(argv: &[OsString]) -> ExitCode {
@@ -88,6 +97,10 @@ pub fn run(argv: &[OsString]) -> ExitCode {
         Ok(code) => code,
         Err(Refusal::Silent(message)) => {
             complain(&message);
+            // The report is out. Open MPI's launcher, asked to end a job while
+            // one of its own daemons is out of reach, may wait for that one for
+            // ever; left alone it finds out by itself and ends everybody.
+            std::thread::sleep(LAUNCHERS_TURN);
             world.abort(i32::from(FAILED))
         }
         Err(refusal) => say(root, refusal),
@@ -205,13 +218,19 @@ async fn once(
     let offset_ns =
         hosts.offsets[hosts.topology.host_of[comm.rank().0 as usize] as usize].offset_ns;
     let host_of = hosts.topology.host_of.clone();
-    let group = Group::form(comm, names, host_of, offset_ns, signals, &display).await?;
+    let group = Group::form(comm, names, host_of, offset_ns, signals, &display)
+        .await?
+        .with_limits(plan.limits);
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
     let mut extras = Extras::default();
     let opened = extras
         .open(spec, comm.rank())
-        .and_then(|()| fio::create_output(output, launch, comm.rank()));
+        .and_then(|()| fio::create_output(output, launch, comm.rank()))
+        .and_then(|()| match &plan.work {
+            Work::Io(io) => ack::check_journals(io, &plan, comm.rank(), &parent),
+            Work::Meta(_) | Work::Jobs(_) => Ok(()),
+        });
     if let Err(error) = group.agree(opened).await {
         extras.discard();
         return Err(error.into());
@@ -238,9 +257,15 @@ fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
     match invocation {
         Invocation::Run(mut spec, output) => {
             mdtest::anchor(&mut spec, cwd);
+            if let Workload::Io(io) = &mut spec.workload {
+                io.ack_journal = io.ack_journal.take().map(|base| cwd.join(base));
+            }
             Ok((*spec, output))
         }
-        Invocation::Testfs(_) | Invocation::Show { .. } => Err(Refusal::Usage(
+        Invocation::Testfs(_)
+        | Invocation::Show { .. }
+        | Invocation::Verify(_)
+        | Invocation::Clean(_) => Err(Refusal::Usage(
             "only meta, io, mdtest and fio run on several ranks".to_owned(),
         )),
     }
@@ -395,7 +420,7 @@ async fn measure(
         embedded: plan.embedded(),
     };
     let name = format!("rbench.{}", launch.run_id);
-    let marker = format!("rbench run {}\n", launch.run_id);
+    let marker = clean::marker(launch);
     let status = fio::Status::begin(plan, launch, job.output);
     let place = Place {
         board: status.board(),
@@ -412,8 +437,20 @@ async fn measure(
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
     let me = (group.rank(), group.host_name());
     let mut recording = Recording::new(&frame, job, display, me);
+    // Launchers end their ranks soon after a signal.
+    let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
+    if leaves && group.world.size() > 1 {
+        display.at_risk(format!(
+            "should this be cut short, {} stays; then: rbench clean {}",
+            parent.join(&name).display(),
+            parent.display()
+        ));
+    }
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
     status.end();
+    if matches!(&outcome, Err(e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_))) {
+        display.stopping();
+    }
     Ok(recording.end(outcome))
 }
 
@@ -474,8 +511,12 @@ fn finish(
 pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Output) -> u8 {
     let result = &mut report.result;
     let mut trouble = report.trouble.take();
-    if let Some(error @ (ExecError::SetUp(_) | ExecError::Comm(_) | ExecError::NoAnswer)) =
-        &report.broken
+    if let Some(
+        error @ (ExecError::SetUp(_)
+        | ExecError::Comm(_)
+        | ExecError::Lost(_)
+        | ExecError::NoAnswer),
+    ) = &report.broken
     {
         result
             .warnings
@@ -554,7 +595,8 @@ fn tell_trouble(result: &RunResult) {
 
 /// The exit code after a signal: 128 and its number, as shells do.
 fn stop_code(group: &Group<'_>) -> Option<u8> {
-    group
-        .stop_reason()
-        .map(|StopReason::Signal(number)| 128 + number as u8)
+    match group.stop_reason()? {
+        StopReason::Signal(number) => Some(128 + number as u8),
+        StopReason::Errors | StopReason::Stuck => None,
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use rbench_cli::Testfs;
+use rbench_cli::{PowerCut, Testfs};
 use rbench_core::Bytes;
-use rbench_testfs::{Backing, Config, ServeOptions};
+use rbench_testfs::{Backing, Config, ServeOptions, Survivors};
 
 use crate::{FAILED, USAGE, complain};
 
@@ -20,6 +20,10 @@ pub fn serve(args: Testfs) -> ExitCode {
     let options = ServeOptions {
         stats: args.stats.clone(),
         parent_watch: args.watch_parent,
+        survivors: match args.power_cut {
+            Some(PowerCut::Tear) => Survivors::Seeded(config.seed),
+            Some(PowerCut::Drop) | None => Survivors::None,
+        },
     };
     match rbench_testfs::serve(config, &args.mountpoint, &options) {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,6 +61,10 @@ fn config(args: &Testfs) -> Result<Config, String> {
         config.threads = threads as usize;
     }
     config.seed = args.seed.unwrap_or(config.seed);
+    config.direct_io = args.direct_io;
+    config.quota = args.quota;
+    config.power_cut = args.power_cut.is_some();
+    config.fault_log.clone_from(&args.fault_log);
     Ok(config)
 }
 

@@ -56,24 +56,31 @@ impl Place {
 
     fn entries(&self, name: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(name)).expect("listing");
-        entries
+        let mut names: Vec<String> = entries
             .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
-            .collect()
+            .collect();
+        names.sort();
+        names
     }
 }
 
-/// The built-in file system, mounted on `mnt` of a place.
+/// The built-in file system, mounted in a place.
 struct Server {
     child: std::process::Child,
     mnt: PathBuf,
 }
 
 impl Server {
+    /// On `mnt`.
     fn start(place: &Place, options: &str) -> Server {
-        let mnt = place.path("mnt");
+        Server::start_on(place, "mnt", options)
+    }
+
+    fn start_on(place: &Place, name: &str, options: &str) -> Server {
+        let mnt = place.path(name);
         fs::create_dir(&mnt).expect("made");
         let child = place
-            .command(&format!("testfs mnt --watch-parent {options}"))
+            .command(&format!("testfs {name} --watch-parent {options}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -174,6 +181,22 @@ fn misuse_ends_with_2_and_names_the_flag() {
         2,
         "--fsync every=N and --files",
     );
+    check_refused(
+        "io --dir target --ack-journal acks",
+        2,
+        "--ack-journal needs --verify",
+    );
+    check_refused(
+        "io --dir target --rw read --verify --ack-journal acks",
+        2,
+        "--ack-journal needs a phase that writes",
+    );
+    check_refused(
+        "io --verify --ack-journal acks",
+        2,
+        "--ack-journal needs --dir",
+    );
+    check_refused("verify", 2, "<FILE>");
     check_refused("testfs tmp --latency crate=2ms", 2, "--latency");
     check_refused("testfs tmp --fault read:explode", 2, "--fault");
 }
@@ -187,6 +210,23 @@ fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
     check_refused("meta --dir target --out no/such/folder/x.json", 1, "--out ");
     check_refused("show nothing.json", 1, "nothing.json cannot be read");
     check_refused("io --size 4000g", 1, "give a directory with --dir");
+    // The target lies on the same file system as everything of these tests.
+    check_refused(
+        "io --dir target --verify --ack-journal acks",
+        1,
+        "the journal would be lost with the data",
+    );
+    check_refused(
+        "io --dir target --verify --ack-journal no/acks",
+        1,
+        "no/acks: ",
+    );
+    check_refused(
+        "verify nothing",
+        1,
+        "the journal nothing: it cannot be read",
+    );
+    check_refused("verify /proc/cpuinfo", 1, "it is no journal");
     check_refused("testfs nowhere", 1, "nowhere");
 }
 
@@ -464,7 +504,7 @@ fn links_in_the_target_are_not_followed() {
 fn help_goes_to_stdout_and_every_flag_of_the_readme_exists() {
     let place = Place::new();
     let mut known = String::new();
-    for command in ["meta", "io", "mdtest", "fio", "testfs", "show"] {
+    for command in ["meta", "io", "mdtest", "fio", "testfs", "show", "verify"] {
         let output = place.run(&format!("{command} --help"));
         assert_eq!(
             (output.status.code(), text(&output.stderr).as_str()),
@@ -487,4 +527,187 @@ fn help_goes_to_stdout_and_every_flag_of_the_readme_exists() {
             );
         }
     }
+}
+
+#[test]
+fn clean_removes_what_a_killed_run_left_and_nothing_else() {
+    let place = Place::new();
+    // Alike, but not marked; marked by somebody else; and a link.
+    fs::create_dir(place.target().join("rbench.mine")).expect("made");
+    fs::write(place.target().join("rbench.mine/precious"), "x").expect("written");
+    fs::create_dir(place.target().join("rbench.other")).expect("made");
+    fs::write(place.target().join("rbench.other/.rbench-run"), "?").expect("written");
+    fs::create_dir(place.path("elsewhere")).expect("made");
+    fs::write(
+        place.path("elsewhere/.rbench-run"),
+        "rbench run x\nhost h\nprocess 1 1\n",
+    )
+    .expect("written");
+    symlink(place.path("elsewhere"), place.target().join("rbench.link")).expect("linked");
+    let mut child = place
+        .command("meta --dir target --items 100000 --quiet")
+        .spawn()
+        .expect("starts");
+    let others = ["rbench.link", "rbench.mine", "rbench.other"];
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while place.entries("target").len() == others.len() {
+        assert!(Instant::now() < deadline, "the run did not begin");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let busy = place.run("clean target");
+    assert_eq!(busy.status.code(), Some(1));
+    let process = format!("process {} is still at it", child.id());
+    assert!(
+        text(&busy.stderr).contains(&process),
+        "{}",
+        text(&busy.stderr)
+    );
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).expect("signal");
+    child.wait().expect("ends");
+    let dry = place.run("clean --dry-run target");
+    assert_eq!(dry.status.code(), Some(0));
+    assert!(text(&dry.stdout).starts_with("would remove target/rbench."));
+    assert_eq!(place.entries("target").len(), others.len() + 1);
+    let done = place.run("clean target");
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert!(text(&done.stdout).starts_with("removed target/rbench."));
+    assert_eq!(place.entries("target"), others);
+    assert_eq!(place.entries("elsewhere").len(), 1);
+    let nothing = place.run("clean target");
+    assert_eq!(text(&nothing.stdout), "target: no run has left anything\n");
+}
+
+#[test]
+fn what_another_host_left_stays_unless_it_is_forced() {
+    let place = Place::new();
+    let left = place.target().join("rbench.20261121-120000-abcd");
+    fs::create_dir_all(left.join("0/dir")).expect("made");
+    let marker = "rbench run 20261121-120000-abcd\nhost no-such-host\nprocess 5 6\n";
+    fs::write(left.join(".rbench-run"), marker).expect("written");
+    let kept = place.run("clean target");
+    assert_eq!(kept.status.code(), Some(1));
+    assert!(text(&kept.stderr).contains("no-such-host"));
+    assert!(left.exists());
+    assert_eq!(place.run("clean target --force").status.code(), Some(0));
+    assert!(!left.exists());
+}
+
+#[test]
+fn a_full_disk_under_out_does_not_cost_the_report() {
+    let place = Place::new();
+    let server = Server::start(&place, "--memory 1m --quota 12k");
+    let output = place.run("meta --dir target --items 50 --out mnt/run.json");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("mnt/run.json"), "{said}");
+    assert!(
+        said.contains("cannot be written: No space left on device"),
+        "{said}"
+    );
+    let report = text(&output.stdout);
+    assert!(
+        report.contains("File removal") && report.contains("The run is complete"),
+        "{report}"
+    );
+    assert!(place.entries("target").is_empty());
+    // What fitted is there to be read.
+    let journal = place.run("show mnt/run.json.journal");
+    assert_eq!(journal.status.code(), Some(0), "{}", text(&journal.stderr));
+    server.end();
+}
+
+#[test]
+fn a_journal_of_acknowledged_writes_is_never_written_over() {
+    let place = Place::new();
+    let server = Server::start(&place, "--memory 64m");
+    fs::write(place.path("acks.1.1"), "mine").expect("written");
+    let output = place.run(
+        "io --dir mnt --size 64k --bs 4k --threads 2 --iterations 2 --verify --ack-journal acks",
+    );
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.trim_end().ends_with("acks.1.1 exists already"),
+        "{said}"
+    );
+    assert_eq!(
+        (said.lines().count(), text(&output.stdout).as_str()),
+        (1, "")
+    );
+    // Nothing was made, neither there nor here.
+    assert!(place.entries("mnt").is_empty());
+    assert_eq!(fs::read(place.path("acks.1.1")).expect("there"), b"mine");
+    assert!(!place.path("acks.0.0").exists());
+    server.end();
+}
+
+#[test]
+fn a_full_disk_under_the_journal_ends_a_run_with_many_requests_under_way() {
+    let place = Place::new();
+    let server = Server::start(&place, "--memory 64m");
+    let disk = Server::start_on(&place, "disk", "--memory 8m --quota 1600k");
+    let options = "io --dir mnt --rw write --bs 512 --size 9m --verify --fsync never";
+    let output = place.run(&format!(
+        "{options} --engine io_uring --depth 8 --ack-journal disk/acks --out run.json"
+    ));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("disk/acks.0.0 cannot be written: "), "{said}");
+    assert!(!place.result("run.json").phases[0].complete);
+    let audit = place.run("verify disk/acks.0.0");
+    assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stdout));
+    disk.end();
+    server.end();
+}
+
+#[test]
+fn a_full_disk_under_the_journal_ends_the_run_and_spoils_nothing() {
+    let place = Place::new();
+    let server = Server::start(&place, "--memory 64m");
+    // Room for the first MiB, not for the second.
+    let room = "--memory 8m --quota 1600k";
+    let disk = Server::start_on(&place, "disk", room);
+    let other = Server::start_on(&place, "other", room);
+    let options = "io --dir mnt --rw write --bs 512 --size 9m --verify --fsync never";
+    let output = place.run(&format!("{options} --ack-journal disk/acks --out run.json"));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("disk/acks.0.0 cannot be written: No space left on device"),
+        "{said}"
+    );
+    let written = &place.result("run.json").phases[0];
+    assert!(!written.complete && written.items > 0, "{written:?}");
+    // No write without its record.
+    let audit = place.run("verify disk/acks.0.0 --format json");
+    assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stdout));
+    let audit: serde_json::Value = serde_json::from_slice(&audit.stdout).expect("JSON");
+    let blocks = |class: &str| audit["blocks"][class].as_u64().expect("a number");
+    // The acknowledgement of the last one had no room.
+    let known = blocks("as-acknowledged") + blocks("allowed");
+    assert!(known == written.items && blocks("allowed") <= 1, "{audit}");
+    // Small files: the target is not blamed for it.
+    let small =
+        "io --dir mnt --rw write --files 500 --file-size 512 --verify --ack-journal other/small";
+    let output = place.run(&format!("{small} --fsync never --time 60 --out small.json"));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("other/small.0.0 cannot be written: "),
+        "{said}"
+    );
+    let written = &place.result("small.json").phases[0];
+    assert!(
+        !written.complete && written.errors.is_empty(),
+        "{written:?}"
+    );
+    // No room at all: no journal is left that holds nothing.
+    let output = place.run(&format!("{options} --threads 2 --ack-journal disk/more"));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("disk/more.0.0 cannot be written: "), "{said}");
+    assert_eq!(place.entries("disk"), ["acks.0.0"]);
+    disk.end();
+    other.end();
+    server.end();
 }

@@ -17,6 +17,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rbench-report", &["rbench-core"]),
     ("rbench-testfs", &["rbench-core"]),
     (
+        "rbench-fuzz",
+        &[
+            "rbench-cli",
+            "rbench-core",
+            "rbench-exec",
+            "rbench-plan",
+            "rbench-report",
+            "rbench-sys",
+        ],
+    ),
+    (
         "rbench",
         &[
             "rbench-cli",

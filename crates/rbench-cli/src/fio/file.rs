@@ -25,6 +25,13 @@ pub struct Surroundings<'a> {
 /// Files that include each other so deep include themselves.
 const DEPTH: usize = 16;
 
+/// Files that may be included by one job file, each as often as it is: those
+/// that name each other several times would add up to millions.
+const INCLUDED_MAX: usize = 1000;
+
+/// Jobs of a file: no more workers than that can run.
+const JOBS_MAX: usize = 4096;
+
 /// A line of a job file that says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Saying<'a> {
@@ -121,6 +128,8 @@ pub struct Reader<'a> {
     globals: Section,
     /// The section that keys belong to.
     open: Open,
+    /// Files included so far.
+    included: usize,
     jobs: Vec<Named>,
 }
 
@@ -147,6 +156,7 @@ impl<'a> Reader<'a> {
             around,
             globals: globals.below(),
             open: Open::Nothing,
+            included: 0,
             jobs: Vec::new(),
         }
     }
@@ -176,6 +186,9 @@ impl<'a> Reader<'a> {
                 Saying::Section(name) if depth > 0 => {
                     return Err(at(format!("an included file has no sections, as [{name}]")));
                 }
+                Saying::Section(_) if self.jobs.len() == JOBS_MAX => {
+                    return Err(at(format!("a file has {JOBS_MAX} jobs at most")));
+                }
                 Saying::Section(name) => self.begin(name)?,
                 Saying::Include(_) | Saying::Key(..) if matches!(self.open, Open::Nothing) => {
                     return Err(at("an option stands before the first [section]".to_owned()));
@@ -183,7 +196,15 @@ impl<'a> Reader<'a> {
                 Saying::Include(_) if depth == DEPTH => {
                     return Err(at("files include each other".to_owned()));
                 }
-                Saying::Include(included) => self.lines(&beside(file, included), depth + 1)?,
+                Saying::Include(_) if self.included == INCLUDED_MAX => {
+                    return Err(at(format!(
+                        "more than {INCLUDED_MAX} files are included, each counted every time"
+                    )));
+                }
+                Saying::Include(included) => {
+                    self.included += 1;
+                    self.lines(&beside(file, included), depth + 1)?;
+                }
                 Saying::Key(key, value) => self
                     .key(key, value, &format!("{shown}, line {number}: "))
                     .map_err(at)?,

@@ -23,7 +23,8 @@ pub struct Section {
     base: Base,
     /// Global ones that hold here.
     pub inherited: Vec<Typed>,
-    /// Its own ones.
+    /// Its own ones, one that was given twice twice: `bs=,8k` leaves of `bs=4k`
+    /// what it does not say.
     pub own: Vec<Typed>,
     /// Read when all are there: `kb_base` counts for those before it too.
     pending: Vec<Pending>,
@@ -66,14 +67,10 @@ impl Section {
 
     /// Takes an option of jobs.
     pub fn push(&mut self, option: &'static Opt, place: String, value: Option<&str>) {
-        let typed = Typed {
+        self.own.push(Typed {
             name: option.name,
             value: value.map(str::to_owned),
-        };
-        match self.own.iter_mut().find(|known| known.name == option.name) {
-            Some(known) => *known = typed,
-            None => self.own.push(typed),
-        }
+        });
         self.pending.push(Pending {
             option,
             place,
@@ -110,10 +107,15 @@ impl Section {
     }
 }
 
-/// Those with a value, for the report.
+/// Those with a value, for the report: of one that was given twice the last.
 pub fn with_values(typed: &[Typed]) -> Vec<(String, String)> {
-    typed
-        .iter()
-        .filter_map(|typed| Some((typed.name.to_owned(), typed.value.clone()?)))
-        .collect()
+    let mut all: Vec<(String, String)> = Vec::new();
+    for Typed { name, value } in typed {
+        let Some(value) = value else { continue };
+        match all.iter_mut().find(|known| known.0 == *name) {
+            Some(known) => known.1.clone_from(value),
+            None => all.push(((*name).to_owned(), value.clone())),
+        }
+    }
+    all
 }

@@ -233,8 +233,31 @@ fn a_command_line_is_shown_that_says_the_same() {
     let again = shown(&format!("--showcmd {text}"));
     let rest = again.strip_prefix("fio ").expect("the command");
     assert_eq!(jobs(rest), jobs(text));
+    // What comes later says nothing of reads.
+    let text = "--name=x --ba=8k --blockalign=,16k --bs=4k --bs=,8k";
+    assert_eq!(
+        shown(&format!("--showcmd {text}")),
+        "fio --name=x --blockalign=8k --blockalign=,16k --bs=4k --bs=,8k\n"
+    );
     assert_eq!(quoted("it's"), "'it'\\''s'");
     assert_eq!(quoted(""), "''");
+}
+
+#[test]
+fn a_complaint_does_not_steer_the_terminal() {
+    let argv: Vec<OsString> = vec![
+        "rbench".into(),
+        "fio".into(),
+        "--name=a".into(),
+        "--bs=\x1b[2J\n4k".into(),
+    ];
+    let stop = parse(&argv, None).expect_err("it is no size");
+    assert!(
+        stop.text
+            .starts_with("error: invalid value '\\u{1b}[2J\\n4k' for '--bs': "),
+        "{}",
+        stop.text
+    );
 }
 
 #[test]

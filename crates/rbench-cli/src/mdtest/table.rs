@@ -463,6 +463,25 @@ const OWN: &[Opt] = &[
         "Note key=value in the result; may be repeated",
     ),
     named(
+        "on-error",
+        Value("WHAT", |l, v| {
+            put(&mut l.limits.on_error, v, values::on_error)
+        }),
+        "After a failed operation: continue, stop [default: continue]",
+    ),
+    named(
+        "max-errors",
+        Value("N", |l, v| put(&mut l.limits.max_errors, v, values::count)),
+        "End the run when more than N operations have failed",
+    ),
+    named(
+        "op-timeout",
+        Value("TIME", |l, v| {
+            put(&mut l.limits.op_timeout, v, values::time)
+        }),
+        "Give up waiting for an operation that takes longer",
+    ),
+    named(
         "progress",
         Value("HOW", |l, v| {
             l.output.progress = values::choice(text(v)?)?;

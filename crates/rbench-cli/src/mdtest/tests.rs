@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::meta::{Backend, Packet};
+use rbench_plan::spec::OnError;
 
 use super::*;
 use crate::{Print, Progress, help_texts, parse};
@@ -125,6 +126,13 @@ const SAMPLES: &[Sample] = &[
     }),
     ("--progress plain", |l| l.output.progress = Progress::Plain),
     ("--quiet", |l| l.output.quiet = true),
+    ("--on-error stop", |l| {
+        l.limits.on_error = Some(OnError::Stop);
+    }),
+    ("--max-errors 7", |l| l.limits.max_errors = Some(7)),
+    ("--op-timeout 2m", |l| {
+        l.limits.op_timeout = Some(Nanos(120_000_000_000));
+    }),
     ("--communicator solo", |l| {
         l.output.communicator = Communicator::Solo;
     }),

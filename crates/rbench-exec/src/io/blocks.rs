@@ -17,6 +17,8 @@ use rbench_sys::engine::Completion;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
 use super::data::Data;
+use crate::ack::journal::Write;
+use crate::ack::{Kind, Log};
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::verify::{self, Expected, Identity};
@@ -33,8 +35,12 @@ pub struct Stamps {
     pub reads: RangeInclusive<u64>,
 }
 
-/// Bits below the phase number in a generation: the pass.
+/// Bits below the phase number in a generation: the pass, or with a journal of
+/// acknowledged writes the number of the write.
 pub const PASS_BITS: u32 = 32;
+
+/// Bits of the phase number below the number of the pass over all phases.
+pub const STEP_BITS: u32 = 16;
 
 /// The lanes of a phase, in order.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +87,8 @@ pub struct Blocks {
     pub stamps: Option<Stamps>,
     /// Bytes that each stamp covers.
     pub stamped_bytes: usize,
+    /// Where writes and syncs are taken down, with `--ack-journal`.
+    pub log: Option<Log>,
     /// Blocks that are written from the start on without a gap: told to the
     /// layout of later phases.
     pub covered: Option<Arc<AtomicU64>>,
@@ -91,14 +99,29 @@ struct Slot {
     transfer: Transfer,
     offset: u64,
     length: usize,
+    /// Of a stamped write.
+    generation: u64,
     intended: Option<Nanos>,
     start: Nanos,
+}
+
+impl Slot {
+    /// As a journal names it.
+    fn write(&self, file: u64) -> Write {
+        Write {
+            file,
+            offset: self.offset,
+            generation: self.generation,
+            length: self.length as u64,
+        }
+    }
 }
 
 const IDLE: Slot = Slot {
     transfer: Transfer::Read,
     offset: 0,
     length: 0,
+    generation: 0,
     intended: None,
     start: Nanos(0),
 };
@@ -124,6 +147,8 @@ pub struct BlockRunner {
     /// Bytes of what was issued.
     aimed_bytes: u64,
     failed: u64,
+    /// Writes that were aimed.
+    writes: u64,
     writes_since_sync: u64,
     broken: bool,
     /// Filling or checking a buffer takes so long that requests complete
@@ -151,6 +176,7 @@ impl BlockRunner {
             issued: 0,
             aimed_bytes: 0,
             failed: 0,
+            writes: 0,
             writes_since_sync: 0,
             broken: false,
         }
@@ -172,15 +198,23 @@ impl BlockRunner {
         } else {
             Transfer::Read
         };
+        let mut generation = 0;
         if write {
             let buffer = &mut work.engine.buffer(slot)[..length];
             match &work.stamps {
                 Some(stamps) => {
+                    // A journal tells every write of a block from any other.
+                    let low = match work.log {
+                        Some(_) => self.writes.min(u64::from(u32::MAX)),
+                        None => work.order.pass(),
+                    };
+                    generation = (stamps.writes << PASS_BITS) | low;
+                    self.writes += 1;
                     let identity = Identity {
                         run: stamps.run,
                         file: work.file,
                         offset,
-                        generation: (stamps.writes << PASS_BITS) | work.order.pass(),
+                        generation,
                     };
                     for (at, stamped) in stamped(offset, work.stamped_bytes, buffer) {
                         verify::stamp(
@@ -199,6 +233,7 @@ impl BlockRunner {
             transfer,
             offset,
             length,
+            generation,
             intended: None,
             start: Nanos(0),
         };
@@ -219,7 +254,7 @@ impl BlockRunner {
     /// Fills and submits what may start now. Whether the gate is still open.
     fn issue(&mut self, gate: &Gate, limit: u64) -> bool {
         let mut open = true;
-        while self.issued < limit && !self.free.is_empty() && !self.wants_sync() {
+        while !self.broken && self.issued < limit && !self.free.is_empty() && !self.wants_sync() {
             let now = gate.clock.now();
             if gate.closed(now) {
                 open = false;
@@ -249,6 +284,7 @@ impl BlockRunner {
     }
 
     fn submit_ready(&mut self, gate: &Gate) {
+        self.announce();
         if self.ready.is_empty() {
             return;
         }
@@ -273,6 +309,26 @@ impl BlockRunner {
                 },
             );
             self.in_flight += 1;
+        }
+    }
+
+    /// Takes down which writes are about to start. What cannot be taken down
+    /// is not done, and the worker ends.
+    fn announce(&mut self) {
+        let Some(log) = &self.work.log else {
+            return;
+        };
+        let writes = self.ready.iter().map(|slot| &self.slots[*slot]);
+        let mut writes = writes.filter(|slot| slot.transfer == Transfer::Write);
+        let file = self.work.file;
+        if writes.all(|slot| log.write(Kind::WriteStarted, slot.write(file))) {
+            return;
+        }
+        self.broken = true;
+        self.issued -= self.ready.len() as u64;
+        for slot in self.ready.drain(..) {
+            self.aimed_bytes -= self.slots[slot].length as u64;
+            self.free.push(slot);
         }
     }
 
@@ -367,6 +423,7 @@ impl BlockRunner {
             length,
             intended,
             start,
+            generation: _,
         } = self.slots[slot];
         self.free.push(slot);
         let span = Span {
@@ -390,6 +447,13 @@ impl BlockRunner {
             Ok(_) if transfer == Transfer::Read => self.verify(slot, offset, length),
             Ok(_) => Ok(()),
         };
+        // When the engine itself fails, nobody knows how a write ended.
+        if let Some(log) = &self.work.log
+            && transfer == Transfer::Write
+            && !(self.broken && outcome.is_err())
+        {
+            log.written(outcome.is_ok(), self.slots[slot].write(self.work.file));
+        }
         match outcome {
             Ok(()) => meter.done(lane, span, length as u64),
             Err((kind, detail)) => {
@@ -456,6 +520,13 @@ impl BlockRunner {
         let (Some(fd), Some(lane)) = (self.work.fd, self.work.lanes.sync) else {
             return;
         };
+        let file = self.work.file;
+        if let Some(log) = &self.work.log
+            && !log.file(Kind::SyncStarted, file)
+        {
+            self.broken = true;
+            return;
+        }
         let start = gate.clock.now();
         self.work.engine.submit(
             0,
@@ -475,6 +546,9 @@ impl BlockRunner {
             end,
         };
         let result = waited.and_then(|()| self.done.pop().map_or(Ok(0), |c| c.result));
+        if let Some(log) = &self.work.log {
+            log.synced(result.is_ok(), file);
+        }
         match result {
             Ok(_) => meter.done(lane, span, 0),
             Err(errno) => {
@@ -485,6 +559,13 @@ impl BlockRunner {
                     Failure::new(OpKind::Fsync, self.work.path.as_str(), errno),
                 );
             }
+        }
+    }
+
+    /// Closing the file failed, and told of writes that were lost.
+    fn not_closed(&self) {
+        if let Some(log) = &self.work.log {
+            log.synced(false, self.work.file);
         }
     }
 
@@ -503,6 +584,7 @@ impl BlockRunner {
         match result {
             Ok(()) => meter.done(lane, span, 0),
             Err(errno) => {
+                self.not_closed();
                 self.failed += 1;
                 meter.failed(
                     lane,
@@ -578,12 +660,16 @@ impl Runner for BlockRunner {
             };
             covered.fetch_max(there, Ordering::Relaxed);
         }
+        let Lanes { read, write, sync } = self.work.lanes;
+        let again = self.work.engine.counts().again;
+        meter.again_of([read, write, sync], again);
         let Some(fd) = self.work.fd.take() else {
             return;
         };
         self.work.engine.detach(fd);
         if let Err(errno) = self.work.fs.close(fd) {
             // Some file systems only tell here that written data was lost.
+            self.not_closed();
             let lane = self.work.lanes.write.or(self.work.lanes.read).unwrap_or(0);
             meter.failed_untimed(
                 lane,

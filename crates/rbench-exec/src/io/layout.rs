@@ -14,6 +14,8 @@ use rbench_sys::{Completion, Engine, Fs, Request, Transfer};
 use super::blocks::{PASS_BITS, Stamps};
 use super::data::Data;
 use super::one_request;
+use crate::ack::journal::Write;
+use crate::ack::{Kind, Log};
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::verify::{self, Identity};
@@ -51,6 +53,8 @@ pub struct LayoutRunner {
     pub data: Data,
     /// Stamps, with `--verify`.
     pub stamps: Option<Stamps>,
+    /// Where writes and syncs are taken down, with `--ack-journal`.
+    pub log: Option<Log>,
     /// Blocks that are there; advanced when all are.
     pub covered: Arc<AtomicU64>,
     /// The next block.
@@ -64,16 +68,23 @@ pub struct LayoutRunner {
 }
 
 impl LayoutRunner {
+    /// What the layout is written as.
+    fn generation(&self) -> u64 {
+        self.stamps
+            .as_ref()
+            .map_or(0, |stamps| stamps.writes << PASS_BITS)
+    }
+
     fn fill(&mut self, blocks: u64) -> (u64, usize) {
         let (owner, workers) = self.owner;
         let (first, _) = self.plan.place(self.next, owner, workers);
+        let generation = self.generation();
         let mut filled = 0;
         for index in self.next..self.next + blocks {
             let (offset, length) = self.plan.place(index, owner, workers);
             let buffer = &mut self.engine.buffer(0)[filled..filled + length];
             match &self.stamps {
                 Some(stamps) => {
-                    let generation = stamps.writes << PASS_BITS;
                     verify::stamp(
                         buffer,
                         &Identity {
@@ -99,6 +110,18 @@ impl Runner for LayoutRunner {
         while self.next < blocks && !self.failed && !gate.stop.is_raised() {
             let count = piece.min(blocks - self.next);
             let (offset, length) = self.fill(count);
+            let write = Write {
+                file: self.file,
+                offset,
+                generation: self.generation(),
+                length: length as u64,
+            };
+            if let Some(log) = &self.log
+                && !log.write(Kind::WriteStarted, write)
+            {
+                self.failed = true;
+                break;
+            }
             let start = gate.clock.now();
             let result = one_request(
                 self.engine.as_mut(),
@@ -116,6 +139,9 @@ impl Runner for LayoutRunner {
                 start,
                 end: gate.clock.now(),
             };
+            if let Some(log) = &self.log {
+                log.written(result.is_ok(), write);
+            }
             self.next += count;
             self.issued += count;
             match result {
@@ -131,6 +157,12 @@ impl Runner for LayoutRunner {
             }
         }
         if self.issued > 0 && !self.failed {
+            if let Some(log) = &self.log
+                && !log.file(Kind::SyncStarted, self.file)
+            {
+                self.failed = true;
+                return;
+            }
             let sync = Request {
                 transfer: Transfer::Fsync,
                 fd: self.fd,
@@ -138,7 +170,11 @@ impl Runner for LayoutRunner {
                 length: 0,
                 at: 0,
             };
-            if let Err(kind) = one_request(self.engine.as_mut(), &mut self.done, sync) {
+            let synced = one_request(self.engine.as_mut(), &mut self.done, sync);
+            if let Some(log) = &self.log {
+                log.synced(synced.is_ok(), self.file);
+            }
+            if let Err(kind) = synced {
                 self.failed = true;
                 meter.failed_untimed(0, Failure::new(OpKind::Fsync, self.path.as_str(), kind));
             }
@@ -159,6 +195,9 @@ impl Runner for LayoutRunner {
 
     fn finish(&mut self, meter: &mut Meter) {
         if let Err(errno) = self.fs.close(self.fd) {
+            if let Some(log) = &self.log {
+                log.synced(false, self.file);
+            }
             self.failed = true;
             meter.failed_untimed(0, Failure::new(OpKind::Close, self.path.as_str(), errno));
         }

@@ -21,6 +21,7 @@ use super::blocks::{BlockRunner, Blocks, Lanes, Stamps};
 use super::data::Data;
 use super::layout::{self, LayoutRunner};
 use super::small::SmallFile;
+use crate::ack::{Kind, Log};
 use crate::ops::{ItemRunner, Visit};
 use crate::worker::Prepared;
 
@@ -39,10 +40,12 @@ pub(super) struct Scene {
     pub(super) seed: [u64; 3],
     pub(super) stamps: Option<Stamps>,
     pub(super) covered: Vec<Arc<AtomicU64>>,
+    /// The journal of each worker, with `--ack-journal`.
+    pub(super) logs: Vec<Log>,
 }
 
 /// Paths of the small files of a worker.
-pub(super) fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
+pub(crate) fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
     let forest = Forest {
         shape: small_shape(files),
         naming: NATIVE,
@@ -146,6 +149,15 @@ impl Scene {
         Ok((fd, path, file))
     }
 
+    /// The journal of a worker that has opened `file` for writing.
+    fn opened(&self, thread: u32, file: u64) -> Option<Log> {
+        let log = self.logs.get(thread as usize).cloned();
+        // If it cannot be taken down, neither can the writes.
+        log.inspect(|log| {
+            log.file(Kind::Opened, file);
+        })
+    }
+
     fn schedule(&self, thread: u32) -> Option<Schedule> {
         self.io.open_loop.map(|open| {
             let worker = self.worker(self.rank, thread);
@@ -158,6 +170,7 @@ impl Scene {
         let owner = self.worker(self.owner, thread);
         let mut engine = self.engine(self.io.depth as usize, self.io.block_max())?;
         let (fd, path, file) = self.open_for(rw, owner, engine.as_mut())?;
+        let log = rw.writes().then(|| self.opened(thread, file)).flatten();
         let mixed = rw.reads() && rw.writes();
         let write_lane = rw.writes().then_some(usize::from(mixed));
         let lanes = Lanes {
@@ -197,6 +210,7 @@ impl Scene {
             data: self.data(thread),
             stamps: self.stamps.clone(),
             stamped_bytes: self.io.block() as usize,
+            log,
             covered: (rw == Rw::Write).then(|| Arc::clone(&self.covered[thread as usize])),
         })))
     }
@@ -220,6 +234,9 @@ impl Scene {
             fsync: self.io.fsync,
             data: self.data(thread),
             stamps: self.stamps.clone(),
+            log: self.logs.get(thread as usize).filter(|_| write).cloned(),
+            written: 0,
+            announced: true,
             owner,
             index: 0,
             done: Vec::with_capacity(1),
@@ -287,6 +304,7 @@ impl Scene {
             owner: (owner, self.workers),
             data: self.data(thread),
             stamps: self.stamps.clone(),
+            log: self.opened(thread, file),
             covered,
             next: there,
             issued: 0,

@@ -1,6 +1,7 @@
 //! The small-file form: each file is opened, moved whole, synced if asked for
 //! and closed; the latency is that of the whole.
 
+use rbench_core::outcome::Again;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::io::FsyncRule;
 use rbench_plan::tree::Paths;
@@ -11,6 +12,8 @@ use rbench_sys::{Engine, Fs, Request, Transfer};
 use super::blocks::{PASS_BITS, Stamps};
 use super::data::Data;
 use super::one_request;
+use crate::ack::journal::Write;
+use crate::ack::{Kind, Log};
 use crate::ops::ItemOp;
 use crate::verify::{self, Expected, Identity};
 
@@ -36,6 +39,12 @@ pub struct SmallFile {
     pub data: Data,
     /// Stamps, with `--verify`.
     pub stamps: Option<Stamps>,
+    /// Where writes and syncs are taken down, with `--ack-journal`.
+    pub log: Option<Log>,
+    /// Files that were aimed at for writing.
+    pub written: u64,
+    /// Whether what was to be written could be taken down.
+    pub announced: bool,
     /// Number of the worker that owns the files, for stamps.
     pub owner: u64,
     /// The file aimed at.
@@ -61,9 +70,59 @@ impl SmallFile {
     fn identity(&self, run: u64, offset: u64, generation: u64) -> Identity {
         Identity {
             run,
-            file: (self.owner << 32) | self.index,
+            file: self.file(),
             offset,
             generation,
+        }
+    }
+
+    /// The number of the file aimed at.
+    fn file(&self) -> u64 {
+        (self.owner << 32) | self.index
+    }
+
+    /// What the file aimed at is written as.
+    fn generation(&self) -> u64 {
+        let low = match self.log {
+            Some(_) => self.written.min(u64::from(u32::MAX)),
+            None => 0,
+        };
+        self.stamps
+            .as_ref()
+            .map_or(0, |stamps| (stamps.writes << PASS_BITS) | low)
+    }
+
+    fn syncs(&self) -> bool {
+        matches!(self.fsync, FsyncRule::End | FsyncRule::Every(_))
+    }
+
+    /// The file aimed at, whole, as a journal names it.
+    fn whole(&self) -> Write {
+        Write {
+            file: self.file(),
+            offset: 0,
+            generation: self.generation(),
+            length: self.size,
+        }
+    }
+
+    /// Takes down that the file aimed at will be written.
+    fn announce(&mut self) {
+        if let Some(log) = &self.log {
+            self.announced =
+                log.file(Kind::Opened, self.file()) && log.write(Kind::WriteStarted, self.whole());
+        }
+    }
+
+    /// Takes down that the file aimed at was written, and synced if it was to
+    /// be: the write was acknowledged before the sync began.
+    fn conclude(&self) {
+        if let Some(log) = &self.log {
+            log.written(true, self.whole());
+            if self.syncs() {
+                log.file(Kind::SyncStarted, self.file());
+                log.synced(true, self.file());
+            }
         }
     }
 
@@ -86,7 +145,7 @@ impl SmallFile {
                 },
             )?;
         }
-        if self.write && matches!(self.fsync, FsyncRule::End | FsyncRule::Every(_)) {
+        if self.write && self.syncs() {
             one_request(
                 self.engine.as_mut(),
                 &mut self.done,
@@ -100,6 +159,23 @@ impl SmallFile {
             )?;
         }
         Ok(())
+    }
+
+    fn move_file(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
+        let mode = match (self.write, self.mapped) {
+            (false, _) => OpenMode::Read,
+            (true, false) => OpenMode::Write,
+            (true, true) => OpenMode::ReadWrite,
+        };
+        let fd = fs.open(self.paths.current(), mode, self.direct)?;
+        let moved = if self.mapped {
+            self.transfer_mapped(fs, fd)
+        } else {
+            self.transfer(fd)
+        };
+        let closed = fs.close(fd).map_err(FailureKind::from);
+        moved.and(closed)?;
+        Ok(self.size)
     }
 
     fn transfer_mapped(&mut self, fs: &dyn Fs, fd: i32) -> Result<(), FailureKind> {
@@ -120,11 +196,12 @@ impl ItemOp for SmallFile {
         if !self.write {
             return;
         }
-        let stamps = self.stamps.clone();
+        self.written += 1;
+        let (stamps, generation) = (self.stamps.clone(), self.generation());
         for (offset, length) in self.blocks() {
             match &stamps {
                 Some(stamps) => {
-                    let identity = self.identity(stamps.run, offset, stamps.writes << PASS_BITS);
+                    let identity = self.identity(stamps.run, offset, generation);
                     verify::stamp(self.buffer(offset, length), &identity);
                 }
                 None => {
@@ -133,32 +210,33 @@ impl ItemOp for SmallFile {
                 }
             }
         }
+        self.announce();
+    }
+
+    fn may_act(&self) -> bool {
+        self.announced
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        let mode = match (self.write, self.mapped) {
-            (false, _) => OpenMode::Read,
-            (true, false) => OpenMode::Write,
-            (true, true) => OpenMode::ReadWrite,
-        };
-        let fd = fs.open(self.paths.current(), mode, self.direct)?;
-        let moved = if self.mapped {
-            self.transfer_mapped(fs, fd)
-        } else {
-            self.transfer(fd)
-        };
-        let closed = fs.close(fd).map_err(FailureKind::from);
-        moved.and(closed)?;
-        Ok(self.size)
+        let done = self.move_file(fs);
+        if let (true, Err(_), Some(log)) = (self.write, &done, &self.log) {
+            log.written(false, self.whole());
+        }
+        done
+    }
+
+    fn again(&self) -> Again {
+        self.engine.counts().again.all()
     }
 
     fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        if self.write {
+            self.conclude();
+            return Ok(());
+        }
         let Some(stamps) = self.stamps.clone() else {
             return Ok(());
         };
-        if self.write {
-            return Ok(());
-        }
         for (offset, length) in self.blocks() {
             let expected = Expected {
                 identity: self.identity(stamps.run, offset, *stamps.reads.end()),

@@ -136,7 +136,7 @@ impl Handles {
         let length = handle.fd.as_ref().map_or(Ok(0), files::length);
         let length = length.map_err(|errno| failed(OpKind::Stat, handle, errno))?;
         if !was_open {
-            self.close(file, engine);
+            self.close(file, engine)?;
         }
         Ok(length)
     }
@@ -169,6 +169,14 @@ impl Handles {
         handle.leaving && handle.under_way == 0
     }
 
+    /// The last request to the file is not made after all; whether the file is
+    /// to be closed, as with [`Handles::end`].
+    pub fn end_without(&mut self, file: u64) -> bool {
+        let handle = &mut self.all[file as usize];
+        handle.leaving = handle.fd.is_some();
+        handle.leaving && handle.under_way == 0
+    }
+
     /// Files that were written since they were last synced.
     pub fn dirty(&self) -> Vec<u64> {
         let numbered = (0..).zip(&self.all);
@@ -186,18 +194,23 @@ impl Handles {
         self.all[file as usize].dirty = false;
     }
 
-    /// Closes a file if it is open.
-    pub fn close(&mut self, file: u64, engine: &mut dyn Engine) {
+    /// Closes a file if it is open. It is closed then, whatever is returned.
+    ///
+    /// # Errors
+    /// What the file system says of it: that written data was lost.
+    pub fn close(&mut self, file: u64, engine: &mut dyn Engine) -> Result<(), Failure> {
         let handle = &mut self.all[file as usize];
         handle.leaving = false;
-        if let Some(fd) = handle.fd.take() {
-            engine.detach(fd.as_raw_fd());
-        }
+        let Some(fd) = handle.fd.take() else {
+            return Ok(());
+        };
+        engine.detach(fd.as_raw_fd());
+        files::close(fd).map_err(|errno| failed(OpKind::Close, handle, errno))
     }
 
-    /// Closes all.
-    pub fn close_all(&mut self, engine: &mut dyn Engine) {
-        (0..self.all.len() as u64).for_each(|file| self.close(file, engine));
+    /// Number of files.
+    pub fn count(&self) -> u64 {
+        self.all.len() as u64
     }
 }
 

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
 use rbench_core::random::DataStream;
@@ -188,7 +188,11 @@ fn length_of(path: &Path) -> Result<Option<u64>, Errno> {
     match files::open(path, flags) {
         // Devices have the length that they have.
         Ok(fd) if !files::is_regular(&fd)? => Ok(Some(u64::MAX)),
-        Ok(fd) => files::length(fd).map(Some),
+        Ok(fd) => {
+            let length = files::length(&fd)?;
+            files::close(fd)?;
+            Ok(Some(length))
+        }
         Err(Errno::ENOENT) => Ok(None),
         Err(errno) => Err(errno),
     }
@@ -197,6 +201,11 @@ fn length_of(path: &Path) -> Result<Option<u64>, Errno> {
 /// Whether there is such a file.
 pub fn is_there(path: &Path) -> bool {
     matches!(length_of(path), Ok(Some(_)))
+}
+
+/// Whether there is surely no such file.
+pub fn is_missing(path: &Path) -> bool {
+    matches!(length_of(path), Ok(None))
 }
 
 fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>) {
@@ -267,13 +276,23 @@ impl Task {
 pub struct Tasks {
     all: Vec<Task>,
     next: AtomicUsize,
+    /// Reservations that were done without.
+    refused: Mutex<Vec<Failure>>,
 }
 
 impl Tasks {
     /// All to be done.
     pub fn new(all: Vec<Task>) -> Arc<Tasks> {
         let next = AtomicUsize::new(0);
-        Arc::new(Tasks { all, next })
+        let refused = Mutex::default();
+        Arc::new(Tasks { all, next, refused })
+    }
+
+    /// The first reservation for which there was no room, if any: the writes
+    /// go on to where it is full, as with fio.
+    pub fn refused(&self) -> Option<Failure> {
+        let refused = self.refused.lock().ok()?;
+        refused.iter().min_by_key(|failure| &failure.path).cloned()
     }
 }
 
@@ -321,8 +340,19 @@ impl LayoutRunner {
         match *work {
             Work::Reserve { length, how, whole } => {
                 let start = gate.clock.now();
-                reserve(&fd, length, how, whole)
-                    .map_err(|errno| failed(OpKind::Truncate)(errno.into()))?;
+                match reserve(&fd, length, how) {
+                    Ok(()) => {}
+                    Err((op, errno)) if may_go_on(how, errno) => {
+                        let failure = failed(op)(errno.into());
+                        if let Ok(mut refused) = tasks.refused.lock() {
+                            refused.push(failure);
+                        }
+                    }
+                    Err((op, errno)) => return Err(failed(op)(errno.into())),
+                }
+                if whole {
+                    lengthen(&fd, length).map_err(|e| failed(OpKind::Truncate)(e.into()))?;
+                }
                 self.note(start, gate, meter, 0);
             }
             Work::Fill { from, to } => {
@@ -352,7 +382,7 @@ impl LayoutRunner {
                 }
             }
         }
-        Ok(())
+        files::close(fd).map_err(|errno| failed(OpKind::Close)(errno.into()))
     }
 
     /// One call; bytes moved.
@@ -395,24 +425,36 @@ impl LayoutRunner {
 
 /// Reserves the blocks of a file that is too short. Where the file system
 /// cannot, there is just no reservation.
-fn reserve(fd: &OwnedFd, length: u64, how: Fallocate, whole: bool) -> Result<(), Errno> {
-    let there = files::length(fd)?;
+///
+/// # Errors
+/// The call that failed, and why.
+fn reserve(fd: &OwnedFd, length: u64, how: Fallocate) -> Result<(), (OpKind, Errno)> {
     let allocate = |how| match files::allocate(fd, how, 0, length) {
         Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => Ok(()),
-        result => result,
+        result => result.map_err(|errno| (OpKind::Allocate, errno)),
     };
     match how {
         Fallocate::None => Ok(()),
         Fallocate::Native => allocate(Allocation::Native),
         Fallocate::Posix => allocate(Allocation::Posix),
         Fallocate::Keep => allocate(Allocation::Keep),
-        Fallocate::Truncate if there < length => files::set_length(fd, length),
-        Fallocate::Truncate => Ok(()),
-    }?;
-    if whole && files::length(fd)? < length {
+        Fallocate::Truncate => lengthen(fd, length).map_err(|errno| (OpKind::Truncate, errno)),
+    }
+}
+
+/// Makes a file that is shorter `length` bytes long.
+fn lengthen(fd: &OwnedFd, length: u64) -> Result<(), Errno> {
+    if files::length(fd)? < length {
         files::set_length(fd, length)?;
     }
     Ok(())
+}
+
+/// Whether a file is of use without the reservation that was refused: the
+/// writes will tell where it is full. As in fio, `keep` is not done without.
+fn may_go_on(how: Fallocate, errno: Errno) -> bool {
+    matches!(how, Fallocate::Native | Fallocate::Posix)
+        && matches!(errno, Errno::ENOSPC | Errno::EDQUOT)
 }
 
 impl Runner for LayoutRunner {

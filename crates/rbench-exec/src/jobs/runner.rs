@@ -2,7 +2,8 @@
 //! given times, with everything that fio lets happen in between.
 //!
 //! This file owns a worker's life: start, passes, verification behind them,
-//! the end. [`flow`] issues and reaps, [`checks`] reads back.
+//! the end. [`flow`] issues and reaps, [`syncs`] syncs and closes,
+//! [`checks`] reads back.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -15,15 +16,16 @@ use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::jobs::{Each, JobPlan};
 use rbench_plan::pattern::{Steps, file_size};
-use rbench_sys::engine::{Completion, EngineConfig, EngineInfo};
+use rbench_sys::Engine;
+use rbench_sys::engine::{Completion, EngineConfig, EngineCounts, EngineInfo};
 use rbench_sys::limits::{Usage, thread_usage};
-use rbench_sys::{Engine, Transfer};
 
 use super::Board;
 use super::book::Book;
 use super::data::Filler;
 use super::due::Due;
 use super::handles::{Handles, Opening};
+use super::unwritten::Unwritten;
 use super::verify::Marks;
 use crate::meter::{Meter, Span};
 use crate::pace::{Gate, StopFlag};
@@ -31,6 +33,7 @@ use crate::worker::{Prepared, Runner};
 
 mod checks;
 mod flow;
+mod syncs;
 
 use checks::{Source, Written};
 
@@ -163,6 +166,8 @@ pub struct JobRunner {
     /// Writes issued so far.
     generation: u64,
     backlog: Vec<Written>,
+    /// What is not to be checked.
+    unwritten: Unwritten,
     /// The run that wrote what is verified, once it is known.
     run_found: Option<u64>,
     last_written: u64,
@@ -250,6 +255,7 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         done: Vec::with_capacity(depth),
         landed: VecDeque::with_capacity(depth),
         backlog: Vec::with_capacity(backlog as usize),
+        unwritten: Unwritten::default(),
         source: Source::Work,
         mark: (u64::from(scene.index) << JOB_SHIFT) | jobnum,
         scene,
@@ -350,80 +356,17 @@ impl JobRunner {
         self.note_missed(gate, meter);
     }
 
-    /// What belongs to the time of the writes behind the last of them.
-    fn end_writes(&mut self, gate: &Gate, meter: &mut Meter) {
-        let syncing = self.scene.job.syncing;
-        let wanted = syncing.end_fsync || syncing.fsync_on_close;
-        if !wanted || gate.stop.is_raised() {
-            self.book().end_stretch(None);
-            return;
-        }
-        for file in self.files.dirty() {
-            if let Err(failure) = self.sync_file(gate, file, Transfer::Fsync, 0) {
-                self.trouble(failure, None, meter);
-            }
-        }
-        let end = gate.clock.now();
-        meter.extend_to(end);
-        self.book().end_stretch(Some(end));
-    }
-
-    /// Brings a file to stable storage by way of a slot that is free; how long
-    /// it took.
-    fn sync_file(
-        &mut self,
-        gate: &Gate,
-        file: u64,
-        transfer: Transfer,
-        slot: usize,
-    ) -> Result<Span, Failure> {
-        let fd = self.files.fd(file, self.engine.as_mut())?;
-        let request = rbench_sys::Request {
-            transfer,
-            fd,
-            offset: 0,
-            length: 0,
-            at: 0,
-        };
-        let start = gate.clock.now();
-        self.engine.submit(slot, request);
-        let result = loop {
-            let waited = self.engine.wait(&mut self.done);
-            let end = gate.clock.now();
-            let mine = self.done.iter().position(|c| c.slot == slot);
-            let mine = mine.map(|at| self.done.swap_remove(at).result);
-            // Others that end meanwhile are taken in later, with their time.
-            self.in_flight -= self.done.len();
-            self.landed.extend(self.done.drain(..).map(|c| (c, end)));
-            match (mine, waited) {
-                (Some(result), _) => break result.map(|_| end),
-                (None, Err(errno)) => break Err(errno),
-                (None, Ok(())) => {}
-            }
-        };
-        match result {
-            Ok(end) => {
-                self.files.clean(file);
-                Ok(Span {
-                    intended: None,
-                    start,
-                    end,
-                })
-            }
-            Err(errno) => Err(Failure::new(
-                OpKind::Fsync,
-                self.files.path(file).to_string_lossy(),
-                errno,
-            )),
-        }
-    }
-
     /// Takes down a failure and decides whether the job goes on.
     #[cold]
     fn trouble(&mut self, failure: Failure, span: Option<Span>, meter: &mut Meter) {
         let go_on = self.scene.job.continue_on;
         let lanes = self.scene.lanes;
-        let writes = matches!(failure.op, OpKind::Write | OpKind::Fsync);
+        let writes = match failure.op {
+            OpKind::Write | OpKind::Fsync => true,
+            // What is lost there was written.
+            OpKind::Close => lanes.write.is_some(),
+            _ => false,
+        };
         let wrong = failure.kind == FailureKind::Mismatch;
         let (errno, tolerated) = match failure.kind {
             // No other error is one to go on after, as in fio: a full disk stays full.
@@ -437,7 +380,11 @@ impl JobRunner {
                 if writes { go_on.write } else { go_on.read },
             ),
         };
-        let lane = if writes { lanes.write } else { lanes.read };
+        let lane = match failure.op {
+            OpKind::Fsync => lanes.sync,
+            _ if writes => lanes.write,
+            _ => lanes.read,
+        };
         let lane = lane.or(lanes.write).or(lanes.read).unwrap_or(0);
         match span {
             Some(span) => meter.failed(lane, span, failure),
@@ -463,17 +410,18 @@ impl JobRunner {
         let counts = self.engine.counts();
         self.usage = thread_usage().since(self.usage_before);
         if let (Some(book), Some(board)) = (&self.book, &self.scene.board) {
-            board.put(self.signed(JobOutcome {
-                submits: counts.submits,
-                completes: counts.completes,
-                ..book.so_far(now)
-            }));
+            board.put(self.outcome(book.so_far(now), counts));
         }
     }
 
-    /// With who did it.
-    fn signed(&self, outcome: JobOutcome) -> JobOutcome {
+    /// With who did it, and what the engine knows of it.
+    fn outcome(&self, mut outcome: JobOutcome, counts: EngineCounts) -> JobOutcome {
+        // Like fio: a transfer that came in parts is short, too.
+        outcome.read.short += counts.again.read.continued;
+        outcome.write.short += counts.again.write.continued;
         JobOutcome {
+            submits: counts.submits,
+            completes: counts.completes,
             job: self.scene.index,
             worker: self.jobnum,
             pid: std::process::id(),
@@ -575,18 +523,16 @@ impl Runner for JobRunner {
         self.error == 0 && self.errors == 0
     }
 
-    fn finish(&mut self, _meter: &mut Meter) {
-        self.files.close_all(self.engine.as_mut());
+    fn finish(&mut self, meter: &mut Meter) {
+        (0..self.files.count()).for_each(|file| self.close(file, meter));
         let Some(book) = self.book.take() else {
             return;
         };
         let counts = self.engine.counts();
+        let Lanes { read, write, sync } = self.scene.lanes;
+        meter.again_of([read, write, sync], counts.again);
         let (outcome, log) = book.finish(self.ended);
-        let outcome = self.signed(JobOutcome {
-            submits: counts.submits,
-            completes: counts.completes,
-            ..outcome
-        });
+        let outcome = self.outcome(outcome, counts);
         if let Some(board) = &self.scene.board {
             board.put(outcome.clone());
         }

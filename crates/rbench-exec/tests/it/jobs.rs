@@ -16,6 +16,7 @@ use crate::group::{Outcome, Run, check_adds_up};
 
 mod buffers;
 mod depth;
+mod faults;
 mod files;
 mod pace;
 mod pattern;
@@ -39,7 +40,7 @@ fn fio(line: &str) -> Fio {
     }
 }
 
-fn job<'r>(hosts: &'r [u32], dir: &'r Path, line: &str) -> Run<'r> {
+pub fn job<'r>(hosts: &'r [u32], dir: &'r Path, line: &str) -> Run<'r> {
     Run::fio(hosts, dir, fio(line))
 }
 

@@ -9,6 +9,7 @@
 mod group;
 mod io;
 mod jobs;
+mod limits;
 mod mdtest;
 mod meta;
 mod truth;

@@ -29,6 +29,9 @@ const SEED: u64 = 0x89;
 /// Blocks and places of O_DIRECT are multiples of it at least.
 const SECTOR: u64 = 512;
 
+/// Most workers of all jobs on each rank, as in fio.
+const WORKERS_MAX: u32 = 4096;
+
 /// Engines of fio that rbench may not have.
 const ENGINES: &str = "sync psync vsync pvsync pvsync2 libaio io_uring io_uring_cmd posixaio mmap \
     null cpuio net netsplice splice sg rbd rados rdma falloc ftruncate filecreate filestat \
@@ -46,6 +49,7 @@ pub(super) fn resolve(
     }
     let mut waves: Vec<Vec<JobPlan>> = Vec::new();
     let mut group = 0;
+    let mut workers = 0_u32;
     for (index, job) in options.jobs.iter().enumerate() {
         let mut told = Vec::new();
         let of_job = |what: String| format!("job '{}': {what}", job.name);
@@ -67,6 +71,11 @@ pub(super) fn resolve(
                 "{}",
                 of_job("it writes, and --readonly forbids that".into())
             );
+        }
+        workers = workers.saturating_add(plan.numjobs);
+        if workers > WORKERS_MAX {
+            let all = format!("numjobs makes {workers} workers of all jobs, {WORKERS_MAX} at most");
+            refuse!("{}", of_job(all));
         }
         notes.extend(told.into_iter().map(of_job));
         match waves.last_mut() {

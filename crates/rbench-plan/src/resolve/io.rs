@@ -1,5 +1,7 @@
 //! `rbench io`: defaults filled in, combinations checked.
 
+use std::path::PathBuf;
+
 use rbench_core::Bytes;
 
 use super::{Facts, PlanError, blocks, nonzero_time};
@@ -67,6 +69,7 @@ pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError>
         time: nonzero_time("--time", io.time)?,
         open_loop: open_loop(io)?,
         verify: io.verify,
+        ack_journal: ack_journal(io, &phases)?,
         buffers: fresh_data(
             percentage("--compress", io.compress.unwrap_or(0))?,
             percentage("--dedupe", io.dedupe.unwrap_or(0))?,
@@ -204,6 +207,22 @@ fn check_verify(
         refuse!("--verify needs a size that is a multiple of {flag}: {size} is not one of {least}");
     }
     Ok(())
+}
+
+fn ack_journal(io: &spec::Io, phases: &[Rw]) -> Result<Option<PathBuf>, PlanError> {
+    let Some(path) = &io.ack_journal else {
+        return Ok(None);
+    };
+    if !io.verify {
+        refuse!("--ack-journal needs --verify: by their stamps rbench verify knows the blocks");
+    }
+    if !phases.iter().any(|rw| rw.writes()) {
+        refuse!("--ack-journal needs a phase that writes in --rw");
+    }
+    if path.file_name().is_none() {
+        refuse!("--ack-journal {} is not the name of a file", path.display());
+    }
+    Ok(Some(path.clone()))
 }
 
 fn distribution(

@@ -335,6 +335,30 @@ fn the_built_in_file_system_is_private_to_each_host() {
 }
 
 #[test]
+fn a_journal_of_acknowledged_writes_needs_stamps_writes_and_data_that_stays() {
+    let asks = |io: &mut spec::Io| (io.verify, io.ack_journal) = (true, Some("/var/acks".into()));
+    let plan = io(|_, i| asks(i), &twelve()).expect("valid");
+    assert!(plan.keep);
+    let row = ("ack-journal", "/var/acks".to_owned());
+    assert!(plan.describe().contains(&row));
+    check_io("--ack-journal needs --verify", |_, i| {
+        i.ack_journal = Some("/var/acks".into());
+    });
+    check_io("--ack-journal needs a phase that writes", |_, i| {
+        asks(i);
+        i.rw = Some(vec![Rw::RandRead]);
+    });
+    check_io("--ack-journal needs --dir", |c, i| {
+        asks(i);
+        c.dir = None;
+    });
+    check_io("--ack-journal / is not the name of a file", |_, i| {
+        asks(i);
+        i.ack_journal = Some("/".into());
+    });
+}
+
+#[test]
 fn equal_plans_have_equal_digests_and_others_do_not() {
     let a = meta(|_, _| (), &twelve()).expect("valid");
     let b = meta(|_, m| m.items = Some(101), &twelve()).expect("valid");

@@ -159,7 +159,7 @@ pub fn errors(result: &RunResult) -> String {
 fn error_line(result: &RunResult, phase: &PhaseResult, e: &ErrorExample) -> String {
     let iteration = match iterations(result) {
         0 | 1 => String::new(),
-        _ => format!(" in iteration {}", phase.iteration + 1),
+        _ => format!(" in iteration {}", phase.iteration.saturating_add(1)),
     };
     bullet(&failure(&format!("{}{iteration}", label(phase)), e))
 }
@@ -185,7 +185,8 @@ fn bullet(text: &str) -> String {
 
 /// The last line: whether this is the whole run.
 pub fn ending(result: &RunResult) -> String {
-    let failed: u64 = result.phases.iter().map(PhaseResult::error_count).sum();
+    let counts = result.phases.iter().map(PhaseResult::error_count);
+    let failed = counts.fold(0, u64::saturating_add);
     let errors = match failed {
         0 => "no operation failed".to_owned(),
         1 => "1 operation failed".to_owned(),

@@ -139,7 +139,7 @@ fn ranges(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for n in numbers {
         match runs.last_mut() {
-            Some((_, last)) if *last + 1 == *n => *last = *n,
+            Some((_, last)) if last.checked_add(1) == Some(*n) => *last = *n,
             _ => runs.push((*n, *n)),
         }
     }

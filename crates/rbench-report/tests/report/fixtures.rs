@@ -2,7 +2,7 @@
 //! number follows from the arguments.
 
 use rbench_core::failure::{Failure, FailureKind, Failures};
-use rbench_core::outcome::{Cache, FirstDone, HostOutcome, PhaseOutcome, RankOutcome};
+use rbench_core::outcome::{Again, Cache, FirstDone, HostOutcome, PhaseOutcome, RankOutcome};
 use rbench_core::timeline::Bin;
 use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
 use rbench_report::schema::{Calibration, Host, Run, SCHEMA, Space, Target, World};
@@ -65,6 +65,7 @@ impl Made {
             bytes: 0,
             failures: Failures::default(),
             unissued: 0,
+            again: Again::default(),
             elapsed: Nanos(0),
             first_done: None,
             start_skew: Nanos(0),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rbench_core::failure::{Failure, FailureKind};
 use rbench_core::outcome::{Cache, PhaseOutcome, Stonewall};
 use rbench_core::{Latency, Nanos, OpKind};
-use rbench_report::{RunResult, json, text};
+use rbench_report::{RunResult, journal, json, text};
 use serde_json::json;
 
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run, words};
@@ -20,6 +20,17 @@ fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name)
+}
+
+#[test]
+fn no_report_steers_the_terminal() {
+    let mut result = run(1, 1, meta_spec(), meta_phases(1, 1));
+    result.target.path = "/mnt/\x1b[2J\u{9b}x\x7f".to_owned();
+    let text = text::render(&result);
+    assert!(text.contains(r"/mnt/\u{1b}[2J\u{9b}x\u{7f}"), "{text}");
+    let json = json::render(&result);
+    assert!(json.contains(r#""/mnt/\u001b[2J\u009bx\u007f""#), "{json}");
+    assert_eq!(journal::read_any(json.as_bytes()), Ok(result));
 }
 
 /// Holds `got` against the golden file `name`.

@@ -76,6 +76,16 @@ fn a_last_line_of_zeros_is_left_out() {
 }
 
 #[test]
+fn what_stands_behind_the_last_newline_and_is_no_phase_is_left_out() {
+    let result = sample();
+    let text = journal(&result);
+    for torn in ["{\"phase\":{\"iteration\":0}}", "\"least\"", "{}x"] {
+        let read = read(format!("{text}{torn}").as_bytes());
+        assert_eq!(read, Ok(unfinished(result.clone())), "{torn}");
+    }
+}
+
+#[test]
 fn a_broken_line_before_the_last_is_an_error_with_its_number() {
     let mut lines: Vec<String> = journal(&sample()).lines().map(str::to_owned).collect();
     lines[2].truncate(100);

@@ -37,6 +37,13 @@ fn the_spread_over_iterations_is_maximum_minimum_mean_and_sample_deviation() {
 }
 
 #[test]
+fn a_spread_that_no_number_expresses_is_left_out() {
+    let mut phases = [phase("write", 0, 1, 0), phase("write", 1, 1, 0)];
+    phases.iter_mut().for_each(|phase| phase.rate = 1.7e308);
+    assert_eq!(over_iterations(&phases), []);
+}
+
+#[test]
 fn one_iteration_has_no_deviation() {
     let rows = over_iterations(&[phase("a", 0, 500, 0)]);
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Each rule at its bound.
 
-use rbench_core::outcome::{Cache, PhaseOutcome};
+use rbench_core::outcome::{Again, Cache, PhaseOutcome};
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::RunResult;
 use rbench_report::schema::Warning;
@@ -64,6 +64,27 @@ fn the_tools_cost_may_be_a_twentieth_of_the_median() {
 fn one_operation_that_was_never_started_is_a_warning() {
     assert!(!finds("open-loop-behind", |_| ()));
     assert!(finds("open-loop-behind", |p| p.unissued = 1));
+}
+
+#[test]
+fn calls_beyond_the_first_of_an_operation_are_a_warning() {
+    let told = |interrupted, continued| {
+        let mut phase = quiet(OpKind::Write);
+        phase.again = Again {
+            interrupted,
+            continued,
+        };
+        let mut result = of(vec![phase]);
+        rbench_report::finish(&mut result);
+        let told = result.warnings.into_iter().map(|w| w.message);
+        let told = told.filter(|message| message.contains("calls"));
+        told.collect::<Vec<String>>()
+    };
+    assert_eq!(told(0, 0), [""; 0]);
+    let expect = "Interrupted calls were made again (EINTR): The phase (1,234).";
+    assert_eq!(told(1234, 0), [expect]);
+    let expect = "Short transfers were completed by further calls: The phase (6).";
+    assert_eq!(told(0, 6), [expect]);
 }
 
 #[test]

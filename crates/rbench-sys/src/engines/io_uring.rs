@@ -240,6 +240,7 @@ impl Uring {
     /// Appends what is complete and queues the rest of partial transfers.
     fn reap(&mut self, done: &mut Vec<Completion>) {
         let (_, mut queue, completions) = self.ring.split();
+        let again = &mut self.counts.again;
         for completion in completions {
             let number = completion.user_data() as usize;
             let slot = &mut self.slots[number];
@@ -248,7 +249,7 @@ impl Uring {
             };
             let returned = completion.result();
             let returned = usize::try_from(returned).map_err(|_| Errno::from_raw(-returned));
-            match advance(&request, &mut slot.moved, returned) {
+            match advance(&request, &mut slot.moved, returned, again) {
                 Some(result) => {
                     slot.request = None;
                     self.under_way -= 1;

@@ -4,30 +4,55 @@
 use nix::errno::Errno;
 use nix::libc;
 
-use crate::engine::Request;
+use crate::engine::{AgainByTransfer, Request};
 
 /// The smallest logical block of a device: a direct transfer that ended
 /// within one cannot be continued.
 const SECTOR: usize = 512;
 
-/// Takes in what one system call for the rest of `request` returned, and adds
-/// to `moved`. `None`: the rest is to be asked for (again).
+/// Takes in what one system call for the rest of `request` returned, adds to
+/// `moved`, and notes in `again` what was more than one call. `None`: the rest
+/// is to be asked for (again).
 #[inline]
 pub(super) fn advance(
     request: &Request,
     moved: &mut usize,
     returned: Result<usize, Errno>,
+    again: &mut AgainByTransfer,
 ) -> Option<Result<usize, Errno>> {
     match returned {
         Ok(_) if request.transfer.is_sync() => Some(Ok(0)),
+        // Nothing to be counted: this is how nearly all end.
+        Ok(n) if n >= request.length && n > 0 => {
+            *moved = n;
+            Some(Ok(n))
+        }
+        _ => advance_by_part(request, moved, returned, again),
+    }
+}
+
+#[cold]
+fn advance_by_part(
+    request: &Request,
+    moved: &mut usize,
+    returned: Result<usize, Errno>,
+    again: &mut AgainByTransfer,
+) -> Option<Result<usize, Errno>> {
+    match returned {
+        // The call before stays short: there is no more.
         Ok(0) => Some(Ok(*moved)),
         Ok(n) => {
+            // The rest of the call before came after all.
+            again.of(request.transfer).continued += u64::from(*moved > 0);
             *moved += n;
             let ends =
                 *moved >= request.length || (!n.is_multiple_of(SECTOR) && is_direct(request));
             ends.then_some(Ok(*moved))
         }
-        Err(Errno::EINTR) => None,
+        Err(Errno::EINTR) => {
+            again.of(request.transfer).interrupted += 1;
+            None
+        }
         // A device with blocks larger than SECTOR refuses the rest.
         Err(Errno::EINVAL) if *moved > 0 && is_direct(request) => Some(Ok(*moved)),
         Err(errno) => Some(Err(errno)),
@@ -50,12 +75,23 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::OpenOptionsExt;
 
+    use rbench_core::outcome::Again;
+
     use super::*;
     use crate::engine::Transfer;
 
     /// The whole result of a request of 8192 bytes for which the kernel
     /// returns `calls` one after the other.
     fn outcome(file: &File, transfer: Transfer, calls: &[Result<usize, Errno>]) -> String {
+        followed(file, transfer, calls).0
+    }
+
+    /// The same, and what was more than one call.
+    fn followed(
+        file: &File,
+        transfer: Transfer,
+        calls: &[Result<usize, Errno>],
+    ) -> (String, AgainByTransfer) {
         let request = Request {
             transfer,
             fd: file.as_raw_fd(),
@@ -63,13 +99,41 @@ mod tests {
             length: 8192,
             at: 0,
         };
-        let mut moved = 0;
+        let (mut moved, mut again) = (0, AgainByTransfer::default());
         for (i, call) in calls.iter().enumerate() {
-            if let Some(result) = advance(&request, &mut moved, *call) {
-                return format!("{result:?} after {}", i + 1);
+            if let Some(result) = advance(&request, &mut moved, *call, &mut again) {
+                return (format!("{result:?} after {}", i + 1), again);
             }
         }
-        format!("{moved} and more to come")
+        (format!("{moved} and more to come"), again)
+    }
+
+    #[test]
+    fn calls_beyond_the_first_are_counted_for_what_they_did() {
+        let file = tempfile::tempfile().expect("a temporary file");
+        let interrupted = Err(Errno::EINTR);
+        let check = |transfer, calls: &[_], interrupted, continued| {
+            let mut expect = AgainByTransfer::default();
+            *expect.of(transfer) = Again {
+                interrupted,
+                continued,
+            };
+            let (outcome, again) = followed(&file, transfer, calls);
+            assert_eq!(again, expect, "{transfer:?} {calls:?}: {outcome}");
+        };
+        for transfer in [Transfer::Read, Transfer::Write] {
+            check(transfer, &[Ok(8192)], 0, 0);
+            check(transfer, &[Ok(100), Ok(8092)], 0, 1);
+            check(transfer, &[Ok(100), Ok(100), Ok(7992)], 0, 2);
+            check(transfer, &[interrupted, interrupted, Ok(8192)], 2, 0);
+            check(transfer, &[Ok(1), interrupted, Ok(8191)], 1, 1);
+            // The end of the file: no further call brought the rest.
+            check(transfer, &[Ok(0)], 0, 0);
+            check(transfer, &[Ok(100), Ok(0)], 0, 0);
+            check(transfer, &[Ok(100), Err(Errno::EIO)], 0, 0);
+        }
+        check(Transfer::Fsync, &[interrupted, Ok(0)], 1, 0);
+        check(Transfer::DataSync, &[interrupted, Ok(0)], 1, 0);
     }
 
     #[test]

@@ -8,7 +8,9 @@ use nix::libc;
 
 use super::buffers::Buffers;
 use super::progress::advance;
-use crate::engine::{Completion, Engine, EngineConfig, EngineCounts, Request, Transfer};
+use crate::engine::{
+    AgainByTransfer, Completion, Engine, EngineConfig, EngineCounts, Request, Transfer,
+};
 use crate::files::Advice;
 
 /// What is left of a request: `length` bytes of memory from `start` on, which
@@ -87,6 +89,7 @@ pub(super) fn make<C: Calls + 'static>(
         calls,
         done: None,
         requests: 0,
+        again: AgainByTransfer::default(),
     }))
 }
 
@@ -97,6 +100,7 @@ struct Synchronous<C> {
     done: Option<Completion>,
     /// Number of requests that were collected.
     requests: u64,
+    again: AgainByTransfer,
 }
 
 impl<C: Calls> Synchronous<C> {
@@ -140,7 +144,7 @@ impl<C: Calls> Engine for Synchronous<C> {
         let mut moved = 0;
         let result = loop {
             let returned = self.call(&request, start, moved);
-            if let Some(result) = advance(&request, &mut moved, returned) {
+            if let Some(result) = advance(&request, &mut moved, returned, &mut self.again) {
                 break result;
             }
         };
@@ -160,6 +164,6 @@ impl<C: Calls> Engine for Synchronous<C> {
     }
 
     fn counts(&self) -> EngineCounts {
-        EngineCounts::one_by_one(self.requests)
+        EngineCounts::one_by_one(self.requests, self.again)
     }
 }

@@ -72,8 +72,10 @@ fn pieces(offset: u64, length: usize) -> impl Iterator<Item = Piece> {
 
 /// The length that chunk `index` should have to hold `need` bytes: the first
 /// one grows by doubling so that small files stay small, others come whole.
-fn preferred(index: u64, need: u64) -> u64 {
+/// Under a quota none is longer than it must.
+fn preferred(space: &Space, index: u64, need: u64) -> u64 {
     match index {
+        _ if space.is_exact() => need.next_multiple_of(UNIT),
         0 => need.max(UNIT).next_power_of_two().min(CHUNK),
         _ => CHUNK,
     }
@@ -180,10 +182,10 @@ impl Data {
         if held >= need {
             return Ok(());
         }
-        let mut length = preferred(index, need);
-        if space.take(length - held).is_err() {
+        let mut length = preferred(space, index, need);
+        if space.take_for_data(length - held).is_err() {
             length = need.next_multiple_of(UNIT);
-            space.take(length - held)?;
+            space.take_for_data(length - held)?;
         }
         self.allocated.fetch_add(length - held, Ordering::Relaxed);
         let mut bytes = vec![0; length as usize].into_boxed_slice();
@@ -197,7 +199,7 @@ impl Data {
     /// Takes the memory of `length` bytes off the books.
     fn freed(&self, space: &Space, length: u64) {
         self.allocated.fetch_sub(length, Ordering::Relaxed);
-        space.give_back(length);
+        space.give_back_data(length);
     }
 
     /// Sets the size of the file: what lies behind it is freed, what is new
@@ -215,7 +217,7 @@ impl Data {
         let (index, keep) = (size / CHUNK, size % CHUNK);
         if let Some(chunk) = chunks.get_mut(&index) {
             let mut chunk = write(chunk);
-            let length = preferred(index, keep) as usize;
+            let length = preferred(space, index, keep) as usize;
             if length < chunk.len() {
                 self.freed(space, (chunk.len() - length) as u64);
                 *chunk = chunk[..length].into();
@@ -420,7 +422,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_file_holds_what_a_plain_vector_holds(ops in prop::collection::vec(op(), 1..30)) {
-            let (space, data) = (Space::new(CAP), Data::default());
+            let (space, data) = (Space::new(CAP, None), Data::default());
             let mut expect = Vec::new();
             for op in &ops {
                 apply(&data, &space, op);
@@ -442,7 +444,7 @@ mod tests {
 
     #[test]
     fn small_files_take_little_and_sparse_ones_only_what_is_written() {
-        let (space, data) = (Space::new(CAP), Data::default());
+        let (space, data) = (Space::new(CAP, None), Data::default());
         assert_eq!(data.write(&space, 0, b"x"), Ok(1));
         assert_eq!(data.allocated(), UNIT);
         assert_eq!(data.truncate(&space, 1 << 60), Ok(()));
@@ -458,7 +460,7 @@ mod tests {
 
     #[test]
     fn a_full_budget_cuts_a_write_short_and_then_refuses() {
-        let (space, data) = (Space::new(CHUNK + 2 * UNIT), Data::default());
+        let (space, data) = (Space::new(CHUNK + 2 * UNIT, None), Data::default());
         let block = vec![7; 2 * CHUNK as usize];
         let written = data.write(&space, 0, &block);
         assert_eq!(written, Ok(CHUNK as usize));
@@ -473,8 +475,22 @@ mod tests {
     }
 
     #[test]
+    fn a_quota_gives_every_block_to_who_needs_it() {
+        let space = Space::new(CAP, Some(6 * UNIT));
+        let files = [Data::default(), Data::default()];
+        let [a, b] = &files;
+        // Two blocks in the first chunk and two in the second one.
+        assert_eq!(a.write(&space, 0, &[1; UNIT as usize + 1]), Ok(4097));
+        assert_eq!(a.write(&space, CHUNK, &[1; 8192]), Ok(8192));
+        assert_eq!(b.write(&space, 0, &[1; 8192]), Ok(8192));
+        assert_eq!(b.write(&space, 8191, &[1; 2]), Err(Errno::ENOSPC));
+        assert_eq!(a.truncate(&space, 1), Ok(()));
+        assert_eq!(space.free(), 3 * UNIT);
+    }
+
+    #[test]
     fn sizes_beyond_the_largest_file_are_refused() {
-        let (space, data) = (Space::new(CAP), Data::default());
+        let (space, data) = (Space::new(CAP, None), Data::default());
         assert_eq!(data.write(&space, LARGEST, b"x"), Err(Errno::EFBIG));
         assert_eq!(data.write(&space, u64::MAX, b"x"), Err(Errno::EFBIG));
         assert_eq!(data.truncate(&space, LARGEST + 1), Err(Errno::EFBIG));
@@ -486,7 +502,7 @@ mod tests {
 
     #[test]
     fn writers_of_different_parts_do_not_disturb_each_other() {
-        let (space, data) = (Space::new(CAP), Data::default());
+        let (space, data) = (Space::new(CAP, None), Data::default());
         std::thread::scope(|scope| {
             for thread in 0..4_u8 {
                 let (space, data) = (&space, &data);

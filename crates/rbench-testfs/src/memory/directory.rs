@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::ops::Bound;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
 
 use super::inode::Inode;
@@ -20,8 +19,6 @@ const DOT_DOT: u64 = 2;
 /// A directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// The inode number of the directory above, the root's own for the root.
-    pub(crate) parent: AtomicU64,
     pub(crate) entries: RwLock<Entries>,
 }
 
@@ -46,9 +43,8 @@ pub(crate) enum Listed<'a> {
 }
 
 impl Directory {
-    pub(crate) fn new(parent: u64) -> Directory {
+    pub(crate) fn new() -> Directory {
         Directory {
-            parent: AtomicU64::new(parent),
             entries: RwLock::new(Entries {
                 by_name: HashMap::new(),
                 by_cookie: BTreeMap::new(),
@@ -62,6 +58,11 @@ impl Directory {
 impl Entries {
     pub(crate) fn get(&self, name: &OsStr) -> Option<&Arc<Inode>> {
         self.by_name.get(name).map(|(_, inode)| inode)
+    }
+
+    /// All names with their inodes, in the order in which they came.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &(Arc<OsStr>, Arc<Inode>)> {
+        self.by_cookie.values()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::SystemTime;
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
@@ -11,8 +12,9 @@ use nix::errno::Errno;
 
 use super::data::Data;
 use super::directory::Directory;
+use super::file::File;
 use super::space::Space;
-use crate::store::{Answer, Caller, Changes};
+use crate::store::{Answer, Caller, Changes, ROOT};
 use crate::sync::lock;
 
 /// Permission bits with set-user-id, set-group-id and the sticky bit.
@@ -25,6 +27,11 @@ pub(crate) struct Inode {
     pub(crate) kind: FileType,
     pub(crate) rdev: u32,
     pub(crate) body: Body,
+    /// The directory that its name was last put into; the root's own number
+    /// for the root.
+    pub(crate) home: AtomicU64,
+    /// Whether its names are durable.
+    pub(crate) is_kept: AtomicBool,
     pub(crate) meta: Mutex<Meta>,
     xattrs: Mutex<BTreeMap<OsString, Box<[u8]>>>,
 }
@@ -32,7 +39,7 @@ pub(crate) struct Inode {
 /// What an inode holds.
 #[derive(Debug)]
 pub(crate) enum Body {
-    File(Data),
+    File(File),
     Directory(Directory),
     Symlink(OsString),
     Special,
@@ -78,6 +85,8 @@ impl Inode {
                 lookups: 0,
             }),
             body,
+            home: AtomicU64::new(ROOT),
+            is_kept: AtomicBool::new(ino == ROOT),
             xattrs: Mutex::default(),
         }
     }
@@ -93,13 +102,17 @@ impl Inode {
         matches!(self.body, Body::Directory(_))
     }
 
-    /// The content of a regular file.
-    pub(crate) fn data(&self) -> Answer<&Data> {
+    pub(crate) fn file(&self) -> Answer<&File> {
         match &self.body {
-            Body::File(data) => Ok(data),
+            Body::File(file) => Ok(file),
             Body::Directory(_) => Err(Errno::EISDIR),
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    /// The content of a regular file.
+    pub(crate) fn data(&self) -> Answer<&Data> {
+        self.file().map(File::data)
     }
 
     pub(crate) fn attr(&self) -> FileAttr {
@@ -115,7 +128,7 @@ impl Inode {
 
     fn attr_of(&self, meta: &Meta) -> FileAttr {
         let (size, allocated) = match &self.body {
-            Body::File(data) => (data.size(), data.allocated()),
+            Body::File(file) => (file.data().size(), file.data().allocated()),
             Body::Symlink(target) => (target.len() as u64, 0),
             Body::Directory(_) | Body::Special => (0, 0),
         };
@@ -275,8 +288,8 @@ impl Inode {
 
     /// Gives back all the space that the content takes.
     pub(crate) fn clear(&self, space: &Space) {
-        if let Body::File(data) = &self.body {
-            data.clear(space);
+        if let Body::File(file) = &self.body {
+            file.data().clear(space);
         }
         let xattrs = std::mem::take(&mut *lock(&self.xattrs));
         let bytes = xattrs.iter().map(|(name, value)| xattr_cost(name, value));

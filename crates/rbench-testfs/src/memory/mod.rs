@@ -5,16 +5,19 @@
 //! attributes, of one inode at a time. A shard of the table is never held
 //! while another lock is taken.
 
+mod cut;
 mod data;
 mod directory;
+mod durable;
+mod file;
 mod inode;
 mod names;
 mod space;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use fuser::{FileAttr, FileType};
@@ -23,6 +26,7 @@ use nix::unistd::{getegid, geteuid};
 use rbench_core::Bytes;
 
 use self::directory::{Directory, Listed};
+use self::file::File;
 use self::inode::{Body, Inode};
 use self::space::Space;
 use crate::store::{Answer, Caller, Changes, Entry, Place, ROOT, Store, Totals, file_type};
@@ -44,27 +48,52 @@ pub(crate) struct Memory {
     space: Space,
     /// Inodes without a name that the kernel still holds.
     orphans: AtomicU64,
-    /// For each open directory: the last entry of the listing under way.
-    listings: Sharded<Arc<AtomicU64>>,
+    listings: Sharded<Arc<Listing>>,
     next_listing: AtomicU64,
+    /// Whether it is noted what is durable, for power cuts.
+    durably: bool,
+    /// The number of power cuts, which is the handle of the files opened
+    /// since. Locked for writing while the power is cut, for reading while a
+    /// handle is used.
+    cuts: RwLock<u64>,
+}
+
+/// An open directory.
+#[derive(Debug)]
+struct Listing {
+    /// The last entry of the listing under way.
+    last: AtomicU64,
+    /// The number of power cuts when it was opened.
+    cuts: u64,
+}
+
+/// What is asked of a file system in memory beside its size.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wishes {
+    /// What data may take of it.
+    pub(crate) quota: Option<Bytes>,
+    /// Whether power cuts are to be simulated.
+    pub(crate) power_cut: bool,
 }
 
 impl Memory {
     /// An empty file system of `cap` bytes whose root belongs to the process.
-    pub(crate) fn new(cap: Bytes) -> Memory {
+    pub(crate) fn new(cap: Bytes, wishes: Wishes) -> Memory {
         let memory = Memory {
             inodes: Sharded::default(),
             next_ino: AtomicU64::new(ROOT + 1),
-            space: Space::new(cap.0),
+            space: Space::new(cap.0, wishes.quota.map(|quota| quota.0)),
             orphans: AtomicU64::new(0),
             listings: Sharded::default(),
             next_listing: AtomicU64::new(1),
+            durably: wishes.power_cut,
+            cuts: RwLock::new(0),
         };
         let owner = Caller {
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
         };
-        let body = Body::Directory(Directory::new(ROOT));
+        let body = Body::Directory(Directory::new());
         let root = Inode::new(ROOT, owner, FileType::Directory, 0o755, 0, body);
         memory.inodes.insert(ROOT, Arc::new(root));
         memory
@@ -133,15 +162,15 @@ impl Memory {
         let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
         let entries = read(&directory.entries);
         if offset == 0 {
-            listing.store(entries.last_cookie(), Ordering::Relaxed);
+            listing.last.store(entries.last_cookie(), Ordering::Relaxed);
             inode.note_read();
         }
-        let last = listing.load(Ordering::Relaxed);
+        let last = listing.last.load(Ordering::Relaxed);
         for (cookie, listed) in entries.list(offset, last) {
             let (ino, kind, name, inode) = match listed {
                 Listed::Dot => (ino, FileType::Directory, OsStr::new("."), None),
                 Listed::DotDot => {
-                    let above = directory.parent.load(Ordering::Relaxed);
+                    let above = inode.home.load(Ordering::Relaxed);
                     (above, FileType::Directory, OsStr::new(".."), None)
                 }
                 Listed::Entry(name, inode) => (inode.ino, inode.kind, name, Some(&**inode)),
@@ -215,12 +244,13 @@ impl Store for Memory {
         &self,
         caller: Caller,
         ino: u64,
-        _handle: Option<u64>,
+        handle: Option<u64>,
         changes: Changes,
     ) -> Answer<FileAttr> {
+        let _power = handle.map(|handle| self.with_power(handle)).transpose()?;
         let inode = self.inode(ino)?;
         if let Some(size) = changes.size {
-            inode.data()?.truncate(&self.space, size)?;
+            inode.file()?.truncate(&self.space, size)?;
         }
         Ok(inode.change(caller, changes))
     }
@@ -246,7 +276,7 @@ impl Store for Memory {
 
     fn mknod(&self, caller: Caller, place: Place<'_>, mode: u32, rdev: u32) -> Answer<FileAttr> {
         let body = match file_type(mode)? {
-            FileType::RegularFile => Body::File(data::Data::default()),
+            FileType::RegularFile => Body::File(File::new(self.durably)),
             FileType::Directory | FileType::Symlink => return Err(Errno::EINVAL),
             _ => Body::Special,
         };
@@ -254,7 +284,7 @@ impl Store for Memory {
     }
 
     fn mkdir(&self, caller: Caller, place: Place<'_>, mode: u32) -> Answer<FileAttr> {
-        let body = Body::Directory(Directory::new(place.parent));
+        let body = Body::Directory(Directory::new());
         let mode = libc::S_IFDIR | mode & !libc::S_IFMT;
         self.make(caller, place, mode, 0, body)
     }
@@ -276,14 +306,19 @@ impl Store for Memory {
     }
 
     fn open(&self, ino: u64, flags: i32) -> Answer<u64> {
+        let cuts = read(&self.cuts);
         let inode = self.inode(ino)?;
-        let data = inode.data()?;
+        let file = inode.file()?;
+        // Who has looked it up before a cut took it away looks again.
+        if *cuts > 0 && lock(&inode.meta).nlink == 0 {
+            return Err(Errno::ESTALE);
+        }
         if flags & libc::O_TRUNC != 0 {
-            data.truncate(&self.space, 0)?;
+            file.truncate(&self.space, 0)?;
             inode.touch(true);
         }
-        // Open files need no state: the kernel keeps the inode.
-        Ok(0)
+        // Open files need no more state: the kernel keeps the inode.
+        Ok(*cuts)
     }
 
     fn create(
@@ -294,6 +329,8 @@ impl Store for Memory {
         flags: i32,
     ) -> Answer<(FileAttr, u64)> {
         let mode = libc::S_IFREG | mode & !libc::S_IFMT;
+        // Of before: a cut may take away what is made here.
+        let cuts = *read(&self.cuts);
         match self.mknod(caller, place, mode, 0) {
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
                 let attr = self.lookup(place)?;
@@ -303,11 +340,12 @@ impl Store for Memory {
                 }
                 Ok((self.getattr(attr.ino.0)?, opened?))
             }
-            made => Ok((made?, 0)),
+            made => Ok((made?, cuts)),
         }
     }
 
-    fn read(&self, ino: u64, _handle: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
+    fn read(&self, ino: u64, handle: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
+        let _power = self.with_power(handle)?;
         let inode = self.inode(ino)?;
         let length = inode.data()?.read(offset, buffer);
         if length > 0 {
@@ -319,17 +357,27 @@ impl Store for Memory {
     fn write(
         &self,
         ino: u64,
-        _handle: u64,
+        handle: u64,
         offset: u64,
         data: &[u8],
         kill_privileges: bool,
     ) -> Answer<u32> {
+        let _power = self.with_power(handle)?;
         let inode = self.inode(ino)?;
-        let file = inode.data()?;
+        let file = inode.file()?;
         let written = self.with_space(|| file.write(&self.space, offset, data))?;
         inode.touch(kill_privileges);
         // A request is far below 4 GiB.
         Ok(written as u32)
+    }
+
+    fn peek(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
+        Ok(self.inode(ino)?.data()?.read(offset, buffer))
+    }
+
+    fn poke(&self, ino: u64, offset: u64, data: &[u8]) -> Answer<usize> {
+        let inode = self.inode(ino)?;
+        inode.file()?.write(&self.space, offset, data)
     }
 
     fn flush(&self, _handle: u64) -> Answer<()> {
@@ -340,20 +388,23 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn fsync(&self, _handle: u64, _data_only: bool) -> Answer<()> {
+    fn fsync(&self, ino: u64, handle: u64, _data_only: bool) -> Answer<()> {
+        let _power = self.with_power(handle)?;
+        self.make_durable(&*self.inode(ino)?);
         Ok(())
     }
 
-    fn fallocate(&self, ino: u64, _handle: u64, offset: u64, length: u64, mode: i32) -> Answer<()> {
+    fn fallocate(&self, ino: u64, handle: u64, offset: u64, length: u64, mode: i32) -> Answer<()> {
+        let _power = self.with_power(handle)?;
         const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let inode = self.inode(ino)?;
-        let data = inode.data()?;
+        let file = inode.file()?;
         match mode {
             0 | libc::FALLOC_FL_KEEP_SIZE => {
                 let keep_size = mode != 0;
-                self.with_space(|| data.reserve(&self.space, offset, length, keep_size))?;
+                self.with_space(|| file.reserve(&self.space, offset, length, keep_size))?;
             }
-            PUNCH => data.punch(&self.space, offset, length),
+            PUNCH => file.punch(&self.space, offset, length)?,
             _ => return Err(Errno::EOPNOTSUPP),
         }
         inode.touch(true);
@@ -375,8 +426,11 @@ impl Store for Memory {
     fn opendir(&self, ino: u64) -> Answer<u64> {
         self.inode(ino)?.directory()?;
         let handle = self.next_listing.fetch_add(1, Ordering::Relaxed);
-        self.listings
-            .insert(handle, Arc::new(AtomicU64::new(u64::MAX)));
+        let listing = Listing {
+            last: AtomicU64::new(u64::MAX),
+            cuts: *read(&self.cuts),
+        };
+        self.listings.insert(handle, Arc::new(listing));
         Ok(handle)
     }
 
@@ -415,8 +469,10 @@ impl Store for Memory {
         self.listings.remove(handle).map(drop).ok_or(Errno::EBADF)
     }
 
-    fn fsyncdir(&self, _handle: u64, _data_only: bool) -> Answer<()> {
-        Ok(())
+    fn fsyncdir(&self, ino: u64, handle: u64, _data_only: bool) -> Answer<()> {
+        let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
+        let _power = self.with_power(listing.cuts)?;
+        self.make_names_durable(&*self.inode(ino)?)
     }
 
     fn statfs(&self, _ino: u64) -> Answer<Totals> {
@@ -427,7 +483,7 @@ impl Store for Memory {
             blocks_free: free / block,
             blocks_available: free / block,
             files: cap / INODE_COST,
-            files_free: free / INODE_COST,
+            files_free: self.space.free_for_inodes() / INODE_COST,
             block_size: BLOCK,
             name_max: NAME_MAX as u32,
         })

@@ -47,16 +47,16 @@ fn same(a: Option<&Arc<Inode>>, b: Option<&Arc<Inode>>) -> bool {
     a.map(Arc::as_ptr) == b.map(Arc::as_ptr)
 }
 
-/// Notes that `below`, if it is a directory, now lies in `above`.
+/// Notes that `below` now lies in `above`.
 fn adopt(above: &Inode, below: &Inode) {
-    if let Body::Directory(directory) = &below.body {
-        directory.parent.store(above.ino, Ordering::Relaxed);
+    below.home.store(above.ino, Ordering::Relaxed);
+    if below.is_directory() {
         lock(&above.meta).nlink += 1;
     }
 }
 
 /// Notes that `below`, if it is a directory, no longer lies in `above`.
-fn disown(above: &Inode, below: &Inode) {
+pub(super) fn disown(above: &Inode, below: &Inode) {
     if below.is_directory() {
         lock(&above.meta).nlink -= 1;
     }
@@ -172,6 +172,7 @@ impl Memory {
         drop(meta);
         // Counted before anyone can take the name away again.
         let attr = inode.attr_for_lookup();
+        inode.home.store(parent.ino, Ordering::Relaxed);
         entries.put(place.name, inode);
         drop(entries);
         parent.touch(false);
@@ -217,11 +218,13 @@ impl Memory {
             locked.of(&new_above)?.put(to.name, Arc::clone(&source));
             drop(locked);
 
+            self.keep_where_it_is(&source);
             above.touch(false);
             new_above.touch(false);
             lock(&source.meta).ctime = SystemTime::now();
             match target {
                 Some(target) if flags == libc::RENAME_EXCHANGE => {
+                    self.keep_where_it_is(&target);
                     lock(&target.meta).ctime = SystemTime::now();
                 }
                 Some(target) => self.unlinked(&target),

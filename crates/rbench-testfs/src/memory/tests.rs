@@ -10,7 +10,7 @@ fn at(parent: u64, name: &str) -> Place<'_> {
 const ME: Caller = Caller { uid: 0, gid: 0 };
 
 fn memory() -> Memory {
-    Memory::new(Bytes(1 << 20))
+    Memory::new(Bytes(1 << 20), Wishes::default())
 }
 
 fn mkdir(memory: &Memory, parent: u64, name: &str) -> u64 {
@@ -49,6 +49,25 @@ fn a_directory_that_was_removed_takes_nothing_in() {
         let moved = memory.rename(at(ROOT, "file"), inside, 0);
         assert_eq!(moved, Err(Errno::ENOENT));
     }
+}
+
+#[test]
+fn what_a_power_cut_has_taken_away_is_not_opened_any_more() {
+    let wishes = Wishes {
+        power_cut: true,
+        ..Wishes::default()
+    };
+    let memory = Memory::new(Bytes(1 << 20), wishes);
+    let make = |name| {
+        let made = memory.mknod(ME, at(ROOT, name), libc::S_IFREG | 0o644, 0);
+        made.expect("new").ino.0
+    };
+    let (kept, gone) = (make("kept"), make("gone"));
+    let handle = memory.open(kept, libc::O_WRONLY).expect("there");
+    memory.fsync(kept, handle, false).expect("synced");
+    memory.cut_power(None).expect("cut");
+    assert!(memory.open(kept, libc::O_WRONLY).is_ok());
+    assert_eq!(memory.open(gone, libc::O_WRONLY), Err(Errno::ESTALE));
 }
 
 #[test]
@@ -155,7 +174,7 @@ fn a_create_that_meets_a_file_opens_it_unless_it_must_be_new() {
 
 #[test]
 fn names_and_links_count_against_the_budget() {
-    let memory = Memory::new(Bytes(4 * INODE_COST));
+    let memory = Memory::new(Bytes(4 * INODE_COST), Wishes::default());
     let link = |name: &str, target: &str| {
         let made = memory.symlink(ME, at(ROOT, name), Path::new(target));
         made.map(|attr| attr.size)

@@ -191,18 +191,7 @@ impl Store for Passthrough {
     }
 
     fn read(&self, _ino: u64, handle: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
-        let file = self.file(handle)?;
-        let offset = i64::try_from(offset).map_err(|_| Errno::EFBIG)?;
-        let mut done = 0;
-        while done < buffer.len() {
-            match nix::sys::uio::pread(&*file, &mut buffer[done..], offset + done as i64) {
-                Ok(0) => break,
-                Ok(n) => done += n,
-                Err(_) if done > 0 => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(done)
+        read_all(&*self.file(handle)?, offset, buffer)
     }
 
     fn write(&self, ino: u64, handle: u64, offset: u64, data: &[u8], kill: bool) -> Answer<u32> {
@@ -224,7 +213,20 @@ impl Store for Passthrough {
         self.files.remove(handle).map(drop).ok_or(Errno::EBADF)
     }
 
-    fn fsync(&self, handle: u64, data_only: bool) -> Answer<()> {
+    fn peek(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
+        let path = path_of(&self.node(ino)?.fd);
+        let file = fcntl::open(path.as_c_str(), open_flags(libc::O_RDONLY), Mode::empty())?;
+        read_all(&File::from(file), offset, buffer)
+    }
+
+    fn poke(&self, ino: u64, offset: u64, data: &[u8]) -> Answer<usize> {
+        let path = path_of(&self.node(ino)?.fd);
+        let file = fcntl::open(path.as_c_str(), open_flags(libc::O_WRONLY), Mode::empty())?;
+        let offset = i64::try_from(offset).map_err(|_| Errno::EFBIG)?;
+        nix::sys::uio::pwrite(file, data, offset)
+    }
+
+    fn fsync(&self, _ino: u64, handle: u64, data_only: bool) -> Answer<()> {
         let file = self.file(handle)?;
         match data_only {
             true => unistd::fdatasync(&*file),
@@ -306,7 +308,7 @@ impl Store for Passthrough {
         self.listings.remove(handle).map(drop).ok_or(Errno::EBADF)
     }
 
-    fn fsyncdir(&self, handle: u64, data_only: bool) -> Answer<()> {
+    fn fsyncdir(&self, _ino: u64, handle: u64, data_only: bool) -> Answer<()> {
         let listing = self.listings.get(handle).ok_or(Errno::EBADF)?;
         let directory = lock(&listing).directory().try_clone().map_err(errno)?;
         match data_only {
@@ -351,4 +353,20 @@ impl Store for Passthrough {
         check_xattrs(&node)?;
         sys::remove_xattr(node.fd.as_fd(), name)
     }
+}
+
+/// Fills the front of `buffer` with what lies at `offset`, up to the end of
+/// the file.
+fn read_all(file: &File, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
+    let offset = i64::try_from(offset).map_err(|_| Errno::EFBIG)?;
+    let mut done = 0;
+    while done < buffer.len() {
+        match nix::sys::uio::pread(file, &mut buffer[done..], offset + done as i64) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(_) if done > 0 => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
 }

@@ -2,8 +2,10 @@
 //! when it is time to, counting and timing each one.
 //!
 //! An operation is done when its request arrives; injected latency holds the
-//! reply. Every request is recorded just before its reply is sent.
+//! reply. Every request is recorded just before its reply is sent, and the
+//! faults that fired for it before that.
 
+mod data;
 mod requests;
 
 use std::ffi::OsStr;
@@ -18,8 +20,14 @@ use nix::errno::Errno;
 use rbench_core::{Clock, MonotonicClock, Nanos};
 
 use crate::config::{Config, Latencies};
+use crate::control::Control;
 use crate::delay::DelayQueue;
+use crate::fault::Action;
+use crate::fault::log::{Damage, FaultRecord};
+use crate::fault::table::{Hit, QUOTA};
+use crate::hang::Release;
 use crate::kind::Kind;
+use crate::paths::Paths;
 use crate::stats::{Record, Stats};
 use crate::store::{Answer, Caller, Place, Store};
 
@@ -35,12 +43,21 @@ const GENERATION: Generation = Generation(0);
 
 /// A back end at the service of the kernel.
 pub(crate) struct Service<S> {
-    store: S,
+    store: Arc<S>,
     latency: Latencies,
-    stats: Arc<Stats>,
+    control: Arc<Control>,
     delays: DelayQueue,
     attr_ttl: Duration,
     entry_ttl: Duration,
+    /// The names of things, where the account of faults needs them.
+    paths: Option<Paths>,
+    /// Whether a fault needs older data.
+    keeps_history: bool,
+    /// Whether the back end must be told of writes that are to be durable.
+    syncs_writes: bool,
+    has_quota: bool,
+    /// Whether every file goes around the page cache.
+    direct_io: bool,
 }
 
 /// A request that is being served.
@@ -51,6 +68,52 @@ struct Ticket {
     hold: Nanos,
     /// The injected error.
     error: Option<Errno>,
+    /// Whether the reply waits to be released.
+    hangs: bool,
+    /// Faults that do harm to data: `short`, if any, and then others, of
+    /// which the first that finds something to harm does it.
+    harm: Vec<Hit>,
+}
+
+/// What a request is about, for the account of the faults.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    what: What<'a>,
+    /// Offset and length in bytes.
+    range: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Copy)]
+enum What<'a> {
+    Inode(u64),
+    Name(Place<'a>),
+}
+
+impl Subject<'_> {
+    fn range(ino: u64, offset: u64, length: u64) -> Self {
+        Subject {
+            what: What::Inode(ino),
+            range: Some((offset, length)),
+        }
+    }
+}
+
+impl From<INodeNo> for Subject<'_> {
+    fn from(ino: INodeNo) -> Self {
+        Subject {
+            what: What::Inode(ino.0),
+            range: None,
+        }
+    }
+}
+
+impl<'a> From<Place<'a>> for Subject<'a> {
+    fn from(place: Place<'a>) -> Self {
+        Subject {
+            what: What::Name(place),
+            range: None,
+        }
+    }
 }
 
 fn caller(request: &Request) -> Caller {
@@ -69,16 +132,6 @@ fn place(parent: INodeNo, name: &OsStr) -> Place<'_> {
 
 fn code(error: Errno) -> fuser::Errno {
     fuser::Errno::from_i32(error as i32)
-}
-
-/// How a file is opened: around the page cache where the caller wants that,
-/// and then with writes side by side.
-fn open_how(flags: i32) -> FopenFlags {
-    if flags & libc::O_DIRECT != 0 {
-        FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
-    } else {
-        FopenFlags::empty()
-    }
 }
 
 fn send_empty(reply: ReplyEmpty) -> impl FnOnce(Answer<()>) {
@@ -113,27 +166,130 @@ fn send_xattr(reply: ReplyXattr, size: u32) -> impl FnOnce(Answer<Vec<u8>>) {
 }
 
 impl<S: Store> Service<S> {
-    pub(crate) fn new(store: S, config: &Config, stats: Arc<Stats>, delays: DelayQueue) -> Self {
+    pub(crate) fn new(
+        store: Arc<S>,
+        config: &Config,
+        control: Arc<Control>,
+        delays: DelayQueue,
+    ) -> Self {
+        let wants = |action| config.faults.iter().any(|fault| fault.action == action);
+        let accounts = !config.faults.is_empty() || config.quota.is_some();
         Service {
             store,
             latency: config.latency.clone(),
-            stats,
+            control,
             delays,
             attr_ttl: config.attr_timeout.into(),
             entry_ttl: config.entry_timeout.into(),
+            paths: accounts.then(Paths::default),
+            keeps_history: wants(Action::Stale),
+            syncs_writes: config.power_cut,
+            has_quota: config.quota.is_some(),
+            direct_io: config.bypasses_page_cache(),
         }
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.control.stats
     }
 
     /// Notes the arrival of a request and what the faults have in store.
     #[inline]
-    fn admit(&self, kind: Kind) -> Ticket {
-        let arrival = MonotonicClock.now();
-        let verdict = self.stats.faults().judge(kind);
-        Ticket {
+    fn admit<'a>(&self, kind: Kind, subject: impl Into<Subject<'a>>) -> Ticket {
+        let mut ticket = Ticket {
             kind,
-            arrival,
-            hold: Nanos(self.latency.get(kind).0.saturating_add(verdict.stall.0)),
-            error: verdict.error,
+            arrival: MonotonicClock.now(),
+            hold: self.latency.get(kind),
+            error: None,
+            hangs: false,
+            harm: Vec::new(),
+        };
+        let hits = self.stats().faults().judge(kind);
+        if !hits.is_empty() {
+            self.sentence(&mut ticket, subject.into(), hits);
+        }
+        ticket
+    }
+
+    /// Puts on `ticket` what `hits` do to it.
+    fn sentence(&self, ticket: &mut Ticket, subject: Subject<'_>, hits: Vec<Hit>) {
+        if let Some(hit) = hits.iter().find(|hit| hit.action == Action::Die) {
+            self.fire(*hit, subject, Vec::new());
+            // Where the kernel refuses, it is an error of this one request.
+            let died = self.control.die();
+            let refused = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+            ticket.error = Some(match died {
+                Ok(()) => Errno::ECONNABORTED,
+                Err(error) => Errno::from_raw(refused(error)),
+            });
+            return;
+        }
+        for hit in hits {
+            match hit.action {
+                Action::Stall(time) => ticket.hold.0 = ticket.hold.0.saturating_add(time.0),
+                Action::Hang => ticket.hangs = true,
+                Action::Fail(errno) if ticket.error.is_none() => ticket.error = Some(errno),
+                // One error is enough.
+                Action::Fail(_) => continue,
+                _ => {
+                    ticket.harm.push(hit);
+                    continue;
+                }
+            }
+            self.fire(hit, subject, Vec::new());
+        }
+        ticket.harm.sort_by_key(|hit| hit.action != Action::Short);
+    }
+
+    /// Books that `hit` fired.
+    fn fire(&self, hit: Hit, subject: Subject<'_>, damage: Vec<Damage>) {
+        let record = self.record_of(subject, damage);
+        self.stats().faults().fire(hit, record);
+    }
+
+    /// Books that the quota kept `rest` from being written.
+    fn refuse(&self, kind: Kind, action: &str, subject: Subject<'_>, rest: Damage) {
+        let record = FaultRecord {
+            kind: kind.name().to_owned(),
+            action: action.to_owned(),
+            ..self.record_of(subject, vec![rest])
+        };
+        self.stats().faults().happened(QUOTA, record);
+    }
+
+    fn record_of(&self, subject: Subject<'_>, damage: Vec<Damage>) -> FaultRecord {
+        let path = match (&self.paths, subject.what) {
+            (Some(paths), What::Name(place)) => paths.path_of(place).display().to_string(),
+            (_, What::Name(place)) => place.name.display().to_string(),
+            (_, What::Inode(ino)) => self.path(ino),
+        };
+        FaultRecord {
+            path,
+            offset: subject.range.map(|range| range.0),
+            length: subject.range.map(|range| range.1),
+            damage,
+            ..FaultRecord::default()
+        }
+    }
+
+    fn path(&self, ino: u64) -> String {
+        let paths = self.paths.as_ref();
+        let path = paths.map(|paths| paths.path(ino));
+        path.map_or("?".to_owned(), |path| path.display().to_string())
+    }
+
+    /// Notes that what `made` describes is at `place`.
+    fn named(&self, place: Place<'_>, made: Answer<FileAttr>) -> Answer<FileAttr> {
+        if let (Some(paths), Ok(attr)) = (&self.paths, &made) {
+            paths.note(place, attr.ino.0, attr.kind);
+        }
+        made
+    }
+
+    /// Notes that nothing is at `place` any more.
+    fn unnamed(&self, place: Place<'_>) {
+        if let Some(paths) = &self.paths {
+            paths.removed(place);
         }
     }
 
@@ -146,7 +302,7 @@ impl<S: Store> Service<S> {
         });
     }
 
-    /// Records and replies, at once or when it is due.
+    /// Records and replies: at once, when it is due, or when it is released.
     #[inline]
     fn finish<T: Send + 'static>(
         &self,
@@ -156,11 +312,21 @@ impl<S: Store> Service<S> {
         send: impl FnOnce(Answer<T>) + Send + 'static,
     ) {
         let failed = outcome.is_err();
-        if ticket.hold == Nanos(0) {
-            Self::record(&self.stats, &ticket, bytes, failed);
+        if ticket.hold == Nanos(0) && !ticket.hangs {
+            Self::record(self.stats(), &ticket, bytes, failed);
             return send(outcome);
         }
-        let stats = Arc::clone(&self.stats);
+        let stats = Arc::clone(&self.control.stats);
+        if ticket.hangs {
+            return self.control.hangs.hold(move |release| {
+                let (bytes, outcome) = match release {
+                    Release::Reply => (bytes, outcome),
+                    Release::Ended => (0, Err(Errno::ECONNABORTED)),
+                };
+                Self::record(&stats, &ticket, bytes, outcome.is_err());
+                send(outcome);
+            });
+        }
         let due = Nanos(ticket.arrival.0.saturating_add(ticket.hold.0));
         self.delays.push(due, move || {
             Self::record(&stats, &ticket, bytes, failed);
@@ -168,15 +334,17 @@ impl<S: Store> Service<S> {
         });
     }
 
-    /// Serves a request that `operation` does, unless a fault forbids it.
+    /// Serves a request about `subject` that `operation` does, unless a fault
+    /// forbids it.
     #[inline]
-    fn serve<T: Send + 'static>(
+    fn serve<'a, T: Send + 'static>(
         &self,
         kind: Kind,
+        subject: impl Into<Subject<'a>>,
         operation: impl FnOnce(&S) -> Answer<T>,
         send: impl FnOnce(Answer<T>) + Send + 'static,
     ) {
-        let ticket = self.admit(kind);
+        let ticket = self.admit(kind, subject);
         let outcome = match ticket.error {
             Some(error) => Err(error),
             None => operation(&self.store),
@@ -189,13 +357,24 @@ impl<S: Store> Service<S> {
     fn serve_release(
         &self,
         kind: Kind,
+        ino: INodeNo,
         operation: impl FnOnce(&S) -> Answer<()>,
         reply: ReplyEmpty,
     ) {
-        let ticket = self.admit(kind);
+        let ticket = self.admit(kind, ino);
         let outcome = operation(&self.store);
         let outcome = ticket.error.map_or(outcome, Err);
         self.finish(ticket, 0, outcome, send_empty(reply));
+    }
+
+    /// How a file is opened: around the page cache where that is wanted, and
+    /// then with writes side by side.
+    fn open_how(&self, flags: i32) -> FopenFlags {
+        if self.direct_io || flags & libc::O_DIRECT != 0 {
+            FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+        } else {
+            FopenFlags::empty()
+        }
     }
 
     fn send_entry(&self, reply: ReplyEntry) -> impl FnOnce(Answer<FileAttr>) + use<S> {

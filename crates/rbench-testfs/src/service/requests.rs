@@ -17,8 +17,9 @@ use fuser::{
 use nix::errno::Errno;
 use rbench_core::Nanos;
 
+use super::data::Write;
 use super::{
-    GENERATION, MAX_BACKGROUND, MAX_WRITE, Service, caller, capabilities, code, fitting, open_how,
+    GENERATION, MAX_BACKGROUND, MAX_WRITE, Service, Subject, caller, capabilities, code, fitting,
     place, send_empty, send_open, send_xattr,
 };
 use crate::kind::Kind;
@@ -46,19 +47,25 @@ impl<S: Store> Filesystem for Service<S> {
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let send = self.send_entry(reply);
-        self.serve(Kind::Lookup, |s| s.lookup(place(parent, name)), send);
+        let (at, send) = (place(parent, name), self.send_entry(reply));
+        self.serve(Kind::Lookup, at, |s| self.named(at, s.lookup(at)), send);
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, lookups: u64) {
-        let ticket = self.admit(Kind::Forget);
+        let ticket = self.admit(Kind::Forget, ino);
         self.store.forget(ino.0, lookups);
-        Self::record(&self.stats, &ticket, 0, false);
+        if let Some(paths) = &self.paths
+            && self.store.getattr(ino.0).is_err()
+        {
+            paths.forget(ino.0);
+            self.control.history.forget(ino.0);
+        }
+        Self::record(self.stats(), &ticket, 0, false);
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         let send = self.send_attr(reply);
-        self.serve(Kind::Getattr, |s| s.getattr(ino.0), send);
+        self.serve(Kind::Getattr, ino, |s| s.getattr(ino.0), send);
     }
 
     fn setattr(
@@ -89,9 +96,15 @@ impl<S: Store> Filesystem for Service<S> {
             ctime,
         };
         let handle = handle.map(|handle| handle.0);
-        let change = |s: &S| s.setattr(caller(request), ino.0, handle, changes);
+        let change = |s: &S| {
+            let changed = s.setattr(caller(request), ino.0, handle, changes)?;
+            if let Some(size) = size {
+                self.control.history.truncated(ino.0, size);
+            }
+            Ok(changed)
+        };
         let send = self.send_attr(reply);
-        self.serve(Kind::Setattr, change, send);
+        self.serve(Kind::Setattr, ino, change, send);
     }
 
     fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
@@ -99,7 +112,7 @@ impl<S: Store> Filesystem for Service<S> {
             Ok(target) => reply.data(target.as_encoded_bytes()),
             Err(error) => reply.error(code(error)),
         };
-        self.serve(Kind::Readlink, |s| s.readlink(ino.0), send);
+        self.serve(Kind::Readlink, ino, |s| s.readlink(ino.0), send);
     }
 
     fn mknod(
@@ -112,9 +125,9 @@ impl<S: Store> Filesystem for Service<S> {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let make = |s: &S| s.mknod(caller(request), place(parent, name), mode, rdev);
-        let send = self.send_entry(reply);
-        self.serve(Kind::Mknod, make, send);
+        let (at, send) = (place(parent, name), self.send_entry(reply));
+        let make = |s: &S| self.named(at, s.mknod(caller(request), at, mode, rdev));
+        self.serve(Kind::Mknod, at, make, send);
     }
 
     fn mkdir(
@@ -126,19 +139,29 @@ impl<S: Store> Filesystem for Service<S> {
         _umask: u32,
         reply: ReplyEntry,
     ) {
-        let make = |s: &S| s.mkdir(caller(request), place(parent, name), mode);
-        let send = self.send_entry(reply);
-        self.serve(Kind::Mkdir, make, send);
+        let (at, send) = (place(parent, name), self.send_entry(reply));
+        let make = |s: &S| self.named(at, s.mkdir(caller(request), at, mode));
+        self.serve(Kind::Mkdir, at, make, send);
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let remove = |s: &S| s.unlink(place(parent, name));
-        self.serve(Kind::Unlink, remove, send_empty(reply));
+        let at = place(parent, name);
+        let remove = |s: &S| {
+            s.unlink(at)?;
+            self.unnamed(at);
+            Ok(())
+        };
+        self.serve(Kind::Unlink, at, remove, send_empty(reply));
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let remove = |s: &S| s.rmdir(place(parent, name));
-        self.serve(Kind::Rmdir, remove, send_empty(reply));
+        let at = place(parent, name);
+        let remove = |s: &S| {
+            s.rmdir(at)?;
+            self.unnamed(at);
+            Ok(())
+        };
+        self.serve(Kind::Rmdir, at, remove, send_empty(reply));
     }
 
     fn symlink(
@@ -149,9 +172,9 @@ impl<S: Store> Filesystem for Service<S> {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let make = |s: &S| s.symlink(caller(request), place(parent, name), target);
-        let send = self.send_entry(reply);
-        self.serve(Kind::Symlink, make, send);
+        let (at, send) = (place(parent, name), self.send_entry(reply));
+        let make = |s: &S| self.named(at, s.symlink(caller(request), at, target));
+        self.serve(Kind::Symlink, at, make, send);
     }
 
     fn rename(
@@ -165,8 +188,14 @@ impl<S: Store> Filesystem for Service<S> {
         reply: ReplyEmpty,
     ) {
         let (from, to) = (place(parent, name), place(new_parent, new_name));
-        let rename = |s: &S| s.rename(from, to, flags.bits());
-        self.serve(Kind::Rename, rename, send_empty(reply));
+        let rename = |s: &S| {
+            s.rename(from, to, flags.bits())?;
+            if let Some(paths) = &self.paths {
+                paths.renamed(from, to, flags.contains(RenameFlags::RENAME_EXCHANGE));
+            }
+            Ok(())
+        };
+        self.serve(Kind::Rename, from, rename, send_empty(reply));
     }
 
     fn link(
@@ -177,13 +206,20 @@ impl<S: Store> Filesystem for Service<S> {
         name: &OsStr,
         reply: ReplyEntry,
     ) {
-        let send = self.send_entry(reply);
-        self.serve(Kind::Link, |s| s.link(ino.0, place(parent, name)), send);
+        let (at, send) = (place(parent, name), self.send_entry(reply));
+        self.serve(Kind::Link, at, |s| self.named(at, s.link(ino.0, at)), send);
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let send = send_open(reply, open_how(flags.0));
-        self.serve(Kind::Open, |s| s.open(ino.0, flags.0), send);
+        let send = send_open(reply, self.open_how(flags.0));
+        let open = |s: &S| {
+            let handle = s.open(ino.0, flags.0)?;
+            if flags.0 & libc::O_TRUNC != 0 {
+                self.control.history.truncated(ino.0, 0);
+            }
+            Ok(handle)
+        };
+        self.serve(Kind::Open, ino, open, send);
     }
 
     fn read(
@@ -197,22 +233,18 @@ impl<S: Store> Filesystem for Service<S> {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let ticket = self.admit(Kind::Read);
+        let ticket = self.admit(Kind::Read, Subject::range(ino.0, offset, size.into()));
         SCRATCH.with_borrow_mut(|scratch| {
             let size = size as usize;
             if scratch.len() < size {
                 scratch.resize(size, 0);
             }
-            let outcome = match ticket.error {
-                Some(error) => Err(error),
-                None => self
-                    .store
-                    .read(ino.0, handle.0, offset, &mut scratch[..size]),
-            };
+            let place = (ino.0, handle.0, offset);
+            let outcome = self.read_data(&ticket, place, &mut scratch[..size]);
             match outcome {
                 // Sent from where it lies.
-                Ok(length) if ticket.hold == Nanos(0) => {
-                    Self::record(&self.stats, &ticket, length as u64, false);
+                Ok(length) if ticket.hold == Nanos(0) && !ticket.hangs => {
+                    Self::record(self.stats(), &ticket, length as u64, false);
                     reply.data(&scratch[..length]);
                 }
                 outcome => {
@@ -235,16 +267,22 @@ impl<S: Store> Filesystem for Service<S> {
         offset: u64,
         data: &[u8],
         write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let ticket = self.admit(Kind::Write);
-        let kill = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let outcome = match ticket.error {
-            Some(error) => Err(error),
-            None => self.store.write(ino.0, handle.0, offset, data, kill),
+        let subject = Subject::range(ino.0, offset, data.len() as u64);
+        let ticket = self.admit(Kind::Write, subject);
+        let write = Write {
+            ino: ino.0,
+            handle: handle.0,
+            offset,
+            data,
+            kill_privileges: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
+            flags: flags.0,
         };
+        let outcome = self.write_data(&ticket, write);
+        self.book_refusal(&ticket, subject, outcome.map(u64::from));
         let bytes = outcome.map_or(0, u64::from);
         self.finish(ticket, bytes, outcome, move |outcome| match outcome {
             Ok(written) => reply.written(written),
@@ -255,42 +293,42 @@ impl<S: Store> Filesystem for Service<S> {
     fn flush(
         &self,
         _request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        self.serve(Kind::Flush, |s| s.flush(handle.0), send_empty(reply));
+        self.serve(Kind::Flush, ino, |s| s.flush(handle.0), send_empty(reply));
     }
 
     fn release(
         &self,
         _request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
         _owner: Option<LockOwner>,
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_release(Kind::Release, |s| s.release(handle.0), reply);
+        self.serve_release(Kind::Release, ino, |s| s.release(handle.0), reply);
     }
 
     fn fsync(
         &self,
         _request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        let sync = |s: &S| s.fsync(handle.0, data_only);
-        self.serve(Kind::Fsync, sync, send_empty(reply));
+        let sync = |s: &S| s.fsync(ino.0, handle.0, data_only);
+        self.serve(Kind::Fsync, ino, sync, send_empty(reply));
     }
 
     fn opendir(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let send = send_open(reply, FopenFlags::empty());
-        self.serve(Kind::Opendir, |s| s.opendir(ino.0), send);
+        self.serve(Kind::Opendir, ino, |s| s.opendir(ino.0), send);
     }
 
     fn readdir(
@@ -301,7 +339,7 @@ impl<S: Store> Filesystem for Service<S> {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let ticket = self.admit(Kind::Readdir);
+        let ticket = self.admit(Kind::Readdir, ino);
         let outcome = match ticket.error {
             Some(error) => Err(error),
             None => self.store.readdir(ino.0, handle.0, offset, &mut |entry| {
@@ -322,9 +360,12 @@ impl<S: Store> Filesystem for Service<S> {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let ticket = self.admit(Kind::Readdir);
+        let ticket = self.admit(Kind::Readdir, ino);
         let ttl = self.common_ttl();
         let mut add = |entry: Entry<'_>, attr: &FileAttr| {
+            if let Some(paths) = &self.paths {
+                paths.note(place(ino, entry.name), entry.ino, entry.kind);
+            }
             // The attributes of `..` are not its own; the kernel takes only
             // the number of it.
             let ino = INodeNo(entry.ino);
@@ -344,29 +385,30 @@ impl<S: Store> Filesystem for Service<S> {
     fn releasedir(
         &self,
         _request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.serve_release(Kind::Releasedir, |s| s.releasedir(handle.0), reply);
+        self.serve_release(Kind::Releasedir, ino, |s| s.releasedir(handle.0), reply);
     }
 
     fn fsyncdir(
         &self,
         _request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        let sync = |s: &S| s.fsyncdir(handle.0, data_only);
-        self.serve(Kind::Fsyncdir, sync, send_empty(reply));
+        let sync = |s: &S| s.fsyncdir(ino.0, handle.0, data_only);
+        self.serve(Kind::Fsyncdir, ino, sync, send_empty(reply));
     }
 
     fn statfs(&self, _request: &Request, ino: INodeNo, reply: ReplyStatfs) {
         self.serve(
             Kind::Statfs,
+            ino,
             |s| s.statfs(ino.0),
             move |outcome| match outcome {
                 Ok(t) => reply.statfs(
@@ -395,27 +437,27 @@ impl<S: Store> Filesystem for Service<S> {
         reply: ReplyEmpty,
     ) {
         let set = |s: &S| s.setxattr(ino.0, name, value, flags);
-        self.serve(Kind::Setxattr, set, send_empty(reply));
+        self.serve(Kind::Setxattr, ino, set, send_empty(reply));
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let get = |s: &S| fitting(s.getxattr(ino.0, name)?, size);
-        self.serve(Kind::Getxattr, get, send_xattr(reply, size));
+        self.serve(Kind::Getxattr, ino, get, send_xattr(reply, size));
     }
 
     fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let list = |s: &S| fitting(s.listxattr(ino.0)?, size);
-        self.serve(Kind::Listxattr, list, send_xattr(reply, size));
+        self.serve(Kind::Listxattr, ino, list, send_xattr(reply, size));
     }
 
     fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let remove = |s: &S| s.removexattr(ino.0, name);
-        self.serve(Kind::Removexattr, remove, send_empty(reply));
+        self.serve(Kind::Removexattr, ino, remove, send_empty(reply));
     }
 
     fn access(&self, request: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
         let ask = |s: &S| s.access(caller(request), ino.0, mask.bits());
-        self.serve(Kind::Access, ask, send_empty(reply));
+        self.serve(Kind::Access, ino, ask, send_empty(reply));
     }
 
     fn create(
@@ -429,11 +471,15 @@ impl<S: Store> Filesystem for Service<S> {
         reply: ReplyCreate,
     ) {
         let ttl = self.common_ttl();
-        let make = |s: &S| s.create(caller(request), place(parent, name), mode, flags);
-        self.serve(Kind::Create, make, move |outcome| match outcome {
+        let (at, how) = (place(parent, name), self.open_how(flags));
+        let make = |s: &S| {
+            let (attr, handle) = s.create(caller(request), at, mode, flags)?;
+            self.named(at, Ok(attr)).map(|attr| (attr, handle))
+        };
+        self.serve(Kind::Create, at, make, move |outcome| match outcome {
             Ok((attr, handle)) => {
                 let handle = FileHandle(handle);
-                reply.created(&ttl, &attr, GENERATION, handle, open_how(flags));
+                reply.created(&ttl, &attr, GENERATION, handle, how);
             }
             Err(error) => reply.error(code(error)),
         });
@@ -442,7 +488,7 @@ impl<S: Store> Filesystem for Service<S> {
     fn ioctl(
         &self,
         _request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         _handle: FileHandle,
         _flags: IoctlFlags,
         _command: u32,
@@ -454,13 +500,13 @@ impl<S: Store> Filesystem for Service<S> {
             Ok(()) => reply.ioctl(0, &[]),
             Err(error) => reply.error(code(error)),
         };
-        self.serve(Kind::Ioctl, |_| Err(Errno::ENOTTY), send);
+        self.serve(Kind::Ioctl, ino, |_| Err(Errno::ENOTTY), send);
     }
 
     fn poll(
         &self,
         _request: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         _handle: FileHandle,
         _notifier: PollNotifier,
         _events: PollEvents,
@@ -471,7 +517,7 @@ impl<S: Store> Filesystem for Service<S> {
             Ok(events) => reply.poll(events),
             Err(error) => reply.error(code(error)),
         };
-        self.serve(Kind::Poll, |_| Err(Errno::ENOSYS), send);
+        self.serve(Kind::Poll, ino, |_| Err(Errno::ENOSYS), send);
     }
 
     fn fallocate(
@@ -484,8 +530,14 @@ impl<S: Store> Filesystem for Service<S> {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let reserve = |s: &S| s.fallocate(ino.0, handle.0, offset, length, mode);
-        self.serve(Kind::Fallocate, reserve, send_empty(reply));
+        let subject = Subject::range(ino.0, offset, length);
+        let ticket = self.admit(Kind::Fallocate, subject);
+        let outcome = match ticket.error {
+            Some(error) => Err(error),
+            None => self.store.fallocate(ino.0, handle.0, offset, length, mode),
+        };
+        self.book_refusal(&ticket, subject, outcome.map(|()| length));
+        self.finish(ticket, 0, outcome, send_empty(reply));
     }
 
     fn lseek(
@@ -498,7 +550,7 @@ impl<S: Store> Filesystem for Service<S> {
         reply: ReplyLseek,
     ) {
         let seek = |s: &S| s.lseek(ino.0, handle.0, offset, whence);
-        self.serve(Kind::Lseek, seek, move |outcome| match outcome {
+        self.serve(Kind::Lseek, ino, seek, move |outcome| match outcome {
             Ok(offset) => reply.offset(offset),
             Err(error) => reply.error(code(error)),
         });
@@ -507,7 +559,7 @@ impl<S: Store> Filesystem for Service<S> {
     fn copy_file_range(
         &self,
         _request: &Request,
-        _ino_in: INodeNo,
+        ino_in: INodeNo,
         _handle_in: FileHandle,
         _offset_in: u64,
         _ino_out: INodeNo,
@@ -521,6 +573,6 @@ impl<S: Store> Filesystem for Service<S> {
             Ok(copied) => reply.written(copied),
             Err(error) => reply.error(code(error)),
         };
-        self.serve(Kind::CopyFileRange, |_| Err(Errno::ENOSYS), send);
+        self.serve(Kind::CopyFileRange, ino_in, |_| Err(Errno::ENOSYS), send);
     }
 }

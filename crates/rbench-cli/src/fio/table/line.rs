@@ -187,6 +187,34 @@ pub const OWN: &[Opt] = &[
         },
     ),
     value(
+        "on-error",
+        "WHAT",
+        "After a failed operation of any job: continue, stop",
+        |l, v| {
+            l.limits.on_error = Some(values::on_error(v)?);
+            Ok(())
+        },
+    )
+    .default("continue"),
+    value(
+        "max-errors",
+        "N",
+        "End the run when more than N operations have failed",
+        |l, v| {
+            l.limits.max_errors = Some(given(v).number()?);
+            Ok(())
+        },
+    ),
+    value(
+        "op-timeout",
+        "TIME",
+        "Give up waiting for an operation that takes longer",
+        |l, v| {
+            l.limits.op_timeout = Some(seconds(v)?);
+            Ok(())
+        },
+    ),
+    value(
         "progress",
         "HOW",
         "What rank 0 shows on stderr: auto, plain, off",

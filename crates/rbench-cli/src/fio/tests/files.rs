@@ -131,6 +131,18 @@ fn files_include_others_that_lie_beside_them() {
     wrong(&[("f", "[a]\ninclude g\n")], "job file g was not read");
     let looped = [("f", "[a]\ninclude g\n"), ("g", "include g\n")];
     wrong(&looped, "include each other");
+    // 8^14 times the last one, were it not for the bound.
+    let names: Vec<String> = (0..15).map(|n| format!("{n}")).collect();
+    let next = |n: usize| format!("include {}\n", n + 1).repeat(8);
+    let chain: Vec<String> = (0..14).map(next).chain(["size=1m\n".to_owned()]).collect();
+    let chained = names.iter().zip(&chain);
+    let mut files: Vec<(&str, &str)> = chained.map(|(n, t)| (&**n, &**t)).collect();
+    files.push(("f", "[a]\ninclude 0\n"));
+    wrong(&files, "more than 1000 files are included");
+    wrong(
+        &[("f", &"[a]\n".repeat(4097))],
+        "f, line 4097: a file has 4096 jobs at most",
+    );
     wrong(&[("f", "[a]\ninclude g\n"), ("g", "[b]\n")], "g, line 1");
     wrong(&[("f", "include g\n"), ("g", "")], "before the first");
 }

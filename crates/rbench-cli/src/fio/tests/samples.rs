@@ -1,5 +1,7 @@
 //! Every option, and what it changes.
 
+use rbench_plan::spec::OnError;
+
 use super::*;
 
 /// An option of jobs without its dashes, and the change.
@@ -290,6 +292,13 @@ const LINE_OPTIONS: &[LineSample] = &[
     }),
     ("--progress=plain", |l| l.output.progress = Progress::Plain),
     ("--quiet", |l| l.output.quiet = true),
+    ("--on-error=stop", |l| {
+        l.limits.on_error = Some(OnError::Stop);
+    }),
+    ("--max-errors=7", |l| l.limits.max_errors = Some(7)),
+    ("--op-timeout=2m", |l| {
+        l.limits.op_timeout = Some(Nanos(120_000_000_000));
+    }),
     ("--communicator=solo", |l| {
         l.output.communicator = Communicator::Solo
     }),

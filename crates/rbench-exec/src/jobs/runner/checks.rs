@@ -1,9 +1,9 @@
 //! Where a worker's next operation comes from, and reading back what was
 //! written.
 //!
-//! Nothing is remembered of the writes of a pass: the pattern is made again.
-//! The n-th write of a worker carries n, so a block must have the number of
-//! the write that is replayed, or of a later one.
+//! Nothing is remembered of the writes of a pass but those that failed: the
+//! pattern is made again. The n-th write of a worker carries n, so a block must
+//! have the number of the write that is replayed, or of a later one.
 
 use std::collections::BTreeMap;
 
@@ -48,9 +48,27 @@ pub(super) struct Written {
 impl JobRunner {
     /// The next operation; `None` when the pass or the source is at its end.
     #[inline]
-    pub(super) fn draw(&mut self) -> Option<Planned> {
+    pub(super) fn draw(&mut self, meter: &mut Meter) -> Option<Planned> {
+        if matches!(self.source, Source::Work) {
+            return self.draw_work();
+        }
+        loop {
+            let what = self.draw_check()?;
+            let Planned { file, offset, .. } = what;
+            // What could not be written is no block to be checked.
+            if !self.unwritten.touches(file, offset, what.length as u64) {
+                return Some(what);
+            }
+            if what.last && self.steps.takes_turns() && self.files.end_without(file) {
+                self.close(file, meter);
+            }
+        }
+    }
+
+    /// The next block that was to be written.
+    fn draw_check(&mut self) -> Option<Planned> {
         match &mut self.source {
-            Source::Work => self.draw_work(),
+            Source::Work => None,
             Source::Replay {
                 steps,
                 left,
@@ -166,7 +184,7 @@ impl JobRunner {
     pub(super) fn verify_only(&mut self, gate: &Gate, meter: &mut Meter) {
         let steps = self.steps.clone();
         self.generation = u64::MAX;
-        self.run_found = self.prevailing_run();
+        self.run_found = self.prevailing_run(meter);
         let left = match steps.expected() {
             Some(_) => u64::MAX,
             None => pass_length(steps.clone()),
@@ -185,12 +203,12 @@ impl JobRunner {
 
     /// The run that most of the first blocks are of: any one of them may be
     /// left from an earlier run.
-    fn prevailing_run(&mut self) -> Option<u64> {
+    fn prevailing_run(&mut self, meter: &mut Meter) -> Option<u64> {
         let steps = self.steps.clone().filter(|step| step.write);
         let steps: Vec<Step> = steps.take(SAMPLE).collect();
         let mut runs: BTreeMap<u64, usize> = BTreeMap::new();
         for step in &steps {
-            if let Some(run) = self.run_of(step) {
+            if let Some(run) = self.run_of(step, meter) {
                 *runs.entry(run).or_default() += 1;
             }
         }
@@ -199,7 +217,7 @@ impl JobRunner {
     }
 
     /// The run that wrote a block, if the block is sound.
-    fn run_of(&mut self, step: &Step) -> Option<u64> {
+    fn run_of(&mut self, step: &Step, meter: &mut Meter) -> Option<u64> {
         let fd = self.files.fd(step.file, self.engine.as_mut()).ok()?;
         let length = step.length as usize;
         let request = Request {
@@ -213,7 +231,7 @@ impl JobRunner {
         self.engine.wait(&mut self.done).ok()?;
         let moved = self.done.pop()?.result.ok()?;
         if self.steps.takes_turns() {
-            self.files.close(step.file, self.engine.as_mut());
+            self.close(step.file, meter);
         }
         let any = Wanted {
             run: None,

@@ -111,7 +111,7 @@ impl JobRunner {
             return Err(Pause::Full);
         }
         if self.next.is_none() {
-            self.next = self.draw();
+            self.next = self.draw(meter);
         }
         let Some(what) = self.next else {
             return Err(Pause::End);
@@ -347,6 +347,9 @@ impl JobRunner {
             Ok(moved) => self.note(&place, span, moved, meter),
             Err(failure) => self.trouble(failure, Some(span), meter),
         }
+        if what.kind == Kind::Write && self.marks.is_some() {
+            self.remember(&what, span, result.is_ok_and(|moved| moved >= what.length));
+        }
         let limit = self.scene.job.pace.latency_max;
         if limit.is_some_and(|limit| end.since(place.start) > limit) {
             self.give_up(Some(Errno::ETIMEDOUT));
@@ -406,6 +409,18 @@ impl JobRunner {
         }
     }
 
+    /// Notes for the check what a write has made of its block.
+    #[inline]
+    fn remember(&mut self, what: &Planned, span: Span, done: bool) {
+        let length = what.length as u64;
+        if !done {
+            self.unwritten.add(what.file, what.offset, length, span.end);
+        } else if !self.unwritten.is_empty() {
+            self.unwritten
+                .written(what.file, what.offset, length, span.start);
+        }
+    }
+
     #[cold]
     fn failure(&self, what: &Planned, kind: FailureKind, detail: String) -> Failure {
         Failure {
@@ -433,6 +448,7 @@ impl JobRunner {
         let write = what.kind == Kind::Write;
         let book = self.book();
         if !book.records(start) {
+            meter.went_on();
             return;
         }
         book.depth(depth);
@@ -462,61 +478,6 @@ impl JobRunner {
             None => {}
             Some(Verdict::Steady | Verdict::Found) => self.give_up(None),
             Some(Verdict::TooSlow) => self.give_up(Some(Errno::EIO)),
-        }
-    }
-
-    /// Closes a file that is done, after the sync that is due.
-    fn leave(&mut self, slot: usize, file: u64, gate: &Gate, meter: &mut Meter) {
-        if !self.steps.takes_turns() {
-            return;
-        }
-        let syncing = self.scene.job.syncing;
-        let every = |count: u64, n: u64| n > 0 && count >= n;
-        if every(self.since_fsync, syncing.fsync) || every(self.since_datasync, syncing.fdatasync) {
-            self.last_written = file;
-            self.sync_in(slot, gate, meter);
-        }
-        if syncing.fsync_on_close
-            && self.files.is_dirty(file)
-            && let Err(failure) = self.sync_file(gate, file, Transfer::Fsync, slot)
-        {
-            self.trouble(failure, None, meter);
-        }
-        self.files.close(file, self.engine.as_mut());
-    }
-
-    /// Syncs the file that was written last; nothing is under way.
-    fn sync_written(&mut self, gate: &Gate, meter: &mut Meter) {
-        self.sync_in(0, gate, meter);
-    }
-
-    fn sync_in(&mut self, slot: usize, gate: &Gate, meter: &mut Meter) {
-        let syncing = self.scene.job.syncing;
-        let due = [
-            (self.since_fsync, syncing.fsync, Transfer::Fsync),
-            (self.since_datasync, syncing.fdatasync, Transfer::DataSync),
-        ];
-        for (count, every, transfer) in due {
-            if every == 0 || count < every {
-                continue;
-            }
-            if transfer == Transfer::Fsync {
-                self.since_fsync = 0;
-            } else {
-                self.since_datasync = 0;
-            }
-            match self.sync_file(gate, self.last_written, transfer, slot) {
-                Ok(span) => {
-                    let book = self.book();
-                    if book.records(span.start) {
-                        book.synced(span.end.since(span.start));
-                        if let Some(lane) = self.scene.lanes.sync {
-                            meter.done(lane, span, 0);
-                        }
-                    }
-                }
-                Err(failure) => self.trouble(failure, None, meter),
-            }
         }
     }
 

@@ -23,6 +23,7 @@ fn plan(sizes: BlockSizes, size: u64, distribution: Distribution) -> IoPlan {
         time: None,
         open_loop: None,
         verify: false,
+        ack_journal: None,
         buffers: fresh_data(0, 0),
     }
 }

@@ -538,6 +538,11 @@ fn rates_limits_and_searches_are_checked_together() {
     check_refused(|s| s.thinktime_spin = Some(SECOND), "thinktime_spin");
     check_refused(|s| s.latency_target = Some(SECOND), "latency_window");
     check_refused(|s| s.numjobs = Some(0), "numjobs");
+    check_refused(
+        |s| s.numjobs = Some(4097),
+        "4097 workers of all jobs, 4096 at most",
+    );
+    assert_eq!(single(|s| s.numjobs = Some(4096)).numjobs, 4096);
     check_refused(|s| s.logs.histogram = Some("h".into()), "log_hist_msec");
     let criterion = Criterion {
         bandwidth: true,

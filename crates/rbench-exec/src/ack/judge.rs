@@ -1,0 +1,301 @@
+//! What a block that was read is, by what it may be.
+//!
+//! Content is a function of run, file, offset and generation
+//! ([`crate::verify`]), so what a block should be can be made again. A block
+//! may be torn: each sector of 512 bytes must then be that of a permitted
+//! content, or change from one permitted content to another at one place, as
+//! when the kernel writes a page out while it is filled. That place lies
+//! between two cache lines and not within the stamp, so that a single wrong
+//! bit is not taken for it.
+//!
+//! A write that failed, was never answered or met another one of the same block
+//! may have been interrupted at any byte, and its bytes may have arrived in any
+//! order (a copy into a mapping stores its first bytes last). Such a block is a
+//! patchwork of what is permitted, in pieces of at least a word.
+
+use super::history::Block;
+use crate::io::blocks::{PASS_BITS, STEP_BITS};
+use crate::verify::{self, Identity};
+
+const SECTOR: u64 = 512;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Bytes of the smallest piece of a patchwork.
+const PIECE_MIN: usize = 8;
+/// Contents that damage is compared with.
+const NEAR_MAX: usize = 8;
+
+/// What a block is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// No write of it had begun, and nothing is there.
+    Untouched,
+    /// The write that was acknowledged last.
+    Current,
+    /// What a crash may leave: a write that was in flight, or an older one
+    /// because the last was never synced, or parts of both.
+    Allowed,
+    /// A durable write is gone: an older one is there, or nothing. What is
+    /// there, in words.
+    Lost(String),
+    /// What no write has put there, in words.
+    Corrupt(String),
+}
+
+/// Judges blocks; keeps its buffers.
+#[derive(Debug, Default)]
+pub struct Judge {
+    right: Vec<u8>,
+    reach: Vec<Reach>,
+    /// For each byte whether it lies in a piece of some content; empty where
+    /// the block can be no patchwork.
+    covered: Vec<bool>,
+}
+
+/// How far from either end a sector is that of some content.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reach {
+    /// Bytes from the beginning of the sector to that of the block.
+    ahead: usize,
+    /// Bytes at the beginning that are one piece.
+    whole: usize,
+    length: usize,
+    head: usize,
+    tail: usize,
+}
+
+/// The sectors that a block at `offset` touches, compared with nothing yet.
+fn sectors(offset: u64, length: usize) -> impl Iterator<Item = Reach> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let ahead = ((offset + at as u64) % SECTOR) as usize;
+        let this = Reach {
+            ahead,
+            whole: verify::STAMP.saturating_sub(at),
+            length: (SECTOR as usize - ahead).min(length - at),
+            ..Reach::default()
+        };
+        at += this.length;
+        (this.length > 0).then_some(this)
+    })
+}
+
+impl Reach {
+    /// The first place at or behind `at` where contents may change.
+    fn place_from(&self, at: usize) -> usize {
+        let line = |at: usize| (self.ahead + at).next_multiple_of(LINE) - self.ahead;
+        match at {
+            0 => 0,
+            at => line(at.max(self.whole)).min(self.length),
+        }
+    }
+
+    /// The last place at or before `at` where contents may change.
+    fn place_upto(&self, at: usize) -> usize {
+        let line = ((self.ahead + at) / LINE * LINE).saturating_sub(self.ahead);
+        match line {
+            _ if at == self.length => at,
+            line if line < self.whole => 0,
+            line => line,
+        }
+    }
+
+    /// Notes how far `found` and `right` are the same.
+    fn compare(&mut self, found: &[u8], right: &[u8]) {
+        let same = |(a, b): &(&u8, &u8)| a == b;
+        let head = found.iter().zip(right).take_while(same).count();
+        self.head = self.head.max(self.place_upto(head));
+        let tail = found.iter().zip(right).rev().take_while(same).count();
+        let tail_from = self.place_from(self.length - tail);
+        self.tail = self.tail.max(self.length - tail_from);
+    }
+}
+
+/// Marks the pieces of `found` that are those of `right`.
+fn cover(covered: &mut [bool], found: &[u8], right: &[u8]) {
+    let mut start = 0;
+    while start < covered.len() {
+        let same = |(a, b): &(&u8, &u8)| a == b;
+        let (found, right) = (&found[start..], &right[start..]);
+        let length = found.iter().zip(right).take_while(same).count();
+        if length >= PIECE_MIN || start + length == covered.len() {
+            covered[start..start + length].fill(true);
+        }
+        start += length + 1;
+    }
+}
+
+impl Judge {
+    /// Judges `found`, which lies where `place` says (of its generation only
+    /// the pass is used) and is zero where the file has ended.
+    pub fn judge(&mut self, found: &[u8], place: Identity, block: Option<&Block>) -> Verdict {
+        let empty = found.iter().all(|b| *b == 0);
+        let Some(block) = block else {
+            return match (empty, verify::whole(found)) {
+                (true, _) => Verdict::Untouched,
+                (_, Some(other)) => Verdict::Corrupt(foreign(other, place)),
+                (_, None) => Verdict::Corrupt("data, though nothing was written there".to_owned()),
+            };
+        };
+        if empty {
+            return match block.durable() {
+                Some(_) => Verdict::Lost("zeros, or the file has ended".to_owned()),
+                None => Verdict::Allowed,
+            };
+        }
+        if let Some(is) = verify::whole(found) {
+            return whole(is, place, block);
+        }
+        self.start(found, place, block.in_parts());
+        for generation in block.permitted() {
+            self.compare(found, place, generation);
+        }
+        if block.durable().is_none() {
+            self.compare_with_zeros(found);
+        }
+        if self.is_mixed() {
+            return Verdict::Allowed;
+        }
+        self.compare_with_zeros(found);
+        let claimed = verify::claimed(found);
+        let older = |g: &u64| *g < block.newest() && pass(*g) == pass(place.generation);
+        let old = Some(claimed.generation).filter(older);
+        for generation in old.into_iter().chain(block.old().iter().copied()) {
+            self.compare(found, place, generation);
+        }
+        if self.is_mixed() {
+            return Verdict::Lost("parts of an older write, or zeros in between".to_owned());
+        }
+        Verdict::Corrupt(self.diagnose(found, place, block))
+    }
+
+    fn start(&mut self, found: &[u8], place: Identity, patchwork: bool) {
+        self.reach.clear();
+        self.reach.extend(sectors(place.offset, found.len()));
+        self.right.resize(found.len(), 0);
+        self.covered.clear();
+        self.covered
+            .resize(if patchwork { found.len() } else { 0 }, false);
+    }
+
+    fn compare(&mut self, found: &[u8], place: Identity, generation: u64) {
+        let identity = Identity {
+            generation,
+            ..place
+        };
+        verify::stamp(&mut self.right, &identity);
+        self.compare_with_right(found);
+    }
+
+    fn compare_with_zeros(&mut self, found: &[u8]) {
+        self.right.fill(0);
+        self.compare_with_right(found);
+    }
+
+    fn compare_with_right(&mut self, found: &[u8]) {
+        let mut at = 0;
+        for reach in &mut self.reach {
+            let range = at..at + reach.length;
+            at = range.end;
+            reach.compare(&found[range.clone()], &self.right[range]);
+        }
+        cover(&mut self.covered, found, &self.right);
+    }
+
+    /// Whether it is made of what it was compared with.
+    fn is_mixed(&self) -> bool {
+        let patchwork = !self.covered.is_empty() && self.covered.iter().all(|c| *c);
+        patchwork || self.reach.iter().all(|r| r.head + r.tail >= r.length)
+    }
+
+    /// What happened to a block that is none of what it should be.
+    fn diagnose(&mut self, found: &[u8], place: Identity, block: &Block) -> String {
+        let right = &mut self.right;
+        let near = block.permitted().rev().take(NEAR_MAX);
+        let best = near
+            .map(|generation| {
+                let identity = Identity {
+                    generation,
+                    ..place
+                };
+                verify::stamp(right, &identity);
+                verify::compare(found, right)
+            })
+            .min_by_key(|difference| difference.bits);
+        best.map_or_else(
+            || "foreign".to_owned(),
+            |difference| difference.damage().to_string(),
+        )
+    }
+}
+
+/// The pass that has written a generation; each has files of its own.
+fn pass(generation: u64) -> u64 {
+    generation >> (PASS_BITS + STEP_BITS)
+}
+
+/// A block that is right in itself.
+fn whole(is: Identity, place: Identity, block: &Block) -> Verdict {
+    let Identity { generation, .. } = is;
+    let here = Identity {
+        generation,
+        ..place
+    };
+    if here != is || pass(generation) != pass(place.generation) {
+        return Verdict::Corrupt(foreign(is, place));
+    }
+    if block.permitted().any(|permitted| permitted == generation) {
+        return if block.is_current(generation) {
+            Verdict::Current
+        } else {
+            Verdict::Allowed
+        };
+    }
+    if generation < block.newest() {
+        Verdict::Lost(format!("generation {generation:#x}, an older write"))
+    } else {
+        Verdict::Corrupt(format!(
+            "generation {generation:#x}, of which the journal knows nothing"
+        ))
+    }
+}
+
+/// What a whole block is that belongs elsewhere.
+fn foreign(is: Identity, place: Identity) -> String {
+    let damage = if is.run != place.run {
+        verify::Damage::OtherRun(is.run)
+    } else if (is.file, is.offset) != (place.file, place.offset) {
+        let Identity { file, offset, .. } = is;
+        verify::Damage::Misplaced { file, offset }
+    } else if pass(is.generation) != pass(place.generation) {
+        return format!("misplaced: a block of pass {}", pass(is.generation));
+    } else {
+        return format!(
+            "generation {:#x}, of which the journal knows nothing",
+            is.generation
+        );
+    };
+    damage.to_string()
+}
+
+/// What a block may be, in words.
+pub fn expected(block: Option<&Block>) -> String {
+    let Some(block) = block else {
+        return "nothing".to_owned();
+    };
+    let others = block.permitted().count() - usize::from(block.durable().is_some());
+    match (block.durable(), others) {
+        (Some(durable), 0) => format!("generation {durable:#x}, which was synced"),
+        (Some(durable), 1) => {
+            format!("generation {durable:#x}, which was synced, or one other")
+        }
+        (Some(durable), n) => {
+            format!("generation {durable:#x}, which was synced, or one of {n} others")
+        }
+        (None, 1) => format!("generation {:#x}, or nothing", block.newest()),
+        (None, n) => format!("one of {n} generations, or nothing"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! Watching the workers of a rank: which of them is in a call that does not
+//! return, and when to give it up.
+//!
+//! A worker says nothing of the call it is about to make. That it makes no
+//! progress is seen from outside, and what it waits for is asked of the kernel.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rbench_core::outcome::{Details, Lane, WorkerOutcome};
+use rbench_core::{Failure, Nanos, OpKind};
+use rbench_sys::waiting::{Waiting, waiting};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+
+use crate::group::{Group, StopReason};
+use crate::phase::{LaneInfo, Phase};
+use crate::worker::Worker;
+
+/// From this time on people are told of a call.
+const LONG: Duration = Duration::from_secs(10);
+
+/// What is known of one worker.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    progress: u64,
+    /// The call that it was in at the last look, and for how long by then.
+    call: Option<Waiting>,
+    span: Duration,
+    told: bool,
+    /// Why it is waited for no longer, and how long it was.
+    given_up: Option<(Waiting, Duration)>,
+}
+
+impl Seen {
+    /// Takes down what it is in, `gap` behind the last look; for how long it
+    /// has been in that without getting anything done. Sleeping counts for
+    /// nothing, nor does one call after the other.
+    fn look(&mut self, progress: u64, call: Option<Waiting>, gap: Duration) -> Duration {
+        if call.is_some() && (progress, &call) == (self.progress, &self.call) {
+            self.span += gap;
+        } else {
+            (self.progress, self.call) = (progress, call);
+            (self.span, self.told) = (Duration::ZERO, false);
+        }
+        self.span
+    }
+}
+
+/// The workers of a rank, as they are seen from outside.
+#[derive(Debug)]
+pub struct Watch {
+    workers: RefCell<Vec<Seen>>,
+    /// When they were looked at last, and how often they are.
+    looked: Cell<Instant>,
+    every: Cell<Duration>,
+}
+
+impl Watch {
+    /// All make progress.
+    pub fn new(workers: usize) -> Watch {
+        Watch {
+            workers: RefCell::new(vec![Seen::default(); workers]),
+            looked: Cell::new(Instant::now()),
+            every: Cell::new(LONG),
+        }
+    }
+
+    /// How often to look.
+    pub fn pace(&self, group: &Group<'_>) -> Interval {
+        let least = operation_limit(group).map_or(LONG, |limit| limit.min(LONG));
+        let every = (least / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
+        let mut pace = interval(every);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        pace.reset();
+        self.every.set(every);
+        self.looked.set(Instant::now());
+        // What came before was no operation of theirs.
+        let mut workers = self.workers.borrow_mut();
+        workers.iter_mut().for_each(|seen| seen.call = None);
+        pace
+    }
+
+    /// Whether this worker is waited for no longer.
+    pub fn gave_up(&self, worker: usize) -> bool {
+        self.workers.borrow()[worker].given_up.is_some()
+    }
+
+    /// Whether any is.
+    pub fn gave_up_any(&self) -> bool {
+        let workers = self.workers.borrow();
+        workers.iter().any(|seen| seen.given_up.is_some())
+    }
+
+    /// Looks at the workers for which `waits` holds.
+    pub fn look(&self, group: &Group<'_>, workers: &[Worker], waits: impl Fn(usize) -> bool) {
+        let limit = operation_limit(group);
+        let now = Instant::now();
+        let gap = now.saturating_duration_since(self.looked.replace(now));
+        // Who looks this late was suspended, and the workers with it.
+        let gap = gap.min(2 * self.every.get());
+        let mut all = self.workers.borrow_mut();
+        for (number, (seen, worker)) in all.iter_mut().zip(workers).enumerate() {
+            if seen.given_up.is_some() {
+                continue;
+            }
+            let progress = worker.tally.progress();
+            let call = match waits(number) && progress == seen.progress {
+                true => worker.tally.thread().and_then(waiting),
+                false => None,
+            };
+            let span = seen.look(progress, call, gap);
+            let over = limit.is_some_and(|limit| span >= limit);
+            let Some(call) = seen.call.as_ref() else {
+                continue;
+            };
+            if !(over || span >= LONG && !seen.told) {
+                continue;
+            }
+            let place = format!(
+                "worker {number} of rank {} on {}",
+                group.rank().0,
+                group.host_name()
+            );
+            let (what, seconds) = (text(call), span.as_secs_f64());
+            if over {
+                group.trouble(&format!(
+                    "{place}: {what} has not returned for {seconds:.1} s (--op-timeout): it is waited for no longer"
+                ));
+                seen.given_up = Some((call.clone(), span));
+                group.ask_to_stop(StopReason::Stuck);
+            } else {
+                group.trouble(&format!(
+                    "{place}: {what} has not returned for {seconds:.0} s"
+                ));
+                seen.told = true;
+            }
+        }
+    }
+
+    /// What is left of a worker that was given up: the call that it is in, as
+    /// a failure. What it did before went with it.
+    pub fn outcome(
+        &self,
+        group: &Group<'_>,
+        worker: usize,
+        phase: &Phase,
+        workers: &[Worker],
+    ) -> WorkerOutcome {
+        let mut lanes: Vec<Lane> = phase
+            .lanes
+            .iter()
+            .map(|info| Lane::new(info.op, phase.open_loop))
+            .collect();
+        let given_up = self.workers.borrow()[worker].given_up.clone();
+        let lane = given_up
+            .as_ref()
+            .and_then(|(call, _)| lane_of(call.call, &phase.lanes, phase.lanes_of.get(worker)))
+            .and_then(|lane| lanes.get_mut(lane));
+        if let (Some((call, span)), Some(lane)) = (given_up, lane) {
+            let path = call
+                .path
+                .map_or_else(String::new, |p| p.display().to_string());
+            let done = workers[worker].tally.items();
+            let failure = Failure {
+                op: lane.op,
+                path,
+                kind: Errno::ETIMEDOUT.into(),
+                detail: format!(
+                    "{} has not returned for {:.1} s; {done} operations that its worker did before are not counted",
+                    call.call,
+                    span.as_secs_f64()
+                ),
+            };
+            lane.failures.add(group.rank(), group.host_name(), failure);
+        }
+        WorkerOutcome {
+            started_ns: 0,
+            finished: Nanos(0),
+            // When it finished, nobody knows: it is not the first to have done so.
+            busy: false,
+            lanes,
+            details: Details::default(),
+        }
+    }
+}
+
+fn operation_limit(group: &Group<'_>) -> Option<Duration> {
+    group.limits().operation.map(Duration::from)
+}
+
+fn text(waiting: &Waiting) -> String {
+    match &waiting.path {
+        Some(path) => format!("{} {}", waiting.call, path.display()),
+        None => waiting.call.to_owned(),
+    }
+}
+
+/// The lane of a call, among those of its worker: `own`, or all.
+fn lane_of(call: &str, lanes: &[LaneInfo], own: Option<&Range<usize>>) -> Option<usize> {
+    let whole = 0..lanes.len();
+    let own = own.filter(|own| !own.is_empty()).unwrap_or(&whole);
+    let ops: &[OpKind] = match call {
+        "truncate" | "ftruncate" | "fallocate" => &[OpKind::Write],
+        "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" => &[OpKind::Fsync, OpKind::Write],
+        "close" => &[OpKind::Close, OpKind::Write],
+        _ if call.trim_start_matches('p').starts_with("write") => &[OpKind::Write],
+        _ => &[OpKind::Read],
+    };
+    let find = |op: &OpKind| own.clone().find(|lane| lanes[*lane].op == *op);
+    ops.iter().find_map(find).or(own.clone().next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes(ops: &[OpKind]) -> Vec<LaneInfo> {
+        let lane = |op: &OpKind| LaneInfo {
+            op: *op,
+            name: String::new(),
+            label: String::new(),
+        };
+        ops.iter().map(lane).collect()
+    }
+
+    #[test]
+    fn only_the_time_in_one_call_counts() {
+        let tick = Duration::from_secs(1);
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let reads = std::thread::spawn(move || {
+            let number = rbench_sys::waiting::this_thread();
+            sender.send(number).expect("received");
+            std::io::Read::read(&mut reader, &mut [0])
+        });
+        let thread = receiver.recv().expect("sent");
+        let call = loop {
+            if let Some(call) = waiting(thread) {
+                break Some(call);
+            }
+            std::thread::yield_now();
+        };
+        let mut seen = Seen::default();
+        let mut spans = |looks: &[(u64, bool)]| -> Vec<u64> {
+            let look = |(progress, is_in): &(u64, bool)| {
+                let call = call.clone().filter(|_| *is_in);
+                seen.look(*progress, call, tick).as_secs()
+            };
+            looks.iter().map(look).collect()
+        };
+        // From the first look at it on; not asleep; not when something was done.
+        let one = [(5, true), (5, true), (5, true)];
+        assert_eq!(spans(&one), [0, 1, 2]);
+        let asleep = [(5, false), (5, false), (5, true), (5, true)];
+        assert_eq!(spans(&asleep), [0, 0, 0, 1]);
+        let done = [(6, true), (7, true), (7, true)];
+        assert_eq!(spans(&done), [0, 0, 1]);
+        drop(writer);
+        assert_eq!(reads.join().expect("ended").ok(), Some(0));
+    }
+
+    #[test]
+    fn a_call_belongs_to_the_lane_of_its_kind_among_those_of_the_worker() {
+        use OpKind::{Close, Fsync, Mkdir, Read, Write};
+        let two_jobs = lanes(&[Read, Write, Fsync, Read, Write]);
+        let (first, second) = (0..3, 3..5);
+        for (call, in_first, in_second) in [
+            ("pread64", 0, 3),
+            ("page fault", 0, 3),
+            ("pwrite64", 1, 4),
+            ("writev", 1, 4),
+            ("fdatasync", 2, 4),
+            ("close", 1, 4),
+        ] {
+            let of = |own| lane_of(call, &two_jobs, Some(own));
+            assert_eq!(
+                (of(&first), of(&second)),
+                (Some(in_first), Some(in_second)),
+                "{call}"
+            );
+        }
+        let mixed = lanes(&[Read, Write, Close]);
+        assert_eq!(lane_of("close", &mixed, None), Some(2));
+        assert_eq!(lane_of("io_uring_enter", &lanes(&[Write]), None), Some(0));
+        assert_eq!(lane_of("openat", &lanes(&[Mkdir]), None), Some(0));
+        assert_eq!(lane_of("openat", &[], None), None);
+    }
+}

@@ -1,0 +1,460 @@
+//! Runs that end by themselves: too many failed operations, an operation that
+//! does not return, a rank that is silent.
+
+use std::fs::File;
+use std::future::Future;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rbench_core::{Bytes, Nanos, OpKind};
+use rbench_exec::meter::Meter;
+use rbench_exec::pace::Gate;
+use rbench_exec::phase::{self, Before, LaneInfo, Phase};
+use rbench_exec::worker::Runner;
+use rbench_exec::{ExecError, Group, Interrupts, Progress, Show};
+use rbench_plan::Limits;
+use rbench_plan::io::Rw;
+use rbench_plan::meta::PhaseKind;
+use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
+use rbench_testfs::{Config, Kind, Mounted};
+use tempfile::TempDir;
+
+use crate::group::{Outcome, Run, Signal};
+use crate::jobs::job;
+
+/// A file system with this fault.
+fn faulty(fault: &str) -> (Mounted, TempDir) {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut config = Config::memory(Bytes(1 << 26)).uncached();
+    config.faults = vec![fault.parse().expect("valid")];
+    let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
+    (fs, dir)
+}
+
+fn files(items: u64) -> Meta {
+    Meta {
+        depth: Some(0),
+        items: Some(items),
+        files_only: true,
+        ..Meta::default()
+    }
+}
+
+fn run(dir: &TempDir, meta: Meta, common: Common) -> Outcome {
+    let mut run = Run::meta(&[0, 0, 1], dir.path(), meta);
+    run.common = common;
+    run.go().expect("what was measured is told")
+}
+
+#[test]
+fn without_limits_failed_operations_are_counted_and_the_run_goes_on() {
+    let (fs, dir) = faulty("create:EIO@p=0.2");
+    let outcome = run(&dir, files(200), Common::default());
+    assert!(outcome.complete && outcome.trouble.is_none());
+    let row = outcome.row("file-create");
+    assert!(row.failures.total() > 50 && row.items + row.failures.total() == 600);
+    drop(fs);
+}
+
+#[test]
+fn more_errors_than_may_be_end_the_run_with_what_was_measured() {
+    for (common, most, words) in [
+        (
+            Common {
+                limits: LimitOptions {
+                    on_error: Some(OnError::Stop),
+                    ..LimitOptions::default()
+                },
+                ..Common::default()
+            },
+            0,
+            "--on-error stop",
+        ),
+        (
+            Common {
+                limits: LimitOptions {
+                    max_errors: Some(30),
+                    ..LimitOptions::default()
+                },
+                ..Common::default()
+            },
+            30,
+            "--max-errors 30",
+        ),
+    ] {
+        let (fs, dir) = faulty("create:ENOSPC@after=300");
+        let outcome = run(&dir, files(200_000), common);
+        assert!(!outcome.complete);
+        let trouble = outcome.trouble.as_ref().expect("a reason");
+        assert!(trouble.contains(words), "{trouble}");
+        let row = outcome.row("file-create");
+        // One of the first 300 is the marker of the run.
+        assert!(row.items == 299 && row.failures.total() > most);
+        assert!(row.items + row.failures.total() < 600_000);
+        assert_eq!(outcome.left, [""; 0]);
+        drop(fs);
+    }
+}
+
+#[test]
+fn errors_below_the_limit_do_not_end_the_run() {
+    let (fs, dir) = faulty("create:EIO@nth=5");
+    let common = Common {
+        limits: LimitOptions {
+            max_errors: Some(1),
+            ..LimitOptions::default()
+        },
+        ..Common::default()
+    };
+    let outcome = run(&dir, files(100), common);
+    // One that was not created is missed once, and not removed.
+    let failed: u64 = outcome.rows.iter().map(|row| row.failures.total()).sum();
+    assert!(failed > 1, "{failed}");
+    assert_eq!(outcome.row("file-create").items, 299);
+    assert!(outcome.trouble.is_some());
+    drop(fs);
+}
+
+#[test]
+fn an_operation_that_does_not_return_is_named_and_given_up() {
+    let (fs, dir) = faulty("create:stall=6s@nth=100");
+    let begun = Instant::now();
+    let outcome = run(
+        &dir,
+        files(1_000_000),
+        Common {
+            limits: LimitOptions {
+                op_timeout: Some(Nanos(500_000_000)),
+                ..LimitOptions::default()
+            },
+            ..Common::default()
+        },
+    );
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert!(!outcome.complete);
+    assert!(
+        outcome
+            .trouble
+            .is_some_and(|why| why.contains("--op-timeout"))
+    );
+    let told: Vec<&String> = outcome
+        .troubles
+        .iter()
+        .filter(|t| t.contains("openat"))
+        .collect();
+    assert_eq!(told.len(), 1, "{:?}", outcome.troubles);
+    let row = outcome
+        .rows
+        .iter()
+        .find(|row| row.name == "file-create")
+        .expect("a row");
+    assert!(!row.complete && row.items > 0);
+    let (_, count, example) = row.failures.iter().next().expect("a failure");
+    assert_eq!(count, 1);
+    let path = dir.path().join("rbench.test").display().to_string();
+    assert!(
+        example.failure.path.starts_with(&path),
+        "{}",
+        example.failure.path
+    );
+    assert!(
+        example
+            .failure
+            .detail
+            .contains("openat has not returned for 0.")
+    );
+    assert!(outcome.left.iter().any(|left| left.contains("rbench.test")));
+    // The stalled request ends, and so does its thread, before the mount does.
+    std::thread::sleep(Duration::from_secs(6).saturating_sub(begun.elapsed()));
+    drop(fs);
+}
+
+#[test]
+fn reads_in_a_ring_that_do_not_return_are_given_up_too() {
+    let (fs, dir) = faulty("read:stall=4s@after=50");
+    let begun = Instant::now();
+    let mut run = Run::io(
+        &[0, 0],
+        dir.path(),
+        Io {
+            rw: Some(vec![Rw::RandRead]),
+            block: Some(Bytes(4096)),
+            size: Some(Bytes(1 << 20)),
+            engine: Some("io_uring".into()),
+            depth: Some(8),
+            direct: true,
+            time: Some(Nanos(20_000_000_000)),
+            ..Io::default()
+        },
+    );
+    run.common.limits.op_timeout = Some(Nanos(700_000_000));
+    let outcome = run.go().expect("what was measured is told");
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert!(
+        outcome
+            .trouble
+            .is_some_and(|why| why.contains("--op-timeout"))
+    );
+    std::thread::sleep(Duration::from_secs(5).saturating_sub(begun.elapsed()));
+    drop(fs);
+}
+
+/// Jobs with this limit.
+fn limited(dir: &TempDir, line: &str, limit: Nanos) -> Outcome {
+    let mut run = job(&[0], dir.path(), line);
+    run.common.limits.op_timeout = Some(limit);
+    run.go().expect("what was measured is told")
+}
+
+#[test]
+fn healthy_jobs_are_not_given_up_however_long_they_sleep_sync_open_and_ramp() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut config = Config::memory(Bytes(1 << 26)).uncached();
+    for kind in [
+        Kind::Open,
+        Kind::Read,
+        Kind::Write,
+        Kind::Fsync,
+        Kind::Flush,
+    ] {
+        config.latency.set(kind, Nanos(150_000_000));
+    }
+    let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
+    let block = " --bs=4k --size=4k --filename=f";
+    std::thread::scope(|scope| {
+        for line in [
+            // One call now and then.
+            format!("--name=a --rw=read --time_based --runtime=3 --thinktime=1300000{block}a"),
+            // Nothing is counted, and the same call comes again and again.
+            format!("--name=b --rw=read --time_based --runtime=1 --ramp_time=2{block}b"),
+            // Many files are opened, synced, and closed, which counts for nothing either.
+            "--name=c --rw=write --bs=4k --nrfiles=10 --filesize=4k --end_fsync=1".to_owned(),
+        ] {
+            let dir = &dir;
+            scope.spawn(move || {
+                let outcome = limited(dir, &line, Nanos(600_000_000));
+                assert_eq!(outcome.trouble, None, "{line}: {:?}", outcome.troubles);
+                assert!(outcome.complete, "{line}");
+            });
+        }
+    });
+    drop(fs);
+}
+
+#[test]
+fn files_with_unlink_stay_and_are_named_when_a_call_does_not_return() {
+    let (fs, dir) = faulty("write:stall=6s@nth=60");
+    let begun = Instant::now();
+    let line = "--rw=write --bs=4k --size=64k --fallocate=none --unlink=1 --nrfiles=2 \
+                --time_based --runtime=20 --name=a --name=b";
+    let outcome = limited(&dir, line, Nanos(500_000_000));
+    assert!(begun.elapsed() < Duration::from_secs(5), "it has waited");
+    let left = outcome.left.join("; ");
+    assert!(left.contains("a.0.0 is left behind"), "{left}");
+    assert!(left.contains("3 other files"), "{left}");
+    assert!(dir.path().join("a.0.0").exists());
+    std::thread::sleep(Duration::from_secs(7).saturating_sub(begun.elapsed()));
+    drop(fs);
+}
+
+#[test]
+fn a_call_that_does_not_return_counts_for_the_job_that_made_it() {
+    let (fs, dir) = faulty("read:stall=5s@nth=3");
+    let begun = Instant::now();
+    let line = "--name=idle --ioengine=null --rw=read --size=1m --runtime=20 --time_based \
+                --thinktime=1000 \
+                --name=stuck --rw=randread --bs=4k --size=1m --filename=f";
+    let outcome = limited(&dir, line, Nanos(500_000_000));
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "{:?} {:?}",
+        begun.elapsed(),
+        outcome.troubles
+    );
+    let idle = outcome.row("idle-read");
+    assert!(idle.failures.is_empty(), "{:?}", idle.failures);
+    let first = idle.first_done.expect("one has ended");
+    assert!(first.elapsed > Nanos(0) && first.items == idle.items);
+    let stuck = outcome.row("stuck-read");
+    let (_, count, example) = stuck.failures.iter().next().expect("a failure");
+    assert_eq!(count, 1);
+    let detail = &example.failure.detail;
+    assert!(detail.starts_with("pread64 has not"), "{detail}");
+    std::thread::sleep(Duration::from_secs(6).saturating_sub(begun.elapsed()));
+    drop(fs);
+}
+
+/// Shows nothing, is asked for nothing.
+struct Silence;
+
+impl Interrupts for Silence {
+    fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+impl Show for Silence {
+    fn step(&self, _: &str) {}
+    fn phase(&self, _: &str, _: Option<u64>) {}
+    fn progress(&self, _: Progress) {}
+    fn stopping(&self) {}
+    fn trouble(&self, _: &str) {}
+}
+
+/// Waits for a byte from a pipe with a name, or takes long to end.
+struct Slow {
+    reads: Option<PathBuf>,
+}
+
+impl Runner for Slow {
+    fn run(&mut self, _: &Gate, _: &mut Meter, _: Option<u64>) {
+        if let Some(path) = &self.reads {
+            let mut pipe = File::open(path).expect("opened");
+            pipe.read_exact(&mut [0]).expect("read");
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        1
+    }
+
+    fn planned(&self) -> u64 {
+        1
+    }
+
+    fn finish(&mut self, _: &mut Meter) {
+        if self.reads.is_none() {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let pipe = dir.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
+    let (path, writer) = (pipe.clone(), pipe);
+    let lane = |name: &str| LaneInfo {
+        op: OpKind::Read,
+        name: name.to_owned(),
+        label: name.to_owned(),
+    };
+    let phase = Phase {
+        iteration: 0,
+        label: "Slow".to_owned(),
+        lanes: vec![lane("sound"), lane("stuck")],
+        open_loop: false,
+        deadline: None,
+        wear_out: false,
+        cache: None,
+        total: None,
+        threads: 2,
+        lanes_of: vec![0..1, 1..2],
+        log_operations: false,
+        before: Before::default(),
+        make: Arc::new(move |worker| {
+            Ok(Box::new(Slow {
+                reads: (worker == 1).then(|| path.clone()),
+            }))
+        }),
+    };
+    // Lets it go after it was given up, and before the other one has ended.
+    let lets_go = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(1500));
+        let mut pipe = File::options().write(true).open(writer).expect("opened");
+        pipe.write_all(b"x").expect("written");
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let end = runtime.block_on(async {
+        let world = rbench_comm::solo::Solo::new();
+        let group = Group::form(
+            &world,
+            vec!["here".to_owned()],
+            vec![0],
+            0,
+            &Silence,
+            &Silence,
+        )
+        .await
+        .expect("formed")
+        .with_limits(Limits {
+            operation: Some(Nanos(400_000_000)),
+            ..Limits::default()
+        });
+        phase::run(&group, &phase).await
+    });
+    let end = end.expect("there is a result");
+    assert!(end.stopped && end.failed);
+    let failures: Vec<u64> = end.rows.iter().map(|row| row.failures.total()).collect();
+    assert_eq!(failures, [0, 1]);
+    lets_go.join().expect("ended");
+}
+
+#[test]
+fn a_rank_that_is_silent_is_noticed_within_ten_seconds() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut run = Run::io(
+        &[0, 0, 1],
+        dir.path(),
+        Io {
+            rw: Some(vec![Rw::Read]),
+            size: Some(Bytes(1 << 20)),
+            time: Some(Nanos(60_000_000_000)),
+            ..Io::default()
+        },
+    );
+    run.signal = Some(Signal {
+        rank: 2,
+        during: "Sequential read",
+        after: Duration::from_millis(100),
+    });
+    run.freeze = Some(Duration::from_secs(12));
+    let begun = Instant::now();
+    let error = run.go().err().expect("a rank is lost");
+    let ExecError::Lost(text) = error else {
+        panic!("{error}");
+    };
+    assert!(
+        text.starts_with("rank 2 on host1 has not been heard of for 7 s"),
+        "{text}"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(24));
+}
+
+#[test]
+fn what_is_said_to_be_left_behind_is_left_behind() {
+    let (mut said, mut runs) = (0, 0);
+    for fault in ["opendir:EIO@nth=", "readdir:EIO@nth=", "unlink:EIO@nth="] {
+        for nth in 1..8 {
+            let (fs, dir) = faulty(&format!("{fault}{nth}"));
+            let mut meta = files(3);
+            // Left to the end of the pass.
+            meta.phases = Some(vec![PhaseKind::TreeCreate, PhaseKind::FileCreate]);
+            let result = Run::meta(&[0, 1], dir.path(), meta).go();
+            // The fault may have waited for this: it comes once.
+            let list = || std::fs::read_dir(dir.path());
+            let there = list().or_else(|_| list()).expect("listing").count();
+            if let Ok(outcome) = result {
+                runs += 1;
+                said += u32::from(!outcome.left.is_empty());
+                let told = !outcome.left.is_empty();
+                assert_eq!(told, there > 0, "{fault}{nth}: {:?}", outcome.left);
+            }
+            drop(fs);
+        }
+    }
+    assert!(runs > 10 && said > 0, "{said} of {runs}");
+}

@@ -1,0 +1,168 @@
+//! fio's command line and job files, up to the plan and its first operations.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
+use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_plan::pattern::Steps;
+use rbench_plan::resolve::{Work, resolve};
+use rbench_plan::spec::Workload;
+
+use crate::{plans, refusal};
+
+/// Begins the line that names the next file of an input.
+const MARK: &[u8] = b"%file ";
+
+/// `input` as a job file; a line `%file NAME` begins another that it may
+/// include. A refusal, or a plan, which `--showcmd` prints as a command line
+/// of the same jobs.
+pub fn job_file(input: &[u8]) {
+    let argv: [OsString; 3] = ["rbench", "fio", "job.fio"].map(Into::into);
+    whole_way(&argv, &files(input), input.len());
+}
+
+/// `input` as the words of `rbench fio`, one a line. As [`job_file`].
+pub fn fio_line(input: &[u8]) {
+    let argv = plans::words(&["rbench", "fio"], input);
+    whole_way(&argv, &BTreeMap::new(), input.len());
+}
+
+/// The files of an input by name.
+fn files(input: &[u8]) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut name = PathBuf::from("job.fio");
+    let mut content = Vec::new();
+    for line in input.split_inclusive(|b| *b == b'\n') {
+        match line.strip_prefix(MARK) {
+            Some(next) => {
+                let next = String::from_utf8_lossy(next.trim_ascii()).into_owned();
+                let before = std::mem::replace(&mut name, next.into());
+                all.insert(before, std::mem::take(&mut content));
+            }
+            None => content.extend_from_slice(line),
+        }
+    }
+    all.insert(name, content);
+    all
+}
+
+/// The command line with job files as the program goes it.
+fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize) {
+    // What is named and is not there is empty: more is read so.
+    let mut known = BTreeMap::new();
+    loop {
+        let missing = files_named(argv, &known);
+        if missing.is_empty() {
+            break;
+        }
+        for file in missing {
+            let content = disk.get(&file).cloned().unwrap_or_default();
+            known.insert(file, content);
+        }
+    }
+    for name in variables_named(&known) {
+        assert!(!name.contains('}'), "{name}");
+    }
+    let around = Surroundings {
+        files: &known,
+        variable: &|name| (name != "UNSET").then(|| format!("v{}", name.len())),
+        page_size: 4096,
+        cpus: 2,
+    };
+    let invocation = match read(argv, &around) {
+        Ok(invocation) => invocation,
+        Err(stop) => return refusal::of_line(&stop),
+    };
+    let (spec, _) = plans::workload(invocation);
+    assert!(matches!(spec.workload, Workload::Fio(_)));
+    let again = printed(argv, &around);
+    let again = read(&again, &around).unwrap_or_else(|stop| {
+        panic!("{again:?} was printed, and is refused: {}", stop.text);
+    });
+    let (again, _) = plans::workload(again);
+    let included: usize = known.values().map(Vec::len).sum();
+    for facts in plans::worlds() {
+        let Some(plan) = plans::plan(&spec, &facts, (input + included) * 16) else {
+            continue;
+        };
+        let Work::Jobs(jobs) = plan.work else {
+            panic!("fio became {:?}", plan.work);
+        };
+        assert!(jobs.waves.iter().all(|wave| !wave.is_empty()));
+        match resolve(&again, &facts).map(|plan| plan.work) {
+            Ok(Work::Jobs(again)) => assert_eq!(bare(again), bare(jobs.clone()), "printed"),
+            other => panic!("{again:?} was printed, and became {other:?}"),
+        }
+        for job in jobs.waves.iter().flatten() {
+            operations(job);
+        }
+    }
+}
+
+/// The command line that `--showcmd` prints for `argv`.
+fn printed(argv: &[OsString], around: &Surroundings<'_>) -> Vec<OsString> {
+    let mut argv = argv.to_vec();
+    argv.insert(2, "--showcmd".into());
+    let invocation = read(&argv, around).expect("it was read before");
+    let (_, output) = plans::workload(invocation);
+    let view = output.fio.expect("it is fio's");
+    let text = view.show.expect("it was asked for");
+    let mut words = vec![OsString::from("rbench")];
+    words.extend(shell_words(&text).into_iter().map(OsString::from));
+    words
+}
+
+/// The words of a line as a shell reads it: blanks, quotes and backslashes.
+fn shell_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quoted = false;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            '\\' if !quoted => word.get_or_insert_default().extend(chars.next()),
+            ' ' | '\n' if !quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// A plan without what only says how it was typed.
+fn bare(mut plan: JobsPlan) -> JobsPlan {
+    plan.global_options.clear();
+    plan.waves
+        .iter_mut()
+        .flatten()
+        .for_each(|job| job.options.clear());
+    plan
+}
+
+/// The first operations of the first and the last worker lie where they may.
+fn operations(job: &JobPlan) {
+    /// More files than this take a while to look through.
+    const FILES_MAX: u64 = 1000;
+    if job.files.count > FILES_MAX {
+        return;
+    }
+    let length_max = Steps::length_max(job);
+    for jobnum in [0, u64::from(job.numjobs) - 1] {
+        let size = |file| rbench_plan::pattern::file_size(job, jobnum, file);
+        let mut steps = Steps::new(job, jobnum, size);
+        let _ = steps.expected();
+        for _ in 0..20 {
+            let Some(step) = steps.next() else { break };
+            assert!(step.length >= 1 && step.length <= length_max, "{step:?}");
+            assert!(step.file < job.files.count, "{step:?}");
+            let path = rbench_plan::pattern::file_path(job, jobnum, step.file);
+            assert_ne!(path, Path::new(""));
+        }
+    }
+}

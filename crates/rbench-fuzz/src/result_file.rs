@@ -1,0 +1,62 @@
+//! Result files and journals, as `rbench show` reads them.
+
+use rbench_core::plain::plain_lines;
+use rbench_report::journal::{self, ReadError};
+use rbench_report::{RENDERERS, RunResult, json};
+
+use crate::refusal;
+
+/// `input` as a result file or journal: a refusal, or a result that can be
+/// rendered, and is the same when its JSON is read. What is left of a journal
+/// that breaks off holds the phases that were complete.
+pub fn result_file(input: &[u8]) {
+    let result = match journal::read_any(input) {
+        Ok(result) => result,
+        Err(why) => return refusal::is_plain(&why.to_string()),
+    };
+    for renderer in RENDERERS {
+        let text = (renderer.render)(&result);
+        assert!(text.ends_with('\n'), "{}", renderer.name);
+        assert_eq!(plain_lines(&text), text, "a report steers the terminal");
+    }
+    let again = journal::read_any(json::render(&result).as_bytes());
+    assert_eq!(again.as_ref(), Ok(&result), "rendered and read");
+    for phase in &result.phases {
+        // A refusal is one sentence; what is decoded was bounded.
+        if let Err(why) = phase.latency.service.latency() {
+            refusal::is_plain(&why.to_string());
+        }
+    }
+    let mut finished = result.clone();
+    rbench_report::finish(&mut finished);
+    let once = finished.clone();
+    rbench_report::finish(&mut finished);
+    assert_eq!(finished, once, "finishing twice changes nothing");
+    as_a_journal(&result);
+    if journal::read(input).is_ok() {
+        breaks_off(input, &result);
+    }
+}
+
+/// What a run writes as it goes on is read again.
+fn as_a_journal(result: &RunResult) {
+    let mut text = journal::header_line(result);
+    for phase in &result.phases {
+        text.push_str(&journal::phase_line(phase));
+    }
+    let read = journal::read(text.as_bytes()).expect("it was written by us");
+    assert_eq!(read.phases, result.phases);
+    assert_eq!(read.run, result.run);
+}
+
+/// However short a journal was cut, what is left is the beginning of it.
+fn breaks_off(input: &[u8], whole: &RunResult) {
+    let step = (input.len() / 40).max(1);
+    for end in (0..input.len()).rev().step_by(step) {
+        match journal::read(&input[..end]) {
+            Ok(part) => assert!(whole.phases.starts_with(&part.phases), "cut at {end}"),
+            Err(ReadError::TornHeader | ReadError::Empty) => {}
+            Err(other) => panic!("cut at {end}: {other}"),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! What is sealed by checksums: journals of acknowledged writes, the stamps of
+//! `--verify`, the headers of fio's verification.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use arbitrary::{Result, Unstructured};
+use rbench_core::Bytes;
+use rbench_exec::ack::format::{RECORD_BYTES, RECORDS_AT, Records};
+use rbench_exec::ack::history::History;
+use rbench_exec::ack::judge::{Judge, expected};
+use rbench_exec::ack::{Header, Kind, Record};
+use rbench_exec::jobs::verify::{Known, Marks, Origin, Wanted, file_key};
+use rbench_exec::verify::{Damage, Expected, Identity, check, stamp};
+use rbench_plan::io::{Layout, SmallFiles, VERIFY_BLOCK_MIN};
+use rbench_plan::jobs::JobPlan;
+use rbench_plan::resolve::Work;
+
+use crate::{plans, refusal};
+
+/// The first byte of `input` says what the rest is; every changed bit under a
+/// seal is found, and what is not sealed is refused.
+pub fn seals(input: &[u8]) {
+    let Some((form, rest)) = input.split_first() else {
+        return;
+    };
+    let mut u = Unstructured::new(rest);
+    // An input that ends early says nothing.
+    let _ = match form % 5 {
+        0 => {
+            read_journal(rest);
+            Ok(())
+        }
+        1 => header(&mut u),
+        2 => journal(&mut u),
+        3 => stamps(&mut u),
+        _ => marks(&mut u),
+    };
+}
+
+/// Any bytes as a journal: a clause that says why not, or records.
+fn read_journal(bytes: &[u8]) {
+    let records = match Records::open(bytes) {
+        Ok(Some(records)) => records,
+        Ok(None) => return assert!(bytes.iter().take(RECORDS_AT as usize).all(|b| *b == 0)),
+        Err(why) => return refusal::is_plain(&why),
+    };
+    let header = records.header().clone();
+    let _ = header.files().take(3).count();
+    let _ = (header.file_length(), header.offsets().take(3).count());
+    for record in records {
+        if let Err(why) = record {
+            refusal::is_plain(&why);
+        }
+    }
+}
+
+fn any_header(u: &mut Unstructured<'_>) -> Result<Header> {
+    let directory = OsStr::from_bytes(u.arbitrary()?);
+    Ok(Header {
+        run: u.arbitrary()?,
+        directory: PathBuf::from(directory),
+        pass: u.arbitrary()?,
+        worker: u.arbitrary()?,
+        workers: u.arbitrary()?,
+        block: u.arbitrary()?,
+        size: u.arbitrary()?,
+        layout: *u.choose(&[
+            Layout::PerWorker,
+            Layout::SharedSegmented,
+            Layout::SharedInterleaved,
+        ])?,
+        small: match u.ratio(1, 3)? {
+            true => Some(SmallFiles {
+                files: u.arbitrary::<u64>()?.max(1),
+                size: Bytes(u.arbitrary()?),
+            }),
+            false => None,
+        },
+    })
+}
+
+/// A header is read as it was written or not at all, and not with a bit
+/// flipped.
+fn header(u: &mut Unstructured<'_>) -> Result<()> {
+    let header = any_header(u)?;
+    let mut bytes = match header.to_bytes() {
+        Ok(bytes) => bytes,
+        Err(why) => {
+            refusal::is_plain(&why);
+            return Ok(());
+        }
+    };
+    match Header::from_bytes(&bytes) {
+        Ok(read) => {
+            assert_eq!(read, header);
+            read_journal(&bytes);
+        }
+        Err(why) => refusal::is_plain(&why),
+    }
+    let used = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
+    let bit = u.choose_index(used * 8)?;
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    let why = Header::from_bytes(&bytes).expect_err("a bit is flipped");
+    refusal::is_plain(&why);
+    Ok(())
+}
+
+const KINDS: [Kind; 7] = [
+    Kind::Opened,
+    Kind::WriteStarted,
+    Kind::WriteAcknowledged,
+    Kind::WriteFailed,
+    Kind::SyncStarted,
+    Kind::SyncAcknowledged,
+    Kind::SyncFailed,
+];
+
+fn any_record(u: &mut Unstructured<'_>) -> Result<Record> {
+    Ok(Record {
+        kind: *u.choose(&KINDS)?,
+        file: u64::from(u.int_in_range(0..=2_u8)?),
+        offset: 512 * u64::from(u.int_in_range(0..=8_u8)?) + u64::from(u.ratio(1, 50)?),
+        generation: u64::from(u.int_in_range(0..=9_u8)?),
+        length: 512 * u32::from(u.int_in_range(0..=4_u8)?),
+    })
+}
+
+/// The records of a journal are read as they were written; one with a bit
+/// flipped is found, unless it is the last, which then was not finished. What
+/// they allow is what a block is judged by.
+fn journal(u: &mut Unstructured<'_>) -> Result<()> {
+    let header = Header {
+        run: 7,
+        directory: PathBuf::from("/mnt/x/rbench.1"),
+        pass: 0,
+        worker: 1,
+        workers: 2,
+        block: 512,
+        size: 1 << 16,
+        layout: Layout::PerWorker,
+        small: None,
+    };
+    let count = u.int_in_range(0..=40_usize)?;
+    let records: Vec<Record> = (0..count).map(|_| any_record(u)).collect::<Result<_>>()?;
+    let mut bytes = header.to_bytes().expect("the path is short");
+    for (position, record) in (0..).zip(&records) {
+        bytes.extend_from_slice(&record.to_bytes(position, &header));
+    }
+    let sealed = bytes.len();
+    bytes.resize(sealed + u.int_in_range(0..=100_usize)?, 0);
+    assert_eq!(all(&bytes), (records.clone(), None));
+    judged(u, &header, &records)?;
+    if sealed > RECORDS_AT as usize {
+        let bit = u.choose_index((sealed - RECORDS_AT as usize) * 8)?;
+        let at = RECORDS_AT as usize + bit / 8;
+        bytes[at] ^= 1 << (bit % 8);
+        let (read, why) = all(&bytes);
+        let damaged = bit / 8 / RECORD_BYTES;
+        assert_eq!(read, records[..damaged]);
+        assert_eq!(why.is_some(), damaged + 1 < records.len(), "{why:?}");
+    }
+    Ok(())
+}
+
+/// The records of a journal up to its end or to what is wrong.
+fn all(bytes: &[u8]) -> (Vec<Record>, Option<String>) {
+    let records = Records::open(bytes).expect("its header is right");
+    let mut read = Vec::new();
+    for record in records.expect("it is not empty") {
+        match record {
+            Ok(record) => read.push(record),
+            Err(why) => {
+                refusal::is_plain(&why);
+                return (read, Some(why));
+            }
+        }
+    }
+    (read, None)
+}
+
+/// Whatever is found in whatever a journal says was written gets a verdict.
+fn judged(u: &mut Unstructured<'_>, header: &Header, records: &[Record]) -> Result<()> {
+    let mut history = History::new(header.block);
+    for record in records {
+        if let Err(why) = history.take(*record) {
+            refusal::is_plain(&why);
+        }
+    }
+    let place = header.identity(0, 512 * u64::from(u.int_in_range(0..=8_u8)?));
+    let mut found = vec![0; 512];
+    stamp(
+        &mut found,
+        &Identity {
+            generation: u.int_in_range(0..=9)?,
+            ..place
+        },
+    );
+    for _ in 0..u.int_in_range(0..=3_u8)? {
+        let from = u.choose_index(found.len())?;
+        found[from..].fill(u.arbitrary()?);
+    }
+    let block = history.block(place.file, place.offset);
+    let _ = Judge::default().judge(&found, place, block);
+    refusal::is_plain(&expected(block));
+    Ok(())
+}
+
+/// Bytes of a block: at least `least`, and not always a round number.
+fn length(u: &mut Unstructured<'_>, least: usize) -> Result<usize> {
+    Ok(least + u.int_in_range(0..=4096_usize)?)
+}
+
+/// Flips some bits of `block`, all different; how many.
+fn damage(u: &mut Unstructured<'_>, block: &mut [u8]) -> Result<usize> {
+    let original = block.to_vec();
+    for _ in 0..u.int_in_range(1..=3_u8)? {
+        let bit = u.choose_index(block.len() * 8)?;
+        block[bit / 8] ^= 1 << (bit % 8);
+    }
+    let differ = original.iter().zip(block.iter());
+    Ok(differ.map(|(a, b)| (a ^ b).count_ones() as usize).sum())
+}
+
+/// The stamp of `--verify`.
+fn stamps(u: &mut Unstructured<'_>) -> Result<()> {
+    let identity = Identity {
+        run: u.arbitrary()?,
+        file: u.arbitrary()?,
+        offset: u.arbitrary()?,
+        generation: u.arbitrary()?,
+    };
+    let wanted = Expected {
+        identity,
+        generations: u.arbitrary()?..=u.arbitrary()?,
+    };
+    let mut block = vec![0; length(u, VERIFY_BLOCK_MIN as usize)?];
+    stamp(&mut block, &identity);
+    let right = wanted.generations.contains(&identity.generation);
+    assert_eq!(check(&block, &wanted).is_ok(), right);
+    let flipped = damage(u, &mut block)?;
+    let found = check(&block, &wanted);
+    assert_eq!(found.is_err(), flipped > 0 || !right);
+    if let (Err(Damage::Flipped { bits, .. }), true) = (&found, right) {
+        assert_eq!(*bits as usize, flipped);
+    }
+    if let Err(damage) = found {
+        refusal::is_plain(&damage.to_string());
+    }
+    // Any bytes at all.
+    block.fill(0);
+    let foreign: &[u8] = u.arbitrary()?;
+    block.iter_mut().zip(foreign).for_each(|(b, f)| *b = *f);
+    check(&block, &wanted).expect_err("it holds no stamp of its length");
+    Ok(())
+}
+
+/// A job of fio's that verifies by `checksum`.
+fn verifying_job(u: &mut Unstructured<'_>) -> Result<Option<(JobPlan, bool)>> {
+    const SUMS: [&str; 9] = [
+        "crc32c", "crc64", "xxhash", "md5", "sha1", "sha256", "sha512", "pattern", "null",
+    ];
+    let sum = *u.choose(&SUMS)?;
+    let interval = u.int_in_range(60..=4096_u16)?;
+    let pattern = match u.ratio(1, 2)? || sum == "pattern" {
+        true => format!("\n--verify_pattern=0x{:x}", u.arbitrary::<u64>()?),
+        false => String::new(),
+    };
+    let compress = u.int_in_range(0..=100_u8)?;
+    let line = format!(
+        "--name=a\n--rw=write\n--size=1m\n--bs=4k\n--verify={sum}\n--verify_interval={interval}\n\
+         --buffer_compress_percentage={compress}{pattern}"
+    );
+    let argv = plans::words(&["rbench", "fio"], line.as_bytes());
+    let invocation = match rbench_cli::parse(&argv, None) {
+        Ok(invocation) => invocation,
+        Err(stop) => {
+            refusal::of_line(&stop);
+            return Ok(None);
+        }
+    };
+    let (spec, _) = plans::workload(invocation);
+    let [facts, ..] = plans::worlds();
+    let plan = plans::plan(&spec, &facts, line.len());
+    let Some(Work::Jobs(jobs)) = plan.map(|plan| plan.work) else {
+        return Ok(None);
+    };
+    let job = jobs.waves.into_iter().flatten().next();
+    Ok(job.map(|job| (job, sum != "null")))
+}
+
+/// The headers of fio's verification.
+fn marks(u: &mut Unstructured<'_>) -> Result<()> {
+    let Some((job, sealed)) = verifying_job(u)? else {
+        return Ok(());
+    };
+    let marks = match Marks::new(&job) {
+        Ok(marks) => marks.expect("the job verifies"),
+        Err(why) => {
+            refusal::is_plain(&why);
+            return Ok(());
+        }
+    };
+    let origin = Origin {
+        run: u.arbitrary()?,
+        file: file_key(u.arbitrary()?),
+        offset: u64::from(u.arbitrary::<u32>()?),
+        generation: u.arbitrary()?,
+        worker: u.arbitrary()?,
+    };
+    let wanted = Wanted {
+        run: u.ratio(1, 2)?.then_some(origin.run),
+        file: origin.file,
+        offset: origin.offset,
+        generations: u.ratio(1, 2)?.then_some(Known {
+            worker: origin.worker,
+            mask: u64::MAX,
+            range: origin.generation..=origin.generation,
+        }),
+    };
+    // A whole number of intervals: a shorter rest at the end bears no header.
+    let interval = job.verify.as_ref().map_or(1, |v| v.interval) as usize;
+    let mut block = vec![0; interval * u.int_in_range(1..=4_usize)?];
+    marks.stamp(&mut block, &origin);
+    marks
+        .check(&block, &wanted)
+        .expect("it is as it was written");
+    let flipped = damage(u, &mut block)?;
+    let found = marks.check(&block, &wanted);
+    if sealed {
+        assert_eq!(found.is_err(), flipped > 0, "{flipped} flipped");
+    }
+    if let Err(wrong) = found {
+        refusal::is_plain(&wrong.to_string());
+    }
+    let foreign: &[u8] = u.arbitrary()?;
+    block.iter_mut().zip(foreign).for_each(|(b, f)| *b = *f);
+    if let Err(wrong) = marks.check(&block, &wanted) {
+        refusal::is_plain(&wrong.to_string());
+    }
+    Ok(())
+}

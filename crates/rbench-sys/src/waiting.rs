@@ -1,0 +1,265 @@
+//! What a thread of this process waits for in the kernel: a call that never
+//! returns can be named without the thread having said anything before, so
+//! that naming costs the timed path nothing.
+
+use std::fs;
+use std::io::IoSliceMut;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::libc;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+
+/// A call on a file that a thread is in, or its wait for a page of a mapped
+/// file. As long as it is in the same one, two looks give the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its name, such as `openat`.
+    pub call: &'static str,
+    /// The file, where it can be told.
+    pub path: Option<PathBuf>,
+    /// What the kernel says of it: the arguments, the stack, the place.
+    state: String,
+}
+
+/// Where a call has its file.
+#[derive(Clone, Copy)]
+enum File {
+    /// The argument is an open file.
+    Open(usize),
+    /// The argument is a path.
+    Path(usize),
+    /// A directory and a path relative to it.
+    At(usize, usize),
+    /// Not in its arguments.
+    Unknown,
+}
+
+/// Calls that wait for a file system. Others (sleeping, waiting for another
+/// thread) are no news.
+const CALLS: &[(libc::c_long, &str, File)] = &[
+    (libc::SYS_read, "read", File::Open(0)),
+    (libc::SYS_write, "write", File::Open(0)),
+    (libc::SYS_pread64, "pread64", File::Open(0)),
+    (libc::SYS_pwrite64, "pwrite64", File::Open(0)),
+    (libc::SYS_readv, "readv", File::Open(0)),
+    (libc::SYS_writev, "writev", File::Open(0)),
+    (libc::SYS_preadv, "preadv", File::Open(0)),
+    (libc::SYS_pwritev, "pwritev", File::Open(0)),
+    (libc::SYS_preadv2, "preadv2", File::Open(0)),
+    (libc::SYS_pwritev2, "pwritev2", File::Open(0)),
+    (libc::SYS_fsync, "fsync", File::Open(0)),
+    (libc::SYS_fdatasync, "fdatasync", File::Open(0)),
+    (libc::SYS_close, "close", File::Open(0)),
+    (libc::SYS_ftruncate, "ftruncate", File::Open(0)),
+    (libc::SYS_fallocate, "fallocate", File::Open(0)),
+    (libc::SYS_getdents64, "getdents64", File::Open(0)),
+    (libc::SYS_openat, "openat", File::At(0, 1)),
+    (libc::SYS_mkdirat, "mkdirat", File::At(0, 1)),
+    (libc::SYS_unlinkat, "unlinkat", File::At(0, 1)),
+    (libc::SYS_mknodat, "mknodat", File::At(0, 1)),
+    (libc::SYS_renameat, "renameat", File::At(0, 1)),
+    (libc::SYS_renameat2, "renameat2", File::At(0, 1)),
+    (libc::SYS_newfstatat, "newfstatat", File::At(0, 1)),
+    (libc::SYS_statx, "statx", File::At(0, 1)),
+    (libc::SYS_faccessat, "faccessat", File::At(0, 1)),
+    (libc::SYS_faccessat2, "faccessat2", File::At(0, 1)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, "open", File::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_stat, "stat", File::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_lstat, "lstat", File::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, "mkdir", File::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_rmdir, "rmdir", File::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_unlink, "unlink", File::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_rename, "rename", File::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, "mknod", File::Path(0)),
+    (libc::SYS_truncate, "truncate", File::Path(0)),
+    (libc::SYS_fstat, "fstat", File::Open(0)),
+    (libc::SYS_sync, "sync", File::Unknown),
+    (libc::SYS_syncfs, "syncfs", File::Open(0)),
+    (libc::SYS_msync, "msync", File::Unknown),
+    (libc::SYS_io_uring_enter, "io_uring_enter", File::Unknown),
+];
+
+/// The number by which [`waiting`] knows the calling thread.
+pub fn this_thread() -> i32 {
+    nix::unistd::gettid().as_raw()
+}
+
+/// The call on a file that the thread with that number (of this process) is
+/// in; `None` when it is in none, or the kernel does not tell.
+pub fn waiting(thread: i32) -> Option<Waiting> {
+    let state = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
+    let (number, arguments) = parse(&state)?;
+    if number == NO_CALL {
+        return waits_for_a_page(thread).then_some(Waiting {
+            call: "page fault",
+            path: None,
+            state,
+        });
+    }
+    let (_, call, file) = CALLS.iter().find(|(known, ..)| *known == number)?;
+    let argument = |n: usize| arguments.get(n).copied();
+    let opened = |fd: i32| opened(thread, fd);
+    let path = match *file {
+        File::Open(n) => argument(n).and_then(|fd| opened(fd as i32)),
+        File::Path(n) => argument(n).and_then(text_at),
+        File::At(dir, n) => argument(n).and_then(text_at).map(|path| {
+            let dir = argument(dir).map(|fd| fd as i32);
+            match dir.filter(|fd| *fd != libc::AT_FDCWD && path.is_relative()) {
+                Some(fd) => opened(fd).unwrap_or_default().join(path),
+                None => path,
+            }
+        }),
+        File::Unknown => None,
+    };
+    Some(Waiting { call, path, state })
+}
+
+/// The number of a thread that has stopped outside any call.
+const NO_CALL: libc::c_long = -1;
+
+/// Whether a thread that is in no call sleeps all the same: then it has touched
+/// mapped memory whose data is not there yet.
+fn waits_for_a_page(thread: i32) -> bool {
+    fs::read_to_string(format!("/proc/self/task/{thread}/stat")).is_ok_and(|text| sleeps(&text))
+}
+
+/// `NUMBER (NAME) STATE …`; the name may hold anything. Whether signals could
+/// wake it (S) or not (D) depends on the file system.
+fn sleeps(stat: &str) -> bool {
+    let behind_the_name = stat.rsplit(')').next();
+    behind_the_name.is_some_and(|rest| rest.trim_start().starts_with(['D', 'S']))
+}
+
+/// `NUMBER ARGUMENT… SP PC`, or `-1 SP PC` outside any call; "running" is
+/// neither.
+fn parse(text: &str) -> Option<(libc::c_long, Vec<u64>)> {
+    let mut words = text.split_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let hex = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
+    Some((number, words.map_while(hex).collect()))
+}
+
+/// The path of a file that `thread` has open, without asking its file system:
+/// its table may be its own.
+fn opened(thread: i32, fd: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/self/task/{thread}/fd/{fd}")).ok()
+}
+
+/// The text that ends with a zero at `address` of this process. It may have
+/// gone meanwhile: then there is none.
+fn text_at(address: u64) -> Option<PathBuf> {
+    const PATH_MAX: usize = libc::PATH_MAX as usize;
+    let mut text = Vec::new();
+    // Not past the end of a page that may be the last one there is.
+    while text.len() < PATH_MAX {
+        let at = usize::try_from(address).ok()?.checked_add(text.len())?;
+        let mut piece = [0_u8; 64];
+        let length = piece.len() - at % piece.len();
+        let remote = RemoteIoVec {
+            base: at,
+            len: length,
+        };
+        let local = &mut [IoSliceMut::new(&mut piece[..length])];
+        let read = process_vm_readv(Pid::this(), local, &[remote]).ok()?;
+        let piece = &piece[..read];
+        if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+            text.extend_from_slice(&piece[..end]);
+            return Some(Path::new(std::ffi::OsStr::from_bytes(&text)).to_owned());
+        }
+        if read == 0 {
+            break;
+        }
+        text.extend_from_slice(piece);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    /// Call and path that a thread waits for which does `work`.
+    fn seen(work: impl FnOnce() + Send + 'static) -> Option<(&'static str, Option<PathBuf>)> {
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            sender.send(this_thread()).expect("received");
+            work();
+        });
+        let thread = receiver.recv().expect("sent");
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(5) {
+            if let Some(first) = waiting(thread) {
+                assert_eq!(waiting(thread).as_ref(), Some(&first), "still in it");
+                return Some((first.call, first.path));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        None
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_file_is_seen_with_call_and_path() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let fifo = dir.path().join("a fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        let path = fifo.clone();
+        // A fifo is not opened for reading before somebody writes.
+        let opens = seen(move || drop(fs::File::open(path)));
+        assert_eq!(opens, Some(("openat", Some(fifo.clone()))));
+        let both = fs::File::options()
+            .read(true)
+            .write(true)
+            .open(&fifo)
+            .expect("opened");
+        let reader = both.try_clone().expect("cloned");
+        let reads = seen(move || drop(std::io::Read::read(&mut &reader, &mut [0])));
+        assert_eq!(reads, Some(("read", Some(fifo.clone()))));
+        // Lets both go.
+        std::io::Write::write_all(&mut &both, b"xx").expect("written");
+    }
+
+    #[test]
+    fn the_state_of_a_thread_stands_behind_its_name() {
+        assert!(sleeps("7 (worker-0) D 1 7 7 0 -1"));
+        assert!(sleeps("7 (worker-0) S 1 7 7 0 -1"));
+        assert!(!sleeps("7 (a) D) R 1 7 7 0 -1"));
+        assert!(!sleeps("7 (a) S) T 1 7 7 0 -1"));
+        assert!(!sleeps(""));
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_waits_for_no_file() {
+        let (sender, receiver) = mpsc::channel::<()>();
+        let (number, named) = mpsc::channel();
+        let handle = std::thread::spawn(move || {
+            number.send(this_thread()).expect("received");
+            receiver.recv().ok();
+        });
+        let thread = named.recv().expect("sent");
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(waiting(thread), None);
+        drop(sender);
+        handle.join().expect("ends");
+        assert_eq!(waiting(thread), None);
+    }
+
+    #[test]
+    fn what_the_kernel_may_say_besides_is_no_call() {
+        assert_eq!(parse("running\n"), None);
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("-1 0x7ff 0x7fe\n").map(|(n, _)| n), Some(-1));
+        assert_eq!(parse("0 0x3 0xff\n"), Some((0, vec![3, 255])));
+    }
+}

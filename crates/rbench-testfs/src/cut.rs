@@ -1,0 +1,114 @@
+//! A power cut as the owner of a mount asks for it: the back end forgets what
+//! was not durable, and the kernel what it has seen of that.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use fuser::{INodeNo, Notifier};
+use nix::errno::Errno;
+use rbench_core::random::Stream;
+
+use crate::control::Control;
+use crate::fault::log::FaultRecord;
+use crate::fault::table::POWER_CUT;
+use crate::memory::Memory;
+use crate::sync::lock;
+
+/// What a power cut leaves of that which was not synced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Survivors {
+    /// Nothing.
+    #[default]
+    None,
+    /// What the seed says, as a disk would: of the changes of content a third
+    /// each survives, is lost, and is torn between blocks of 4 KiB, in any
+    /// combination; of the new names half.
+    Seeded(u64),
+}
+
+/// Why the power could not be cut. The texts are whole clauses.
+#[derive(Debug, thiserror::Error)]
+pub enum PowerCutError {
+    /// The file system was not mounted for it.
+    #[error("the file system does not know what is durable (it was mounted without power cuts)")]
+    NotPrepared,
+    /// Durable data that was removed since does not fit any more.
+    #[error("what was durable cannot be restored: {}", .0.desc())]
+    Restore(Errno),
+    /// The kernel could not be told to forget what it has seen.
+    #[error("the kernel still holds what it has seen: {0}")]
+    Kernel(io::Error),
+}
+
+/// The means to cut the power of one mount.
+#[derive(Debug)]
+pub(crate) struct PowerSwitch {
+    memory: Arc<Memory>,
+    notifier: NotifierSlot,
+}
+
+/// The way to tell the kernel something; empty when the session has ended,
+/// so that it does not keep the session's device open.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NotifierSlot(Arc<Mutex<Option<Notifier>>>);
+
+impl NotifierSlot {
+    pub(crate) fn set(&self, notifier: Notifier) {
+        *lock(&self.0) = Some(notifier);
+    }
+
+    pub(crate) fn close(&self) {
+        lock(&self.0).take();
+    }
+}
+
+impl PowerSwitch {
+    pub(crate) fn new(memory: Arc<Memory>, notifier: NotifierSlot) -> PowerSwitch {
+        PowerSwitch { memory, notifier }
+    }
+
+    /// Cuts the power; returns what became of all that was not durable.
+    pub(crate) fn cut(
+        &self,
+        control: &Control,
+        survivors: Survivors,
+    ) -> Result<Vec<FaultRecord>, PowerCutError> {
+        // The kernel cannot forget pages that a held reply is to fill.
+        control.hangs.release();
+        let draws = match survivors {
+            Survivors::None => None,
+            Survivors::Seeded(seed) => Some(Stream::new(&[seed])),
+        };
+        let cut = self
+            .memory
+            .cut_power(draws)
+            .map_err(PowerCutError::Restore)?;
+        control.history.clear();
+        let notifier = lock(&self.notifier.0).clone();
+        // Without a session there is no kernel that could have seen anything.
+        if let Some(notifier) = notifier {
+            let forget = || {
+                for (parent, name) in &cut.names {
+                    notifier.inval_entry(INodeNo(*parent), name)?;
+                }
+                for ino in &cut.inodes {
+                    notifier.inval_inode(INodeNo(*ino), 0, 0)?;
+                }
+                Ok(())
+            };
+            forget().map_err(PowerCutError::Kernel)?;
+        }
+        let faults = control.stats.faults();
+        for record in &cut.records {
+            faults.log().add(record.clone());
+        }
+        let end = FaultRecord {
+            kind: "power_cut".to_owned(),
+            action: "done".to_owned(),
+            path: ".".to_owned(),
+            ..FaultRecord::default()
+        };
+        faults.happened(POWER_CUT, end);
+        Ok(cut.records)
+    }
+}

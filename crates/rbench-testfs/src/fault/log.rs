@@ -1,0 +1,190 @@
+//! The account of what was injected: one record for each fault that fired,
+//! in memory and, line by line, in a file. Whoever has the reply to a request
+//! finds the faults of the request in here.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::sync::lock;
+
+/// One fault that fired, and a line of the fault log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultRecord {
+    /// The number of the record, from 1 without gaps. Set by the log.
+    pub sequence: u64,
+    /// The fault as its text; `quota` and `power-cut` for those two.
+    pub fault: String,
+    /// The kind of request, by [`crate::Kind::name`]; `power_cut` in the
+    /// record that ends those of a power cut.
+    pub kind: String,
+    /// What was done, as in the text of the fault (`EIO`, `stall=5s`,
+    /// `flip`). For the quota `ENOSPC` or `short`, for a power cut
+    /// `survived`, `torn`, `lost` or `vanished`, and `done` at its end.
+    pub action: String,
+    /// The number of the request among those of its kind, from 1; for a
+    /// power cut that of the change among those of the file which were not
+    /// synced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<u64>,
+    /// The file, from the mount point on; `.` for the root.
+    pub path: String,
+    /// Where the request reads or writes, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// How many bytes it asks for or brings (what is left of them behind the
+    /// end of the file included).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// Which bytes are not what they should be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<Damage>,
+}
+
+/// A range of a file in which something differs from what it should be. For
+/// a short read or write it is the part that was not moved.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// Its first byte in the file.
+    pub offset: u64,
+    /// Its bytes; 1 for a flip.
+    pub length: u64,
+    /// The inverted bit of that byte, 0 for the least one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bit: Option<u8>,
+    /// Where misdirected data came from or went to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<OtherPlace>,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherPlace {
+    /// The file, from the mount point on.
+    pub path: String,
+    /// The first byte.
+    pub offset: u64,
+}
+
+impl Damage {
+    /// The range of `length` bytes at `offset`.
+    pub(crate) fn range(offset: u64, length: u64) -> Damage {
+        Damage {
+            offset,
+            length,
+            ..Damage::default()
+        }
+    }
+}
+
+/// The records up to now, and the file that they go to.
+#[derive(Debug, Default)]
+pub(crate) struct FaultLog(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    records: Vec<FaultRecord>,
+    file: Option<File>,
+    /// The first error of writing to the file.
+    failure: Option<io::Error>,
+}
+
+impl FaultLog {
+    /// An empty log that goes to the file `path`, if any, which is emptied.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub(crate) fn new(path: Option<&Path>) -> io::Result<FaultLog> {
+        let file = path.map(File::create).transpose()?;
+        Ok(FaultLog(Mutex::new(State {
+            file,
+            ..State::default()
+        })))
+    }
+
+    /// Numbers `record` and takes it up.
+    pub(crate) fn add(&self, mut record: FaultRecord) {
+        let mut state = lock(&self.0);
+        record.sequence = state.records.len() as u64 + 1;
+        let written = match &mut state.file {
+            Some(file) => write_line(file, &record),
+            None => Ok(()),
+        };
+        if let Err(error) = written {
+            state.failure.get_or_insert(error);
+        }
+        state.records.push(record);
+    }
+
+    /// All records, in the order of their numbers.
+    pub(crate) fn records(&self) -> Vec<FaultRecord> {
+        lock(&self.0).records.clone()
+    }
+
+    /// The first error of writing to the file, once.
+    pub(crate) fn take_failure(&self) -> Option<io::Error> {
+        lock(&self.0).failure.take()
+    }
+}
+
+fn write_line(file: &mut File, record: &FaultRecord) -> io::Result<()> {
+    let mut line = serde_json::to_vec(record)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(path: &str) -> FaultRecord {
+        FaultRecord {
+            fault: "read:flip@nth=1".to_owned(),
+            kind: "read".to_owned(),
+            action: "flip".to_owned(),
+            path: path.to_owned(),
+            ..FaultRecord::default()
+        }
+    }
+
+    #[test]
+    fn each_record_is_a_line_with_the_next_number() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("log");
+        std::fs::write(&path, "of an earlier mount\n").expect("room");
+        let log = FaultLog::new(Some(&path)).expect("writable");
+        log.add(FaultRecord {
+            request: Some(7),
+            offset: Some(8192),
+            length: Some(4096),
+            damage: vec![Damage {
+                bit: Some(3),
+                ..Damage::range(9000, 1)
+            }],
+            ..record("d/f")
+        });
+        log.add(record("g"));
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let lines: Vec<&str> = text.lines().collect();
+        let expect = r#"{"sequence":1,"fault":"read:flip@nth=1","kind":"read","action":"flip","request":7,"path":"d/f","offset":8192,"length":4096,"damage":[{"offset":9000,"length":1,"bit":3}]}"#;
+        assert_eq!(lines[0], expect);
+        let read = |line: &str| serde_json::from_str(line).expect("a record");
+        let back: Vec<FaultRecord> = lines.into_iter().map(read).collect();
+        assert_eq!(back, log.records());
+        assert_eq!(back[1].sequence, 2);
+        assert!(log.take_failure().is_none());
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_told() {
+        assert!(FaultLog::new(Some(Path::new("/nowhere/log"))).is_err());
+        let log = FaultLog::new(Some(Path::new("/dev/full"))).expect("there");
+        log.add(record("f"));
+        let failure = log.take_failure().expect("no room");
+        assert_eq!(failure.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(log.records().len(), 1);
+    }
+}

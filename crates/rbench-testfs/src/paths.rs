@@ -1,0 +1,172 @@
+//! By which path each inode is known, for the account of the faults: learned
+//! from the requests that name things. A file that has lost its name keeps
+//! the last one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use fuser::FileType;
+
+use crate::store::{Place, ROOT};
+use crate::sync::lock;
+
+/// The names of inodes.
+#[derive(Debug, Default)]
+pub(crate) struct Paths(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    nodes: BTreeMap<u64, Node>,
+    /// The inode at each place; what `nodes` says, the other way round.
+    places: HashMap<(u64, OsString), u64>,
+}
+
+#[derive(Debug)]
+struct Node {
+    parent: u64,
+    name: OsString,
+    is_file: bool,
+}
+
+fn owned(place: Place<'_>) -> (u64, OsString) {
+    (place.parent, place.name.to_owned())
+}
+
+impl Paths {
+    /// Notes that `ino` is at `place`.
+    pub(crate) fn note(&self, place: Place<'_>, ino: u64, kind: FileType) {
+        let mut state = lock(&self.0);
+        if matches!(place.name.as_encoded_bytes(), b"." | b"..") {
+            return;
+        }
+        let (parent, name) = owned(place);
+        let node = Node {
+            parent,
+            name: name.clone(),
+            is_file: kind == FileType::RegularFile,
+        };
+        state.nodes.insert(ino, node);
+        state.places.insert((parent, name), ino);
+    }
+
+    /// Notes that nothing is at `place` any more.
+    pub(crate) fn removed(&self, place: Place<'_>) {
+        lock(&self.0).places.remove(&owned(place));
+    }
+
+    /// Notes that what was at `from` is at `to`, and the other way round in
+    /// an exchange.
+    pub(crate) fn renamed(&self, from: Place<'_>, to: Place<'_>, exchange: bool) {
+        let mut state = lock(&self.0);
+        let (from, to) = (owned(from), owned(to));
+        let moved = state.places.remove(&from);
+        let replaced = state.places.remove(&to);
+        let arrivals = [(moved, to), (replaced.filter(|_| exchange), from)];
+        for (ino, (parent, name)) in arrivals {
+            let Some(ino) = ino else { continue };
+            if let Some(node) = state.nodes.get_mut(&ino) {
+                (node.parent, node.name) = (parent, name.clone());
+            }
+            state.places.insert((parent, name), ino);
+        }
+    }
+
+    /// Forgets an inode that is no more.
+    pub(crate) fn forget(&self, ino: u64) {
+        let mut state = lock(&self.0);
+        if let Some(node) = state.nodes.remove(&ino) {
+            let place = (node.parent, node.name);
+            if state.places.get(&place) == Some(&ino) {
+                state.places.remove(&place);
+            }
+        }
+    }
+
+    /// The path of `ino` from the mount point on; `.` for the root, and a
+    /// beginning of `?` where a name is not known.
+    pub(crate) fn path(&self, ino: u64) -> PathBuf {
+        if ino == ROOT {
+            return PathBuf::from(".");
+        }
+        path_in(&lock(&self.0), ino)
+    }
+
+    /// The path of the name at `place`.
+    pub(crate) fn path_of(&self, place: Place<'_>) -> PathBuf {
+        path_in(&lock(&self.0), place.parent).join(place.name)
+    }
+
+    /// A regular file, the same for the same `draw`; `None` where there is
+    /// none.
+    pub(crate) fn some_file(&self, draw: u64) -> Option<u64> {
+        let state = lock(&self.0);
+        let nodes = &state.nodes;
+        let last = *nodes.last_key_value()?.0;
+        // Inode numbers are mostly consecutive.
+        let from = nodes.first_key_value()?.0;
+        let start = from + draw % (last - from + 1);
+        nodes
+            .range(start..)
+            .chain(nodes.range(..start))
+            .find(|(_, node)| node.is_file)
+            .map(|(ino, _)| *ino)
+    }
+}
+
+fn path_in(state: &State, ino: u64) -> PathBuf {
+    let mut names: Vec<&OsStr> = Vec::new();
+    let mut at = ino;
+    // A chain that is longer than any path goes round in a circle.
+    const DEEPEST: usize = 4096;
+    while at != ROOT && names.len() < DEEPEST {
+        let Some(node) = state.nodes.get(&at) else {
+            names.push(OsStr::new("?"));
+            break;
+        };
+        names.push(&node.name);
+        at = node.parent;
+    }
+    names.into_iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn at(parent: u64, name: &str) -> Place<'_> {
+        let name = OsStr::new(name);
+        Place { parent, name }
+    }
+
+    #[test]
+    fn paths_follow_what_is_made_renamed_and_removed() {
+        let paths = Paths::default();
+        paths.note(at(ROOT, "d"), 2, FileType::Directory);
+        paths.note(at(2, "f"), 3, FileType::RegularFile);
+        paths.note(at(ROOT, "e"), 4, FileType::Directory);
+        paths.note(at(2, "."), 2, FileType::Directory);
+        let check = |ino, path: &str| assert_eq!(paths.path(ino), Path::new(path));
+        check(ROOT, ".");
+        check(3, "d/f");
+        paths.renamed(at(ROOT, "d"), at(4, "g"), false);
+        check(3, "e/g/f");
+        paths.note(at(ROOT, "h"), 5, FileType::RegularFile);
+        paths.renamed(at(2, "f"), at(ROOT, "h"), true);
+        check(3, "h");
+        check(5, "e/g/f");
+        paths.removed(at(ROOT, "h"));
+        check(3, "h");
+        check(99, "?");
+        assert_eq!(paths.path_of(at(2, "new")), Path::new("e/g/new"));
+        assert_eq!(paths.path_of(at(ROOT, "new")), Path::new("new"));
+        let mut found: Vec<u64> = (0..10).filter_map(|i| paths.some_file(i)).collect();
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, [3, 5]);
+        paths.forget(5);
+        check(5, "?");
+    }
+}

@@ -1,0 +1,147 @@
+//! `rbench verify`: what became of the writes that journals speak of, as a
+//! report.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use rbench_cli::{Format, Verify};
+use rbench_exec::ack::{Audit, Class, Finding, audit};
+use serde_json::json;
+
+use crate::{FAILED, SUCCESS, complain, print};
+
+/// Reads the journals and the data; says what is what.
+pub fn verify(what: &Verify) -> ExitCode {
+    let audit = match audit(&what.journals, what.dir.as_deref()) {
+        Ok(audit) => audit,
+        Err(message) => {
+            complain(&message);
+            return ExitCode::from(FAILED);
+        }
+    };
+    let text = match what.format {
+        Format::Text => text(&audit),
+        Format::Json => json(&audit),
+    };
+    let code = if audit.is_clean() { SUCCESS } else { FAILED };
+    ExitCode::from(code.max(print(&text)))
+}
+
+/// What a class means.
+fn meaning(class: Class) -> &'static str {
+    match class {
+        Class::Acknowledged => "the last write that was acknowledged",
+        Class::Allowed => "in flight, or acknowledged and never synced",
+        Class::Untouched => "never written, and empty",
+        Class::Lost => "synced, and older or empty now",
+        Class::Corrupt => "what no write has put there",
+        Class::Unreadable => "cannot be read",
+    }
+}
+
+fn text(audit: &Audit) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "journals: {} ({} records)",
+        audit.journals, audit.records
+    );
+    for class in Class::ALL {
+        let (name, count) = (class.name(), audit.count(class));
+        let _ = writeln!(out, "{count:>12} {name:<15}  {}", meaning(class));
+    }
+    for finding in &audit.findings {
+        let Finding {
+            class,
+            path,
+            offset,
+            expected,
+            found,
+        } = finding;
+        let _ = writeln!(
+            out,
+            "{}: {} at offset {offset}: expected {expected}; found {found}",
+            class.name(),
+            path.display()
+        );
+    }
+    for class in Class::ALL.into_iter().filter(|class| class.is_bad()) {
+        let told = audit.findings.iter().filter(|f| f.class == class).count() as u64;
+        if audit.count(class) > told {
+            let more = audit.count(class) - told;
+            let _ = writeln!(out, "{}: {more} more", class.name());
+        }
+    }
+    for note in &audit.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
+}
+
+fn json(audit: &Audit) -> String {
+    let blocks: serde_json::Map<_, _> = Class::ALL
+        .into_iter()
+        .map(|class| (class.name().replace(' ', "-"), audit.count(class).into()))
+        .collect();
+    let finding = |finding: &Finding| {
+        json!({
+            "class": finding.class.name(),
+            "path": finding.path.to_string_lossy(),
+            "offset": finding.offset,
+            "expected": finding.expected,
+            "found": finding.found,
+        })
+    };
+    let all = json!({
+        "clean": audit.is_clean(),
+        "journals": audit.journals,
+        "records": audit.records,
+        "blocks": blocks,
+        "findings": audit.findings.iter().map(finding).collect::<Vec<_>>(),
+        "notes": audit.notes,
+    });
+    format!("{all:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn audit_of(lost: u64) -> Audit {
+        let finding = |n: u64| Finding {
+            class: Class::Lost,
+            path: "/mnt/f".into(),
+            offset: n * 4096,
+            expected: "generation 0x2, which was synced".to_owned(),
+            found: "zeros, or the file has ended".to_owned(),
+        };
+        Audit {
+            journals: 2,
+            records: 600,
+            blocks: [(Class::Acknowledged, 100), (Class::Lost, lost)].into(),
+            findings: (0..lost.min(10)).map(finding).collect(),
+            notes: vec!["a note".to_owned()],
+        }
+    }
+
+    #[test]
+    fn both_forms_tell_counts_examples_and_notes() {
+        let said = text(&audit_of(12));
+        let has = |line: &str| assert!(said.lines().any(|l| l.contains(line)), "{said}");
+        has("journals: 2 (600 records)");
+        has("         100 as acknowledged  the last write");
+        has("          12 lost");
+        has("lost: /mnt/f at offset 4096: expected generation 0x2, which was synced; found zeros");
+        has("lost: 2 more");
+        has("note: a note");
+        let value: serde_json::Value = serde_json::from_str(&json(&audit_of(12))).expect("JSON");
+        assert_eq!(value["blocks"]["as-acknowledged"], 100);
+        assert_eq!(value["blocks"]["unreadable"], 0);
+        assert_eq!(
+            (&value["clean"], &value["findings"][1]["offset"]),
+            (&false.into(), &4096.into())
+        );
+        assert!(!text(&audit_of(0)).contains("more"));
+    }
+}

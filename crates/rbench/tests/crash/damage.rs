@@ -1,0 +1,295 @@
+//! Damage that no crash does, done on purpose and then looked for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+
+use rbench_core::random::Stream;
+use rbench_exec::ack::{Class, audit};
+use rbench_exec::verify::{Identity, stamp};
+
+use super::bed::Bed;
+use super::oracle::Known;
+
+/// Blocks of a scenario that are damaged, one after the other.
+const BLOCKS: usize = 3;
+
+/// What was done and what was found.
+#[derive(Debug, Default)]
+pub struct Tally {
+    done: BTreeMap<&'static str, u64>,
+    /// Contents that a crash may leave, put there on purpose.
+    allowed: u64,
+    pub missed: Vec<String>,
+}
+
+impl Tally {
+    pub fn add(&mut self, other: Tally) {
+        let Tally {
+            done,
+            allowed,
+            missed,
+        } = other;
+        self.allowed += allowed;
+        for (name, count) in done {
+            *self.done.entry(name).or_default() += count;
+        }
+        self.missed.extend(missed);
+    }
+
+    pub fn count(&mut self, name: &'static str, done: u64) {
+        *self.done.entry(name).or_default() += done;
+    }
+
+    pub fn done(&self) -> u64 {
+        self.done.values().sum()
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (done, missed) = (self.done(), self.missed.len());
+        write!(
+            f,
+            "{done} done, {missed} missed or blamed wrongly: {:?}; {} times what is allowed",
+            self.done, self.allowed
+        )
+    }
+}
+
+fn open(block: &Known) -> File {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.open(&block.path).expect("what is damaged is there")
+}
+
+/// Writes, however often that is to fail by the scenario.
+fn put(file: &File, bytes: &[u8], offset: u64) {
+    let tries = (0..100).find(|_| file.write_all_at(bytes, offset).is_ok());
+    assert!(tries.is_some(), "cannot be written");
+}
+
+/// The block as it was written.
+fn written(block: &Known, generation: u64) -> Vec<u8> {
+    let mut bytes = vec![0; block.length];
+    let identity = Identity {
+        run: block.run,
+        file: block.file,
+        offset: block.offset,
+        generation,
+    };
+    stamp(&mut bytes, &identity);
+    bytes
+}
+
+/// What is there now, and the length of the file; `None` where the block lies
+/// behind its end.
+fn content(block: &Known) -> Option<(Vec<u8>, u64)> {
+    let file = File::open(&block.path).ok()?;
+    let mut bytes = vec![0; block.length];
+    file.read_exact_at(&mut bytes, block.offset).ok()?;
+    Some((bytes, file.metadata().expect("open").len()))
+}
+
+/// Does the damage that these blocks can have, one kind after the other, and
+/// mends it.
+pub fn try_all(bed: &Bed, seed: u64, blocks: &[Known], chance: &mut Stream) -> Tally {
+    let mut tally = Tally::default();
+    let there: Vec<&Known> = blocks.iter().filter(|b| content(b).is_some()).collect();
+    let (durable, others): (Vec<&Known>, Vec<&Known>) = there.iter().partition(|b| b.durable);
+    let pick = |chance: &mut Stream, from: &[&Known]| {
+        let nth = chance.below(from.len().max(1) as u64) as usize;
+        from.get(nth).copied().cloned()
+    };
+    let mut trial = Trial {
+        bed,
+        seed,
+        tally: &mut tally,
+    };
+    for _ in 0..BLOCKS {
+        if let Some(block) = pick(chance, &others) {
+            trial.flip(&block, chance);
+        }
+        if let Some(block) = pick(chance, &there) {
+            trial.leave(&block, chance);
+        }
+        let Some(block) = pick(chance, &durable) else {
+            continue;
+        };
+        trial.flip(&block, chance);
+        trial.roll_back(&block, chance);
+        trial.empty(&block, chance);
+        trial.cut_off(&block, chance);
+        trial.take_away(&block);
+        if let Some(other) = pick(chance, &durable) {
+            trial.swap(&block, &other);
+        }
+    }
+    let clean = bed.audit().is_clean();
+    assert!(clean, "seed {seed}: the damage was not mended");
+    tally
+}
+
+struct Trial<'a> {
+    bed: &'a Bed,
+    seed: u64,
+    tally: &'a mut Tally,
+}
+
+impl Trial<'_> {
+    /// Counts a damage to `block`, which must be found as one of `classes`.
+    fn look(&mut self, name: &'static str, block: &Known, classes: &[Class]) {
+        self.tally.count(name, 1);
+        let found = audit(&self.bed.journals(), None).expect("journals");
+        let here = |class: &Class| {
+            // Of many only the first ones are told one by one.
+            let told = found
+                .findings
+                .iter()
+                .any(|f| f.class == *class && f.path == block.path && f.offset == block.offset);
+            told || found.count(*class) > 10
+        };
+        if !classes.iter().any(here) {
+            let why = format!(
+                "seed {}: {name}: {block:?}: {:?}",
+                self.seed, found.findings
+            );
+            self.tally.missed.push(why);
+        }
+    }
+
+    /// Puts `bytes` in place of the block while it is looked for.
+    fn replace(&mut self, name: &'static str, block: &Known, bytes: &[u8], classes: &[Class]) {
+        let Some((before, _)) = content(block) else {
+            return;
+        };
+        if before == bytes {
+            return;
+        }
+        let file = open(block);
+        put(&file, bytes, block.offset);
+        self.look(name, block, classes);
+        put(&file, &before, block.offset);
+    }
+
+    /// What a crash may leave: each sector of any permitted content, or of two
+    /// that change in its midst. Nobody is to blame.
+    fn leave(&mut self, block: &Known, chance: &mut Stream) {
+        let Some((before, _)) = content(block) else {
+            return;
+        };
+        let mut contents: Vec<Vec<u8>> = Vec::new();
+        contents.extend(block.permitted.iter().map(|g| written(block, *g)));
+        if !block.durable {
+            contents.push(vec![0; block.length]);
+        }
+        let mut one = || chance.below(contents.len() as u64) as usize;
+        let mut bytes = contents[one()].clone();
+        let mut at = 0;
+        while at < bytes.len() {
+            let first = block.offset as usize + at;
+            let end = ((first / 512 + 1) * 512 - block.offset as usize).min(bytes.len());
+            // Between lines of a cache, and not within the stamp.
+            let within = (first.next_multiple_of(64) + 128 - block.offset as usize).min(end);
+            bytes[at..within].copy_from_slice(&contents[one()][at..within]);
+            bytes[within..end].copy_from_slice(&contents[one()][within..end]);
+            at = end;
+        }
+        let file = open(block);
+        put(&file, &bytes, block.offset);
+        self.tally.allowed += 1;
+        let found = audit(&self.bed.journals(), None).expect("journals");
+        if !found.is_clean() {
+            let why = format!("seed {}: blamed {block:?}: {:?}", self.seed, found.findings);
+            self.tally.missed.push(why);
+        }
+        put(&file, &before, block.offset);
+    }
+
+    /// The file is not there.
+    fn take_away(&mut self, block: &Known) {
+        let away = block.path.with_extension("away");
+        fs::rename(&block.path, &away).expect("renamed");
+        self.look("file missing", block, &[Class::Lost]);
+        fs::rename(&away, &block.path).expect("renamed back");
+    }
+
+    /// One bit; not of the stamp where it may be that of another write, of
+    /// which only the beginning was written.
+    fn flip(&mut self, block: &Known, chance: &mut Stream) {
+        let Some((mut bytes, _)) = content(block) else {
+            return;
+        };
+        let first = if block.permitted.len() > 1 { 64 } else { 0 };
+        let at = (first + chance.below(bytes.len() as u64 - first)) as usize;
+        bytes[at] ^= 1 << chance.below(8);
+        let name = if block.durable {
+            "flip in a durable block"
+        } else {
+            "flip in another"
+        };
+        self.replace(name, block, &bytes, &[Class::Corrupt]);
+    }
+
+    fn roll_back(&mut self, block: &Known, chance: &mut Stream) {
+        if block.superseded.is_empty() {
+            return;
+        }
+        let nth = chance.below(block.superseded.len() as u64) as usize;
+        let bytes = written(block, block.superseded[nth]);
+        self.replace("rolled back", block, &bytes, &[Class::Lost]);
+        // Only a part of it.
+        let Some((mut mixed, _)) = content(block) else {
+            return;
+        };
+        let half = block.length / 2;
+        mixed[half..].copy_from_slice(&bytes[half..]);
+        let classes = [Class::Lost, Class::Corrupt];
+        self.replace("half rolled back", block, &mixed, &classes);
+    }
+
+    fn empty(&mut self, block: &Known, chance: &mut Stream) {
+        self.replace("zeroed", block, &vec![0; block.length], &[Class::Lost]);
+        let Some((mut bytes, _)) = content(block) else {
+            return;
+        };
+        // All of it in one sector.
+        let first = (block.offset.next_multiple_of(64) - block.offset) as usize;
+        let places = (bytes.len() - first) / 64;
+        let at = first + 64 * chance.below(places as u64) as usize;
+        bytes[at..at + 64].fill(0);
+        let classes = [Class::Lost, Class::Corrupt];
+        self.replace("partly zeroed", block, &bytes, &classes);
+    }
+
+    fn cut_off(&mut self, block: &Known, chance: &mut Stream) {
+        let Some((_, length)) = content(block) else {
+            return;
+        };
+        let file = open(block);
+        let end = block.offset + chance.below(block.length as u64 - 8);
+        let mut rest = vec![0; (length - end) as usize];
+        file.read_exact_at(&mut rest, end).expect("reads");
+        file.set_len(end).expect("cut off");
+        self.look("cut off", block, &[Class::Lost, Class::Corrupt]);
+        put(&file, &rest, end);
+    }
+
+    fn swap(&mut self, one: &Known, other: &Known) {
+        let place = |block: &Known| (block.path.clone(), block.offset);
+        let (Some((a, _)), Some((b, _))) = (content(one), content(other)) else {
+            return;
+        };
+        if place(one) == place(other) || a.len() != b.len() {
+            return;
+        }
+        put(&open(other), &a, other.offset);
+        let classes = [Class::Corrupt];
+        self.replace("misdirected", one, &b, &classes);
+        put(&open(one), &b, one.offset);
+        self.look("swapped", other, &classes);
+        put(&open(one), &a, one.offset);
+        put(&open(other), &b, other.offset);
+    }
+}

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rbench_core::random::DataStream;
-use rbench_core::{Bytes, Latency, MonotonicClock, Nanos, Rank};
+use rbench_core::{Bytes, Counter, Latency, Nanos, Rank};
 use rbench_exec::calibrate::null_loop;
 use rbench_exec::worker::Runner as _;
 use rbench_plan::io::{Order, Rw};
@@ -106,11 +106,12 @@ fn merge(c: &mut Criterion) {
 
 fn null_operation(c: &mut Criterion) {
     const OPERATIONS: u64 = 10_000;
+    let clock = Counter::begin(true).clock_in_a_moment();
     let mut group = c.benchmark_group("null engine");
     group.throughput(Throughput::Elements(OPERATIONS));
     group.bench_function("10,000 operations, fully measured", |b| {
         b.iter_batched_ref(
-            || null_loop(MonotonicClock, OPERATIONS),
+            || null_loop(clock, OPERATIONS),
             |parts| {
                 if let Some((runner, gate, meter)) = parts {
                     runner.run(gate, meter, None);

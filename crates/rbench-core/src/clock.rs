@@ -1,5 +1,5 @@
-//! Time as a parameter: the monotonic clock of the machine, and one that a
-//! test moves by hand.
+//! Time as a parameter: the monotonic clock of the machine, the same read from
+//! the processor's counter, and one that a test moves by hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +27,146 @@ impl Clock for MonotonicClock {
         // CLOCK_MONOTONIC exists on every Linux.
         unsafe { nix::libc::clock_gettime(nix::libc::CLOCK_MONOTONIC, &raw mut ts) };
         Nanos(ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64)
+    }
+}
+
+/// The processor's counter of time at an instant of `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    ticks: u64,
+    at: Nanos,
+}
+
+impl Reading {
+    /// Reads both at the same time, as nearly as can be: of several tries the
+    /// one whose readings of the counter lie closest around the kernel's.
+    fn take() -> Option<Reading> {
+        let tries = (0..8).filter_map(|_| {
+            let before = ticks()?;
+            let at = MonotonicClock.now();
+            let took = ticks()?.wrapping_sub(before);
+            let ticks = before.wrapping_add(took / 2);
+            Some((took, Reading { ticks, at }))
+        });
+        tries.min_by_key(|(took, _)| *took).map(|(_, best)| best)
+    }
+}
+
+/// The counter that runs at a constant rate on all processors (the TSC).
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn ticks() -> Option<u64> {
+    // SAFETY: reading the counter touches no memory.
+    Some(unsafe { core::arch::x86_64::_rdtsc() })
+}
+
+/// Elsewhere the kernel's clock is read.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn ticks() -> Option<u64> {
+    None
+}
+
+/// Waits until the counter is not read before what comes earlier in the
+/// program is done. A system call does that by itself.
+#[inline(always)]
+pub fn settle() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a fence touches no memory.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+}
+
+/// Measures how fast the processor's counter runs, from its making on.
+#[derive(Debug, Clone, Copy)]
+pub struct Counter(Option<Reading>);
+
+impl Counter {
+    /// From so long on the rate is known well enough: each of the two readings
+    /// that it comes from is true to about 30 ns, so the rate to 3 in a million.
+    pub const ENOUGH: Nanos = Nanos(20_000_000);
+
+    /// Begins; with `kept` false (the kernel does not keep its own time by the
+    /// counter, so it may differ between processors or stand still) there will
+    /// only be the kernel's clock.
+    pub fn begin(kept: bool) -> Counter {
+        Counter(if kept { Reading::take() } else { None })
+    }
+
+    /// The clock for what begins now: set by the kernel's at this moment, with
+    /// the rate that was measured since the beginning. Before
+    /// [`Counter::ENOUGH`] has passed it is the kernel's clock itself.
+    pub fn clock(&self) -> CpuClock {
+        let now = self.0.and_then(|begun| Some((begun, Reading::take()?)));
+        now.and_then(|(begun, now)| CpuClock::between(begun, now))
+            .unwrap_or(CpuClock::KERNEL)
+    }
+
+    /// The same; sleeps until the rate is known.
+    pub fn clock_in_a_moment(&self) -> CpuClock {
+        if let Some(begun) = self.0 {
+            let left = Self::ENOUGH
+                .0
+                .saturating_sub(MonotonicClock.now().since(begun.at).0);
+            std::thread::sleep(Nanos(left).into());
+        }
+        self.clock()
+    }
+}
+
+/// `CLOCK_MONOTONIC` as workers read it: from the processor's counter, at a
+/// third of the cost of asking the kernel's code, or else from that.
+///
+/// It is true to 30 ns where it was set and moves away from the kernel's clock
+/// by a few millionths, so one is made for each phase.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuClock {
+    set: Reading,
+    /// ns for each tick, times 2^32; 0: the kernel's clock is read.
+    rate: u64,
+}
+
+impl CpuClock {
+    /// The kernel's clock.
+    pub const KERNEL: CpuClock = CpuClock {
+        set: Reading {
+            ticks: 0,
+            at: Nanos(0),
+        },
+        rate: 0,
+    };
+
+    /// `None` when the readings lie too close together or make no sense.
+    fn between(begun: Reading, now: Reading) -> Option<CpuClock> {
+        let passed = now.at.since(begun.at);
+        let ticks = now.ticks.checked_sub(begun.ticks).filter(|n| *n > 0)?;
+        let rate = (u128::from(passed.0) << 32) / u128::from(ticks);
+        // From 100 MHz to 100 GHz.
+        let sound = passed >= Counter::ENOUGH && (1 << 32) / 100 < rate && rate < 10 << 32;
+        sound.then_some(CpuClock {
+            set: now,
+            rate: rate as u64,
+        })
+    }
+
+    /// Whether it reads the processor's counter.
+    pub fn is_counter(&self) -> bool {
+        self.rate != 0
+    }
+}
+
+impl Clock for CpuClock {
+    #[inline(always)]
+    fn now(&self) -> Nanos {
+        if self.rate == 0 {
+            return MonotonicClock.now();
+        }
+        // Another processor's counter may be a few ticks behind the one that
+        // the clock was set by.
+        let passed = ticks().unwrap_or(0).saturating_sub(self.set.ticks);
+        let ns = (u128::from(passed) * u128::from(self.rate)) >> 32;
+        Nanos(self.set.at.0 + ns as u64)
     }
 }
 
@@ -60,6 +200,49 @@ mod tests {
             assert!(now >= last);
             last = now;
         }
+    }
+
+    #[test]
+    fn the_counter_tells_the_kernels_time() {
+        let counter = Counter::begin(true);
+        assert!(!counter.clock().is_counter(), "the rate is not known yet");
+        let clock = counter.clock_in_a_moment();
+        if !clock.is_counter() {
+            // A processor without one: the kernel's clock is all there is.
+            assert!(!cfg!(target_arch = "x86_64"));
+            return;
+        }
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let (before, mine, after) = (MonotonicClock.now(), clock.now(), MonotonicClock.now());
+            // 100 ms at some millionths; setting it is true to less than 1 us.
+            let early = before.since(mine);
+            let late = mine.since(after);
+            assert!(early.0.max(late.0) < 20_000, "{early} early, {late} late");
+        }
+    }
+
+    #[test]
+    fn a_counter_that_the_kernel_does_not_trust_is_not_read() {
+        assert!(!Counter::begin(false).clock_in_a_moment().is_counter());
+    }
+
+    #[test]
+    fn the_rate_is_that_between_the_two_readings() {
+        let reading = |ticks, ms: u64| Reading {
+            ticks,
+            at: Nanos(ms * 1_000_000),
+        };
+        let rate = |begun, now| CpuClock::between(begun, now).map(|clock| clock.rate);
+        // 2 GHz.
+        let check = |begun, now, expect| assert_eq!(rate(begun, now), expect);
+        check(reading(0, 5), reading(200_000_000, 105), Some(1 << 31));
+        // Too short, standing still, going back.
+        check(reading(0, 5), reading(2_000_000, 6), None);
+        check(reading(7, 5), reading(7, 105), None);
+        check(reading(7, 5), reading(6, 105), None);
+        // 10 kHz.
+        check(reading(0, 5), reading(1_000, 105), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub mod timeline;
 pub mod units;
 pub mod wire;
 
-pub use clock::{Clock, ManualClock, MonotonicClock};
+pub use clock::{Clock, Counter, CpuClock, ManualClock, MonotonicClock};
 pub use failure::{Failure, FailureKind, Failures};
 pub use latency::Latency;
 pub use op::OpKind;

@@ -8,7 +8,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// One step of SplitMix64 (Steele, Lea, Flood 2014): mixes `x` so that near
 /// inputs give unrelated outputs.
-pub fn mix(x: u64) -> u64 {
+#[inline]
+pub const fn mix(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -60,18 +61,36 @@ impl Stream {
     }
 }
 
-/// Lanes of the data generator: eight independent xorshift64 generators that
-/// the compiler can keep in vector registers.
-const LANES: usize = 8;
+/// Words of the pool that data is cut from: with a block it fits into the
+/// first cache of a processor.
+const POOL_WORDS: usize = 4096;
+/// Words that are cut from the pool at a time.
+const PIECE_WORDS: usize = 512;
+const PIECE: usize = 8 * PIECE_WORDS;
+
+/// Random words, the same in every run.
+static POOL: [u64; POOL_WORDS] = pool();
+
+const fn pool() -> [u64; POOL_WORDS] {
+    let mut words = [0; POOL_WORDS];
+    let mut i = 0;
+    while i < POOL_WORDS {
+        words[i] = mix(i as u64);
+        i += 1;
+    }
+    words
+}
 
 /// Fills buffers with incompressible data at memory speed.
 ///
-/// Eight interleaved xorshift64 generators (Marsaglia 2003) fill 64 bytes a
-/// step. Data that a reader must be able to make again comes from
+/// Each 4096 bytes are a stretch of a pool of random words, at a random place,
+/// under a random mask of 64 bits: no word comes twice but by chance, and no
+/// block is a copy of another. Places and masks are the numbers of a SplitMix64
+/// generator. Data that a reader must be able to make again comes from
 /// [`DataStream::for_block`].
 #[derive(Debug, Clone)]
 pub struct DataStream {
-    lanes: [u64; LANES],
+    state: u64,
 }
 
 impl DataStream {
@@ -81,47 +100,43 @@ impl DataStream {
     }
 
     /// The stream of one block, from its 64-bit key alone.
+    #[inline]
     pub fn for_block(block_key: u64) -> DataStream {
-        let mut lanes = [0; LANES];
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            // An xorshift generator must not start at 0.
-            *lane = mix(block_key ^ mix(i as u64)) | 1;
+        // Keys may be small numbers, one behind the other.
+        DataStream {
+            state: mix(block_key),
         }
-        DataStream { lanes }
     }
 
-    #[inline(always)]
-    fn step(lanes: &mut [u64; LANES]) {
-        for lane in lanes.iter_mut() {
-            let mut x = *lane;
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            *lane = x;
-        }
+    /// The next stretch of the pool, and its mask.
+    #[inline]
+    fn next(&mut self) -> (&'static [u64; PIECE_WORDS], u64) {
+        // An odd step gives each state once in 2^64.
+        self.state = self.state.wrapping_add(0xd1b5_4a32_d192_ed03);
+        let mask = mix(self.state);
+        let places = POOL_WORDS - PIECE_WORDS + 1;
+        let at = (u128::from(mix(mask)) * places as u128) >> 64;
+        let stretch = POOL[at as usize..].first_chunk();
+        (stretch.unwrap_or(&[0; PIECE_WORDS]), mask)
     }
 
     /// Fills the whole of `buffer` with the next bytes of the stream. A call
-    /// always starts at a fresh 64-byte step.
+    /// always starts at a fresh stretch.
+    #[inline]
     pub fn fill(&mut self, buffer: &mut [u8]) {
-        let mut lanes = self.lanes;
-        let mut chunks = buffer.chunks_exact_mut(8 * LANES);
-        for chunk in &mut chunks {
-            Self::step(&mut lanes);
-            for (place, lane) in chunk.chunks_exact_mut(8).zip(&lanes) {
-                place.copy_from_slice(&lane.to_le_bytes());
+        for piece in buffer.chunks_mut(PIECE) {
+            let (words, mask) = self.next();
+            let whole = piece.len() / 8;
+            let mut places = piece.chunks_exact_mut(8);
+            for (place, word) in (&mut places).zip(words) {
+                place.copy_from_slice(&(word ^ mask).to_le_bytes());
+            }
+            let rest = places.into_remainder();
+            if !rest.is_empty() {
+                let word = words[whole] ^ mask;
+                rest.copy_from_slice(&word.to_le_bytes()[..rest.len()]);
             }
         }
-        let rest = chunks.into_remainder();
-        if !rest.is_empty() {
-            Self::step(&mut lanes);
-            let mut last = [0_u8; 8 * LANES];
-            for (place, lane) in last.chunks_exact_mut(8).zip(&lanes) {
-                place.copy_from_slice(&lane.to_le_bytes());
-            }
-            rest.copy_from_slice(&last[..rest.len()]);
-        }
-        self.lanes = lanes;
     }
 }
 
@@ -172,6 +187,18 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), n);
+    }
+
+    #[test]
+    fn no_block_is_a_copy_of_another_even_shifted() {
+        // Every stretch of the pool comes again, under another mask.
+        let mut data = vec![0_u8; 4 << 20];
+        DataStream::new(&[2]).fill(&mut data);
+        let mut seen = std::collections::HashSet::new();
+        for start in (0..data.len() - 16).step_by(8) {
+            let words: [u8; 16] = data[start..start + 16].try_into().expect("16 bytes");
+            assert!(seen.insert(words), "16 bytes come twice, at {start}");
+        }
     }
 
     proptest! {

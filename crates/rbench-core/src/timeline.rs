@@ -72,6 +72,29 @@ impl Timeline {
         self.bins[index].merge(bin);
     }
 
+    /// [`Timeline::record`] for one operation without error that moved `bytes`
+    /// and took `service`.
+    #[inline]
+    pub fn record_done(&mut self, at: Nanos, bytes: u64, service: Nanos) {
+        match self.bins.get_mut((at.0 >> self.shift) as usize) {
+            Some(bin) => {
+                bin.items += 1;
+                bin.bytes += bytes;
+                bin.max = bin.max.max(service);
+            }
+            // The first one of its bin.
+            None => self.record(
+                at,
+                Bin {
+                    items: 1,
+                    bytes,
+                    errors: 0,
+                    max: service,
+                },
+            ),
+        }
+    }
+
     fn double(&mut self) {
         self.shift += 1;
         let half = self.bins.len().div_ceil(2);
@@ -155,15 +178,7 @@ mod tests {
     fn recorded(times: &[u64]) -> Timeline {
         let mut line = Timeline::default();
         for t in times {
-            line.record(
-                Nanos(*t),
-                Bin {
-                    items: 1,
-                    bytes: 10,
-                    errors: 0,
-                    max: Nanos(*t),
-                },
-            );
+            line.record_done(Nanos(*t), 10, Nanos(*t));
         }
         line
     }
@@ -191,6 +206,22 @@ mod tests {
         let (line, end) = (recorded(&times), Nanos(1000 * 777_777));
         assert_eq!(line.done_by(end, end), 1000);
         assert!((499..=501).contains(&line.done_by(Nanos(end.0 / 2), end)));
+    }
+
+    #[test]
+    fn what_is_done_counts_as_a_bin_of_one() {
+        let times = [5, 70_000, 70_001, 900_000_000, 3];
+        let mut merged = Timeline::default();
+        for t in times {
+            let bin = Bin {
+                items: 1,
+                bytes: 10,
+                errors: 0,
+                max: Nanos(t),
+            };
+            merged.record(Nanos(t), bin);
+        }
+        assert_eq!(recorded(&times), merged);
     }
 
     proptest! {

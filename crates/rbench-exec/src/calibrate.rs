@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rbench_core::random::Stream;
-use rbench_core::{Bytes, Clock as _, Latency, MonotonicClock, Nanos, OpKind, Rank};
+use rbench_core::{Bytes, Clock as _, Counter, CpuClock, Latency, Nanos, OpKind, Rank};
 use rbench_plan::IoPlan;
 use rbench_plan::io::{FsyncRule, Layout, Order, Rw, fresh_data};
 use rbench_plan::jobs::{BlockSizes, Distribution};
@@ -32,8 +32,9 @@ pub struct Calibration {
     pub null_op_ns: f64,
 }
 
-/// Measures; takes about 30 ms.
-pub fn calibrate(clock: MonotonicClock) -> Calibration {
+/// Measures with the clock that workers read; takes about 50 ms.
+pub fn calibrate(counter: &Counter) -> Calibration {
+    let clock = counter.clock_in_a_moment();
     let record = || {
         let mut latency = Latency::new();
         let took = timed(clock, || {
@@ -58,7 +59,7 @@ pub fn calibrate(clock: MonotonicClock) -> Calibration {
     }
 }
 
-fn timed(clock: MonotonicClock, work: impl FnOnce()) -> Nanos {
+fn timed(clock: CpuClock, work: impl FnOnce()) -> Nanos {
     let begun = clock.now();
     work();
     clock.now().since(begun)
@@ -71,7 +72,7 @@ fn best(mut once: impl FnMut() -> Nanos) -> f64 {
 
 /// A block loop of `operations` sequential reads with the null engine, ready
 /// to run, and what it runs with.
-pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner, Gate, Meter)> {
+pub fn null_loop(clock: CpuClock, operations: u64) -> Option<(BlockRunner, Gate, Meter)> {
     let plan = IoPlan {
         phases: vec![Rw::Read],
         mix_read: 100,
@@ -139,7 +140,7 @@ pub fn null_loop(clock: MonotonicClock, operations: u64) -> Option<(BlockRunner,
     Some((runner, gate, meter))
 }
 
-fn null_operations(clock: MonotonicClock, operations: u64) -> Nanos {
+fn null_operations(clock: CpuClock, operations: u64) -> Nanos {
     let Some((mut runner, gate, mut meter)) = null_loop(clock, operations) else {
         return Nanos(0);
     };

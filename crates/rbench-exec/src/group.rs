@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
-use rbench_core::{MonotonicClock, Nanos, Rank};
+use rbench_core::{Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
@@ -133,8 +133,10 @@ pub struct Group<'a> {
     pub host_of: Vec<u32>,
     /// Rank 0's clock minus this rank's, in ns.
     pub offset_ns: i64,
-    /// The clock of all timing.
+    /// The clock that instants are agreed on by.
     pub clock: MonotonicClock,
+    /// What workers read the same time from.
+    pub counter: Counter,
     interrupts: &'a dyn Interrupts,
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
@@ -196,6 +198,7 @@ impl<'a> Group<'a> {
             host_of,
             offset_ns,
             clock: MonotonicClock,
+            counter: Counter::begin(rbench_sys::limits::counter_is_kept()),
             interrupts,
             show,
             stop: RefCell::new(StopFlag::default()),

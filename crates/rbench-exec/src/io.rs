@@ -364,16 +364,14 @@ impl IoPass<'_> {
     }
 }
 
-/// Submits one request in slot 0 and waits for it; fewer bytes than asked for
-/// are a failure. `done` is empty before and after.
+/// Does one request in slot 0; fewer bytes than asked for are a failure.
+/// `done` is empty before and after.
 fn one_request(
     engine: &mut dyn Engine,
     done: &mut Vec<Completion>,
     request: Request,
 ) -> Result<(), FailureKind> {
-    engine.submit(0, request);
-    engine.wait(done)?;
-    let got = done.pop().map_or(Ok(0), |c| c.result)?;
+    let got = engine.perform(request, done)??;
     if got < request.length {
         Err(FailureKind::Short)
     } else {

@@ -152,15 +152,7 @@ impl Meter {
             response.record(span.end.since(intended));
         }
         let at = span.end.since(self.common_start);
-        lane.timeline.record(
-            at,
-            Bin {
-                items: 1,
-                bytes,
-                errors: 0,
-                max: service,
-            },
-        );
+        lane.timeline.record_done(at, bytes, service);
         if self.logs {
             self.details.operations.push(OpTime {
                 start: span.start.since(self.common_start),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rbench_core::{Clock, MonotonicClock, Nanos};
+use rbench_core::{Clock, CpuClock, Nanos};
 use rbench_plan::arrival::Schedule;
 
 /// How long before an instant a worker stops sleeping and spins: the kernel
@@ -13,7 +13,7 @@ use rbench_plan::arrival::Schedule;
 const SPIN: Nanos = Nanos(100_000);
 
 /// Waits until `at`: sleeps until shortly before, then spins.
-pub fn wait_until(clock: MonotonicClock, at: Nanos) {
+pub fn wait_until(clock: CpuClock, at: Nanos) {
     loop {
         let left = at.since(clock.now());
         if left.0 == 0 {
@@ -49,7 +49,7 @@ impl StopFlag {
 #[derive(Debug, Clone)]
 pub struct Gate {
     /// The clock of all timing.
-    pub clock: MonotonicClock,
+    pub clock: CpuClock,
     /// The common start on this clock.
     pub start: Nanos,
     /// Stop issuing at this instant.
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn waiting_ends_at_the_instant_and_not_before() {
-        let clock = MonotonicClock;
+        let clock = CpuClock::KERNEL;
         let at = Nanos(clock.now().0 + 5_000_000);
         wait_until(clock, at);
         let late = clock.now().since(at);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_raised_stop_ends_the_wait_early() {
-        let clock = MonotonicClock;
+        let clock = CpuClock::KERNEL;
         let gate = Gate {
             clock,
             start: clock.now(),

@@ -261,9 +261,12 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let _guard = group.guard();
     let start = group.common_start().await?;
     let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
-    let reached = hands
-        .order(group, Command::Run { start, deadline }, reached_counts)
-        .await?;
+    let run = Command::Run {
+        clock: group.counter.clock(),
+        start,
+        deadline,
+    };
+    let reached = hands.order(group, run, reached_counts).await?;
     let reached: Vec<(u64, u64)> = reached.into_iter().flatten().collect();
     let stonewall = match (phase.wear_out, phase.deadline) {
         (true, Some(deadline)) => wear_out(group, &hands, &reached, planned, deadline).await?,
@@ -341,7 +344,11 @@ async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>,
         hands.ready(group).await?;
         let start = group.clock.now();
         let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
-        hands.tell(Command::Run { start, deadline });
+        hands.tell(Command::Run {
+            clock: group.counter.clock(),
+            start,
+            deadline,
+        });
         hands.collect(group, reached_counts).await?;
         hands.tell(Command::Finish);
         hands.collect(group, ended).await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use rbench_core::outcome::WorkerOutcome;
-use rbench_core::{Clock as _, Failure, MonotonicClock, Nanos, OpKind, Rank};
+use rbench_core::{Clock as _, CpuClock, Failure, Nanos, OpKind, Rank};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::meter::{Meter, Patience, Tally};
@@ -45,6 +45,8 @@ pub type MakeRunner = Arc<dyn Fn(u32) -> Prepared + Send + Sync>;
 pub enum Command {
     /// Run from the common start to the end or the deadline.
     Run {
+        /// The clock of all timing.
+        clock: CpuClock,
         /// The common start on this host's clock.
         start: Nanos,
         /// Stop issuing at this instant.
@@ -197,7 +199,7 @@ fn work(
         return;
     }
     let mut gate = Gate {
-        clock: MonotonicClock,
+        clock: CpuClock::KERNEL,
         start: Nanos(0),
         deadline: None,
         stop,
@@ -205,8 +207,12 @@ fn work(
     let mut started_ns = 0;
     while let Ok(command) = inbox.recv() {
         match command {
-            Command::Run { start, deadline } => {
-                (gate.start, gate.deadline) = (start, deadline);
+            Command::Run {
+                clock,
+                start,
+                deadline,
+            } => {
+                (gate.clock, gate.start, gate.deadline) = (clock, start, deadline);
                 meter.start_at(start);
                 wait_until(gate.clock, start);
                 started_ns = gate.clock.now().0 as i64 - start.0 as i64;

@@ -157,6 +157,32 @@ pub struct Paths {
     node: Option<u64>,
     /// `/<word>.<owner>.`
     item_stem: Vec<u8>,
+    /// The item aimed at last, if the path is its.
+    last: Option<Last>,
+}
+
+/// An item whose name is counted up to that of the next one.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    index: u64,
+    /// Items behind it in the same node.
+    left: u64,
+    /// Where the decimal digits of its number lie in the path.
+    digits: (usize, usize),
+}
+
+/// Adds one to a decimal number; false: it needs a digit more, and all of them
+/// are 0 now.
+#[inline]
+fn count_up(digits: &mut [u8]) -> bool {
+    for digit in digits.iter_mut().rev() {
+        if *digit < b'9' {
+            *digit += 1;
+            return true;
+        }
+        *digit = b'0';
+    }
+    false
 }
 
 impl Paths {
@@ -180,6 +206,7 @@ impl Paths {
             tree: None,
             node: None,
             item_stem: Vec::with_capacity(64),
+            last: None,
             forest,
         };
         paths.belong_to(owner);
@@ -188,7 +215,11 @@ impl Paths {
 
     /// The same with `suffix` behind every item's name.
     pub fn suffixed(self, suffix: &'static str) -> Paths {
-        Paths { suffix, ..self }
+        Paths {
+            suffix,
+            last: None,
+            ..self
+        }
     }
 
     /// Goes over to the trees of another owner.
@@ -203,6 +234,7 @@ impl Paths {
         self.owner = owner;
         self.tree = None;
         self.node = None;
+        self.last = None;
         self.item_stem.clear();
         self.item_stem.push(b'/');
         self.item_stem.extend_from_slice(self.word.as_bytes());
@@ -238,8 +270,10 @@ impl Paths {
         let count = self.forest.prefixes.len().max(1);
         let prefix = self.forest.prefixes.get(self.owner.0 as usize % count);
         self.bytes.clear();
+        let prefix = prefix.map_or(&b""[..], |p| p.as_bytes());
+        let end = prefix.iter().position(|b| *b == 0);
         self.bytes
-            .extend_from_slice(prefix.map_or(b"", |p| p.as_bytes()));
+            .extend_from_slice(&prefix[..end.unwrap_or(prefix.len())]);
         if self.forest.numbered.is_some() {
             push_decimal(&mut self.bytes, tree);
         }
@@ -267,6 +301,7 @@ impl Paths {
     /// The path of the `index`-th node (from 0) of the owner's trees.
     pub fn node(&mut self, index: u64) -> &CStr {
         let (tree, node) = self.split(index, self.nodes);
+        self.last = None;
         self.enter(tree, node);
         self.finish()
     }
@@ -274,12 +309,41 @@ impl Paths {
     /// The path of the `index`-th item (from 0) of the owner's trees.
     #[inline]
     pub fn item(&mut self, index: u64) -> &CStr {
-        self.item_as(index, self.suffix)
+        // One after the other is how most are visited.
+        if let Some(last) = &mut self.last
+            && last.left > 0
+            && index == last.index + 1
+        {
+            last.index = index;
+            last.left -= 1;
+            let (start, end) = last.digits;
+            if count_up(&mut self.bytes[start..end]) {
+                return self.current();
+            }
+        }
+        self.item_anew(index)
+    }
+
+    fn item_anew(&mut self, index: u64) -> &CStr {
+        self.item_as(index, self.suffix);
+        let (_, place) = self.split(index, self.items_per_tree);
+        let per_node = self.forest.shape.items_per_node.max(1);
+        self.last = Some(Last {
+            index,
+            left: per_node - 1 - place % per_node,
+            digits: (
+                self.node_end + self.item_stem.len(),
+                // The suffix and the end of the string.
+                self.bytes.len() - self.suffix.len() - 1,
+            ),
+        });
+        self.current()
     }
 
     /// The same with another suffix, this time.
     #[inline]
     pub fn item_as(&mut self, index: u64, suffix: &str) -> &CStr {
+        self.last = None;
         let (tree, place) = self.split(index, self.items_per_tree);
         let per_node = self.forest.shape.items_per_node.max(1);
         let node = self.first_item_node + place / per_node;
@@ -318,9 +382,13 @@ impl Paths {
     /// The path that was built last; empty before the first.
     #[inline]
     pub fn current(&self) -> &CStr {
-        // Words are ours, the rest is digits; a prefix with a NUL is refused
-        // before.
-        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+        match self.bytes.last() {
+            // SAFETY: the one NUL is the one that `finish` has put at the end:
+            // words are ours and have none, the rest is digits and a prefix
+            // that `enter_tree` has cut off at its first one.
+            Some(0) => unsafe { CStr::from_bytes_with_nul_unchecked(&self.bytes) },
+            _ => c"",
+        }
     }
 }
 
@@ -433,6 +501,43 @@ mod tests {
             paths.item(12),
             c"/a/test-dir.2-2/mdtest_tree.4.0/file.mdtest.0.0"
         );
+    }
+
+    #[test]
+    fn counting_up_gives_the_paths_that_are_built_anew() {
+        let numbered = Forest {
+            numbered: Some(3),
+            ..(*forest(shape(2, 1, 45), "p", Some(0))).clone()
+        };
+        for forest in [
+            forest(shape(2, 1, 45), "0", Some(0)),
+            forest(shape(1, 0, 1200), "", None),
+            Arc::new(numbered),
+        ] {
+            for suffix in ["", ".r"] {
+                let new =
+                    || Paths::new(Arc::clone(&forest), Rank(9), ItemKind::File).suffixed(suffix);
+                let mut counted = new();
+                let items = counted.items_per_tree() * forest.numbered.unwrap_or(1);
+                for index in 0..items {
+                    assert_eq!(counted.item(index), new().item(index));
+                }
+                // What comes between does not disturb it.
+                for index in [3, 4, 4, 5, 9, 10] {
+                    assert_eq!(counted.item(index), new().item(index));
+                    counted.item_as(index, "-XX");
+                    assert_eq!(counted.item(index + 1), new().item(index + 1));
+                    counted.node(0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_prefix_ends_at_a_nul() {
+        let mut paths = Paths::new(forest(shape(1, 0, 1), "a\0b", None), Rank(0), ItemKind::Dir);
+        assert_eq!(paths.current(), c"");
+        assert_eq!(paths.item(0), c"a/tree.0/dir.0.0");
     }
 
     #[test]

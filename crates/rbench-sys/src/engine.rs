@@ -211,6 +211,23 @@ pub trait Engine: Send {
     /// As [`Engine::wait`] without waiting: appends what is complete now.
     fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
 
+    /// Does `request` in slot 0 from beginning to end while nothing else is
+    /// under way: submits it and waits for it. `room` is empty and has the
+    /// capacity for one completion; it is empty again afterwards.
+    ///
+    /// # Errors
+    /// When the engine itself fails, and nobody knows how the request ended.
+    fn perform(
+        &mut self,
+        request: Request,
+        room: &mut Vec<Completion>,
+    ) -> Result<Result<usize, Errno>, Errno> {
+        self.submit(0, request);
+        self.wait(room)?;
+        // Waiting without an error delivers what is under way.
+        Ok(room.pop().map_or(Err(Errno::EIO), |done| done.result))
+    }
+
     /// How requests were handed over and came back so far.
     fn counts(&self) -> EngineCounts;
 }

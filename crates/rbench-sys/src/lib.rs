@@ -6,6 +6,7 @@
 
 mod buffer;
 pub mod caches;
+mod calls;
 pub mod command;
 mod dirents;
 pub mod engine;

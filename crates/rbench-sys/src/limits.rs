@@ -208,6 +208,15 @@ pub fn set_timer_slack(slack: Nanos) -> Result<(), Errno> {
     prctl::set_timerslack(slack.0.max(1))
 }
 
+/// Whether the kernel keeps its own time by the processor's counter (the TSC):
+/// then it has found that the counter runs evenly and alike on all processors,
+/// and watches it. What cannot be found out counts as a no.
+pub fn counter_is_kept() -> bool {
+    let source =
+        fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    source.is_ok_and(|name| name.trim() == "tsc")
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;

@@ -12,6 +12,7 @@ use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
 
+use crate::calls;
 use crate::dirents::{self, Records};
 use crate::fs::{Fs, OpenMode};
 
@@ -41,8 +42,7 @@ impl PosixFs {
     }
 
     fn openat(&self, path: &CStr, flags: libc::c_int, mode: libc::mode_t) -> Result<RawFd, Errno> {
-        // SAFETY: `path` is a C string; the descriptor is open while self is.
-        Errno::result(unsafe { libc::openat(self.at, path.as_ptr(), flags, mode) })
+        calls::openat(self.at, path, flags, mode)
     }
 
     fn unlinkat(&self, path: &CStr, flags: libc::c_int) -> Result<(), Errno> {
@@ -142,7 +142,7 @@ impl Fs for PosixFs {
     fn close(&self, fd: RawFd) -> Result<(), Errno> {
         // SAFETY: the contract of `Fs` gives the descriptor to the caller,
         // who closes it once.
-        check(unsafe { libc::close(fd) })
+        unsafe { calls::close(fd) }
     }
 
     #[inline]
@@ -152,22 +152,17 @@ impl Fs for PosixFs {
 
     #[inline]
     fn write(&self, fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
-        // SAFETY: the kernel reads `buffer.len()` bytes from `buffer`.
-        let returned = unsafe { libc::write(fd, buffer.as_ptr().cast(), buffer.len()) };
-        Errno::result(returned).map(|n| n as usize)
+        calls::write(fd, buffer)
     }
 
     #[inline]
     fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        // SAFETY: the kernel writes at most `buffer.len()` bytes to `buffer`.
-        let returned = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
-        Errno::result(returned).map(|n| n as usize)
+        calls::read(fd, buffer)
     }
 
     #[inline]
     fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
-        // SAFETY: no memory is involved.
-        check(unsafe { libc::fsync(fd) })
+        calls::fsync(fd, false)
     }
 
     #[inline]

@@ -389,7 +389,7 @@ fn room_for(data: u64) -> Result<Bytes, String> {
 /// Rank 0 calibrates while the others wait, so that they do not disturb it.
 async fn calibrate_alone(group: &Group<'_>) -> Result<Calibration, Refusal> {
     let mine = if group.is_root() {
-        calibrate(group.clock)
+        calibrate(&group.counter)
     } else {
         Calibration::default()
     };

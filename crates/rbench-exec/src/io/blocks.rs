@@ -7,7 +7,6 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nix::errno::Errno;
 use rbench_core::random::Stream;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::IoPlan;
@@ -23,6 +22,9 @@ use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::verify::{self, Expected, Identity};
 use crate::worker::Runner;
+
+mod many;
+mod singly;
 
 /// The stamps of a phase.
 #[derive(Debug, Clone)]
@@ -183,6 +185,7 @@ impl BlockRunner {
     }
 
     /// Chooses the next block and fills the buffer of a free slot.
+    #[inline]
     fn aim(&mut self, slot: usize) {
         let work = &mut self.work;
         let (start, length) = work.order.step();
@@ -241,6 +244,13 @@ impl BlockRunner {
         self.aimed_bytes += length as u64;
     }
 
+    /// Takes back what was aimed at and will not be done.
+    fn unaim(&mut self, slot: usize, intended: Option<Nanos>) {
+        self.issued -= 1;
+        self.aimed_bytes -= self.slots[slot].length as u64;
+        self.next_intended = intended;
+    }
+
     /// The intended start of the next operation; `None` in a closed loop.
     fn intended(&mut self, gate: &Gate) -> Option<Nanos> {
         if self.next_intended.is_none() {
@@ -251,170 +261,12 @@ impl BlockRunner {
         self.next_intended
     }
 
-    /// Fills and submits what may start now. Whether the gate is still open.
-    fn issue(&mut self, gate: &Gate, limit: u64) -> bool {
-        let mut open = true;
-        while !self.broken && self.issued < limit && !self.free.is_empty() && !self.wants_sync() {
-            let now = gate.clock.now();
-            if gate.closed(now) {
-                open = false;
-                break;
-            }
-            let intended = self.intended(gate);
-            let early = intended.is_some_and(|at| at > now);
-            if early && (self.in_flight > 0 || !self.landed.is_empty() || !self.ready.is_empty()) {
-                break;
-            }
-            // The buffer is filled before the wait, so that the call starts
-            // when it was meant to.
-            let slot = self.prepare(intended);
-            if early && !gate.wait(intended.unwrap_or(now)) {
-                self.unprepare(slot, intended);
-                open = false;
-                break;
-            }
-            if self.careful {
-                self.submit_ready(gate);
-                self.broken |= self.work.engine.flush().is_err();
-                self.harvest(gate);
-            }
-        }
-        self.submit_ready(gate);
-        open
-    }
-
-    fn submit_ready(&mut self, gate: &Gate) {
-        self.announce();
-        if self.ready.is_empty() {
-            return;
-        }
-        let fd = self.work.fd.unwrap_or(-1);
-        let start = gate.clock.now();
-        for slot in self.ready.drain(..) {
-            let Slot {
-                transfer,
-                offset,
-                length,
-                ..
-            } = self.slots[slot];
-            self.slots[slot].start = start;
-            self.work.engine.submit(
-                slot,
-                Request {
-                    transfer,
-                    fd,
-                    offset,
-                    length,
-                    at: 0,
-                },
-            );
-            self.in_flight += 1;
-        }
-    }
-
-    /// Takes down which writes are about to start. What cannot be taken down
-    /// is not done, and the worker ends.
-    fn announce(&mut self) {
-        let Some(log) = &self.work.log else {
-            return;
-        };
-        let writes = self.ready.iter().map(|slot| &self.slots[*slot]);
-        let mut writes = writes.filter(|slot| slot.transfer == Transfer::Write);
-        let file = self.work.file;
-        if writes.all(|slot| log.write(Kind::WriteStarted, slot.write(file))) {
-            return;
-        }
-        self.broken = true;
-        self.issued -= self.ready.len() as u64;
-        for slot in self.ready.drain(..) {
-            self.aimed_bytes -= self.slots[slot].length as u64;
-            self.free.push(slot);
-        }
-    }
-
-    fn prepare(&mut self, intended: Option<Nanos>) -> usize {
-        let slot = self.free.pop().unwrap_or_default();
-        self.aim(slot);
-        self.slots[slot].intended = intended;
-        self.next_intended = None;
-        self.ready.push(slot);
-        if self.slots[slot].transfer == Transfer::Write {
-            self.writes_since_sync += 1;
-        }
-        slot
-    }
-
-    /// Takes back what was prepared but will not be submitted.
-    fn unprepare(&mut self, slot: usize, intended: Option<Nanos>) {
-        self.ready.pop();
-        self.free.push(slot);
-        self.issued -= 1;
-        self.aimed_bytes -= self.slots[slot].length as u64;
-        self.next_intended = intended;
-        if self.slots[slot].transfer == Transfer::Write {
-            self.writes_since_sync -= 1;
-        }
-    }
-
     fn wants_sync(&self) -> bool {
         matches!(self.work.plan.fsync, FsyncRule::Every(n) if self.writes_since_sync >= n)
     }
 
-    /// Takes in what is complete, without waiting.
-    fn harvest(&mut self, gate: &Gate) {
-        if self.in_flight > 0 {
-            let polled = self.work.engine.poll(&mut self.done);
-            self.land(gate, polled);
-        }
-    }
-
-    /// Reads the end of what has just completed.
-    fn land(&mut self, gate: &Gate, waited: Result<(), Errno>) {
-        let end = gate.clock.now();
-        self.in_flight -= self.done.len();
-        self.landed
-            .extend(self.done.drain(..).map(|completion| (completion, end)));
-        if let Err(errno) = waited {
-            // The engine itself fails: nothing under way will complete.
-            self.broken = true;
-            self.in_flight = 0;
-            let busy = (0..self.slots.len()).filter(|slot| !self.free.contains(slot));
-            let busy: Vec<usize> = busy
-                .filter(|s| !self.landed.iter().any(|(c, _)| c.slot == *s))
-                .collect();
-            self.landed.extend(busy.into_iter().map(|slot| {
-                (
-                    Completion {
-                        slot,
-                        result: Err(errno),
-                    },
-                    end,
-                )
-            }));
-        }
-    }
-
-    /// Waits for completions and notes them; in an open loop not past the next
-    /// intended start, but when `draining`.
-    fn reap(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
-        if self.landed.is_empty() && self.in_flight > 0 {
-            let waited = match self.next_intended {
-                Some(at) if !draining && !self.free.is_empty() => {
-                    let left = at.since(gate.clock.now());
-                    self.work.engine.wait_for(&mut self.done, left)
-                }
-                _ => self.work.engine.wait(&mut self.done),
-            };
-            self.land(gate, waited);
-        }
-        while let Some((completion, end)) = self.landed.pop_front() {
-            self.complete(completion, end, meter);
-            if self.careful {
-                self.harvest(gate);
-            }
-        }
-    }
-
+    /// Notes how the request of a slot has ended.
+    #[inline]
     fn complete(&mut self, completion: Completion, end: Nanos, meter: &mut Meter) {
         let Completion { slot, result } = completion;
         let Slot {
@@ -425,7 +277,6 @@ impl BlockRunner {
             start,
             generation: _,
         } = self.slots[slot];
-        self.free.push(slot);
         let span = Span {
             intended,
             start,
@@ -508,12 +359,6 @@ impl BlockRunner {
         self.work.lanes.read.or(self.work.lanes.write)
     }
 
-    fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
-        while self.in_flight > 0 || !self.landed.is_empty() {
-            self.reap(gate, meter, true);
-        }
-    }
-
     /// One fsync of the file, timed on its own.
     fn sync(&mut self, gate: &Gate, meter: &mut Meter) {
         self.writes_since_sync = 0;
@@ -527,25 +372,23 @@ impl BlockRunner {
             self.broken = true;
             return;
         }
+        let request = Request {
+            transfer: Transfer::Fsync,
+            fd,
+            offset: 0,
+            length: 0,
+            at: 0,
+        };
         let start = gate.clock.now();
-        self.work.engine.submit(
-            0,
-            Request {
-                transfer: Transfer::Fsync,
-                fd,
-                offset: 0,
-                length: 0,
-                at: 0,
-            },
-        );
-        let waited = self.work.engine.wait(&mut self.done);
+        let performed = self.work.engine.perform(request, &mut self.done);
         let end = gate.clock.now();
         let span = Span {
             intended: None,
             start,
             end,
         };
-        let result = waited.and_then(|()| self.done.pop().map_or(Ok(0), |c| c.result));
+        self.broken |= performed.is_err();
+        let result = performed.unwrap_or_else(Err);
         if let Some(log) = &self.work.log {
             log.synced(result.is_ok(), file);
         }
@@ -599,18 +442,11 @@ impl BlockRunner {
 impl Runner for BlockRunner {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
         let limit = upto.unwrap_or(self.work.planned).min(self.work.planned);
-        while !self.broken {
-            let open = self.issue(gate, limit);
-            if self.wants_sync() {
-                self.drain(gate, meter);
-                self.sync(gate, meter);
-            }
-            if !open || self.issued >= limit {
-                break;
-            }
-            self.reap(gate, meter, false);
+        if self.slots.len() == 1 {
+            self.run_singly(gate, meter, limit);
+        } else {
+            self.run_many(gate, meter, limit);
         }
-        self.drain(gate, meter);
         let late = self.next_intended.or_else(|| self.intended(gate));
         if let (Some(next), Some(schedule), Some(lane)) =
             (late, &self.work.schedule, self.main_lane())

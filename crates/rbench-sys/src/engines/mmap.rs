@@ -17,13 +17,13 @@ use std::ptr::NonNull;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::libc;
 use nix::sys::mman::{MapFlags, MmapAdvise, MsFlags, ProtFlags, madvise, mmap, msync, munmap};
 use nix::sys::stat::{SFlag, fstat};
 
 use super::faults;
 use super::fd_table::FdTable;
-use super::synchronous::{self, Calls, Rest, bytes, sync_file};
+use super::synchronous::{self, Calls, Rest, sync_file};
+use crate::calls;
 use crate::engine::{Engine, EngineConfig, EngineInfo};
 use crate::files::Advice;
 
@@ -149,6 +149,7 @@ impl MappedFile {
             }
         };
         if copied {
+            rbench_core::clock::settle();
             return Ok(length);
         }
         self.mapping = None;
@@ -160,14 +161,13 @@ impl MappedFile {
     fn call(&mut self, rest: &Rest, way: Way) -> Result<usize, Errno> {
         self.look_up_length()?;
         let length = self.within(rest)?;
-        let start = rest.start.cast();
         // SAFETY: the memory of `rest` is valid and in nobody else's use.
-        bytes(unsafe {
+        unsafe {
             match way {
-                Way::Out => libc::pread(rest.fd, start, length, rest.offset),
-                Way::Into => libc::pwrite(rest.fd, start, length, rest.offset),
+                Way::Out => calls::pread(rest.fd, rest.start, length, rest.offset),
+                Way::Into => calls::pwrite(rest.fd, rest.start, length, rest.offset),
             }
-        })
+        }
     }
 }
 

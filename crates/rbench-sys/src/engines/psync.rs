@@ -1,9 +1,9 @@
 //! The engine `psync`: `pread` and `pwrite`, one request at a time.
 
 use nix::errno::Errno;
-use nix::libc;
 
-use super::synchronous::{self, Calls, Rest, bytes};
+use super::synchronous::{self, Calls, Rest};
+use crate::calls;
 use crate::engine::EngineInfo;
 
 /// The line in [`crate::engine::ENGINES`].
@@ -22,12 +22,12 @@ impl Calls for Psync {
     #[inline]
     fn read(&mut self, rest: &Rest) -> Result<usize, Errno> {
         // SAFETY: the memory of `rest` is valid and in nobody else's use.
-        bytes(unsafe { libc::pread(rest.fd, rest.start.cast(), rest.length, rest.offset) })
+        unsafe { calls::pread(rest.fd, rest.start, rest.length, rest.offset) }
     }
 
     #[inline]
     fn write(&mut self, rest: &Rest) -> Result<usize, Errno> {
         // SAFETY: the memory of `rest` is valid and nobody else writes to it.
-        bytes(unsafe { libc::pwrite(rest.fd, rest.start.cast(), rest.length, rest.offset) })
+        unsafe { calls::pwrite(rest.fd, rest.start, rest.length, rest.offset) }
     }
 }

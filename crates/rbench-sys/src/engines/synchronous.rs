@@ -8,6 +8,7 @@ use nix::libc;
 
 use super::buffers::Buffers;
 use super::progress::advance;
+use crate::calls;
 use crate::engine::{
     AgainByTransfer, Completion, Engine, EngineConfig, EngineCounts, Request, Transfer,
 };
@@ -62,15 +63,7 @@ pub(super) trait Calls: Send {
 
 /// fdatasync or fsync.
 pub(super) fn sync_file(fd: RawFd, data_only: bool) -> Result<(), Errno> {
-    // SAFETY: no memory is involved; what is no descriptor gives EBADF.
-    let returned = unsafe {
-        if data_only {
-            libc::fdatasync(fd)
-        } else {
-            libc::fsync(fd)
-        }
-    };
-    Errno::result(returned).map(drop)
+    calls::fsync(fd, data_only)
 }
 
 /// The number of bytes that a system call returned, or its error.
@@ -123,6 +116,22 @@ impl<C: Calls> Synchronous<C> {
     }
 }
 
+impl<C: Calls> Synchronous<C> {
+    /// All of `request`.
+    #[inline]
+    fn complete(&mut self, slot: usize, request: &Request) -> Result<usize, Errno> {
+        let whole = self.buffers.pointer(slot, request.at + request.length);
+        let start = whole.wrapping_byte_add(request.at);
+        let mut moved = 0;
+        loop {
+            let returned = self.call(request, start, moved);
+            if let Some(result) = advance(request, &mut moved, returned, &mut self.again) {
+                return result;
+            }
+        }
+    }
+}
+
 impl<C: Calls> Engine for Synchronous<C> {
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
         self.buffers.slice(slot)
@@ -139,16 +148,18 @@ impl<C: Calls> Engine for Synchronous<C> {
     #[inline]
     fn submit(&mut self, slot: usize, request: Request) {
         assert!(self.done.is_none(), "slot {slot} is in use");
-        let whole = self.buffers.pointer(slot, request.at + request.length);
-        let start = whole.wrapping_byte_add(request.at);
-        let mut moved = 0;
-        let result = loop {
-            let returned = self.call(&request, start, moved);
-            if let Some(result) = advance(&request, &mut moved, returned, &mut self.again) {
-                break result;
-            }
-        };
+        let result = self.complete(slot, &request);
         self.done = Some(Completion { slot, result });
+    }
+
+    fn perform(
+        &mut self,
+        request: Request,
+        _room: &mut Vec<Completion>,
+    ) -> Result<Result<usize, Errno>, Errno> {
+        assert!(self.done.is_none(), "slot 0 is in use");
+        self.requests += 1;
+        Ok(self.complete(0, &request))
     }
 
     fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {

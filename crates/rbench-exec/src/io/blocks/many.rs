@@ -1,0 +1,195 @@
+//! Many requests under way: what may start is filled and submitted together,
+//! what is complete is noted together.
+
+use nix::errno::Errno;
+use rbench_core::{Clock as _, Nanos};
+use rbench_sys::engine::Completion;
+use rbench_sys::{Request, Transfer};
+
+use super::{BlockRunner, Slot};
+use crate::ack::Kind;
+use crate::meter::Meter;
+use crate::pace::Gate;
+
+impl BlockRunner {
+    /// Issues up to `limit` operations in all, many at a time.
+    pub(super) fn run_many(&mut self, gate: &Gate, meter: &mut Meter, limit: u64) {
+        while !self.broken {
+            let open = self.issue(gate, limit);
+            if self.wants_sync() {
+                self.drain(gate, meter);
+                self.sync(gate, meter);
+            }
+            if !open || self.issued >= limit {
+                break;
+            }
+            self.reap(gate, meter, false);
+        }
+        self.drain(gate, meter);
+    }
+
+    /// Fills and submits what may start now. Whether the gate is still open.
+    fn issue(&mut self, gate: &Gate, limit: u64) -> bool {
+        let mut open = true;
+        while !self.broken && self.issued < limit && !self.free.is_empty() && !self.wants_sync() {
+            let now = gate.clock.now();
+            if gate.closed(now) {
+                open = false;
+                break;
+            }
+            let intended = self.intended(gate);
+            let early = intended.is_some_and(|at| at > now);
+            if early && (self.in_flight > 0 || !self.landed.is_empty() || !self.ready.is_empty()) {
+                break;
+            }
+            // The buffer is filled before the wait, so that the call starts
+            // when it was meant to.
+            let slot = self.prepare(intended);
+            if early && !gate.wait(intended.unwrap_or(now)) {
+                self.unprepare(slot, intended);
+                open = false;
+                break;
+            }
+            if self.careful {
+                self.submit_ready(gate);
+                self.broken |= self.work.engine.flush().is_err();
+                self.harvest(gate);
+            }
+        }
+        self.submit_ready(gate);
+        open
+    }
+
+    fn submit_ready(&mut self, gate: &Gate) {
+        self.announce_ready();
+        if self.ready.is_empty() {
+            return;
+        }
+        let fd = self.work.fd.unwrap_or(-1);
+        let start = gate.clock.now();
+        for slot in self.ready.drain(..) {
+            let Slot {
+                transfer,
+                offset,
+                length,
+                ..
+            } = self.slots[slot];
+            self.slots[slot].start = start;
+            self.work.engine.submit(
+                slot,
+                Request {
+                    transfer,
+                    fd,
+                    offset,
+                    length,
+                    at: 0,
+                },
+            );
+            self.in_flight += 1;
+        }
+    }
+
+    /// Takes down which writes are about to start. What cannot be taken down
+    /// is not done, and the worker ends.
+    fn announce_ready(&mut self) {
+        let Some(log) = &self.work.log else {
+            return;
+        };
+        let writes = self.ready.iter().map(|slot| &self.slots[*slot]);
+        let mut writes = writes.filter(|slot| slot.transfer == Transfer::Write);
+        let file = self.work.file;
+        if writes.all(|slot| log.write(Kind::WriteStarted, slot.write(file))) {
+            return;
+        }
+        self.broken = true;
+        self.issued -= self.ready.len() as u64;
+        for slot in self.ready.drain(..) {
+            self.aimed_bytes -= self.slots[slot].length as u64;
+            self.free.push(slot);
+        }
+    }
+
+    fn prepare(&mut self, intended: Option<Nanos>) -> usize {
+        let slot = self.free.pop().unwrap_or_default();
+        self.aim(slot);
+        self.slots[slot].intended = intended;
+        self.next_intended = None;
+        self.ready.push(slot);
+        if self.slots[slot].transfer == Transfer::Write {
+            self.writes_since_sync += 1;
+        }
+        slot
+    }
+
+    /// Takes back what was prepared but will not be submitted.
+    fn unprepare(&mut self, slot: usize, intended: Option<Nanos>) {
+        self.ready.pop();
+        self.free.push(slot);
+        if self.slots[slot].transfer == Transfer::Write {
+            self.writes_since_sync -= 1;
+        }
+        self.unaim(slot, intended);
+    }
+
+    /// Takes in what is complete, without waiting.
+    fn harvest(&mut self, gate: &Gate) {
+        if self.in_flight > 0 {
+            let polled = self.work.engine.poll(&mut self.done);
+            self.land(gate, polled);
+        }
+    }
+
+    /// Reads the end of what has just completed.
+    fn land(&mut self, gate: &Gate, waited: Result<(), Errno>) {
+        let end = gate.clock.now();
+        self.in_flight -= self.done.len();
+        self.landed
+            .extend(self.done.drain(..).map(|completion| (completion, end)));
+        if let Err(errno) = waited {
+            // The engine itself fails: nothing under way will complete.
+            self.broken = true;
+            self.in_flight = 0;
+            let busy = (0..self.slots.len()).filter(|slot| !self.free.contains(slot));
+            let busy: Vec<usize> = busy
+                .filter(|s| !self.landed.iter().any(|(c, _)| c.slot == *s))
+                .collect();
+            self.landed.extend(busy.into_iter().map(|slot| {
+                (
+                    Completion {
+                        slot,
+                        result: Err(errno),
+                    },
+                    end,
+                )
+            }));
+        }
+    }
+
+    /// Waits for completions and notes them; in an open loop not past the next
+    /// intended start, but when `draining`.
+    fn reap(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
+        if self.landed.is_empty() && self.in_flight > 0 {
+            let waited = match self.next_intended {
+                Some(at) if !draining && !self.free.is_empty() => {
+                    let left = at.since(gate.clock.now());
+                    self.work.engine.wait_for(&mut self.done, left)
+                }
+                _ => self.work.engine.wait(&mut self.done),
+            };
+            self.land(gate, waited);
+        }
+        while let Some((completion, end)) = self.landed.pop_front() {
+            self.free.push(completion.slot);
+            self.complete(completion, end, meter);
+            if self.careful {
+                self.harvest(gate);
+            }
+        }
+    }
+
+    fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
+        while self.in_flight > 0 || !self.landed.is_empty() {
+            self.reap(gate, meter, true);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The system calls of the timed path whose wrappers in the C library are
+//! cancellation points: in a program with threads the library notes around each
+//! of them that the thread may be cancelled, which nobody does here.
+
+use std::ffi::CStr;
+use std::os::fd::RawFd;
+
+use nix::errno::Errno;
+use nix::libc;
+use syscalls::{Sysno, syscall1, syscall3, syscall4};
+
+#[inline]
+fn errno(error: syscalls::Errno) -> Errno {
+    Errno::from_raw(error.into_raw())
+}
+
+/// `pread`; a negative offset is refused by the kernel.
+///
+/// # Safety
+/// `length` bytes from `start` on are valid and in nobody else's use.
+#[inline]
+pub(crate) unsafe fn pread(
+    fd: RawFd,
+    start: *mut u8,
+    length: usize,
+    offset: libc::off_t,
+) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        syscall4(
+            Sysno::pread64,
+            fd as usize,
+            start.expose_provenance(),
+            length,
+            offset as usize,
+        )
+    }
+    .map_err(errno)
+}
+
+/// `pwrite`; a negative offset is refused by the kernel.
+///
+/// # Safety
+/// `length` bytes from `start` on are valid, and nobody writes to them.
+#[inline]
+pub(crate) unsafe fn pwrite(
+    fd: RawFd,
+    start: *const u8,
+    length: usize,
+    offset: libc::off_t,
+) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        syscall4(
+            Sysno::pwrite64,
+            fd as usize,
+            start.expose_provenance(),
+            length,
+            offset as usize,
+        )
+    }
+    .map_err(errno)
+}
+
+/// `read` at the file's position.
+#[inline]
+pub(crate) fn read(fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let start = buffer.as_mut_ptr().expose_provenance();
+    // SAFETY: the kernel writes at most `buffer.len()` bytes to `buffer`.
+    unsafe { syscall3(Sysno::read, fd as usize, start, buffer.len()) }.map_err(errno)
+}
+
+/// `write` at the file's position.
+#[inline]
+pub(crate) fn write(fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
+    let start = buffer.as_ptr().expose_provenance();
+    // SAFETY: the kernel reads `buffer.len()` bytes from `buffer`.
+    unsafe { syscall3(Sysno::write, fd as usize, start, buffer.len()) }.map_err(errno)
+}
+
+/// `openat`; `mode` is that of a file that is made.
+#[inline]
+pub(crate) fn openat(
+    directory: RawFd,
+    path: &CStr,
+    flags: libc::c_int,
+    mode: libc::mode_t,
+) -> Result<RawFd, Errno> {
+    let path = path.as_ptr().expose_provenance();
+    let (directory, flags) = (directory as usize, flags as usize);
+    // SAFETY: `path` is a C string, which the kernel reads.
+    unsafe { syscall4(Sysno::openat, directory, path, flags, mode as usize) }
+        .map(|fd| fd as RawFd)
+        .map_err(errno)
+}
+
+/// `close`.
+///
+/// # Safety
+/// The descriptor is the caller's, who does not use it again.
+#[inline]
+pub(crate) unsafe fn close(fd: RawFd) -> Result<(), Errno> {
+    // SAFETY: the caller's promise.
+    unsafe { syscall1(Sysno::close, fd as usize) }
+        .map(drop)
+        .map_err(errno)
+}
+
+/// `fsync`, or with `data_only` `fdatasync`.
+#[inline]
+pub(crate) fn fsync(fd: RawFd, data_only: bool) -> Result<(), Errno> {
+    let number = if data_only {
+        Sysno::fdatasync
+    } else {
+        Sysno::fsync
+    };
+    // SAFETY: no memory is involved; what is no descriptor gives EBADF.
+    unsafe { syscall1(number, fd as usize) }
+        .map(drop)
+        .map_err(errno)
+}

@@ -49,6 +49,9 @@ struct Common {
     /// Workers of each rank
     #[arg(long, value_name = "N", help_heading = "Run")]
     threads: Option<u32>,
+    /// Keep each worker on one processor, as far as there are so many
+    #[arg(long, help_heading = "Run")]
+    pin: bool,
     /// Passes over all phases
     #[arg(long, value_name = "N", help_heading = "Run")]
     iterations: Option<u32>,
@@ -283,6 +286,10 @@ struct Io {
     /// Percentage of the written blocks that are copies of others [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
     dedupe: Option<u32>,
+    /// Fill each buffer once and write the same data again and again: for file
+    /// systems that look at data this is not the cost of writing
+    #[arg(long)]
+    no_refill: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -458,6 +465,7 @@ impl Common {
             dir: self.dir.or_else(|| values::env_dir(env_dir)),
             seed: self.seed,
             threads: self.threads,
+            pin: self.pin,
             iterations: self.iterations,
             shift: self.shift,
             drop_caches: self.drop_caches,
@@ -546,6 +554,7 @@ impl Io {
             ack_journal: self.ack_journal,
             compress: self.compress,
             dedupe: self.dedupe,
+            no_refill: self.no_refill,
         };
         Invocation::Run(
             Box::new(Spec {

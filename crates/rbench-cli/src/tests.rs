@@ -78,6 +78,7 @@ fn what_native_options_share_with_fio_is_read_alike_but_for_native_sizes() {
     assert_eq!(i.block_split, Some(vec![(4096, Some(60)), (8192, None)]));
     assert_eq!(i.distribution, Some(Distribution::Zipf(1.2)));
     assert_eq!((i.compress, i.dedupe), (Some(30), Some(20)));
+    assert!(!i.no_refill && io("rbench io --no-refill").no_refill);
     let i = io("rbench io --bs-range 4ki-64k --random-distribution zoned:60/10:40/90");
     assert_eq!(i.block_range, Some((4096, 65536)));
     let zones = Distribution::Zoned(vec![(60.0, 10.0), (40.0, 90.0)]);

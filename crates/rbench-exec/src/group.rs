@@ -89,6 +89,16 @@ pub enum ExecError {
     NoAnswer,
 }
 
+/// What each worker has for itself, of what threads of a process share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Seats {
+    /// A processor, as far as there are so many.
+    pub pinned: bool,
+    /// A table of open files, where the system permits it. What the rest of
+    /// the process has open is open in it too until the worker's end.
+    pub own_files: bool,
+}
+
 /// Someone who asks for a stop from outside: the signals of the process.
 pub trait Interrupts {
     /// Ready with the next signal's number.
@@ -158,6 +168,7 @@ pub struct Group<'a> {
     /// What rank 0 was told last.
     told: Cell<(u64, u64)>,
     limits: Limits,
+    seats: Seats,
     /// Since when all ranks say that they are there; when each was heard of.
     guarded: Cell<Option<Instant>>,
     alive: RefCell<Vec<Instant>>,
@@ -213,6 +224,7 @@ impl<'a> Group<'a> {
             failed_before: Cell::new(0),
             told: Cell::new((0, 0)),
             limits: Limits::default(),
+            seats: Seats::default(),
             guarded: Cell::new(None),
             alive: RefCell::new(vec![Instant::now(); ranks]),
             told_alive: Cell::new(Instant::now()),
@@ -222,6 +234,16 @@ impl<'a> Group<'a> {
     /// The same group with limits at which it stops.
     pub fn with_limits(self, limits: Limits) -> Group<'a> {
         Group { limits, ..self }
+    }
+
+    /// The same group whose workers are seated so.
+    pub fn with_seats(self, seats: Seats) -> Group<'a> {
+        Group { seats, ..self }
+    }
+
+    /// What this rank's workers have of their own.
+    pub fn seats(&self) -> Seats {
+        self.seats
     }
 
     /// The limits at which it stops.

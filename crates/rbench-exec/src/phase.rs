@@ -8,11 +8,11 @@ use std::time::Duration;
 use rbench_comm::Combine;
 use rbench_core::outcome::{Cache, Details, Lane, PhaseOutcome, Stonewall, WorkerOutcome};
 use rbench_core::{Nanos, OpKind};
-use rbench_sys::command;
+use rbench_sys::{command, limits};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
-use crate::group::{ExecError, Group};
+use crate::group::{ExecError, Group, Seats};
 use crate::reduce::{self, Part};
 use crate::target::in_thread;
 use crate::watch::Watch;
@@ -434,11 +434,36 @@ async fn merge(
 
 /// CPU time of this process so far; zero where the kernel does not tell.
 fn cpu() -> Nanos {
-    rbench_sys::limits::process_cpu().unwrap_or_default()
+    limits::process_cpu().unwrap_or_default()
+}
+
+/// The processor of each worker of this rank: in turn those that the rank may
+/// use. A launcher that has given the rank some of the host's has seen to the
+/// other ranks; else the workers of all ranks of the host are counted.
+fn cpus(group: &Group<'_>, threads: u32) -> Result<Vec<usize>, String> {
+    let allowed = limits::allowed_cpus().map_err(|e| format!("--pin: {e}"))?;
+    let online = limits::host_facts()
+        .map_err(|e| format!("--pin: {e}"))?
+        .cpus;
+    let before = if allowed.len() < online as usize {
+        0
+    } else {
+        group.host.rank().0 * threads
+    };
+    let workers = before..before + threads;
+    Ok(workers
+        .map(|worker| allowed[worker as usize % allowed.len()])
+        .collect())
 }
 
 /// Starts this rank's workers; they prepare at once.
 fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
+    let Seats { pinned, own_files } = group.seats();
+    let cpus = if pinned {
+        cpus(group, phase.threads)?
+    } else {
+        Vec::new()
+    };
     let crew = Crew {
         rank: group.rank(),
         host: group.host_name().to_owned(),
@@ -447,6 +472,8 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
         stop: group.stop_flag(),
         log_operations: phase.log_operations,
         errors_max: group.limits().errors,
+        cpus,
+        own_files,
     };
     let (sender, reports) = unbounded_channel();
     let workers = (0..phase.threads)

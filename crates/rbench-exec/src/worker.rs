@@ -8,6 +8,9 @@ use rbench_core::outcome::WorkerOutcome;
 use rbench_core::{Clock as _, CpuClock, Failure, Nanos, OpKind, Rank};
 use tokio::sync::mpsc::UnboundedSender;
 
+use rbench_sys::limits;
+use rbench_sys::own_files::OwnFiles;
+
 use crate::meter::{Meter, Patience, Tally};
 use crate::pace::{Gate, StopFlag, wait_until};
 
@@ -98,6 +101,27 @@ pub struct Crew {
     pub log_operations: bool,
     /// A worker with more failed operations ends the phase.
     pub errors_max: Option<u64>,
+    /// The processors to stay on, by worker; empty: wherever the kernel likes.
+    pub cpus: Vec<usize>,
+    /// Whether each has a table of open files of its own.
+    pub own_files: bool,
+}
+
+impl Crew {
+    /// What a worker has for itself from now on, until the value is dropped.
+    fn seat(&self, thread: u32) -> Result<Option<OwnFiles>, Failure> {
+        if let Some(cpu) = self.cpus.get(thread as usize) {
+            limits::stay_on(*cpu).map_err(|errno| {
+                let op = self.ops.first().copied().unwrap_or(OpKind::Read);
+                Failure {
+                    detail: format!("--pin: staying on processor {cpu}"),
+                    ..Failure::new(op, "", errno)
+                }
+            })?;
+        }
+        // A refusal only costs speed.
+        Ok(self.own_files.then(|| OwnFiles::new().ok()).flatten())
+    }
 }
 
 /// The way to a worker's thread.
@@ -160,6 +184,7 @@ pub fn spawn(
         },
     );
     let (stop, log_operations) = (crew.stop.clone(), crew.log_operations);
+    let crew = crew.clone();
     let here = Arc::clone(&tally);
     std::thread::Builder::new()
         .name(format!("worker-{thread}"))
@@ -167,8 +192,16 @@ pub fn spawn(
             here.is_here();
             let reports = Reports { thread, reports };
             let mut guard = LostGuard(Some(reports.clone()));
-            let prepared = (&make, log_operations);
-            work(thread, prepared, meter, stop, &inbox, &reports);
+            // Gives back what is its own before the reports end.
+            match crew.seat(thread) {
+                Ok(_own) => {
+                    let prepared = (&make, log_operations);
+                    work(thread, prepared, meter, stop, &inbox, &reports);
+                }
+                Err(failure) => {
+                    reports.send(Report::Ready(Err(failure)));
+                }
+            }
             guard.0 = None;
         })?;
     Ok(Worker { commands, tally })

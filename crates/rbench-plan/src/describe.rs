@@ -21,6 +21,9 @@ impl Plan {
         }
         rows.push(("threads", self.threads.to_string()));
         rows.push(("iterations", self.iterations.to_string()));
+        if self.pin {
+            rows.push(("pin", "yes".to_owned()));
+        }
         if self.shift > 0 {
             rows.push(("shift", self.shift.to_string()));
         }
@@ -176,6 +179,9 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
         if percent > 0 {
             rows.push((name, format!("{percent}%")));
         }
+    }
+    if !io.buffers.refill {
+        rows.push(("refill", "no".to_owned()));
     }
     if let Some(time) = io.time {
         rows.push(("time", time.to_string()));

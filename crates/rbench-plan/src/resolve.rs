@@ -100,6 +100,8 @@ pub struct Plan {
     pub host_of: Vec<u32>,
     /// Workers of each rank.
     pub threads: u32,
+    /// Each worker stays on one processor.
+    pub pin: bool,
     /// Passes over all phases.
     pub iterations: u32,
     /// Rank r works on what rank r − shift·k made.
@@ -289,6 +291,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         ranks,
         host_of: facts.host_of.clone(),
         threads,
+        pin: common.pin,
         iterations,
         shift,
         drop_caches: common.drop_caches,

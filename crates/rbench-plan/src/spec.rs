@@ -23,6 +23,8 @@ pub struct Common {
     pub seed: Option<u64>,
     /// `--threads`: workers of each rank.
     pub threads: Option<u32>,
+    /// `--pin`: each worker stays on one processor.
+    pub pin: bool,
     /// `--iterations`
     pub iterations: Option<u32>,
     /// `--shift`: rank r works on what rank r − N·k made.
@@ -135,6 +137,8 @@ pub struct Io {
     pub compress: Option<u32>,
     /// `--dedupe`: percentage of written blocks that are copies of others.
     pub dedupe: Option<u32>,
+    /// `--no-refill`: buffers are filled once.
+    pub no_refill: bool,
 }
 
 /// `rbench mdtest`: its options by the letters of mdtest's command line. What

@@ -17,6 +17,7 @@ pub mod fs;
 pub mod limits;
 pub mod mountinfo;
 mod null_fs;
+pub mod own_files;
 pub mod posix;
 mod remove;
 mod space;

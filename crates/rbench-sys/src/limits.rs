@@ -7,11 +7,13 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl;
 use nix::sys::resource::{RLIM_INFINITY, Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::statvfs::statvfs;
 use nix::sys::time::TimeValLike;
 use nix::sys::utsname::uname;
+use nix::unistd::Pid;
 use rbench_core::{Bytes, Nanos};
 
 /// Raises the limit on open files to the most that is permitted, and tells
@@ -208,6 +210,23 @@ pub fn set_timer_slack(slack: Nanos) -> Result<(), Errno> {
     prctl::set_timerslack(slack.0.max(1))
 }
 
+/// The processors that the calling thread may run on, ascending.
+pub fn allowed_cpus() -> Result<Vec<usize>, Errno> {
+    let set = sched_getaffinity(Pid::from_raw(0))?;
+    let all = 0..CpuSet::count();
+    Ok(all.filter(|cpu| set.is_set(*cpu) == Ok(true)).collect())
+}
+
+/// Keeps the calling thread on one processor.
+///
+/// # Errors
+/// `EINVAL` when there is no such processor or the thread may not run on it.
+pub fn stay_on(cpu: usize) -> Result<(), Errno> {
+    let mut set = CpuSet::new();
+    set.set(cpu)?;
+    sched_setaffinity(Pid::from_raw(0), &set)
+}
+
 /// Whether the kernel keeps its own time by the processor's counter (the TSC):
 /// then it has found that the counter runs evenly and alike on all processors,
 /// and watches it. What cannot be found out counts as a no.
@@ -319,6 +338,19 @@ mod tests {
         assert!(used.faults_minor >= 1, "{used:?}");
         let here = thread_usage().since(before);
         assert!(here.user.0 + here.system.0 < 100_000_000, "{here:?}");
+    }
+
+    #[test]
+    fn a_thread_stays_on_the_processor_it_was_given() {
+        std::thread::spawn(|| {
+            let cpus = allowed_cpus().expect("the kernel tells");
+            let last = *cpus.last().expect("there is one");
+            stay_on(last).expect("it is allowed");
+            assert_eq!(allowed_cpus(), Ok(vec![last]));
+            assert_eq!(stay_on(CpuSet::count() - 1), Err(Errno::EINVAL));
+        })
+        .join()
+        .expect("no panic");
     }
 
     #[test]

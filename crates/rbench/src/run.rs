@@ -11,6 +11,7 @@ use rbench_comm::{Choice, ClockOffset, Combine, Communicator, Leading, Topology}
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, MonotonicClock, Rank};
+use rbench_exec::group::Seats;
 use rbench_exec::{
     Calibration, ExecError, Group, Place, Show as _, StopReason, ack, calibrate, execute,
 };
@@ -220,7 +221,11 @@ async fn once(
     let host_of = hosts.topology.host_of.clone();
     let group = Group::form(comm, names, host_of, offset_ns, signals, &display)
         .await?
-        .with_limits(plan.limits);
+        .with_limits(plan.limits)
+        .with_seats(Seats {
+            pinned: plan.pin,
+            own_files: true,
+        });
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
     let mut extras = Extras::default();

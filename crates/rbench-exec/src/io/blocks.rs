@@ -153,6 +153,8 @@ pub struct BlockRunner {
     writes: u64,
     writes_since_sync: u64,
     broken: bool,
+    /// Nothing is verified or taken down.
+    plain: bool,
     /// Filling or checking a buffer takes so long that requests complete
     /// meanwhile: their ends are read in between.
     careful: bool,
@@ -167,6 +169,7 @@ impl BlockRunner {
         let depth = work.plan.depth as usize;
         BlockRunner {
             careful: depth > 1 && (work.plan.block_max() >= LARGE || work.stamps.is_some()),
+            plain: work.stamps.is_none() && work.log.is_none(),
             work,
             slots: vec![IDLE; depth],
             free: (0..depth).rev().collect(),
@@ -185,7 +188,7 @@ impl BlockRunner {
     }
 
     /// Chooses the next block and fills the buffer of a free slot.
-    #[inline]
+    #[inline(always)]
     fn aim(&mut self, slot: usize) {
         let work = &mut self.work;
         let (start, length) = work.order.step();
@@ -266,29 +269,43 @@ impl BlockRunner {
     }
 
     /// Notes how the request of a slot has ended.
-    #[inline]
+    #[inline(always)]
     fn complete(&mut self, completion: Completion, end: Nanos, meter: &mut Meter) {
         let Completion { slot, result } = completion;
         let Slot {
             transfer,
-            offset,
             length,
             intended,
             start,
-            generation: _,
+            ..
         } = self.slots[slot];
         let span = Span {
             intended,
             start,
             end,
         };
-        let (lane, op) = match transfer {
-            Transfer::Read => (self.work.lanes.read, OpKind::Read),
-            Transfer::Write | Transfer::Fsync | Transfer::DataSync => {
-                (self.work.lanes.write, OpKind::Write)
-            }
+        let lane = match transfer {
+            Transfer::Read => self.work.lanes.read,
+            Transfer::Write | Transfer::Fsync | Transfer::DataSync => self.work.lanes.write,
         };
         let lane = lane.unwrap_or(0);
+        if self.plain && matches!(result, Ok(got) if got >= length) {
+            meter.done(lane, span, length as u64);
+        } else {
+            self.examine(completion, lane, span, meter);
+        }
+    }
+
+    /// Notes the end of a request that may have failed, has to be verified, or
+    /// to be taken down.
+    fn examine(&mut self, completion: Completion, lane: usize, span: Span, meter: &mut Meter) {
+        let Completion { slot, result } = completion;
+        let Slot {
+            transfer,
+            offset,
+            length,
+            ..
+        } = self.slots[slot];
         let outcome = match result {
             Err(errno) => Err((errno.into(), format!("at offset {offset}"))),
             Ok(got) if got < length => Err((
@@ -305,22 +322,23 @@ impl BlockRunner {
         {
             log.written(outcome.is_ok(), self.slots[slot].write(self.work.file));
         }
-        match outcome {
-            Ok(()) => meter.done(lane, span, length as u64),
-            Err((kind, detail)) => {
-                self.failed += 1;
-                meter.failed(
-                    lane,
-                    span,
-                    Failure {
-                        op,
-                        path: self.work.path.clone(),
-                        kind,
-                        detail,
-                    },
-                );
-            }
-        }
+        let (kind, detail) = match outcome {
+            Ok(()) => return meter.done(lane, span, length as u64),
+            Err(failure) => failure,
+        };
+        self.failed += 1;
+        let op = if transfer == Transfer::Read {
+            OpKind::Read
+        } else {
+            OpKind::Write
+        };
+        let failure = Failure {
+            op,
+            path: self.work.path.clone(),
+            kind,
+            detail,
+        };
+        meter.failed(lane, span, failure);
     }
 
     fn verify(

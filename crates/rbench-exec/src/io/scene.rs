@@ -10,6 +10,7 @@ use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::IoPlan;
 use rbench_plan::arrival::Schedule;
 use rbench_plan::io::{FsyncRule, Order, Rw, small_shape, worker_number};
+use rbench_plan::jobs::Buffers;
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private};
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
@@ -70,9 +71,14 @@ impl Scene {
         [seed, iteration, step, self.worker(self.rank, thread), what]
     }
 
-    fn data(&self, thread: u32) -> Data {
+    /// With `refill` false the data of a buffer stays where the plan has it so.
+    fn data(&self, thread: u32, refill: bool) -> Data {
         let slots = self.io.depth as usize;
-        Data::new(&self.io.buffers, slots, &self.parts(thread, 1))
+        let buffers = Buffers {
+            refill: refill || self.io.buffers.refill,
+            ..self.io.buffers.clone()
+        };
+        Data::new(&buffers, slots, &self.parts(thread, 1))
     }
 
     /// Opens the file that holds the blocks of `owner` and tells the engine of
@@ -207,7 +213,7 @@ impl Scene {
             order,
             schedule: self.schedule(thread),
             chooser: Stream::new(&self.parts(thread, 3)),
-            data: self.data(thread),
+            data: self.data(thread, false),
             stamps: self.stamps.clone(),
             stamped_bytes: self.io.block() as usize,
             log,
@@ -232,7 +238,8 @@ impl Scene {
             direct,
             mapped: self.engine.mapped,
             fsync: self.io.fsync,
-            data: self.data(thread),
+            data: self.data(thread, true),
+            refill: self.io.buffers.refill,
             stamps: self.stamps.clone(),
             log: self.logs.get(thread as usize).filter(|_| write).cloned(),
             written: 0,
@@ -302,7 +309,7 @@ impl Scene {
             path,
             file,
             owner: (owner, self.workers),
-            data: self.data(thread),
+            data: self.data(thread, true),
             stamps: self.stamps.clone(),
             log: self.opened(thread, file),
             covered,

@@ -37,6 +37,9 @@ pub struct SmallFile {
     pub fsync: FsyncRule,
     /// Data for writes that are not stamped.
     pub data: Data,
+    /// Whether each file is filled with new data; else, and without stamps, all
+    /// hold the same.
+    pub refill: bool,
     /// Stamps, with `--verify`.
     pub stamps: Option<Stamps>,
     /// Where writes and syncs are taken down, with `--ack-journal`.
@@ -189,14 +192,9 @@ impl SmallFile {
     }
 }
 
-impl ItemOp for SmallFile {
-    fn aim(&mut self, index: u64) {
-        self.index = index;
-        self.paths.item(index);
-        if !self.write {
-            return;
-        }
-        self.written += 1;
+impl SmallFile {
+    /// Fills the blocks of the file that is written next.
+    fn fill(&mut self) {
         let (stamps, generation) = (self.stamps.clone(), self.generation());
         for (offset, length) in self.blocks() {
             match &stamps {
@@ -209,6 +207,20 @@ impl ItemOp for SmallFile {
                     data.fill(0, &mut engine.buffer(0)[offset as usize..][..length]);
                 }
             }
+        }
+    }
+}
+
+impl ItemOp for SmallFile {
+    fn aim(&mut self, index: u64) {
+        self.index = index;
+        self.paths.item(index);
+        if !self.write {
+            return;
+        }
+        self.written += 1;
+        if self.refill || self.written == 1 {
+            self.fill();
         }
         self.announce();
     }

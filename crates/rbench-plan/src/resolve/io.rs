@@ -10,7 +10,7 @@ use crate::io::{
     FsyncRule, IoPlan, Layout, OpenLoop, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN,
     fresh_data,
 };
-use crate::jobs::{BlockSizes, Distribution};
+use crate::jobs::{BlockSizes, Buffers, Distribution};
 use crate::pattern;
 use crate::spec;
 
@@ -70,10 +70,7 @@ pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError>
         open_loop: open_loop(io)?,
         verify: io.verify,
         ack_journal: ack_journal(io, &phases)?,
-        buffers: fresh_data(
-            percentage("--compress", io.compress.unwrap_or(0))?,
-            percentage("--dedupe", io.dedupe.unwrap_or(0))?,
-        ),
+        buffers: buffers(io)?,
         phases,
     })
 }
@@ -172,6 +169,21 @@ fn check_blocks(
     Ok(())
 }
 
+/// What is written where no stamps are.
+fn buffers(io: &spec::Io) -> Result<Buffers, PlanError> {
+    if io.no_refill && io.dedupe.is_some() {
+        refuse!("--no-refill and --dedupe exclude each other: every block is a copy");
+    }
+    let fresh = fresh_data(
+        percentage("--compress", io.compress.unwrap_or(0))?,
+        percentage("--dedupe", io.dedupe.unwrap_or(0))?,
+    );
+    Ok(Buffers {
+        refill: !io.no_refill,
+        ..fresh
+    })
+}
+
 /// Where stamps are and what they need.
 fn check_verify(
     io: &spec::Io,
@@ -192,8 +204,12 @@ fn check_verify(
     if engine == "null" {
         refuse!("--verify needs an engine that moves data, and null does not");
     }
-    for (flag, given) in [("--compress", io.compress), ("--dedupe", io.dedupe)] {
-        if given.is_some() {
+    for (flag, given) in [
+        ("--compress", io.compress.is_some()),
+        ("--dedupe", io.dedupe.is_some()),
+        ("--no-refill", io.no_refill),
+    ] {
+        if given {
             refuse!("--verify and {flag} exclude each other: stamps fill the blocks");
         }
     }

@@ -272,6 +272,12 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
     check_io("--verify and --dedupe exclude each other", |_, i| {
         (i.verify, i.dedupe) = (true, Some(50))
     });
+    check_io("--verify and --no-refill exclude each other", |_, i| {
+        (i.verify, i.no_refill) = (true, true)
+    });
+    check_io("--no-refill and --dedupe exclude each other", |_, i| {
+        (i.no_refill, i.dedupe) = (true, Some(50))
+    });
     check_io("--compress 101 is not a percentage", |_, i| {
         i.compress = Some(101)
     });
@@ -311,6 +317,12 @@ fn what_shapes_blocks_and_data_is_in_the_settings_in_the_form_of_its_option() {
     let bare = io(|_, _| (), &twelve()).expect("valid").describe();
     let named = |name: &str| bare.iter().any(|(row, _)| *row == name);
     assert!(!named("random-distribution") && !named("compress") && !named("dedupe"));
+    assert!(!named("refill") && !named("pin"));
+    let plan = io(|c, i| (c.pin, i.no_refill) = (true, true), &twelve()).expect("valid");
+    let rows = plan.describe();
+    for row in [("refill", "no"), ("pin", "yes")] {
+        assert!(rows.contains(&(row.0, row.1.to_owned())), "{row:?}");
+    }
 }
 
 #[test]

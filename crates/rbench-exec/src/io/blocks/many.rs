@@ -31,8 +31,13 @@ impl BlockRunner {
     /// Fills and submits what may start now. Whether the gate is still open.
     fn issue(&mut self, gate: &Gate, limit: u64) -> bool {
         let mut open = true;
+        // Filling a few small buffers takes no time to speak of.
+        let at_once = self.work.schedule.is_none() && !self.careful;
+        let mut now = gate.clock.now();
         while !self.broken && self.issued < limit && !self.free.is_empty() && !self.wants_sync() {
-            let now = gate.clock.now();
+            if !at_once {
+                now = gate.clock.now();
+            }
             if gate.closed(now) {
                 open = false;
                 break;

@@ -1,0 +1,91 @@
+//! A table of open files for one thread alone.
+//!
+//! Where threads share their table, the kernel takes a lock to give out a
+//! descriptor and counts references to a file in each call that uses one; a
+//! table that belongs to one thread spares both, as in a program without
+//! threads.
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sched::{CloneFlags, unshare};
+
+/// The first descriptor behind the standard streams.
+const FIRST: libc::c_uint = 3;
+
+/// While it is there the calling thread has a table of open files of its own.
+/// What was open before is open in it too, under the same numbers; what is
+/// opened in it is there for this thread alone. In the end everything in it is
+/// closed but the standard streams.
+#[derive(Debug)]
+pub struct OwnFiles(());
+
+impl OwnFiles {
+    /// Gives the calling thread its own table.
+    ///
+    /// # Errors
+    /// `ENOMEM` or `EMFILE` when there is no room for one, `EPERM` when the
+    /// system forbids it.
+    pub fn new() -> Result<OwnFiles, Errno> {
+        unshare(CloneFlags::CLONE_FILES)?;
+        Ok(OwnFiles(()))
+    }
+}
+
+impl Drop for OwnFiles {
+    /// The kernel would do it too, but at the thread's end, of which nobody
+    /// hears: a file system must not be held until then.
+    fn drop(&mut self) {
+        // SAFETY: the table is this thread's alone, and who has one opens
+        // nothing that lives on: see the type.
+        let closed = unsafe { libc::close_range(FIRST, libc::c_uint::MAX, 0) };
+        // Before Linux 5.9 there is no such call: they go with the thread.
+        debug_assert!(closed == 0 || Errno::last() == Errno::ENOSYS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::Read as _;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Whether the calling thread has the file open.
+    fn has_open(path: &Path) -> bool {
+        let open = fs::read_dir("/proc/thread-self/fd").expect("it is always there");
+        open.flatten()
+            .any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to == path))
+    }
+
+    #[test]
+    fn what_a_thread_with_its_own_files_opens_and_closes_is_its_own_business() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
+        fs::write(&ours, "kept").expect("room for a word");
+        let mut kept = File::open(&ours).expect("it was just written");
+        std::thread::scope(|scope| {
+            let (here, told) = std::sync::mpsc::channel();
+            let (go_on, wait) = std::sync::mpsc::channel();
+            let (ours, theirs) = (&ours, &theirs);
+            let thread = scope.spawn(move || {
+                let own = OwnFiles::new().expect("a table is to be had");
+                let opened = File::create(theirs).expect("room for a file");
+                here.send((has_open(ours), has_open(theirs)))
+                    .expect("heard");
+                wait.recv().expect("told to go on");
+                drop(opened);
+                drop(own);
+                has_open(ours)
+            });
+            let inside = told.recv().expect("the thread lives");
+            assert_eq!(inside, (true, true), "what was open before, and its own");
+            assert!(!has_open(theirs), "nobody else has what it opens");
+            go_on.send(()).expect("the thread lives");
+            assert!(!thread.join().expect("no panic"), "all is closed");
+        });
+        let mut text = String::new();
+        kept.read_to_string(&mut text).expect("still open here");
+        assert_eq!(text, "kept");
+    }
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
-use rbench_core::{MonotonicClock, Nanos, Rank};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
@@ -18,6 +18,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often each rank tells rank 0 how far it is.
 const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// Words of a note beside the number of its run, which is the last one.
+const WORDS: usize = NOTE_WORDS - 1;
 
 const NOTE_STOP: u64 = 1;
 const NOTE_PROGRESS: u64 = 2;
@@ -135,6 +138,9 @@ pub struct Group<'a> {
     pub offset_ns: i64,
     /// The clock of all timing.
     pub clock: MonotonicClock,
+    /// Tells the notes of this run from late ones of a run before it on the
+    /// same ranks; the same number on all of them.
+    run: u64,
     interrupts: &'a dyn Interrupts,
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
@@ -171,6 +177,17 @@ impl Drop for Guard<'_> {
     }
 }
 
+/// A number that every rank has for this run, and that no earlier run on the
+/// same ranks had: rank 0's clock has gone on since.
+async fn number_of_run(world: &dyn Communicator) -> Result<u64, CommError> {
+    let mine = match world.rank() {
+        Rank(0) => MonotonicClock.now().0,
+        _ => 0,
+    };
+    let all = world.all_reduce(Combine::Max, vec![mine]).await?;
+    Ok(all[0])
+}
+
 impl<'a> Group<'a> {
     /// Forms the group; every rank calls this together.
     ///
@@ -187,6 +204,7 @@ impl<'a> Group<'a> {
         let my_host = host_of[world.rank().0 as usize];
         let host = world.split(my_host).await?;
         let leaders = world.split(u32::from(host.rank() != Rank(0))).await?;
+        let run = number_of_run(world).await?;
         let ranks = world.size() as usize;
         Ok(Group {
             world,
@@ -196,6 +214,7 @@ impl<'a> Group<'a> {
             host_of,
             offset_ns,
             clock: MonotonicClock,
+            run,
             interrupts,
             show,
             stop: RefCell::new(StopFlag::default()),
@@ -345,13 +364,13 @@ impl<'a> Group<'a> {
                 note = self.world.next_note() => self.hear(note?),
                 _ = tick.tick() => {
                     self.tell(done());
-                    self.live()?;
+                    self.live(Instant::now())?;
                     if self.reason.get().is_none() {
                         self.last_word.set(Instant::now());
                     } else if patience.is_some_and(|p| self.last_word.get().elapsed() > p) {
                         return Err(ExecError::NoAnswer);
                     } else if patience.is_none() {
-                        self.post_to_others(NOTE_BUSY, [0; NOTE_WORDS]);
+                        self.post_to_others(NOTE_BUSY, [0; WORDS]);
                     }
                 }
             }
@@ -364,7 +383,7 @@ impl<'a> Group<'a> {
             self.stuck.set(true);
         }
         self.note_stop(reason);
-        self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0, 0]);
+        self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0]);
     }
 
     /// Whether an operation was given up on any rank, whatever was the first
@@ -379,27 +398,26 @@ impl<'a> Group<'a> {
     }
 
     /// Says that this rank is there, and looks whether the others are: rank 0
-    /// after all of them, they after rank 0.
-    fn live(&self) -> Result<(), ExecError> {
+    /// after all of them, they after rank 0. It is `now`.
+    fn live(&self, now: Instant) -> Result<(), ExecError> {
         let Some(since) = self.guarded.get() else {
             return Ok(());
         };
-        let now = Instant::now();
         if now.duration_since(self.looked.replace(now)) > AWAY {
             self.alive.borrow_mut().fill(now);
         }
-        if self.told_alive.get().elapsed() >= ALIVE_EVERY {
-            self.told_alive.set(Instant::now());
+        if now.duration_since(self.told_alive.get()) >= ALIVE_EVERY {
+            self.told_alive.set(now);
             if self.is_root() {
-                self.post_to_others(NOTE_ALIVE, [0; NOTE_WORDS]);
+                self.post_to_others(NOTE_ALIVE, [0; WORDS]);
             } else {
-                self.world.post(Rank(0), NOTE_ALIVE, [0; NOTE_WORDS]);
+                self.post(Rank(0), NOTE_ALIVE, [0; WORDS]);
             }
         }
         let alive = self.alive.borrow();
         let watched = if self.is_root() { 1..alive.len() } else { 0..1 };
         let silent: Vec<u32> = watched
-            .filter(|rank| alive[*rank].max(since).elapsed() > SILENCE)
+            .filter(|rank| now.duration_since(alive[*rank].max(since)) > SILENCE)
             .map(|rank| rank as u32)
             .collect();
         let Some(first) = silent.first() else {
@@ -449,12 +467,19 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn post_to_others(&self, kind: u64, words: [u64; NOTE_WORDS]) {
+    /// The way of all notes: marks them with the run.
+    fn post(&self, to: Rank, kind: u64, words: [u64; WORDS]) {
+        let mut marked = [self.run; NOTE_WORDS];
+        marked[..WORDS].copy_from_slice(&words);
+        self.world.post(to, kind, marked);
+    }
+
+    fn post_to_others(&self, kind: u64, words: [u64; WORDS]) {
         for rank in (0..self.world.size())
             .map(Rank)
             .filter(|r| *r != self.rank())
         {
-            self.world.post(rank, kind, words);
+            self.post(rank, kind, words);
         }
     }
 
@@ -469,6 +494,10 @@ impl<'a> Group<'a> {
     }
 
     fn hear(&self, note: Note) {
+        // Also its sender may be none of this run.
+        if note.words[WORDS] != self.run {
+            return;
+        }
         self.last_word.set(Instant::now());
         let from = note.from.0 as usize;
         self.alive.borrow_mut()[from] = Instant::now();
@@ -497,10 +526,10 @@ impl<'a> Group<'a> {
                 total: self.total.get(),
             });
         } else if news {
-            self.world.post(
+            self.post(
                 Rank(0),
                 NOTE_PROGRESS,
-                [self.phase_number.get(), done, failed, 0, 0, 0],
+                [self.phase_number.get(), done, failed, 0, 0],
             );
         }
     }
@@ -558,7 +587,6 @@ impl<'a> Group<'a> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn common_start(&self) -> Result<Nanos, ExecError> {
-        use rbench_core::Clock as _;
         let now = self.clock.now();
         let lead = if self.world.size() == 1 {
             Nanos(1_000_000)
@@ -576,3 +604,6 @@ impl<'a> Group<'a> {
         Ok(Nanos(at.saturating_add_signed(-self.offset_ns)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,6 +68,9 @@ pub struct Lane {
     /// In an open loop: operations that were due before the deadline and were
     /// never started.
     pub unissued: u64,
+    /// Under verification: blocks that were not read back because their write,
+    /// or a later one to the same place, had failed.
+    pub unchecked: u64,
     /// Calls beyond the first of an operation.
     pub again: Again,
     /// From the actual start of an operation to its end; items only.
@@ -87,6 +90,7 @@ impl Lane {
             bytes: 0,
             failures: Failures::default(),
             unissued: 0,
+            unchecked: 0,
             again: Again::default(),
             service: Latency::new(),
             response: open_loop.then(Latency::new),
@@ -102,6 +106,7 @@ impl Lane {
             bytes,
             failures,
             unissued,
+            unchecked,
             again,
             service,
             response,
@@ -112,6 +117,7 @@ impl Lane {
         self.bytes += bytes;
         self.failures.merge(failures);
         self.unissued += unissued;
+        self.unchecked += unchecked;
         self.again.add(*again);
         self.service.merge(service);
         match (&mut self.response, response) {
@@ -259,6 +265,9 @@ pub struct PhaseOutcome {
     /// In an open loop: operations that were due before the deadline and were
     /// never started; response times do not know them.
     pub unissued: u64,
+    /// Under verification: blocks that were not read back because their write,
+    /// or a later one to the same place, had failed.
+    pub unchecked: u64,
     /// Calls beyond the first of an operation.
     pub again: Again,
     /// Last finish minus common start.
@@ -326,6 +335,7 @@ mod tests {
                     "h",
                     Failure::new(OpKind::Write, "f", FailureKind::Short),
                 );
+                lane.unchecked += *ns % 3;
                 lane.timeline.record(
                     Nanos(*at),
                     Bin {

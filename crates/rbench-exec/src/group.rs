@@ -8,7 +8,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
+<<<<<<< HEAD
 use rbench_core::{Counter, MonotonicClock, Nanos, Rank};
+=======
+use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
+>>>>>>> 2ba142b1699a52b19db6b526dfb9f096c5334dba
 use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
@@ -18,6 +22,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often each rank tells rank 0 how far it is.
 const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// Words of a note beside the number of its run, which is the last one.
+const WORDS: usize = NOTE_WORDS - 1;
 
 const NOTE_STOP: u64 = 1;
 const NOTE_PROGRESS: u64 = 2;
@@ -145,8 +152,14 @@ pub struct Group<'a> {
     pub offset_ns: i64,
     /// The clock that instants are agreed on by.
     pub clock: MonotonicClock,
+<<<<<<< HEAD
     /// What workers read the same time from.
     pub counter: Counter,
+=======
+    /// Tells the notes of this run from late ones of a run before it on the
+    /// same ranks; the same number on all of them.
+    run: u64,
+>>>>>>> 2ba142b1699a52b19db6b526dfb9f096c5334dba
     interrupts: &'a dyn Interrupts,
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
@@ -184,6 +197,17 @@ impl Drop for Guard<'_> {
     }
 }
 
+/// A number that every rank has for this run, and that no earlier run on the
+/// same ranks had: rank 0's clock has gone on since.
+async fn number_of_run(world: &dyn Communicator) -> Result<u64, CommError> {
+    let mine = match world.rank() {
+        Rank(0) => MonotonicClock.now().0,
+        _ => 0,
+    };
+    let all = world.all_reduce(Combine::Max, vec![mine]).await?;
+    Ok(all[0])
+}
+
 impl<'a> Group<'a> {
     /// Forms the group; every rank calls this together.
     ///
@@ -200,6 +224,7 @@ impl<'a> Group<'a> {
         let my_host = host_of[world.rank().0 as usize];
         let host = world.split(my_host).await?;
         let leaders = world.split(u32::from(host.rank() != Rank(0))).await?;
+        let run = number_of_run(world).await?;
         let ranks = world.size() as usize;
         Ok(Group {
             world,
@@ -209,7 +234,11 @@ impl<'a> Group<'a> {
             host_of,
             offset_ns,
             clock: MonotonicClock,
+<<<<<<< HEAD
             counter: Counter::begin(rbench_sys::limits::counter_is_kept()),
+=======
+            run,
+>>>>>>> 2ba142b1699a52b19db6b526dfb9f096c5334dba
             interrupts,
             show,
             stop: RefCell::new(StopFlag::default()),
@@ -370,13 +399,13 @@ impl<'a> Group<'a> {
                 note = self.world.next_note() => self.hear(note?),
                 _ = tick.tick() => {
                     self.tell(done());
-                    self.live()?;
+                    self.live(Instant::now())?;
                     if self.reason.get().is_none() {
                         self.last_word.set(Instant::now());
                     } else if patience.is_some_and(|p| self.last_word.get().elapsed() > p) {
                         return Err(ExecError::NoAnswer);
                     } else if patience.is_none() {
-                        self.post_to_others(NOTE_BUSY, [0; NOTE_WORDS]);
+                        self.post_to_others(NOTE_BUSY, [0; WORDS]);
                     }
                 }
             }
@@ -389,7 +418,7 @@ impl<'a> Group<'a> {
             self.stuck.set(true);
         }
         self.note_stop(reason);
-        self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0, 0]);
+        self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0]);
     }
 
     /// Whether an operation was given up on any rank, whatever was the first
@@ -404,27 +433,26 @@ impl<'a> Group<'a> {
     }
 
     /// Says that this rank is there, and looks whether the others are: rank 0
-    /// after all of them, they after rank 0.
-    fn live(&self) -> Result<(), ExecError> {
+    /// after all of them, they after rank 0. It is `now`.
+    fn live(&self, now: Instant) -> Result<(), ExecError> {
         let Some(since) = self.guarded.get() else {
             return Ok(());
         };
-        let now = Instant::now();
         if now.duration_since(self.looked.replace(now)) > AWAY {
             self.alive.borrow_mut().fill(now);
         }
-        if self.told_alive.get().elapsed() >= ALIVE_EVERY {
-            self.told_alive.set(Instant::now());
+        if now.duration_since(self.told_alive.get()) >= ALIVE_EVERY {
+            self.told_alive.set(now);
             if self.is_root() {
-                self.post_to_others(NOTE_ALIVE, [0; NOTE_WORDS]);
+                self.post_to_others(NOTE_ALIVE, [0; WORDS]);
             } else {
-                self.world.post(Rank(0), NOTE_ALIVE, [0; NOTE_WORDS]);
+                self.post(Rank(0), NOTE_ALIVE, [0; WORDS]);
             }
         }
         let alive = self.alive.borrow();
         let watched = if self.is_root() { 1..alive.len() } else { 0..1 };
         let silent: Vec<u32> = watched
-            .filter(|rank| alive[*rank].max(since).elapsed() > SILENCE)
+            .filter(|rank| now.duration_since(alive[*rank].max(since)) > SILENCE)
             .map(|rank| rank as u32)
             .collect();
         let Some(first) = silent.first() else {
@@ -474,12 +502,19 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn post_to_others(&self, kind: u64, words: [u64; NOTE_WORDS]) {
+    /// The way of all notes: marks them with the run.
+    fn post(&self, to: Rank, kind: u64, words: [u64; WORDS]) {
+        let mut marked = [self.run; NOTE_WORDS];
+        marked[..WORDS].copy_from_slice(&words);
+        self.world.post(to, kind, marked);
+    }
+
+    fn post_to_others(&self, kind: u64, words: [u64; WORDS]) {
         for rank in (0..self.world.size())
             .map(Rank)
             .filter(|r| *r != self.rank())
         {
-            self.world.post(rank, kind, words);
+            self.post(rank, kind, words);
         }
     }
 
@@ -494,6 +529,10 @@ impl<'a> Group<'a> {
     }
 
     fn hear(&self, note: Note) {
+        // Also its sender may be none of this run.
+        if note.words[WORDS] != self.run {
+            return;
+        }
         self.last_word.set(Instant::now());
         let from = note.from.0 as usize;
         self.alive.borrow_mut()[from] = Instant::now();
@@ -522,10 +561,10 @@ impl<'a> Group<'a> {
                 total: self.total.get(),
             });
         } else if news {
-            self.world.post(
+            self.post(
                 Rank(0),
                 NOTE_PROGRESS,
-                [self.phase_number.get(), done, failed, 0, 0, 0],
+                [self.phase_number.get(), done, failed, 0, 0],
             );
         }
     }
@@ -583,7 +622,6 @@ impl<'a> Group<'a> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn common_start(&self) -> Result<Nanos, ExecError> {
-        use rbench_core::Clock as _;
         let now = self.clock.now();
         let lead = if self.world.size() == 1 {
             Nanos(1_000_000)
@@ -601,3 +639,6 @@ impl<'a> Group<'a> {
         Ok(Nanos(at.saturating_add_signed(-self.offset_ns)))
     }
 }
+
+#[cfg(test)]
+mod tests;

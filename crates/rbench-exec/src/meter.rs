@@ -222,6 +222,12 @@ impl Meter {
         self.lanes[lane].unissued += count;
     }
 
+    /// Notes a block that is not read back because it could not be written.
+    #[cold]
+    pub fn unchecked(&mut self, lane: usize) {
+        self.lanes[lane].unchecked += 1;
+    }
+
     /// Notes calls that were made beyond the first of an operation.
     pub fn again(&mut self, lane: usize, calls: Again) {
         self.lanes[lane].again.add(calls);

@@ -82,6 +82,7 @@ pub async fn reduce(
             bytes: total.bytes,
             failures,
             unissued: total.unissued,
+            unchecked: total.unchecked,
             again: total.again,
             elapsed: times.last_finish,
             first_done,
@@ -235,6 +236,7 @@ struct Total {
     bytes: u64,
     errors: u64,
     unissued: u64,
+    unchecked: u64,
     again: Again,
     service: Latency,
     response: Option<Latency>,
@@ -266,6 +268,7 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
         bytes,
         failures,
         unissued,
+        unchecked,
         again,
         service,
         response,
@@ -275,8 +278,8 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
         interrupted,
         continued,
     } = again;
-    let mut words = vec![*items, *bytes, failures.total(), *unissued];
-    words.extend([interrupted, continued]);
+    let mut words = vec![*items, *bytes, failures.total()];
+    words.extend([unissued, unchecked, interrupted, continued]);
     words.extend(service.sums());
     words.extend(frame.service.counts(service));
     if let (Some(response), Some(range)) = (response, &frame.response) {
@@ -310,7 +313,8 @@ fn extremes(lane: &Lane, frame: &Frame) -> Vec<u64> {
 
 fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecError> {
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
-    let [items, bytes, errors, unissued, interrupted, continued] = sums.array();
+    let [items, bytes, errors] = sums.array();
+    let [unissued, unchecked, interrupted, continued] = sums.array();
     let mut latency = |range: &Range| {
         let scalars: [u64; SUM_WORDS] = sums.array();
         let counts = sums.take(range.count);
@@ -337,6 +341,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         bytes,
         errors,
         unissued,
+        unchecked,
         again: Again {
             interrupted,
             continued,

@@ -13,11 +13,17 @@ const OPEN_DEPTH: usize = 4;
 
 /// The result as readable JSON.
 pub fn render(result: &RunResult) -> String {
+    pretty(result)
+}
+
+/// A value whose types always serialise, laid out the same: nothing in it
+/// steers a terminal.
+pub fn pretty(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Layout::default());
-    result
+    value
         .serialize(&mut serializer)
-        .expect("the schema's types always serialise");
+        .expect("the types always serialise");
     bytes.push(b'\n');
     String::from_utf8(bytes).expect("JSON is UTF-8")
 }

@@ -190,6 +190,10 @@ pub struct PhaseResult {
     /// times do not know them.
     #[serde(default)]
     pub unissued: u64,
+    /// Under verification: blocks that were not read back because their write,
+    /// or a later one to the same place, had failed.
+    #[serde(default)]
+    pub unchecked: u64,
     /// Interrupted calls (EINTR) that were made again; no operation failed.
     #[serde(default)]
     pub interrupted: u64,
@@ -401,6 +405,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             bytes,
             failures,
             unissued,
+            unchecked,
             again,
             elapsed,
             first_done,
@@ -426,6 +431,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             errors: failures.iter().map(|(k, n, _)| (k.name(), n)).collect(),
             error_examples: error_examples(failures),
             unissued: *unissued,
+            unchecked: *unchecked,
             interrupted: again.interrupted,
             continued: again.continued,
             elapsed_s: elapsed.as_secs_f64(),

@@ -57,6 +57,13 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Total,
     },
     Rule {
+        code: "unchecked-blocks",
+        before: |_| "Blocks were not verified because their write had failed: ".into(),
+        after: ".",
+        find: unchecked,
+        over_iterations: Over::Total,
+    },
+    Rule {
         code: "open-loop-behind",
         before: |_| {
             "The target did not keep up: operations that were due were never started, and response times do \
@@ -230,6 +237,10 @@ fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 
 fn errors(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     count(phase.error_count())
+}
+
+fn unchecked(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    count(phase.unchecked)
 }
 
 fn unissued(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use rbench_cli::{Format, Verify};
+use rbench_core::plain::plain;
 use rbench_exec::ack::{Audit, Class, Finding, audit};
+use rbench_report::json::pretty;
 use serde_json::json;
 
 use crate::{FAILED, SUCCESS, complain, print};
@@ -59,12 +61,13 @@ fn text(audit: &Audit) -> String {
             expected,
             found,
         } = finding;
-        let _ = writeln!(
-            out,
+        let line = format!(
             "{}: {} at offset {offset}: expected {expected}; found {found}",
             class.name(),
             path.display()
         );
+        // A journal's paths may hold anything, also the end of a line.
+        let _ = writeln!(out, "{}", plain(&line));
     }
     for class in Class::ALL.into_iter().filter(|class| class.is_bad()) {
         let told = audit.findings.iter().filter(|f| f.class == class).count() as u64;
@@ -74,7 +77,7 @@ fn text(audit: &Audit) -> String {
         }
     }
     for note in &audit.notes {
-        let _ = writeln!(out, "note: {note}");
+        let _ = writeln!(out, "note: {}", plain(note));
     }
     out
 }
@@ -93,15 +96,14 @@ fn json(audit: &Audit) -> String {
             "found": finding.found,
         })
     };
-    let all = json!({
+    pretty(&json!({
         "clean": audit.is_clean(),
         "journals": audit.journals,
         "records": audit.records,
         "blocks": blocks,
         "findings": audit.findings.iter().map(finding).collect::<Vec<_>>(),
         "notes": audit.notes,
-    });
-    format!("{all:#}\n")
+    }))
 }
 
 #[cfg(test)]
@@ -143,5 +145,23 @@ mod tests {
             (&false.into(), &4096.into())
         );
         assert!(!text(&audit_of(0)).contains("more"));
+    }
+
+    #[test]
+    fn neither_form_steers_the_terminal_or_is_given_lines_by_a_path() {
+        let mut audit = audit_of(1);
+        audit.findings[0].path = "/mnt/\x1b[2J\u{9b}x\x7f\nnote: all is well".into();
+        audit.notes = vec!["/mnt/\r\u{9b}y\nlost: 0".to_owned()];
+        for said in [text(&audit), json(&audit)] {
+            let steers = |c: char| c.is_control() && c != '\n';
+            assert!(!said.contains(steers), "{said:?}");
+        }
+        let said = text(&audit);
+        let lines: Vec<&str> = said.lines().rev().take(2).collect();
+        assert_eq!(lines[0], r"note: /mnt/\r\u{9b}y\nlost: 0");
+        let path = r"lost: /mnt/\u{1b}[2J\u{9b}x\u{7f}\nnote: all is well at offset 0: ";
+        assert!(lines[1].starts_with(path), "{said}");
+        let value: serde_json::Value = serde_json::from_str(&json(&audit)).expect("JSON");
+        assert_eq!(value["notes"][0], "/mnt/\r\u{9b}y\nlost: 0");
     }
 }

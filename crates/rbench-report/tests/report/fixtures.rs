@@ -65,6 +65,7 @@ impl Made {
             bytes: 0,
             failures: Failures::default(),
             unissued: 0,
+            unchecked: 0,
             again: Again::default(),
             elapsed: Nanos(0),
             first_done: None,

@@ -67,6 +67,24 @@ fn one_operation_that_was_never_started_is_a_warning() {
 }
 
 #[test]
+fn one_block_that_was_not_verified_is_a_warning() {
+    let with = |iteration, unchecked| {
+        let mut phase = quiet(OpKind::Read);
+        (phase.iteration, phase.unchecked) = (iteration, unchecked);
+        phase
+    };
+    assert_eq!(codes(&of(vec![with(0, 0)])), [""; 0]);
+    let result = of(vec![with(0, 1)]);
+    assert_eq!(codes(&result), ["unchecked-blocks"]);
+    let words = "Blocks were not verified because their write had failed: The phase";
+    let told = message(&result, "unchecked-blocks");
+    assert_eq!(told, format!("{words} (1)."));
+    let result = of(vec![with(0, 1_200), with(1, 0), with(2, 34)]);
+    let told = message(&result, "unchecked-blocks");
+    assert_eq!(told, format!("{words} in iterations 1, 3 (1,234)."));
+}
+
+#[test]
 fn calls_beyond_the_first_of_an_operation_are_a_warning() {
     let told = |interrupted, continued| {
         let mut phase = quiet(OpKind::Write);

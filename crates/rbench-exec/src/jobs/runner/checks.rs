@@ -59,6 +59,9 @@ impl JobRunner {
             if !self.unwritten.touches(file, offset, what.length as u64) {
                 return Some(what);
             }
+            if let Some(lane) = self.scene.lanes.read {
+                meter.unchecked(lane);
+            }
             if what.last && self.steps.takes_turns() && self.files.end_without(file) {
                 self.close(file, meter);
             }

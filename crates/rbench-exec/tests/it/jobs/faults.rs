@@ -103,15 +103,31 @@ fn blocks_that_could_not_be_written_are_not_said_to_be_wrong() {
         assert!(failed > 20, "{line}");
         assert_eq!(told(&outcome, Errno::EIO.into()), failed, "{line}");
         assert_eq!(told(&outcome, FailureKind::Mismatch), 0, "{line}");
+        let unchecked = outcome.row("x-read").unchecked;
+        assert_eq!(outcome.row("x-write").unchecked, 0, "{line}");
         let (reads, _, writes, _) = counts(&outcome);
         if repeats.iter().any(|word| more.contains(word)) {
             // What was written again later is checked each time.
             assert!(reads > 0 && reads + writes < 6 * 256, "{line}: {reads}");
+            assert_eq!(reads + unchecked, writes + failed, "{line}");
         } else {
             assert_eq!((reads, writes + failed), (writes, 256), "{line}");
+            assert_eq!(unchecked, failed, "{line}");
         }
         target.end();
     }
+}
+
+#[test]
+fn blocks_that_were_left_unchecked_are_summed_over_ranks_and_jobs() {
+    let target = faulty(&["write:EIO@p=0.2"]);
+    let line =
+        "--name=x --bs=4k --size=1m --rw=write --verify=crc32c --continue_on_error=all --numjobs=2";
+    let outcome = run_on(&[0, 0, 1], target.path(), line);
+    let failed = fired(&target, "EIO").len() as u64;
+    assert!(failed > 100, "{failed}");
+    assert_eq!(outcome.row("x-read").unchecked, failed);
+    target.end();
 }
 
 #[test]

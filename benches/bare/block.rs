@@ -22,8 +22,10 @@ pub const BLOCK: usize = 4096;
 const PASSES: u64 = 8;
 /// Operations between two looks at the clock.
 const BATCH: usize = 256;
-/// What `rbench io --seed` needs for the same order in its first phase.
+/// What `rbench io --seed` needs for the same order.
 const SEED: u64 = 1;
+/// The first phase of a run; the layout before it is step 1.
+const STEP: u64 = 2;
 
 /// The offsets of the first passes over `size` bytes, for worker 0 of
 /// `rbench io --seed 1` with `mode` as its first phase.
@@ -52,7 +54,7 @@ pub fn offsets(mode: Rw, size: u64) -> Result<Vec<i64>, Failed> {
     if !size.is_multiple_of(BLOCK as u64) {
         return Err(format!("{size} is not a multiple of {BLOCK}").into());
     }
-    let mut order = Order::new(&plan, mode.random(), [SEED, 0, 0], [SEED, 0, 0]);
+    let mut order = Order::new(&plan, mode.random(), [SEED, STEP, 0], [SEED, 0, 0]);
     let count = PASSES * order.operations();
     Ok((0..count).map(|_| order.step().0 as i64).collect())
 }

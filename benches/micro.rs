@@ -5,8 +5,9 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rbench_core::random::DataStream;
-use rbench_core::{Bytes, Counter, Latency, Nanos, Rank};
+use rbench_core::{Bytes, Counter, Latency, Nanos, Rank, Timeline};
 use rbench_exec::calibrate::null_loop;
+use rbench_exec::verify::{self, Expected, Identity};
 use rbench_exec::worker::Runner as _;
 use rbench_plan::io::{Order, Rw};
 use rbench_plan::spec::{Common, Io, Workload};
@@ -20,6 +21,17 @@ fn record(c: &mut Criterion) {
         b.iter(|| {
             ns = (ns + 997) & 0xf_ffff;
             latency.record(black_box(Nanos(ns)));
+        });
+    });
+}
+
+fn timeline(c: &mut Criterion) {
+    let mut timeline = Timeline::default();
+    let mut at = Nanos(0);
+    c.bench_function("record into the timeline", |b| {
+        b.iter(|| {
+            at.0 += 1000;
+            timeline.record_done(black_box(at), 4096, Nanos(900));
         });
     });
 }
@@ -58,6 +70,32 @@ fn fill(c: &mut Criterion) {
         let mut data = DataStream::new(&[1]);
         group.throughput(Throughput::Bytes(size as u64));
         group.bench_function(name, |b| b.iter(|| data.fill(black_box(&mut buffer))));
+    }
+}
+
+fn stamps(c: &mut Criterion) {
+    let identity = Identity {
+        run: 1,
+        file: 2,
+        offset: 4096,
+        generation: 3,
+    };
+    let expected = Expected {
+        identity,
+        generations: 1..=3,
+    };
+    for (name, size) in [("4 KiB", 4 << 10), ("1 MiB", 1 << 20)] {
+        let mut block = vec![0; size];
+        let mut group = c.benchmark_group("verify");
+        group.throughput(Throughput::Bytes(size as u64));
+        group.bench_function(format!("stamp {name}"), |b| {
+            b.iter(|| verify::stamp(black_box(&mut block), &identity));
+        });
+        verify::stamp(&mut block, &identity);
+        assert_eq!(verify::check(&block, &expected), Ok(()));
+        group.bench_function(format!("check {name}"), |b| {
+            b.iter(|| black_box(verify::check(black_box(&block), &expected)));
+        });
     }
 }
 
@@ -122,5 +160,15 @@ fn null_operation(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, record, path, fill, offset, merge, null_operation);
+criterion_group!(
+    benches,
+    record,
+    timeline,
+    path,
+    fill,
+    stamps,
+    offset,
+    merge,
+    null_operation
+);
 criterion_main!(benches);

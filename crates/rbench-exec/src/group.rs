@@ -8,11 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
-<<<<<<< HEAD
-use rbench_core::{Counter, MonotonicClock, Nanos, Rank};
-=======
-use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
->>>>>>> 2ba142b1699a52b19db6b526dfb9f096c5334dba
+use rbench_core::{Clock as _, Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
@@ -152,14 +148,11 @@ pub struct Group<'a> {
     pub offset_ns: i64,
     /// The clock that instants are agreed on by.
     pub clock: MonotonicClock,
-<<<<<<< HEAD
     /// What workers read the same time from.
     pub counter: Counter,
-=======
     /// Tells the notes of this run from late ones of a run before it on the
     /// same ranks; the same number on all of them.
     run: u64,
->>>>>>> 2ba142b1699a52b19db6b526dfb9f096c5334dba
     interrupts: &'a dyn Interrupts,
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
@@ -234,11 +227,8 @@ impl<'a> Group<'a> {
             host_of,
             offset_ns,
             clock: MonotonicClock,
-<<<<<<< HEAD
             counter: Counter::begin(rbench_sys::limits::counter_is_kept()),
-=======
             run,
->>>>>>> 2ba142b1699a52b19db6b526dfb9f096c5334dba
             interrupts,
             show,
             stop: RefCell::new(StopFlag::default()),

@@ -1,0 +1,93 @@
+//! Bare loops: the system calls of rbench's workloads on the same paths and
+//! offsets, with nothing measured but begin and end. `scripts/bench` holds
+//! rbench against them.
+//!
+//! Each figure is a line of JSON on stdout:
+//! `{"name":"file-stat","ops":200000,"seconds":0.21}`.
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+mod block;
+mod compute;
+mod metadata;
+mod peak;
+mod ring;
+
+const USAGE: &str = "usage:
+  bare meta DIR ITEMS PHASE…           rbench meta --dir DIR --items ITEMS --phases …
+  bare files DIR ITEMS meta|io         the same files of 4 KiB as rbench meta --write 4k, or rbench io --files
+  bare block read|write|randread|randwrite FILE SIZE SECONDS
+                                       blocks of 4 KiB of a file of SIZE bytes, with pread or pwrite
+  bare ring FILE SIZE SECONDS          the same, randread, with 32 requests under way in an io_uring
+  bare compute SECONDS                 what rbench does between system calls
+  bare peak OUT COMMAND…               run a command, and write its peak memory in bytes to OUT.<MPI rank>";
+
+/// Errors end the program and are said.
+type Failed = Box<dyn Error>;
+
+/// What was done in which time.
+struct Figure {
+    name: String,
+    ops: u64,
+    took: Duration,
+}
+
+impl Figure {
+    fn print(&self) {
+        let Figure { name, ops, took } = self;
+        let seconds = took.as_secs_f64();
+        println!("{{\"name\":\"{name}\",\"ops\":{ops},\"seconds\":{seconds:.9}}}");
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, Failed> {
+    Ok(Duration::try_from_secs_f64(text.parse()?)?)
+}
+
+/// Repeats `batch`, which says how many operations it did, until `limit` has
+/// passed: the clock is read once for each.
+fn repeat(
+    name: &str,
+    limit: Duration,
+    mut batch: impl FnMut() -> Result<u64, Failed>,
+) -> Result<Figure, Failed> {
+    let mut ops = 0;
+    let begun = Instant::now();
+    loop {
+        ops += batch()?;
+        let took = begun.elapsed();
+        if took >= limit {
+            return Ok(Figure {
+                name: name.to_owned(),
+                ops,
+                took,
+            });
+        }
+    }
+}
+
+fn run(words: &[&str]) -> Result<ExitCode, Failed> {
+    match words {
+        ["meta", dir, items, phases @ ..] => metadata::phases(dir, items.parse()?, phases)?,
+        ["files", dir, items, form] => metadata::files(dir, items.parse()?, form)?.print(),
+        ["block", mode, file, size, limit] => {
+            block::run(mode, file, size.parse()?, seconds(limit)?)?.print();
+        }
+        ["ring", file, size, limit] => ring::run(file, size.parse()?, seconds(limit)?)?.print(),
+        ["compute", limit] => compute::run(seconds(limit)?)?,
+        ["peak", out, command, words @ ..] => return peak::run(out, command, words),
+        _ => return Err(USAGE.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    run(&words).unwrap_or_else(|error| {
+        eprintln!("bare: {error}");
+        ExitCode::FAILURE
+    })
+}

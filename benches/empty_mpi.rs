@@ -1,0 +1,21 @@
+//! An MPI program that does nothing: start, barrier, end. Rank 0 prints the
+//! time of day behind the barrier, in seconds since 1970.
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use mpi::Threading;
+use mpi::traits::{Communicator as _, CommunicatorCollectives as _};
+
+fn main() -> ExitCode {
+    let Some((universe, _)) = mpi::initialize_with_threading(Threading::Funneled) else {
+        return ExitCode::FAILURE;
+    };
+    let world = universe.world();
+    world.barrier();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    if world.rank() == 0 {
+        println!("{:.6}", now.unwrap_or_default().as_secs_f64());
+    }
+    ExitCode::SUCCESS
+}

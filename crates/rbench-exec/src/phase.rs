@@ -437,30 +437,29 @@ fn cpu() -> Nanos {
     limits::process_cpu().unwrap_or_default()
 }
 
-/// The processor of each worker of this rank: in turn those that the rank may
-/// use. A launcher that has given the rank some of the host's has seen to the
-/// other ranks; else the workers of all ranks of the host are counted.
-fn cpus(group: &Group<'_>, threads: u32) -> Result<Vec<usize>, String> {
-    let allowed = limits::allowed_cpus().map_err(|e| format!("--pin: {e}"))?;
-    let online = limits::host_facts()
-        .map_err(|e| format!("--pin: {e}"))?
-        .cpus;
-    let before = if allowed.len() < online as usize {
+/// The processor of each of `threads` workers: in turn those that the rank may
+/// use. A launcher that has given the rank some of the host's `online` ones has
+/// seen to the other ranks; else the workers of the host's ranks are counted,
+/// among which this is number `nth`.
+fn cpus(allowed: &[usize], online: usize, nth: u32, threads: u32) -> Vec<usize> {
+    let before = if allowed.len() < online {
         0
     } else {
-        group.host.rank().0 * threads
+        nth as usize * threads as usize
     };
-    let workers = before..before + threads;
-    Ok(workers
-        .map(|worker| allowed[worker as usize % allowed.len()])
-        .collect())
+    let in_turn = allowed.iter().copied().cycle();
+    let skipped = before % allowed.len().max(1);
+    in_turn.skip(skipped).take(threads as usize).collect()
 }
 
 /// Starts this rank's workers; they prepare at once.
 fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
     let Seats { pinned, own_files } = group.seats();
     let cpus = if pinned {
-        cpus(group, phase.threads)?
+        let unknown = |errno| format!("--pin: the processors are not known: {errno}");
+        let allowed = limits::allowed_cpus().map_err(unknown)?;
+        let online = limits::host_facts().map_err(unknown)?.cpus as usize;
+        cpus(&allowed, online, group.host.rank().0, phase.threads)
     } else {
         Vec::new()
     };
@@ -562,4 +561,24 @@ async fn all(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
         .quietly(group.world.all_reduce(Combine::Min, vec![u64::from(mine)]))
         .await?[0]
         == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_take_the_processors_in_turn() {
+        let check = |allowed: &[usize], online, nth, threads, expect: &[usize]| {
+            assert_eq!(cpus(allowed, online, nth, threads), expect);
+        };
+        // All are there for all ranks of the host.
+        check(&[0, 1, 2, 3], 4, 0, 2, &[0, 1]);
+        check(&[0, 1, 2, 3], 4, 1, 2, &[2, 3]);
+        check(&[0, 1, 2, 3], 4, 2, 2, &[0, 1]);
+        check(&[0, 1], 2, 3, 3, &[1, 0, 1]);
+        // The launcher has given each rank its own.
+        check(&[5, 9], 16, 3, 2, &[5, 9]);
+        check(&[5], 16, 3, 2, &[5, 5]);
+    }
 }

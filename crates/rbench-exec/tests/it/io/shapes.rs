@@ -94,6 +94,58 @@ fn every_engine_moves_every_block_once_and_what_it_wrote_verifies() {
 }
 
 #[test]
+fn what_is_not_refilled_is_written_again_and_again_and_what_is_laid_out_is_not() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (depth, no_refill) in [(1, true), (4, true), (1, false), (4, false)] {
+        let spec = Io {
+            engine: Some("io_uring".to_owned()),
+            depth: Some(depth),
+            no_refill,
+            ..io(&[Rw::Read, Rw::RandWrite])
+        };
+        let files = contents(dir.path(), spec);
+        let different = |file: &[u8]| file.chunks(4096).collect::<BTreeSet<_>>().len();
+        let written = if no_refill { depth as usize } else { 16 };
+        assert_eq!(
+            files.iter().map(|f| different(f)).collect::<Vec<_>>(),
+            [16, written]
+        );
+        assert!(
+            files
+                .iter()
+                .all(|f| f.chunks(64).all(|part| part != [0; 64]))
+        );
+    }
+}
+
+#[test]
+fn small_files_that_are_not_refilled_are_alike() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (no_refill, expect) in [(true, 1), (false, 7)] {
+        let spec = Io {
+            rw: Some(vec![Rw::Write]),
+            files: Some(7),
+            file_size: Some(Bytes(10 * KIB)),
+            block: Some(Bytes(4 * KIB)),
+            no_refill,
+            ..Io::default()
+        };
+        let mut run = Run::io(&[0], dir.path(), spec);
+        run.between = Box::new(move |_, own| {
+            let below = |dir: &Path| fs::read_dir(dir).expect("a directory").flatten();
+            let trees = below(&own.join("0")).flat_map(|tree| below(&tree.path()));
+            let files: Vec<_> = trees.map(|f| fs::read(f.path()).expect("data")).collect();
+            assert_eq!(files.len(), 7);
+            // Each of its blocks is data of its own.
+            let blocks = |f: &Vec<u8>| f.chunks(2048).collect::<BTreeSet<_>>().len();
+            assert!(files.iter().all(|f| blocks(f) == 5));
+            assert_eq!(files.iter().collect::<BTreeSet<_>>().len(), expect);
+        });
+        check_clean(&run.go().expect("runs"), "small");
+    }
+}
+
+#[test]
 fn every_engine_moves_small_files_whole() {
     let dir = tempfile::tempdir().expect("temporary directory");
     for engine in ENGINES.iter().filter(|engine| engine.moves_data) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
+use rbench_core::crowd::RowLimits;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
@@ -128,7 +129,8 @@ pub struct Group<'a> {
     pub world: &'a dyn Communicator,
     /// The ranks of this host.
     pub host: Box<dyn Communicator>,
-    /// The leaders of the hosts; only meaningful at a leader.
+    /// The leaders of the hosts, rank 0 as the first; only meaningful at a
+    /// leader.
     pub leaders: Box<dyn Communicator>,
     /// Names of the hosts.
     pub host_names: Vec<String>,
@@ -138,6 +140,8 @@ pub struct Group<'a> {
     pub offset_ns: i64,
     /// The clock of all timing.
     pub clock: MonotonicClock,
+    /// How many ranks and hosts have rows of their own.
+    pub rows: RowLimits,
     /// Tells the notes of this run from late ones of a run before it on the
     /// same ranks; the same number on all of them.
     run: u64,
@@ -214,6 +218,7 @@ impl<'a> Group<'a> {
             host_of,
             offset_ns,
             clock: MonotonicClock,
+            rows: RowLimits::default(),
             run,
             interrupts,
             show,
@@ -238,6 +243,12 @@ impl<'a> Group<'a> {
     /// The same group with limits at which it stops.
     pub fn with_limits(self, limits: Limits) -> Group<'a> {
         Group { limits, ..self }
+    }
+
+    /// The same group with rows for so many ranks and hosts, the same on all
+    /// ranks.
+    pub fn with_rows(self, rows: RowLimits) -> Group<'a> {
+        Group { rows, ..self }
     }
 
     /// The limits at which it stops.

@@ -220,7 +220,8 @@ async fn once(
     let host_of = hosts.topology.host_of.clone();
     let group = Group::form(comm, names, host_of, offset_ns, signals, &display)
         .await?
-        .with_limits(plan.limits);
+        .with_limits(plan.limits)
+        .with_rows(mdtest::rows(spec, output.mdtest.as_ref()));
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
     let mut extras = Extras::default();

@@ -50,7 +50,7 @@ struct Group {
     size: u32,
     has_notes: bool,
     state: Mutex<State>,
-    /// Woken after every change of the state.
+    /// Woken after every change of the state that someone may wait for.
     changed: Notify,
 }
 
@@ -69,6 +69,8 @@ struct State {
 struct Meeting {
     call: Call,
     parts: Vec<Option<Part>>,
+    /// Parts that are still to come.
+    missing: u32,
     result: Option<Arc<Met>>,
     /// Ranks that have not taken the result yet.
     left: u32,
@@ -95,8 +97,9 @@ enum Part {
 
 /// What a meeting gives to each rank.
 struct Met {
-    /// In the order of ranks.
+    /// In the order of ranks; numbers are combined.
     parts: Vec<Part>,
+    combined: Vec<u64>,
     /// After [`Call::Split`] each color's ranks and group.
     groups: BTreeMap<u32, (Vec<Rank>, Arc<Group>)>,
 }
@@ -110,7 +113,11 @@ impl fmt::Debug for Group {
 }
 
 impl Met {
-    fn of(parts: Vec<Part>) -> Met {
+    fn of(call: Call, mut parts: Vec<Part>) -> Met {
+        let combined = match call {
+            Call::Reduce(_, combine) | Call::AllReduce(combine) => combined(&mut parts, combine),
+            Call::Barrier | Call::Broadcast(_) | Call::Gather(_) | Call::Split => Vec::new(),
+        };
         let mut ranks: BTreeMap<u32, Vec<Rank>> = BTreeMap::new();
         for (rank, part) in (0..).map(Rank).zip(&parts) {
             if let Part::Color(color) = part {
@@ -124,7 +131,11 @@ impl Met {
                 (color, (ranks, group))
             })
             .collect();
-        Met { parts, groups }
+        Met {
+            parts,
+            combined,
+            groups,
+        }
     }
 
     fn bytes(&self) -> impl Iterator<Item = Vec<u8>> {
@@ -133,25 +144,26 @@ impl Met {
             Part::Nothing | Part::Numbers(_) | Part::Color(_) => Vec::new(),
         })
     }
+}
 
-    fn combined(&self, combine: Combine) -> Vec<u64> {
-        let mut lists = self.parts.iter().map(|part| match part {
-            Part::Numbers(numbers) => numbers.as_slice(),
-            Part::Nothing | Part::Bytes(_) | Part::Color(_) => &[],
-        });
-        let mut result = lists.next().unwrap_or_default().to_vec();
-        for list in lists {
-            assert_eq!(result.len(), list.len(), "ranks reduce unequal lengths");
-            for (into, &number) in result.iter_mut().zip(list) {
-                *into = match combine {
-                    Combine::Sum => into.wrapping_add(number),
-                    Combine::Min => number.min(*into),
-                    Combine::Max => number.max(*into),
-                };
-            }
+/// The ranks' numbers combined; they are taken from `parts`.
+fn combined(parts: &mut [Part], combine: Combine) -> Vec<u64> {
+    let mut lists = parts.iter_mut().map(|part| match part {
+        Part::Numbers(numbers) => std::mem::take(numbers),
+        Part::Nothing | Part::Bytes(_) | Part::Color(_) => Vec::new(),
+    });
+    let mut all = lists.next().unwrap_or_default();
+    for list in lists {
+        assert_eq!(all.len(), list.len(), "ranks reduce unequal lengths");
+        for (into, number) in all.iter_mut().zip(list) {
+            *into = match combine {
+                Combine::Sum => into.wrapping_add(number),
+                Combine::Min => number.min(*into),
+                Combine::Max => number.max(*into),
+            };
         }
-        result
     }
+    all
 }
 
 impl Group {
@@ -175,10 +187,12 @@ impl Group {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state and wakes whoever waits for that.
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
-        self.changed.notify_waiters();
+    /// Changes the state; wakes whoever waits if `change` says so.
+    fn change(&self, change: impl FnOnce(&mut State) -> bool) {
+        let wakes = change(&mut self.state());
+        if wakes {
+            self.changed.notify_waiters();
+        }
     }
 
     /// Waits until `ready` gives something.
@@ -201,11 +215,13 @@ impl Group {
 
 impl State {
     /// Leaves a rank's part; the last one to come works the result out.
-    fn bring(&mut self, number: u64, call: Call, rank: Rank, part: Part) {
+    /// Whether that was the last one.
+    fn bring(&mut self, number: u64, call: Call, rank: Rank, part: Part) -> bool {
         let size = self.gone.len();
         let meeting = self.meetings.entry(number).or_insert_with(|| Meeting {
             call,
             parts: (0..size).map(|_| None).collect(),
+            missing: size as u32,
             result: None,
             left: size as u32,
         });
@@ -214,10 +230,13 @@ impl State {
             "rank {rank} makes another collective call than the rank before it"
         );
         meeting.parts[rank.0 as usize] = Some(part);
-        if meeting.parts.iter().all(Option::is_some) {
+        meeting.missing -= 1;
+        let last = meeting.missing == 0;
+        if last {
             let parts = meeting.parts.drain(..).flatten().collect();
-            meeting.result = Some(Arc::new(Met::of(parts)));
+            meeting.result = Some(Arc::new(Met::of(call, parts)));
         }
+        last
     }
 
     /// The result, if all have come; an error if one who has not never will.
@@ -259,8 +278,10 @@ impl ThreadsCommunicator {
 
 impl Drop for ThreadsCommunicator {
     fn drop(&mut self) {
-        self.group
-            .change(|state| state.gone[self.rank.0 as usize] = true);
+        self.group.change(|state| {
+            state.gone[self.rank.0 as usize] = true;
+            true
+        });
     }
 }
 
@@ -315,7 +336,7 @@ impl Communicator for ThreadsCommunicator {
         Box::pin(async move {
             let part = Part::Numbers(numbers);
             let met = self.meet(Call::Reduce(root, combine), part).await?;
-            Ok((self.rank == root).then(|| met.combined(combine)))
+            Ok((self.rank == root).then(|| met.combined.clone()))
         })
     }
 
@@ -323,7 +344,7 @@ impl Communicator for ThreadsCommunicator {
         Box::pin(async move {
             let part = Part::Numbers(numbers);
             let met = self.meet(Call::AllReduce(combine), part).await?;
-            Ok(met.combined(combine))
+            Ok(met.combined.clone())
         })
     }
 
@@ -343,8 +364,10 @@ impl Communicator for ThreadsCommunicator {
         assert!(self.group.has_notes, "a sub-group has no notes");
         assert_member(to, self.size());
         let from = self.rank;
-        self.group
-            .change(|state| state.notes[to.0 as usize].push_back(Note { from, kind, words }));
+        self.group.change(|state| {
+            state.notes[to.0 as usize].push_back(Note { from, kind, words });
+            true
+        });
     }
 
     fn next_note(&self) -> Wait<'_, Note> {
@@ -361,6 +384,7 @@ impl Communicator for ThreadsCommunicator {
         self.group.change(|state| {
             let way = (self.rank, to);
             state.sent.entry(way).or_default().push_back(numbers);
+            true
         });
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! writes and their fsync): each kind is a lane with counts, distributions
 //! and a timeline of its own.
 
+use crate::crowd::{HostCrowd, RankCrowd};
 use crate::failure::{Failure, Failures};
 use crate::latency::Latency;
 use crate::op::OpKind;
@@ -284,10 +285,14 @@ pub struct PhaseOutcome {
     pub service: Latency,
     /// Response times in an open loop.
     pub response: Option<Latency>,
-    /// Hosts in the order of their first rank.
+    /// Hosts in the order of their first rank; of a crowd those at the ends.
     pub hosts: Vec<HostOutcome>,
-    /// Ranks ascending.
+    /// How all hosts lie apart, when they are more than have rows.
+    pub host_crowd: Option<HostCrowd>,
+    /// Ranks ascending; of a crowd those at the ends.
     pub ranks: Vec<RankOutcome>,
+    /// How all ranks lie apart, when they are more than have rows.
+    pub crowd: Option<RankCrowd>,
     /// Counts over time.
     pub timeline: Timeline,
     /// The stonewall, where one came down.

@@ -68,8 +68,14 @@ const POOL_WORDS: usize = 4096;
 const PIECE_WORDS: usize = 512;
 const PIECE: usize = 8 * PIECE_WORDS;
 
+/// Stretches begin at lines of the cache.
+const LINE_WORDS: usize = 8;
+
+#[repr(align(64))]
+struct Pool([u64; POOL_WORDS]);
+
 /// Random words, the same in every run.
-static POOL: [u64; POOL_WORDS] = pool();
+static POOL: Pool = Pool(pool());
 
 const fn pool() -> [u64; POOL_WORDS] {
     let mut words = [0; POOL_WORDS];
@@ -79,6 +85,28 @@ const fn pool() -> [u64; POOL_WORDS] {
         i += 1;
     }
     words
+}
+
+/// Copies `words` to `bytes`, at most as many, under `mask`.
+#[inline(always)]
+fn copy_masked(bytes: &mut [u8], words: &[u64; PIECE_WORDS], mask: u64) {
+    let whole = bytes.len() / 8;
+    let mut places = bytes.chunks_exact_mut(8);
+    for (place, word) in (&mut places).zip(words) {
+        place.copy_from_slice(&(word ^ mask).to_le_bytes());
+    }
+    let rest = places.into_remainder();
+    if !rest.is_empty() {
+        let word = words[whole] ^ mask;
+        rest.copy_from_slice(&word.to_le_bytes()[..rest.len()]);
+    }
+}
+
+/// The same, compiled for processors with vectors of 32 bytes.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn copy_masked_wide(bytes: &mut [u8], words: &[u64; PIECE_WORDS], mask: u64) {
+    copy_masked(bytes, words, mask);
 }
 
 /// Fills buffers with incompressible data at memory speed.
@@ -114,9 +142,9 @@ impl DataStream {
         // An odd step gives each state once in 2^64.
         self.state = self.state.wrapping_add(0xd1b5_4a32_d192_ed03);
         let mask = mix(self.state);
-        let places = POOL_WORDS - PIECE_WORDS + 1;
+        let places = (POOL_WORDS - PIECE_WORDS) / LINE_WORDS + 1;
         let at = (u128::from(mix(mask)) * places as u128) >> 64;
-        let stretch = POOL[at as usize..].first_chunk();
+        let stretch = POOL.0[at as usize * LINE_WORDS..].first_chunk();
         (stretch.unwrap_or(&[0; PIECE_WORDS]), mask)
     }
 
@@ -126,16 +154,13 @@ impl DataStream {
     pub fn fill(&mut self, buffer: &mut [u8]) {
         for piece in buffer.chunks_mut(PIECE) {
             let (words, mask) = self.next();
-            let whole = piece.len() / 8;
-            let mut places = piece.chunks_exact_mut(8);
-            for (place, word) in (&mut places).zip(words) {
-                place.copy_from_slice(&(word ^ mask).to_le_bytes());
+            #[cfg(target_arch = "x86_64")]
+            if std::is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has what the function is compiled for.
+                unsafe { copy_masked_wide(piece, words, mask) };
+                continue;
             }
-            let rest = places.into_remainder();
-            if !rest.is_empty() {
-                let word = words[whole] ^ mask;
-                rest.copy_from_slice(&word.to_le_bytes()[..rest.len()]);
-            }
+            copy_masked(piece, words, mask);
         }
     }
 }
@@ -187,6 +212,23 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), n);
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn processors_with_and_without_wide_vectors_make_the_same_data() {
+        if !std::is_x86_feature_detected!("avx2") {
+            // Then there is but one way.
+            return;
+        }
+        for length in [0, 1, 7, 8, 63, 64, 1000, PIECE] {
+            let (mut narrow, mut wide) = (vec![0; length], vec![0; length]);
+            let words = POOL.0.first_chunk().expect("the pool is longer");
+            copy_masked(&mut narrow, words, 0x1234_5678_9abc_def0);
+            // SAFETY: asked above.
+            unsafe { copy_masked_wide(&mut wide, words, 0x1234_5678_9abc_def0) };
+            assert_eq!(narrow, wide);
+        }
     }
 
     #[test]

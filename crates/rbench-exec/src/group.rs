@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
+use rbench_core::crowd::RowLimits;
 use rbench_core::{Clock as _, Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
@@ -138,7 +139,8 @@ pub struct Group<'a> {
     pub world: &'a dyn Communicator,
     /// The ranks of this host.
     pub host: Box<dyn Communicator>,
-    /// The leaders of the hosts; only meaningful at a leader.
+    /// The leaders of the hosts, rank 0 as the first; only meaningful at a
+    /// leader.
     pub leaders: Box<dyn Communicator>,
     /// Names of the hosts.
     pub host_names: Vec<String>,
@@ -150,6 +152,8 @@ pub struct Group<'a> {
     pub clock: MonotonicClock,
     /// What workers read the same time from.
     pub counter: Counter,
+    /// How many ranks and hosts have rows of their own.
+    pub rows: RowLimits,
     /// Tells the notes of this run from late ones of a run before it on the
     /// same ranks; the same number on all of them.
     run: u64,
@@ -228,6 +232,7 @@ impl<'a> Group<'a> {
             offset_ns,
             clock: MonotonicClock,
             counter: Counter::begin(rbench_sys::limits::counter_is_kept()),
+            rows: RowLimits::default(),
             run,
             interrupts,
             show,
@@ -263,6 +268,12 @@ impl<'a> Group<'a> {
     /// What this rank's workers have of their own.
     pub fn seats(&self) -> Seats {
         self.seats
+    }
+
+    /// The same group with rows for so many ranks and hosts, the same on all
+    /// ranks.
+    pub fn with_rows(self, rows: RowLimits) -> Group<'a> {
+        Group { rows, ..self }
     }
 
     /// The limits at which it stops.

@@ -2,22 +2,23 @@
 //! exactly: integers are added, nothing is averaged.
 //!
 //! Distributions travel as dense counts, cut to the range of buckets that any
-//! rank used, and are added up by the communicator's reduction: memory at
-//! rank 0 does not grow with the ranks. What stays apart for each rank is a
-//! short summary; for each host, its distribution.
+//! rank used, and are added up by the communicator's reduction in two steps:
+//! over the ranks of each host at its leader, and over the leaders at rank 0,
+//! which leads its host and the leaders. Memory at rank 0 does not grow with
+//! the ranks. What stays apart for each rank is a short summary; for each
+//! host, its distribution: `rows` gathers them.
 
-use rbench_comm::{Combine, CommError, Communicator};
-use rbench_core::failure::Example;
+mod rows;
+
+use rbench_comm::{Combine, CommError};
 use rbench_core::latency::SUM_WORDS;
-use rbench_core::outcome::{
-    Again, FirstDone, HostOutcome, Lane, PhaseOutcome, RankOutcome, Stonewall, WorkerOutcome,
-};
+use rbench_core::outcome::{Again, FirstDone, Lane, PhaseOutcome, Stonewall, WorkerOutcome};
 use rbench_core::timeline::{Bin, Timeline};
-use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Failure, FailureKind, Failures, Latency, Nanos, OpKind, Rank};
+use rbench_core::{Latency, Nanos, Rank};
 
 use crate::group::{ExecError, Group};
 use crate::phase::Phase;
+use rows::{Hosts, Ranks};
 
 /// What one rank brings to the reduction.
 #[derive(Debug)]
@@ -56,17 +57,27 @@ pub async fn reduce(
     for (info, mut merged) in phase.lanes.iter().zip(lanes) {
         let frame = Frame::agree(group, &merged.lane).await?;
         merged.lane.timeline.widen(frame.width);
-        let hosts = hosts(group, &merged, &frame).await?;
-        let ranks = ranks(group, &merged, cpu).await?;
-        let total = sum(group, group.world, &merged.lane, &frame).await?;
-        let (Some(hosts), Some(gathered), Some(total)) = (hosts, ranks, total) else {
+        let sums = sum(group, &merged, &frame).await?;
+        let ranks = rows::ranks_of_host(group, &merged, cpu).await?;
+        // The others have done their part; the leaders go on.
+        let (Some((host, total)), Some(ranks)) = (sums, ranks) else {
             continue;
         };
-        let Gathered {
+        let hosts = rows::hosts(group, &host).await?;
+        let ranks = rows::ranks(group, ranks).await?;
+        let (Some(total), Some(hosts), Some(ranks)) = (total, hosts, ranks) else {
+            continue;
+        };
+        let Hosts {
+            hosts,
+            crowd: host_crowd,
+        } = hosts;
+        let Ranks {
             ranks,
+            crowd,
             failures,
             first,
-        } = gathered;
+        } = ranks;
         let first_done = first.map(|(elapsed, items)| FirstDone {
             elapsed,
             // At least what the first worker itself has done, which a bin of
@@ -92,7 +103,9 @@ pub async fn reduce(
             service: total.service,
             response: total.response,
             hosts,
+            host_crowd,
             ranks,
+            crowd,
             timeline: total.timeline,
             stonewall,
         });
@@ -230,7 +243,7 @@ impl Frame {
     }
 }
 
-/// The additive part of a lane over a group of ranks.
+/// A lane over a group of ranks.
 struct Total {
     items: u64,
     bytes: u64,
@@ -238,27 +251,36 @@ struct Total {
     unissued: u64,
     unchecked: u64,
     again: Again,
+    /// The end of the last worker.
+    finished: Nanos,
     service: Latency,
     response: Option<Latency>,
     timeline: Timeline,
 }
 
-/// Adds the lane up over the ranks of `comm`, at its rank 0.
+/// Adds the lane up over the ranks of each host, for its leader, and those
+/// sums over all hosts, for rank 0.
 async fn sum(
     group: &Group<'_>,
-    comm: &dyn Communicator,
-    lane: &Lane,
+    merged: &Merged,
     frame: &Frame,
-) -> Result<Option<Total>, ExecError> {
-    let sums = group
-        .quietly(comm.reduce(Rank(0), Combine::Sum, additive(lane, frame)))
-        .await?;
-    let maxima = group
-        .quietly(comm.reduce(Rank(0), Combine::Max, extremes(lane, frame)))
-        .await?;
-    sums.zip(maxima)
-        .map(|(sums, maxima)| unpack(frame, &sums, &maxima))
-        .transpose()
+) -> Result<Option<(Total, Option<Total>)>, ExecError> {
+    let (sums, maxima) = (additive(&merged.lane, frame), extremes(merged, frame));
+    let host = group.host.as_ref();
+    let sums = group.quietly(host.reduce(Rank(0), Combine::Sum, sums));
+    let sums = sums.await?;
+    let maxima = group.quietly(host.reduce(Rank(0), Combine::Max, maxima));
+    let Some((sums, maxima)) = sums.zip(maxima.await?) else {
+        return Ok(None);
+    };
+    let of_host = unpack(frame, &sums, &maxima)?;
+    let leaders = group.leaders.as_ref();
+    let sums = group.quietly(leaders.reduce(Rank(0), Combine::Sum, sums));
+    let sums = sums.await?;
+    let maxima = group.quietly(leaders.reduce(Rank(0), Combine::Max, maxima));
+    let total = sums.zip(maxima.await?);
+    let total = total.map(|(sums, maxima)| unpack(frame, &sums, &maxima));
+    Ok(Some((of_host, total.transpose()?)))
 }
 
 fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
@@ -298,8 +320,13 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
     words
 }
 
-fn extremes(lane: &Lane, frame: &Frame) -> Vec<u64> {
-    let mut words = Vec::new();
+fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
+    let Merged {
+        lane,
+        finished,
+        first: _,
+    } = merged;
+    let mut words = vec![finished.0];
     for latency in [Some(&lane.service), lane.response.as_ref()]
         .into_iter()
         .flatten()
@@ -315,6 +342,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors] = sums.array();
     let [unissued, unchecked, interrupted, continued] = sums.array();
+    let [finished] = maxima.array();
     let mut latency = |range: &Range| {
         let scalars: [u64; SUM_WORDS] = sums.array();
         let counts = sums.take(range.count);
@@ -346,6 +374,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
             interrupted,
             continued,
         },
+        finished: Nanos(finished),
         service,
         response,
         timeline,
@@ -369,195 +398,9 @@ impl<'w> Words<'w> {
     }
 }
 
-/// Each host's part, at rank 0.
-async fn hosts(
-    group: &Group<'_>,
-    merged: &Merged,
-    frame: &Frame,
-) -> Result<Option<Vec<HostOutcome>>, ExecError> {
-    let total = sum(group, group.host.as_ref(), &merged.lane, frame).await?;
-    let latest = group
-        .quietly(
-            group
-                .host
-                .reduce(Rank(0), Combine::Max, vec![merged.finished.0]),
-        )
-        .await?;
-    let (Some(total), Some(latest)) = (total, latest) else {
-        return Ok(None);
-    };
-    let mut message = Writer::default();
-    message
-        .number(total.items)
-        .number(total.bytes)
-        .number(total.errors)
-        .number(latest[0]);
-    message.numbers(&total.service.to_words());
-    let all = group
-        .quietly(group.leaders.gather(Rank(0), message.finish()))
-        .await?;
-    if !group.is_root() {
-        return Ok(None);
-    }
-    let all = all.unwrap_or_default();
-    let hosts = all.iter().zip(&group.host_names);
-    let read: Option<Vec<_>> = hosts.map(|(m, name)| read_host(m, name)).collect();
-    read.ok_or_else(garbled).map(Some)
-}
-
-fn read_host(message: &[u8], host: &str) -> Option<HostOutcome> {
-    let mut r = Reader::new(message);
-    let (items, bytes, errors, elapsed) =
-        (r.number()?, r.number()?, r.number()?, Nanos(r.number()?));
-    let service = Latency::from_words(&r.numbers()?)?;
-    Some(HostOutcome {
-        host: host.to_owned(),
-        items,
-        bytes,
-        errors,
-        elapsed,
-        service,
-    })
-}
-
 /// Both ends are the same program: this does not happen unless memory or the
 /// network damages a message, and a report without it would be wrong.
 fn garbled() -> ExecError {
     let text = "a part of the result did not arrive whole at rank 0";
     ExecError::Comm(CommError::Start(text.to_owned()))
-}
-
-/// What rank 0 hears from every rank for itself.
-struct Gathered {
-    ranks: Vec<RankOutcome>,
-    failures: Failures,
-    first: Option<(Nanos, u64)>,
-}
-
-/// Each rank's summary and all failures, at rank 0.
-async fn ranks(
-    group: &Group<'_>,
-    merged: &Merged,
-    cpu: Nanos,
-) -> Result<Option<Gathered>, ExecError> {
-    let Merged {
-        lane,
-        finished,
-        first,
-    } = merged;
-    let mut message = Writer::default();
-    message
-        .number(lane.items)
-        .number(lane.failures.total())
-        .number(finished.0);
-    for ns in [
-        lane.service.quantile(0.5),
-        lane.service.quantile(0.99),
-        lane.service.max(),
-        cpu,
-    ] {
-        message.number(ns.0);
-    }
-    let (at, items) = first.unwrap_or((Nanos(u64::MAX), 0));
-    message.number(at.0).number(items);
-    for (kind, count, example) in lane.failures.iter() {
-        write_failures(&mut message, kind, count, example);
-    }
-    let Some(all) = group
-        .quietly(group.world.gather(Rank(0), message.finish()))
-        .await?
-    else {
-        return Ok(None);
-    };
-    let mut rows = Vec::with_capacity(all.len());
-    let mut failures = Failures::default();
-    let mut first = None;
-    for (rank, message) in (0..).map(Rank).zip(&all) {
-        let mut r = Reader::new(message);
-        let host = group.host_name_of(rank);
-        rows.push(read_rank(&mut r, rank, host).ok_or_else(garbled)?);
-        let its_first = r
-            .number()
-            .zip(r.number())
-            .map(|(at, items)| (Nanos(at), items));
-        first = earlier(first, its_first.filter(|(at, _)| at.0 != u64::MAX));
-        while let Some((kind, count, failure)) = read_failures(&mut r) {
-            failures.insert(
-                kind,
-                count,
-                Example {
-                    rank,
-                    host: host.to_owned(),
-                    failure,
-                },
-            );
-        }
-    }
-    Ok(Some(Gathered {
-        ranks: rows,
-        failures,
-        first,
-    }))
-}
-
-fn read_rank(r: &mut Reader<'_>, rank: Rank, host: &str) -> Option<RankOutcome> {
-    let (items, errors, elapsed) = (r.number()?, r.number()?, Nanos(r.number()?));
-    let (p50, p99) = (Nanos(r.number()?), Nanos(r.number()?));
-    let (max, cpu) = (Nanos(r.number()?), Nanos(r.number()?));
-    Some(RankOutcome {
-        rank,
-        host: host.to_owned(),
-        items,
-        errors,
-        elapsed,
-        p50,
-        p99,
-        max,
-        cpu,
-    })
-}
-
-fn write_failures(message: &mut Writer, kind: FailureKind, count: u64, example: &Example) {
-    let (tag, code) = match kind {
-        FailureKind::Errno(code) => (0, code as u32),
-        FailureKind::Short => (1, 0),
-        FailureKind::Mismatch => (2, 0),
-        FailureKind::Command => (3, 0),
-    };
-    let Failure {
-        op,
-        path,
-        kind: _,
-        detail,
-    } = &example.failure;
-    message
-        .number(tag)
-        .number(u64::from(code))
-        .number(count)
-        .number(*op as u64)
-        .text(path)
-        .text(detail);
-}
-
-fn read_failures(r: &mut Reader<'_>) -> Option<(FailureKind, u64, Failure)> {
-    let kind = match (r.number()?, r.number()?) {
-        (0, code) => FailureKind::Errno(code as i32),
-        (1, _) => FailureKind::Short,
-        (2, _) => FailureKind::Mismatch,
-        (3, _) => FailureKind::Command,
-        _ => return None,
-    };
-    let count = r.number()?;
-    let op = *OpKind::ALL.get(usize::try_from(r.number()?).ok()?)?;
-    let (path, detail) = (r.text()?, r.text()?);
-    Some((
-        kind,
-        count,
-        Failure {
-            op,
-            path,
-            kind,
-            detail,
-        },
-    ))
 }

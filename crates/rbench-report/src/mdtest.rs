@@ -18,7 +18,8 @@ use crate::table::printable;
 use crate::text::failure;
 use measured::{Measured, ROWS, Row, RowOf, Share};
 
-/// What `rbench mdtest` was asked to show.
+/// What `rbench mdtest` was asked to show. What it tells of each rank, and
+/// [`rank_details_csv`], need a result with a row of every rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// `-Z`, `-P`

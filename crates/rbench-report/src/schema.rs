@@ -4,6 +4,8 @@
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/result-file.md.
 
+mod crowd;
+
 use std::collections::BTreeMap;
 
 use rbench_core::failure::{Example, FailureKind, Failures};
@@ -15,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
 use crate::hist::Hist;
+pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
@@ -220,10 +223,16 @@ pub struct PhaseResult {
     pub complete: bool,
     /// The distributions of all workers together.
     pub latency: LatencyResult,
-    /// Hosts in the order of their first rank.
+    /// Hosts in the order of their first rank; of a crowd those at the ends.
     pub hosts: Vec<HostResult>,
-    /// Ranks ascending.
+    /// The spread over all hosts, when they are more than have rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_crowd: Option<HostCrowdResult>,
+    /// Ranks ascending; of a crowd those at the ends.
     pub ranks: Vec<RankResult>,
+    /// The spread over all ranks, when they are more than have rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<CrowdResult>,
     /// Width of each row of the timeline, s.
     #[serde(default)]
     pub timeline_step_s: f64,
@@ -235,6 +244,18 @@ impl PhaseResult {
     /// Failed operations of all kinds.
     pub fn error_count(&self) -> u64 {
         self.errors.values().copied().fold(0, u64::saturating_add)
+    }
+
+    /// How many ranks took part, with a row of their own or not.
+    pub fn rank_count(&self) -> u64 {
+        let rows = self.ranks.len() as u64;
+        self.crowd.as_ref().map_or(rows, |crowd| crowd.ranks)
+    }
+
+    /// How many hosts took part.
+    pub fn host_count(&self) -> u64 {
+        let rows = self.hosts.len() as u64;
+        self.host_crowd.as_ref().map_or(rows, |crowd| crowd.hosts)
     }
 }
 
@@ -415,7 +436,9 @@ impl From<&PhaseOutcome> for PhaseResult {
             service,
             response,
             hosts,
+            host_crowd,
             ranks,
+            crowd,
             timeline,
             stonewall,
         } = outcome;
@@ -447,7 +470,9 @@ impl From<&PhaseOutcome> for PhaseResult {
                 response: response.as_ref().map(Hist::from),
             },
             hosts: hosts.iter().map(HostResult::from).collect(),
+            host_crowd: host_crowd.as_ref().map(HostCrowdResult::from),
             ranks: ranks.iter().map(RankResult::from).collect(),
+            crowd: crowd.as_ref().map(CrowdResult::from),
             timeline_step_s: shortened.width().as_secs_f64(),
             timeline: timeline_rows(&shortened),
         }

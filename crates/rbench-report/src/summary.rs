@@ -87,21 +87,18 @@ fn sample_stddev(values: &[f64], mean: f64) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// The ranks that had something to do in a phase.
-pub fn busy_ranks(phase: &PhaseResult) -> impl Iterator<Item = &RankResult> {
+/// The ranks that had something to do in a phase, as far as they have rows.
+fn busy_ranks(phase: &PhaseResult) -> impl Iterator<Item = &RankResult> {
     phase.ranks.iter().filter(|r| r.items > 0 || r.errors > 0)
 }
 
 /// The busy rank that finished last (the lowest number among equals) and the
 /// median of the busy ranks' elapsed times in s; `None` if none was busy.
 pub fn slowest_rank(phase: &PhaseResult) -> Option<(&RankResult, f64)> {
-    let mut elapsed: Vec<f64> = busy_ranks(phase).map(|r| r.elapsed_s).collect();
-    elapsed.sort_by(f64::total_cmp);
-    let middle = elapsed.len() / 2;
-    let median = match elapsed.len() {
-        0 => return None,
-        n if n.is_multiple_of(2) => (elapsed[middle - 1] + elapsed[middle]) / 2.0,
-        _ => elapsed[middle],
+    let median = match &phase.crowd {
+        // The rank that finished last has a row; the median is that of all.
+        Some(crowd) => crowd.busy_elapsed_p50_s,
+        None => median_elapsed(phase)?,
     };
     let slower = |a: &&RankResult, b: &&RankResult| {
         a.elapsed_s
@@ -109,4 +106,15 @@ pub fn slowest_rank(phase: &PhaseResult) -> Option<(&RankResult, f64)> {
             .then(b.rank.cmp(&a.rank))
     };
     busy_ranks(phase).max_by(slower).map(|rank| (rank, median))
+}
+
+fn median_elapsed(phase: &PhaseResult) -> Option<f64> {
+    let mut elapsed: Vec<f64> = busy_ranks(phase).map(|r| r.elapsed_s).collect();
+    elapsed.sort_by(f64::total_cmp);
+    let middle = elapsed.len() / 2;
+    match elapsed.len() {
+        0 => None,
+        n if n.is_multiple_of(2) => Some((elapsed[middle - 1] + elapsed[middle]) / 2.0),
+        _ => Some(elapsed[middle]),
+    }
 }

@@ -313,11 +313,8 @@ fn straggler(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 
 /// Rates per rank, so that hosts with more ranks compare with those with
 /// fewer; hosts that did nothing are left out.
-fn uneven_hosts(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    let per_rank = |host: &str, rate: f64| {
-        let ranks = phase.ranks.iter().filter(|r| r.host == host).count();
-        rate / ranks.max(1) as f64
-    };
+fn uneven_hosts(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let per_rank = |host: &str, rate: f64| rate / ranks_on(host, result, phase).max(1) as f64;
     let rates: Vec<(f64, &str)> = phase
         .hosts
         .iter()
@@ -331,6 +328,15 @@ fn uneven_hosts(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
         weight: factor,
         note: format!("{fast} {factor:.1} times {slow}"),
     })
+}
+
+fn ranks_on(host: &str, result: &RunResult, phase: &PhaseResult) -> usize {
+    if phase.crowd.is_none() {
+        return phase.ranks.iter().filter(|r| r.host == host).count();
+    }
+    // Not every rank has a row.
+    let place = result.world.hosts.iter().find(|h| h.name == host);
+    place.map_or(0, |place| place.ranks.len())
 }
 
 fn seconds(s: f64) -> String {

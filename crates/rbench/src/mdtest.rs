@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rbench_cli::{MdtestView, Print};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
+use rbench_core::crowd::RowLimits;
 use rbench_core::outcome::OpTime;
 use rbench_core::wire::{Reader, Writer};
 use rbench_plan::meta::Site;
@@ -27,6 +28,18 @@ fn options(spec: &Spec) -> Option<&Mdtest> {
         Workload::Mdtest(options) => Some(options),
         Workload::Meta(_) | Workload::Io(_) | Workload::Fio(_) => None,
     }
+}
+
+/// Up to how many ranks and hosts have rows of their own: with options that
+/// tell of each rank, all ranks.
+pub fn rows(spec: &Spec, view: Option<&MdtestView>) -> RowLimits {
+    let saved = options(spec).is_some_and(|o| o.save_ranks.is_some());
+    let shown = view.is_some_and(|view| view.all_ranks || view.rank_statistics);
+    let mut rows = RowLimits::default();
+    if saved || shown {
+        rows.ranks = usize::MAX;
+    }
+    rows
 }
 
 /// Paths of mdtest's options start in rank 0's working directory.

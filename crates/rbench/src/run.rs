@@ -222,6 +222,7 @@ async fn once(
     let group = Group::form(comm, names, host_of, offset_ns, signals, &display)
         .await?
         .with_limits(plan.limits)
+        .with_rows(mdtest::rows(spec, output.mdtest.as_ref()))
         .with_seats(Seats {
             pinned: plan.pin,
             own_files: true,

@@ -16,41 +16,68 @@ use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
 use rbench_sys::{Fs, TraceFs};
 
 /// A signal that is to come once.
-#[derive(Debug, Clone, Copy)]
 pub struct Signal {
     /// To this rank.
     pub rank: u32,
     /// In the phase with this label, or the step with this text.
     pub during: &'static str,
-    /// So long after its beginning.
-    pub after: Duration,
+    /// When in it.
+    pub at: At,
 }
 
-/// Sends a run its signal, if any, when rank 0 shows that the time has come.
+/// A moment of a phase.
+pub enum At {
+    /// So long after its beginning.
+    After(Duration),
+    /// As soon as this holds.
+    Once(Box<dyn Fn() -> bool + Send + Sync>),
+}
+
+impl At {
+    fn has_come(&self, begun: Instant) -> bool {
+        match self {
+            At::After(time) => begun.elapsed() >= *time,
+            At::Once(holds) => holds(),
+        }
+    }
+}
+
+/// Sends a run its signal, if any, when the time has come.
 struct Disturber {
     signal: Option<Signal>,
-    due: Mutex<Option<Instant>>,
+    stage: Mutex<Stage>,
     /// The signal is none: the main thread of the rank stands still that long.
     freeze: Option<Duration>,
     troubles: Mutex<Vec<String>>,
 }
 
+/// How far it is with the signal.
+#[derive(Clone, Copy)]
+enum Stage {
+    Waits,
+    /// Rank 0 has shown that what it is to come in began.
+    Begun(Instant),
+    Sent,
+}
+
 impl Disturber {
     fn begun(&self, what: &str) {
-        if let Some(signal) = self.signal.filter(|signal| signal.during == what) {
-            let mut due = self.due.lock().expect("no panic");
-            due.get_or_insert(Instant::now() + signal.after);
+        let mut stage = self.stage.lock().expect("no panic");
+        let meant = self.signal.as_ref().is_some_and(|s| s.during == what);
+        if let (true, Stage::Waits) = (meant, *stage) {
+            *stage = Stage::Begun(Instant::now());
         }
     }
 
     /// Whether the signal is to be delivered to `rank` now; no second time.
     fn fires(&self, rank: Rank) -> bool {
-        let mut due = self.due.lock().expect("no panic");
-        let now = self.signal.is_some_and(|signal| signal.rank == rank.0)
-            && due.is_some_and(|due| due <= Instant::now());
+        let mut stage = self.stage.lock().expect("no panic");
+        let (Some(signal), Stage::Begun(begun)) = (&self.signal, *stage) else {
+            return false;
+        };
+        let now = signal.rank == rank.0 && signal.at.has_come(begun);
         if now {
-            // Later than any run.
-            *due = Some(Instant::now() + Duration::from_secs(1 << 20));
+            *stage = Stage::Sent;
         }
         now
     }
@@ -268,7 +295,7 @@ impl<'r> Run<'r> {
         } = self;
         let disturber = Disturber {
             signal,
-            due: Mutex::new(None),
+            stage: Mutex::new(Stage::Waits),
             freeze,
             troubles: Mutex::default(),
         };

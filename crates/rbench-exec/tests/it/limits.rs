@@ -22,7 +22,7 @@ use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
 use rbench_testfs::{Config, Kind, Mounted};
 use tempfile::TempDir;
 
-use crate::group::{Outcome, Run, Signal};
+use crate::group::{At, Outcome, Run, Signal};
 use crate::jobs::job;
 
 /// A file system with this fault.
@@ -419,7 +419,7 @@ fn a_rank_that_is_silent_is_noticed_within_ten_seconds() {
     run.signal = Some(Signal {
         rank: 2,
         during: "Sequential read",
-        after: Duration::from_millis(100),
+        at: At::After(Duration::from_millis(100)),
     });
     run.freeze = Some(Duration::from_secs(12));
     let begun = Instant::now();

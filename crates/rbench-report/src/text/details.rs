@@ -52,17 +52,17 @@ pub fn by_host(result: &RunResult) -> String {
 enum HostLine<'a> {
     Host(&'a HostResult),
     /// So many hosts, neither the slowest nor the fastest, are not shown.
-    Gap(usize),
+    Gap(u64),
 }
 
 /// All hosts, or of many the slowest and the fastest.
 fn shown_hosts(phase: &PhaseResult) -> Vec<HostLine<'_>> {
     let mut hosts: Vec<&HostResult> = phase.hosts.iter().collect();
-    if hosts.len() <= MOST_HOSTS {
+    if hosts.len() <= MOST_HOSTS && phase.host_crowd.is_none() || hosts.len() < 2 * ENDS {
         return hosts.into_iter().map(HostLine::Host).collect();
     }
     hosts.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
-    let between = HostLine::Gap(hosts.len() - 2 * ENDS);
+    let between = HostLine::Gap(phase.host_count().saturating_sub(2 * ENDS as u64));
     let slowest = hosts[..ENDS].iter().map(|h| HostLine::Host(h));
     let fastest = hosts[hosts.len() - ENDS..]
         .iter()
@@ -88,11 +88,11 @@ fn host_cells(name: String, host: &HostResult) -> Vec<String> {
 /// A line for each phase: how long it took, start skew, the slowest rank.
 /// Nothing for a single worker.
 pub fn ranks(result: &RunResult) -> String {
-    let one_worker = |p: &PhaseResult| p.ranks.len() < 2 && p.start_skew_s == 0.0;
+    let one_worker = |p: &PhaseResult| p.rank_count() < 2 && p.start_skew_s == 0.0;
     if result.phases.iter().all(one_worker) {
         return String::new();
     }
-    let many = result.phases.iter().any(|p| p.ranks.len() > 1);
+    let many = result.phases.iter().any(|p| p.rank_count() > 1);
     let mut columns = vec![left("BY RANK"), right("Elapsed"), right("Start skew")];
     if many {
         columns.extend([right("Median rank"), right("Slowest rank"), left("")]);
@@ -116,7 +116,14 @@ pub fn ranks(result: &RunResult) -> String {
         }
         table.row(cells);
     });
-    table.render()
+    let crowds = result.phases.iter().filter_map(|p| p.crowd.as_ref());
+    let crowd = crowds.map(|crowd| crowd.ranks).max().map(|ranks| {
+        format!(
+            "{} ranks: the result file tells how all of them lie apart, and names those at the ends.\n",
+            human_count(ranks)
+        )
+    });
+    table.render() + &crowd.unwrap_or_default()
 }
 
 /// A line for each phase in which a stonewall came down.

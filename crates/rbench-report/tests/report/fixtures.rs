@@ -75,7 +75,9 @@ impl Made {
             service: Latency::new(),
             response: None,
             hosts: Vec::new(),
+            host_crowd: None,
             ranks: Vec::new(),
+            crowd: None,
             timeline: Timeline::default(),
             stonewall: None,
         };

@@ -6,6 +6,7 @@
     reason = "the tests read and accept golden files"
 )]
 
+mod crowd;
 mod fio;
 mod fixtures;
 mod golden;

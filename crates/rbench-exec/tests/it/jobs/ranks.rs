@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 
 use super::*;
-use crate::group::Signal;
+use crate::group::{At, Signal};
 use crate::truth::mount;
 
 /// Job and worker of every outcome.
@@ -120,7 +120,7 @@ fn a_signal_in_the_middle_leaves_what_was_done() {
     run.signal = Some(Signal {
         rank: 2,
         during: "a, b",
-        after: Duration::from_millis(150),
+        at: At::After(Duration::from_millis(150)),
     });
     let outcome = run.go().expect("what was done is told");
     assert!(!outcome.complete && outcome.trouble.is_none());
@@ -146,7 +146,7 @@ fn a_signal_while_files_are_laid_out_ends_the_run_before_it_begins() {
     run.signal = Some(Signal {
         rank: 1,
         during: "laying out files (untimed)",
-        after: Duration::from_millis(50),
+        at: At::After(Duration::from_millis(50)),
     });
     let outcome = run.go().expect("ends");
     assert!(!outcome.complete && outcome.rows.is_empty() && outcome.jobs.is_empty());

@@ -9,7 +9,7 @@ use rbench_core::Nanos;
 use rbench_plan::spec::Mdtest;
 
 use super::{run_well, tempdir, walk};
-use crate::group::{Outcome, Run, Signal};
+use crate::group::{At, Outcome, Run, Signal};
 
 /// More files than are made before the signal comes.
 const MANY: u64 = 500_000;
@@ -24,14 +24,43 @@ fn many(change: impl FnOnce(&mut Mdtest)) -> Mdtest {
     options
 }
 
+/// Takes entries below `dir` that are directories, or that are not, off
+/// `missing` until none is missing.
+fn take(dir: &Path, directories: bool, missing: &mut usize) {
+    // Before the run made it there is nothing.
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        *missing = missing.saturating_sub(usize::from(is_dir == directories));
+        if is_dir && *missing > 0 {
+            take(&entry.path(), directories, missing);
+        }
+        if *missing == 0 {
+            return;
+        }
+    }
+}
+
+/// As soon as there are `more` directories, or others, below `dir` than now.
+fn at_more(dir: &Path, directories: bool, more: usize) -> At {
+    let mut uncounted = usize::MAX;
+    take(dir, directories, &mut uncounted);
+    let awaited = usize::MAX - uncounted + more;
+    let dir = dir.to_owned();
+    At::Once(Box::new(move || {
+        let mut missing = awaited;
+        take(&dir, directories, &mut missing);
+        missing == 0
+    }))
+}
+
 /// Runs `options` on three ranks of two hosts; rank 1 gets a signal while
-/// files are made.
+/// files are made, when there are some.
 fn interrupted(dir: &Path, options: Mdtest) -> Outcome {
     let mut run = Run::mdtest(&[0, 0, 1], dir, options);
     run.signal = Some(Signal {
         rank: 1,
         during: "File creation",
-        after: Duration::from_millis(30),
+        at: at_more(dir, false, 10),
     });
     let outcome = run.go().expect("what was measured is told");
     assert!(!outcome.complete && outcome.trouble.is_none());
@@ -152,7 +181,7 @@ fn a_run_on_what_an_earlier_one_made_leaves_it_when_it_is_interrupted() {
     run.signal = Some(Signal {
         rank: 0,
         during: "pausing",
-        after: Duration::from_millis(30),
+        at: At::After(Duration::from_millis(30)),
     });
     let begun = Instant::now();
     let outcome = run.go().expect("ends well");
@@ -192,7 +221,8 @@ fn a_signal_while_trees_are_made_leaves_nothing() {
         run.signal = Some(Signal {
             rank: 2,
             during: "Tree creation",
-            after: Duration::from_millis(30),
+            // More than hold the trees.
+            at: at_more(dir.path(), true, 50),
         });
         let outcome = run.go().expect("what was measured is told");
         let row = outcome.row("tree-create");
@@ -216,7 +246,7 @@ fn a_signal_between_two_iterations_ends_the_run_before_the_next() {
     run.signal = Some(Signal {
         rank: 2,
         during: "removing what is left",
-        after: Duration::ZERO,
+        at: At::After(Duration::ZERO),
     });
     let outcome = run.go().expect("what was measured is told");
     assert!(!outcome.complete && outcome.rows.len() < 30);

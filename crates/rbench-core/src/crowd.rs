@@ -1,0 +1,378 @@
+//! Ranks and hosts that are too many to be told one by one: how each quantity
+//! is spread over them, and which of them lie at its ends.
+//!
+//! Nothing here is an estimate: every value is sorted. What is left out is
+//! only who had which of the values in between.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use crate::outcome::{RankOutcome, per_second};
+use crate::units::Nanos;
+
+/// Up to how many ranks and hosts each has a row of its own in an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLimits {
+    /// Ranks.
+    pub ranks: usize,
+    /// Hosts, each with a distribution.
+    pub hosts: usize,
+}
+
+impl Default for RowLimits {
+    fn default() -> RowLimits {
+        RowLimits {
+            ranks: 1024,
+            hosts: 256,
+        }
+    }
+}
+
+/// Most rows of a crowd that are told by name.
+pub const NAMED_MAX: usize = 64;
+
+/// So many at either end of each quantity are told by name.
+const ENDS: usize = 4;
+
+/// How values are spread: the quantile q is the ⌈q·n⌉-th smallest value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quantiles<T> {
+    /// The smallest.
+    pub min: T,
+    /// 1st percentile.
+    pub p1: T,
+    /// 5th percentile.
+    pub p5: T,
+    /// 25th percentile.
+    pub p25: T,
+    /// Median.
+    pub p50: T,
+    /// 75th percentile.
+    pub p75: T,
+    /// 95th percentile.
+    pub p95: T,
+    /// 99th percentile.
+    pub p99: T,
+    /// The largest.
+    pub max: T,
+}
+
+impl<T: Copy + Default> Quantiles<T> {
+    /// Those of values in ascending order; all zero when there is none.
+    pub fn of_sorted(values: &[T]) -> Quantiles<T> {
+        let (Some(min), Some(max)) = (values.first(), values.last()) else {
+            return Quantiles::default();
+        };
+        let at = |percent: usize| values[(values.len() * percent).div_ceil(100).max(1) - 1];
+        Quantiles {
+            min: *min,
+            p1: at(1),
+            p5: at(5),
+            p25: at(25),
+            p50: at(50),
+            p75: at(75),
+            p95: at(95),
+            p99: at(99),
+            max: *max,
+        }
+    }
+}
+
+/// How the ranks of a phase lie apart, all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankCrowd {
+    /// Number of ranks.
+    pub ranks: u64,
+    /// Those that had something to do: items or failed operations.
+    pub busy: u64,
+    /// Median of the elapsed times of the busy ones (of an even number the
+    /// mean of the middle two); zero if there is none.
+    pub busy_median: Nanos,
+    /// Items done without error.
+    pub items: Quantiles<u64>,
+    /// Failed operations.
+    pub errors: Quantiles<u64>,
+    /// The end of the last worker after the common start.
+    pub elapsed: Quantiles<Nanos>,
+    /// Median service time.
+    pub p50: Quantiles<Nanos>,
+    /// 99th percentile.
+    pub p99: Quantiles<Nanos>,
+    /// Longest service time.
+    pub max: Quantiles<Nanos>,
+    /// CPU time of the process.
+    pub cpu: Quantiles<Nanos>,
+}
+
+/// How the hosts of a phase lie apart, all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostCrowd {
+    /// Number of hosts.
+    pub hosts: u64,
+    /// Items done without error.
+    pub items: Quantiles<u64>,
+    /// Bytes moved.
+    pub bytes: Quantiles<u64>,
+    /// Failed operations.
+    pub errors: Quantiles<u64>,
+    /// The end of the last worker after the common start.
+    pub elapsed: Quantiles<Nanos>,
+    /// Items a second up to the end of the host's own last worker.
+    pub rate: Quantiles<f64>,
+    /// Median service time.
+    pub p50: Quantiles<Nanos>,
+    /// 99th percentile.
+    pub p99: Quantiles<Nanos>,
+    /// Longest service time.
+    pub max: Quantiles<Nanos>,
+}
+
+/// What is known of every host of a crowd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostSummary {
+    /// Its ranks.
+    pub ranks: u64,
+    /// Items done without error.
+    pub items: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Failed operations.
+    pub errors: u64,
+    /// The end of its last worker after the common start.
+    pub elapsed: Nanos,
+    /// Median service time.
+    pub p50: Nanos,
+    /// 99th percentile.
+    pub p99: Nanos,
+    /// Longest service time.
+    pub max: Nanos,
+}
+
+impl HostSummary {
+    fn rate(&self) -> f64 {
+        per_second(self.items, self.elapsed)
+    }
+}
+
+/// The spread of all `rows`, and the places (ascending) of those to be told by
+/// name: at the ends of items, elapsed time, p99 and maximum (idle ranks at
+/// that of items only), then those with the most failed operations.
+pub fn of_ranks(rows: &[RankOutcome]) -> (Vec<usize>, RankCrowd) {
+    let busy = |row: &RankOutcome| row.items > 0 || row.errors > 0;
+    let mut elapsed: Vec<Nanos> = rows.iter().filter(|r| busy(r)).map(|r| r.elapsed).collect();
+    elapsed.sort_unstable();
+    let crowd = RankCrowd {
+        ranks: rows.len() as u64,
+        busy: elapsed.len() as u64,
+        busy_median: median(&elapsed),
+        items: spread(rows, |r| r.items),
+        errors: spread(rows, |r| r.errors),
+        elapsed: spread(rows, |r| r.elapsed),
+        p50: spread(rows, |r| r.p50),
+        p99: spread(rows, |r| r.p99),
+        max: spread(rows, |r| r.max),
+        cpu: spread(rows, |r| r.cpu),
+    };
+    let measures: [Measure<RankOutcome>; 4] = [
+        |r| Some(r.items as f64),
+        |r| (r.items > 0 || r.errors > 0).then_some(r.elapsed.0 as f64),
+        |r| (r.items > 0).then_some(r.p99.0 as f64),
+        |r| (r.items > 0).then_some(r.max.0 as f64),
+    ];
+    (outliers(rows, &measures, |r| r.errors), crowd)
+}
+
+/// The same of hosts: at the ends of items, rate, rate per rank, elapsed time,
+/// p99 and maximum.
+pub fn of_hosts(rows: &[HostSummary]) -> (Vec<usize>, HostCrowd) {
+    let mut rates: Vec<f64> = rows.iter().map(HostSummary::rate).collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    let crowd = HostCrowd {
+        hosts: rows.len() as u64,
+        items: spread(rows, |h| h.items),
+        bytes: spread(rows, |h| h.bytes),
+        errors: spread(rows, |h| h.errors),
+        elapsed: spread(rows, |h| h.elapsed),
+        rate: Quantiles::of_sorted(&rates),
+        p50: spread(rows, |h| h.p50),
+        p99: spread(rows, |h| h.p99),
+        max: spread(rows, |h| h.max),
+    };
+    let measures: [Measure<HostSummary>; 6] = [
+        |h| Some(h.items as f64),
+        |h| (h.items > 0).then(|| h.rate()),
+        |h| (h.items > 0).then(|| h.rate() / h.ranks.max(1) as f64),
+        |h| (h.items > 0 || h.errors > 0).then_some(h.elapsed.0 as f64),
+        |h| (h.items > 0).then_some(h.p99.0 as f64),
+        |h| (h.items > 0).then_some(h.max.0 as f64),
+    ];
+    (outliers(rows, &measures, |h| h.errors), crowd)
+}
+
+fn spread<R, T: Copy + Ord + Default>(rows: &[R], of: impl Fn(&R) -> T) -> Quantiles<T> {
+    let mut values: Vec<T> = rows.iter().map(of).collect();
+    values.sort_unstable();
+    Quantiles::of_sorted(&values)
+}
+
+fn median(sorted: &[Nanos]) -> Nanos {
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => Nanos(0),
+        n if n.is_multiple_of(2) => Nanos(sorted[middle - 1].0.midpoint(sorted[middle].0)),
+        _ => sorted[middle],
+    }
+}
+
+/// What rows are compared by; `None` where a row has no such value.
+type Measure<R> = fn(&R) -> Option<f64>;
+
+/// Among equals the first ones are taken.
+fn outliers<R>(rows: &[R], measures: &[Measure<R>], errors: fn(&R) -> u64) -> Vec<usize> {
+    let mut named = BTreeSet::new();
+    for measure in measures {
+        let all = rows.iter().enumerate();
+        let mut order: Vec<(f64, usize)> = all
+            .filter_map(|(i, row)| Some((measure(row)?, i)))
+            .collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        named.extend(order.iter().take(ENDS).map(|(_, place)| *place));
+        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        named.extend(order.iter().take(ENDS).map(|(_, place)| *place));
+    }
+    let mut failing: Vec<usize> = (0..rows.len()).filter(|i| errors(&rows[*i]) > 0).collect();
+    failing.sort_by_key(|i| Reverse(errors(&rows[*i])));
+    for place in failing {
+        if named.len() >= NAMED_MAX {
+            break;
+        }
+        named.insert(place);
+    }
+    named.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Rank;
+    use proptest::prelude::*;
+
+    /// Ranks whose values are a permutation of 0 … n − 1, times 10.
+    fn ranks(n: u64) -> Vec<RankOutcome> {
+        let value = |rank: u64| (rank * 7 + 3) % n * 10;
+        let row = |rank: u64| RankOutcome {
+            rank: Rank(rank as u32),
+            host: format!("h{}", rank / 32),
+            items: value(rank),
+            errors: 0,
+            elapsed: Nanos(value(rank)),
+            p50: Nanos(value(rank) + 1),
+            p99: Nanos(value(rank) + 2),
+            max: Nanos(value(rank) + 3),
+            cpu: Nanos(value(rank) + 4),
+        };
+        (0..n).map(row).collect()
+    }
+
+    #[test]
+    fn the_quantiles_of_1025_ranks_are_those_of_the_sorted_values() {
+        let (_, crowd) = of_ranks(&ranks(1025));
+        // ⌈q·1025⌉ - 1: 10, 51, 256, 512, 768, 973, 1014.
+        let expected = |more: u64| Quantiles {
+            min: more,
+            p1: 100 + more,
+            p5: 510 + more,
+            p25: 2560 + more,
+            p50: 5120 + more,
+            p75: 7680 + more,
+            p95: 9730 + more,
+            p99: 10140 + more,
+            max: 10240 + more,
+        };
+        assert_eq!(crowd.items, expected(0));
+        assert_eq!(crowd.errors, Quantiles::default());
+        let p99 = crowd.p99;
+        assert_eq!(
+            (p99.min.0, p99.p1.0, p99.p99.0, p99.max.0),
+            (2, 102, 10142, 10242)
+        );
+        assert_eq!((crowd.cpu.p50, crowd.max.p95), (Nanos(5124), Nanos(9733)));
+        assert_eq!((crowd.ranks, crowd.busy), (1025, 1024));
+        // Of 10, 20 … 10240.
+        assert_eq!(crowd.busy_median, Nanos(5125));
+    }
+
+    #[test]
+    fn ranks_at_the_ends_and_those_that_failed_are_named() {
+        let mut rows = ranks(2000);
+        rows[77].errors = 5;
+        let (named, _) = of_ranks(&rows);
+        assert!(named.len() <= NAMED_MAX && named.is_sorted());
+        assert!(named.contains(&77));
+        let ends = |row: &RankOutcome| row.items <= 30 || row.items >= 19960;
+        let expected = rows.iter().filter(|r| ends(r)).count();
+        let found = named.iter().filter(|i| ends(&rows[**i])).count();
+        assert_eq!((found, expected), (8, 8));
+    }
+
+    #[test]
+    fn of_many_that_failed_those_with_the_most_errors_are_named() {
+        let mut rows = ranks(4096);
+        for (rank, row) in rows.iter_mut().enumerate() {
+            row.errors = rank as u64;
+        }
+        let (named, crowd) = of_ranks(&rows);
+        assert_eq!(named.len(), NAMED_MAX);
+        assert!((4060..4096).all(|rank| named.contains(&rank)), "{named:?}");
+        assert_eq!(crowd.errors.max, 4095);
+    }
+
+    #[test]
+    fn an_idle_rank_is_no_fast_one() {
+        let mut rows = ranks(1500);
+        for row in &mut rows[1..] {
+            (row.items, row.elapsed) = (0, Nanos(0));
+        }
+        rows[0].elapsed = Nanos(800);
+        let (named, crowd) = of_ranks(&rows);
+        assert!(named.contains(&0));
+        assert_eq!((crowd.busy, crowd.busy_median), (1, Nanos(800)));
+        assert_eq!(crowd.elapsed.p99, Nanos(0));
+    }
+
+    #[test]
+    fn hosts_at_the_ends_of_the_rate_per_rank_are_named() {
+        let host = |i: u64| HostSummary {
+            ranks: if i == 150 { 100 } else { 1 + i % 2 },
+            items: 1000 * (1 + i % 2) + i,
+            bytes: 0,
+            errors: 0,
+            elapsed: Nanos(1_000_000_000),
+            p50: Nanos(i),
+            p99: Nanos(2 * i),
+            max: Nanos(3 * i),
+        };
+        let rows: Vec<HostSummary> = (0..300).map(host).collect();
+        let (named, crowd) = of_hosts(&rows);
+        assert!(named.len() <= NAMED_MAX);
+        // The many ranks of that host share 1150 items.
+        assert!(named.contains(&150) && named.contains(&0) && named.contains(&299));
+        assert_eq!(crowd.rate.min, 1000.0);
+        assert_eq!(crowd.rate.max, 2299.0);
+        assert_eq!((crowd.hosts, crowd.max.p50), (300, Nanos(447)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_quantile_is_a_value_with_so_many_below_or_at_it(mut values in prop::collection::vec(0_u64..1000, 1..3000)) {
+            values.sort_unstable();
+            let all = Quantiles::of_sorted(&values);
+            for (percent, value) in [(1, all.p1), (5, all.p5), (25, all.p25), (50, all.p50), (99, all.p99)] {
+                let at_most = values.iter().filter(|v| **v <= value).count();
+                let below = values.iter().filter(|v| **v < value).count();
+                prop_assert!(100 * at_most >= percent * values.len() && 100 * below < percent * values.len());
+            }
+            prop_assert_eq!((all.min, Some(&all.max)), (values[0], values.last()));
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! More ranks and hosts than have rows: the reduction of made-up outcomes
+//! against sums over all of them, with the hosts interleaved.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+
+use rbench_comm::threads;
+use rbench_core::crowd::{self, NAMED_MAX, RowLimits};
+use rbench_core::outcome::{Details, Lane, PhaseOutcome, RankOutcome, WorkerOutcome};
+use rbench_core::timeline::Bin;
+use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
+use rbench_exec::phase::{Before, LaneInfo, Phase};
+use rbench_exec::reduce::{Part, reduce};
+use rbench_exec::{Group, Interrupts, Progress, Show};
+
+struct Quiet;
+
+impl Interrupts for Quiet {
+    fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+impl Show for Quiet {
+    fn step(&self, _: &str) {}
+    fn phase(&self, _: &str, _: Option<u64>) {}
+    fn progress(&self, _: Progress) {}
+    fn stopping(&self) {}
+    fn trouble(&self, _: &str) {}
+}
+
+/// Drives all `ranks` in turn until each is ready. A turn of all of them that
+/// nothing comes of is the end of it: they wait for each other.
+fn in_turn<T>(mut ranks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
+    struct Nobody;
+    impl Wake for Nobody {
+        fn wake(self: Arc<Self>) {}
+    }
+    let waker = Arc::new(Nobody).into();
+    let mut context = Context::from_waker(&waker);
+    let mut results: Vec<Option<T>> = ranks.iter().map(|_| None).collect();
+    for _turn in 0..200 {
+        for (rank, result) in ranks.iter_mut().zip(&mut results) {
+            if result.is_none()
+                && let Poll::Ready(value) = pin!(rank).poll(&mut context)
+            {
+                *result = Some(value);
+            }
+        }
+        if results.iter().all(Option::is_some) {
+            return results.into_iter().flatten().collect();
+        }
+    }
+    panic!("the ranks wait for each other");
+}
+
+/// What `rank` did: rank 7 nothing, every hundredth failed in places, 511 was
+/// slow.
+fn outcome(rank: u32) -> WorkerOutcome {
+    let mut lane = Lane::new(OpKind::Create, true);
+    let mut at = 0;
+    let items = if rank == 7 {
+        0
+    } else {
+        20 + u64::from(rank) % 13
+    };
+    for item in 0..items {
+        let slow = if rank == 511 { 100 } else { 1 };
+        let ns = slow * (50_000 + (item * 7919 + u64::from(rank) * 104_729) % 40_000);
+        at += ns;
+        lane.service.record(Nanos(ns));
+        if let Some(response) = &mut lane.response {
+            response.record(Nanos(ns + 5));
+        }
+        let bin = Bin {
+            items: 1,
+            bytes: 10,
+            errors: 0,
+            max: Nanos(ns),
+        };
+        lane.timeline.record(Nanos(at), bin);
+    }
+    (lane.items, lane.bytes) = (items, items * 10);
+    if rank % 100 == 99 {
+        for _ in 0..rank {
+            let failure = Failure::new(OpKind::Create, format!("f{rank}"), FailureKind::Short);
+            lane.failures.add(Rank(rank), &host_name(rank), failure);
+        }
+    }
+    WorkerOutcome {
+        started_ns: 0,
+        finished: Nanos(at),
+        busy: items > 0,
+        lanes: vec![lane],
+        details: Details::default(),
+    }
+}
+
+const RANKS: u32 = 1100;
+const HOSTS: u32 = 275;
+
+fn host_name(rank: u32) -> String {
+    format!("host{}", rank % HOSTS)
+}
+
+fn phase() -> Phase {
+    Phase {
+        iteration: 0,
+        label: "File creation".to_owned(),
+        lanes: vec![LaneInfo {
+            op: OpKind::Create,
+            name: "file-create".to_owned(),
+            label: "File creation".to_owned(),
+        }],
+        open_loop: true,
+        deadline: None,
+        wear_out: false,
+        cache: None,
+        total: None,
+        threads: 1,
+        lanes_of: Vec::new(),
+        log_operations: false,
+        before: Before::default(),
+        make: Arc::new(|_| unreachable!("nothing runs")),
+    }
+}
+
+/// The row of a phase of the first `ranks`, as rank 0 has it.
+fn reduced(ranks: u32, rows: RowLimits) -> PhaseOutcome {
+    let phase = phase();
+    let world = threads::world(ranks);
+    let names: Vec<String> = (0..ranks.min(HOSTS)).map(host_name).collect();
+    let host_of: Vec<u32> = (0..ranks).map(|rank| rank % HOSTS).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let _entered = runtime.enter();
+    let ranks = (0..).zip(&world).map(|(rank, comm)| {
+        let (phase, names, host_of) = (&phase, names.clone(), host_of.clone());
+        let one = async move {
+            let group = Group::form(comm, names, host_of, 0, &Quiet, &Quiet)
+                .await
+                .expect("formed")
+                .with_rows(rows);
+            let part = Part {
+                outcomes: vec![outcome(rank)],
+                cpu: Nanos(u64::from(rank) * 1000),
+                stonewall: None,
+                complete: true,
+            };
+            reduce(&group, phase, part).await.expect("reduced")
+        };
+        Box::pin(one) as Pin<Box<dyn Future<Output = Vec<PhaseOutcome>>>>
+    });
+    let mut rows = in_turn(ranks.collect());
+    assert!(rows[1..].iter().all(Vec::is_empty), "rows at other ranks");
+    rows.swap_remove(0).swap_remove(0)
+}
+
+fn rank_outcome(rank: u32, outcome: &WorkerOutcome) -> RankOutcome {
+    let lane = &outcome.lanes[0];
+    RankOutcome {
+        rank: Rank(rank),
+        host: host_name(rank),
+        items: lane.items,
+        errors: lane.failures.total(),
+        elapsed: outcome.finished,
+        p50: lane.service.quantile(0.5),
+        p99: lane.service.quantile(0.99),
+        max: lane.service.max(),
+        cpu: Nanos(u64::from(rank) * 1000),
+    }
+}
+
+#[test]
+fn a_crowd_of_ranks_and_hosts_adds_up_exactly_and_its_outliers_are_named() {
+    let row = reduced(RANKS, RowLimits::default());
+    let outcomes: Vec<WorkerOutcome> = (0..RANKS).map(outcome).collect();
+    let mut whole = Lane::new(OpKind::Create, true);
+    outcomes.iter().for_each(|o| whole.merge(&o.lanes[0]));
+    assert_eq!((row.items, row.bytes), (whole.items, whole.bytes));
+    assert_eq!(row.service, whole.service);
+    assert_eq!(row.response, whole.response);
+    assert_eq!(row.timeline, whole.timeline);
+    assert_eq!(row.failures, whole.failures);
+    let busy = outcomes.iter().filter(|o| o.busy);
+    let first = busy.map(|o| o.finished).min();
+    assert_eq!(row.first_done.map(|f| f.elapsed), first);
+
+    let all: Vec<RankOutcome> = (0..)
+        .zip(&outcomes)
+        .map(|(r, o)| rank_outcome(r, o))
+        .collect();
+    let (named, spread) = crowd::of_ranks(&all);
+    assert_eq!(row.crowd, Some(spread));
+    let named: Vec<RankOutcome> = named.iter().map(|i| all[*i].clone()).collect();
+    assert_eq!(row.ranks, named);
+    assert!(named.len() <= NAMED_MAX);
+    for rank in [7, 99, 511, 1099] {
+        assert!(named.iter().any(|r| r.rank.0 == rank), "rank {rank}");
+    }
+
+    let hosts = row.host_crowd.expect("a crowd");
+    assert_eq!(hosts.hosts, u64::from(HOSTS));
+    assert!(row.hosts.len() <= NAMED_MAX);
+    let slow = &outcomes[511];
+    assert_eq!(hosts.elapsed.max, slow.finished);
+    let mut items: Vec<u64> = vec![0; HOSTS as usize];
+    for (rank, outcome) in outcomes.iter().enumerate() {
+        items[rank % HOSTS as usize] += outcome.lanes[0].items;
+    }
+    items.sort_unstable();
+    assert_eq!((hosts.items.min, hosts.items.p50), (items[0], items[137]));
+    for host in &row.hosts {
+        let mut expected = Lane::new(OpKind::Create, true);
+        for (rank, outcome) in (0..).zip(&outcomes) {
+            if host_name(rank) == host.host {
+                expected.merge(&outcome.lanes[0]);
+            }
+        }
+        assert_eq!(host.service, expected.service, "{}", host.host);
+        let failed = expected.failures.total();
+        assert_eq!((host.items, host.errors), (expected.items, failed));
+    }
+    assert!(row.hosts.iter().any(|host| host.host == host_name(511)));
+}
+
+#[test]
+fn as_many_ranks_and_hosts_as_may_have_rows_have_them_and_no_more() {
+    let rows = RowLimits { ranks: 8, hosts: 8 };
+    let whole = reduced(8, rows);
+    assert_eq!((whole.crowd, whole.host_crowd), (None, None));
+    assert_eq!((whole.ranks.len(), whole.hosts.len()), (8, 8));
+    let ranks: Vec<u32> = whole.ranks.iter().map(|r| r.rank.0).collect();
+    assert_eq!(ranks, [0, 1, 2, 3, 4, 5, 6, 7]);
+    let hosts: Vec<&str> = whole.hosts.iter().map(|h| h.host.as_str()).collect();
+    assert_eq!(hosts[..2], ["host0", "host1"]);
+    let crowd = reduced(9, rows);
+    assert_eq!(crowd.crowd.map(|c| c.ranks), Some(9));
+    assert_eq!(crowd.host_crowd.map(|c| c.hosts), Some(9));
+}

@@ -7,6 +7,8 @@
 //! are kept as integers: mean and standard deviation do not depend on the
 //! order of recording or merging.
 
+use std::ops::Range;
+
 use crate::units::Nanos;
 
 /// log2 of the number of linear steps in each power-of-two bucket; 2048 steps
@@ -108,7 +110,8 @@ impl Latency {
             min,
             max,
         } = other;
-        for (mine, theirs) in self.counts.iter_mut().zip(counts.iter()) {
+        let span = other.span();
+        for (mine, theirs) in self.counts[span.clone()].iter_mut().zip(&counts[span]) {
             *mine += theirs;
         }
         self.above += above;
@@ -118,9 +121,16 @@ impl Latency {
         self.max = self.max.max(*max);
     }
 
+    /// The buckets from that of the smallest value to that of the largest, as
+    /// far as there are buckets: all others are empty.
+    pub fn span(&self) -> Range<usize> {
+        let first = index_of(self.min).min(BUCKETS);
+        first..(index_of(self.max) + 1).clamp(first, BUCKETS)
+    }
+
     /// Number of values, those above the range included.
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum::<u64>() + self.above
+        self.counts[self.span()].iter().sum::<u64>() + self.above
     }
 
     /// Whether nothing was recorded.
@@ -182,8 +192,10 @@ impl Latency {
         }
         let wanted = ((quantile * count as f64).ceil() as u64).clamp(1, count);
         let mut seen = 0;
-        for (index, n) in self.used() {
+        let span = self.span();
+        for (index, n) in span.clone().zip(&self.counts[span]) {
             seen += n;
+            // At least 1: never an empty bucket.
             if seen >= wanted {
                 return Nanos(highest_of(index).min(self.max));
             }
@@ -193,11 +205,9 @@ impl Latency {
 
     /// The buckets that hold something, as (index, count), ascending.
     pub fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.counts
-            .iter()
-            .copied()
-            .enumerate()
-            .filter(|(_, n)| *n > 0)
+        let span = self.span();
+        let counts = self.counts[span.clone()].iter().copied();
+        span.zip(counts).filter(|(_, n)| *n > 0)
     }
 
     /// The buckets that hold something, as (lowest value, highest value,
@@ -237,8 +247,8 @@ impl Latency {
     }
 
     /// Puts a distribution together from what a reduction delivers: buckets
-    /// from `first` on, [`Latency::sums`] and [`Latency::extremes`]. Buckets
-    /// past the last one are ignored.
+    /// from `first` on, [`Latency::sums`] and [`Latency::extremes`], between
+    /// which the values lie. Buckets past the last one are ignored.
     pub fn from_parts(
         first: usize,
         counts: &[u64],
@@ -278,9 +288,11 @@ impl Latency {
         let (sums, rest) = words.split_first_chunk::<SUM_WORDS>()?;
         let ([min, max], pairs) = rest.split_first_chunk::<2>()?;
         let mut all = Latency::from_parts(0, &[], *sums, (*min, *max));
+        let span = all.span();
         for pair in pairs.chunks(2) {
             let [index, n] = pair else { return None };
-            *all.counts.get_mut(usize::try_from(*index).ok()?)? = *n;
+            let index = usize::try_from(*index).ok().filter(|i| span.contains(i))?;
+            all.counts[index] = *n;
         }
         Some(all)
     }
@@ -329,6 +341,16 @@ mod tests {
             (2, 1, Nanos(HIGHEST.0 + 1))
         );
         assert_eq!(all.quantile(1.0), Nanos(HIGHEST.0 + 1));
+    }
+
+    #[test]
+    fn a_bucket_outside_the_extremes_is_refused() {
+        let mut words = recorded(&[100, 200]).to_words();
+        words.extend([201, 1]);
+        assert_eq!(Latency::from_words(&words), None);
+        assert_eq!(recorded(&[100, 200]).span(), 100..201);
+        assert_eq!(recorded(&[]).span().len(), 0);
+        assert_eq!(recorded(&[HIGHEST.0 * 9]).span().len(), 0);
     }
 
     #[test]

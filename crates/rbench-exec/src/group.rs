@@ -497,8 +497,9 @@ impl<'a> Group<'a> {
     /// Stops the group when more operations failed than may. Each rank knows
     /// its own at once; rank 0 hears of the others'.
     fn check_errors(&self) {
-        let sum: u64 = self.failed.borrow().iter().sum();
-        if self.limits.errors.is_some_and(|most| sum > most) && self.reason.get().is_none() {
+        // Added up only if it matters: this is done at every note.
+        let too_many = |most: u64| self.failed.borrow().iter().sum::<u64>() > most;
+        if self.reason.get().is_none() && self.limits.errors.is_some_and(too_many) {
             self.ask_to_stop(StopReason::Errors);
         }
     }

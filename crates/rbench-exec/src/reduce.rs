@@ -200,10 +200,11 @@ struct Range {
 
 impl Range {
     fn bounds(latency: &Latency) -> [u64; 2] {
-        let mut used = latency.used().map(|(index, _)| index as u64);
-        let first = used.next();
-        let last = used.last().or(first);
-        [last.map_or(0, |l| l + 1), first.map_or(0, |f| !f)]
+        let span = latency.span();
+        match span.is_empty() {
+            true => [0, 0],
+            false => [span.end as u64, !(span.start as u64)],
+        }
     }
 
     fn from_bounds(bounds: &[u64]) -> Range {

@@ -95,7 +95,7 @@ fn the_columns_of_a_crowd_are_the_quantiles_of_the_rows() {
 fn report_and_warnings_are_those_of_all_ranks_and_hosts() {
     let mut whole = made();
     for rank in &mut whole.ranks {
-        rank.elapsed = Nanos(50_000_000 + u64::from(rank.rank.0));
+        rank.elapsed = Nanos(50_000_000 + 10_000 * u64::from(rank.rank.0));
     }
     // One straggler; idle ranks; a host with half the rate of the slowest.
     whole.ranks[777].elapsed = Nanos(200_000_000);

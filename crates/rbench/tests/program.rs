@@ -1,7 +1,7 @@
 //! The program as a user meets it: exit codes, sentences, files, signals.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -346,6 +346,25 @@ fn the_same_seed_writes_the_same_bytes() {
     assert_ne!(written(1), written(2));
 }
 
+/// Waits until a file below `target` has data: something was measured.
+fn wait_for_data(target: &Path) {
+    fn has_data(dir: &Path) -> bool {
+        let mut entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.any(|entry| match entry.metadata() {
+            Ok(found) if found.is_dir() => has_data(&entry.path()),
+            Ok(found) => found.blocks() > 0,
+            Err(_) => false,
+        })
+    }
+    let begun = Instant::now();
+    while !has_data(target) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no data");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The one under way is done by then.
+    std::thread::sleep(Duration::from_millis(100));
+}
+
 #[test]
 fn a_signal_ends_the_run_with_what_was_measured() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -356,7 +375,7 @@ fn a_signal_ends_the_run_with_what_was_measured() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("starts");
-        std::thread::sleep(Duration::from_millis(1500));
+        wait_for_data(&place.target());
         kill(Pid::from_raw(child.id().cast_signed()), signal).expect("signal");
         let begun = Instant::now();
         let status = child.wait().expect("ends");

@@ -247,15 +247,22 @@ impl Latency {
     }
 
     /// Puts a distribution together from what a reduction delivers: buckets
-    /// from `first` on, [`Latency::sums`] and [`Latency::extremes`], between
-    /// which the values lie. Buckets past the last one are ignored.
+    /// from `first` on, [`Latency::sums`] and [`Latency::extremes`]. Buckets
+    /// past the last one are ignored; `None` when one outside the extremes
+    /// holds something.
     pub fn from_parts(
         first: usize,
         counts: &[u64],
         sums: [u64; SUM_WORDS],
         extremes: (u64, u64),
-    ) -> Latency {
+    ) -> Option<Latency> {
         let mut all = Latency::new();
+        (all.min, all.max) = extremes;
+        let span = all.span();
+        let mut given = (first..BUCKETS).zip(counts);
+        if given.any(|(index, n)| *n > 0 && !span.contains(&index)) {
+            return None;
+        }
         for (place, n) in all.counts.iter_mut().skip(first).zip(counts) {
             *place = *n;
         }
@@ -267,8 +274,7 @@ impl Latency {
         all.above = sums[0];
         all.sum = join(&sums[1..5]);
         all.sum_of_squares = join(&sums[5..9]);
-        (all.min, all.max) = extremes;
-        all
+        Some(all)
     }
 
     /// The distribution as words, short where few buckets are used: two for
@@ -287,7 +293,7 @@ impl Latency {
     pub fn from_words(words: &[u64]) -> Option<Latency> {
         let (sums, rest) = words.split_first_chunk::<SUM_WORDS>()?;
         let ([min, max], pairs) = rest.split_first_chunk::<2>()?;
-        let mut all = Latency::from_parts(0, &[], *sums, (*min, *max));
+        let mut all = Latency::from_parts(0, &[], *sums, (*min, *max))?;
         let span = all.span();
         for pair in pairs.chunks(2) {
             let [index, n] = pair else { return None };
@@ -348,6 +354,9 @@ mod tests {
         let mut words = recorded(&[100, 200]).to_words();
         words.extend([201, 1]);
         assert_eq!(Latency::from_words(&words), None);
+        let all = recorded(&[100, 200]);
+        let parts = Latency::from_parts(0, all.counts(), all.sums(), (100, 199));
+        assert_eq!(parts, None);
         assert_eq!(recorded(&[100, 200]).span(), 100..201);
         assert_eq!(recorded(&[]).span().len(), 0);
         assert_eq!(recorded(&[HIGHEST.0 * 9]).span().len(), 0);
@@ -419,7 +428,7 @@ mod tests {
             let all = recorded(&values);
             prop_assert_eq!(Latency::from_words(&all.to_words()), Some(all.clone()));
             let parts = Latency::from_parts(0, all.counts(), all.sums(), all.extremes());
-            prop_assert_eq!(parts, all);
+            prop_assert_eq!(parts, Some(all));
         }
 
         #[test]
@@ -434,7 +443,7 @@ mod tests {
             let extremes = (a.extremes().0.min(b.extremes().0), a.extremes().1.max(b.extremes().1));
             let mut merged = a.clone();
             merged.merge(&b);
-            prop_assert_eq!(Latency::from_parts(0, &counts, sums, extremes), merged);
+            prop_assert_eq!(Latency::from_parts(0, &counts, sums, extremes), Some(merged));
         }
 
         #[test]

@@ -350,8 +350,11 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         let [not_min, max] = maxima.array();
         Latency::from_parts(range.first, counts, scalars, (!not_min, max))
     };
-    let service = latency(&frame.service);
-    let response = frame.response.as_ref().map(latency);
+    let service = latency(&frame.service).ok_or_else(garbled)?;
+    let response = match &frame.response {
+        Some(range) => Some(latency(range).ok_or_else(garbled)?),
+        None => None,
+    };
     let bins = (0..frame.bins)
         .map(|_| {
             let [items, bytes, errors] = sums.array();

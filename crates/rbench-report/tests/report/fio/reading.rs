@@ -270,16 +270,19 @@ fn part(all: &mut [Vec<(u64, u64)>], bound: u64, below: u64) {
     }
 }
 
-/// The distribution of these bins with fio's extremes, mean and deviation.
+/// The distribution of these bins with fio's extremes, mean and deviation. A
+/// bin of fio's, which is wider than ours, may stand for less or more than
+/// these.
 fn from_bins(bins: &[(u64, u64)], json: &Value) -> Latency {
     let n = int(&json["N"]) as f64;
     if n == 0.0 {
         return Latency::new();
     }
+    let (min, max) = (int(&json["min"]), int(&json["max"]));
     let mut counts = Latency::new().counts().to_vec();
     for (ns, count) in bins {
         let mut one = Latency::new();
-        one.record(Nanos(*ns));
+        one.record(Nanos(*ns.clamp(&min, &max)));
         let index = one.used().next().map(|(index, _)| index);
         counts[index.expect("below an hour")] += count;
     }
@@ -291,7 +294,7 @@ fn from_bins(bins: &[(u64, u64)], json: &Value) -> Latency {
     for i in 0..4 {
         (sums[1 + i], sums[5 + i]) = (piece(sum, i), piece(squares, i));
     }
-    Latency::from_parts(0, &counts, sums, (int(&json["min"]), int(&json["max"])))
+    Latency::from_parts(0, &counts, sums, (min, max)).expect("between the extremes")
 }
 
 fn steady(json: &Value) -> Steadiness {

@@ -5,17 +5,21 @@
 //! table that belongs to one thread spares both, as in a program without
 //! threads.
 
+use std::fs;
+use std::os::fd::RawFd;
+
 use nix::errno::Errno;
 use nix::libc;
 use nix::sched::{CloneFlags, unshare};
 
 /// The first descriptor behind the standard streams.
-const FIRST: libc::c_uint = 3;
+const FIRST: RawFd = 3;
 
 /// While it is there the calling thread has a table of open files of its own.
 /// What was open before is open in it too, under the same numbers; what is
-/// opened in it is there for this thread alone. In the end everything in it is
-/// closed but the standard streams.
+/// opened in it is there for this thread alone. In the end the files and
+/// directories in it are closed; pipes, sockets and the like, by which threads
+/// wake each other, stay until the thread's end.
 #[derive(Debug)]
 pub struct OwnFiles(());
 
@@ -35,18 +39,31 @@ impl Drop for OwnFiles {
     /// The kernel would do it too, but at the thread's end, of which nobody
     /// hears: a file system must not be held until then.
     fn drop(&mut self) {
-        // SAFETY: the table is this thread's alone, and who has one opens
-        // nothing that lives on: see the type.
-        let closed = unsafe { libc::close_range(FIRST, libc::c_uint::MAX, 0) };
-        // Before Linux 5.9 there is no such call: they go with the thread.
-        debug_assert!(closed == 0 || Errno::last() == Errno::ENOSYS);
+        let Ok(open) = fs::read_dir("/proc/thread-self/fd") else {
+            // Without /proc they go with the thread.
+            return;
+        };
+        let number = |entry: fs::DirEntry| {
+            // Not by fstat: on a mount that hangs it would wait. What is no
+            // file is called `pipe:[…]`, `socket:[…]` and the like.
+            let called = fs::read_link(entry.path()).ok()?;
+            let fd: RawFd = entry.file_name().to_str()?.parse().ok()?;
+            (fd >= FIRST && called.is_absolute()).then_some(fd)
+        };
+        let files: Vec<RawFd> = open.flatten().filter_map(number).collect();
+        for fd in files {
+            // SAFETY: the table is this thread's alone, and who has one keeps
+            // no file in it that lives on: see the type. The number of the
+            // listing itself is not in use any more.
+            unsafe { libc::close(fd) };
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::io::Read as _;
+    use std::io::{Read as _, Write as _};
     use std::path::Path;
 
     use super::*;
@@ -64,6 +81,7 @@ mod tests {
         let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
         fs::write(&ours, "kept").expect("room for a word");
         let mut kept = File::open(&ours).expect("it was just written");
+        let (mut end, mut wake) = std::io::pipe().expect("a pipe is to be had");
         std::thread::scope(|scope| {
             let (here, told) = std::sync::mpsc::channel();
             let (go_on, wait) = std::sync::mpsc::channel();
@@ -76,6 +94,7 @@ mod tests {
                 wait.recv().expect("told to go on");
                 drop(opened);
                 drop(own);
+                wake.write_all(b"!").expect("pipes stay open");
                 has_open(ours)
             });
             let inside = told.recv().expect("the thread lives");
@@ -84,6 +103,8 @@ mod tests {
             go_on.send(()).expect("the thread lives");
             assert!(!thread.join().expect("no panic"), "all is closed");
         });
+        let mut word = [0];
+        end.read_exact(&mut word).expect("the thread has written");
         let mut text = String::new();
         kept.read_to_string(&mut text).expect("still open here");
         assert_eq!(text, "kept");

@@ -281,6 +281,18 @@ fn the_report_on_stdout_is_what_show_makes_of_the_file() {
 }
 
 #[test]
+fn many_workers_of_many_phases_come_and_go_without_a_word() {
+    let place = Place::new();
+    let begun = std::time::Instant::now();
+    let run = "meta --dir target --items 2 --depth 0 --threads 3 --iterations 20 --pin --quiet";
+    let output = place.run(run);
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+    // 240 phases, each with a common start some ms ahead: nobody waits for a tick.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+}
+
+#[test]
 fn rbench_dir_names_the_target() {
     let place = Place::new();
     let output = place

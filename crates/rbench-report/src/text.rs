@@ -133,13 +133,22 @@ fn some(phase: &PhaseResult, text: String) -> String {
 /// Mean, p50, p99, p99.9 and maximum, dashes where there is no value.
 fn latencies(hist: &Hist) -> [String; 5] {
     [
-        hist.mean_ns,
-        hist.p50_ns as f64,
-        hist.p99_ns as f64,
-        hist.p999_ns as f64,
-        hist.max_ns as f64,
+        time_of(hist, hist.mean_ns),
+        percentile(hist, hist.p50_ns, 2),
+        percentile(hist, hist.p99_ns, 100),
+        percentile(hist, hist.p999_ns, 1000),
+        time_of(hist, hist.max_ns as f64),
     ]
-    .map(|ns| time_of(hist, ns))
+}
+
+/// A percentile above which one value in `one_in` lies. Fewer values than that
+/// cannot carry it: it would be their maximum under another name.
+fn percentile(hist: &Hist, ns: u64, one_in: u64) -> String {
+    if hist.count >= one_in {
+        human_nanos(ns as f64)
+    } else {
+        NONE.into()
+    }
 }
 
 fn time_of(hist: &Hist, ns: f64) -> String {

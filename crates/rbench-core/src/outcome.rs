@@ -297,6 +297,9 @@ pub struct PhaseOutcome {
     pub timeline: Timeline,
     /// The stonewall, where one came down.
     pub stonewall: Option<Stonewall>,
+    /// Whether it wrote data that nothing in the phase synced: neither an
+    /// fsync nor O_SYNC or O_DSYNC. Part of it may not have reached storage.
+    pub unsynced: bool,
 }
 
 impl PhaseOutcome {

@@ -245,6 +245,7 @@ impl IoPass<'_> {
                 op,
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
+                unsynced: true,
             }],
             open_loop: false,
             deadline: None,
@@ -334,7 +335,7 @@ impl IoPass<'_> {
         cache: Option<Cache>,
     ) -> Phase {
         let scene = self.scene(group, target, ahead);
-        let lanes = lanes(&self.io, nth, rw);
+        let lanes = lanes(&self.io, nth, rw, self.engine.moves_data);
         let total = self
             .io
             .time
@@ -381,7 +382,7 @@ fn one_request(
 
 /// The rows of a phase. Phases that stand more than once in `--rw` carry
 /// their position.
-fn lanes(io: &IoPlan, nth: usize, rw: Rw) -> Vec<LaneInfo> {
+fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<LaneInfo> {
     let twice = io.phases.iter().filter(|other| **other == rw).count() > 1;
     let (name, label) = if twice {
         (
@@ -393,17 +394,21 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw) -> Vec<LaneInfo> {
     };
     let mixed = rw.reads() && rw.writes();
     let lane = |op: OpKind, suffix: &str, words: &str| {
+        let writes = matches!(op, OpKind::Write | OpKind::WriteFile);
+        let unsynced = writes && moves_data && !io.fsync.syncs();
         if suffix.is_empty() {
             LaneInfo {
                 op,
                 name: name.clone(),
                 label: label.clone(),
+                unsynced,
             }
         } else {
             LaneInfo {
                 op,
                 name: format!("{name}-{suffix}"),
                 label: format!("{label}: {words}"),
+                unsynced,
             }
         }
     };

@@ -219,6 +219,7 @@ impl<'w> Wave<'w> {
                         op,
                         name: format!("{name}-{suffix}"),
                         label: format!("{name}: {words}"),
+                        unsynced: op == OpKind::Write && find(job).moves_data && !job.syncing.any(),
                     });
                     lanes.len() - 1
                 })
@@ -450,6 +451,7 @@ impl<'w> Wave<'w> {
                 op: OpKind::Write,
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
+                unsynced: true,
             }],
             open_loop: false,
             deadline: None,

@@ -27,6 +27,9 @@ pub struct LaneInfo {
     pub name: String,
     /// For people: `File creation`.
     pub label: String,
+    /// Whether what it writes stays unsynced: nothing in the phase brings it to
+    /// stable storage.
+    pub unsynced: bool,
 }
 
 /// A phase to run. The same on every rank but for `make`.

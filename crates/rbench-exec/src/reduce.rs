@@ -85,6 +85,7 @@ pub async fn reduce(
             items: items.max(total.timeline.done_by(elapsed, times.last_finish)),
         });
         rows.push(PhaseOutcome {
+            unsynced: info.unsynced,
             iteration: phase.iteration,
             name: info.name.clone(),
             label: info.label.clone(),

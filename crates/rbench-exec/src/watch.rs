@@ -221,6 +221,7 @@ mod tests {
             op: *op,
             name: String::new(),
             label: String::new(),
+            unsynced: false,
         };
         ops.iter().map(lane).collect()
     }

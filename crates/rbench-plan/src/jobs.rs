@@ -258,6 +258,21 @@ pub struct Syncing {
     pub o_dsync: bool,
 }
 
+impl Syncing {
+    /// Whether anything syncs what is written.
+    pub fn any(&self) -> bool {
+        let Syncing {
+            fsync,
+            fdatasync,
+            end_fsync,
+            fsync_on_close,
+            o_sync,
+            o_dsync,
+        } = *self;
+        fsync > 0 || fdatasync > 0 || end_fsync || fsync_on_close || o_sync || o_dsync
+    }
+}
+
 /// How long and how fast.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pace {

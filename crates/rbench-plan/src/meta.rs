@@ -388,6 +388,12 @@ pub struct MetaPlan {
 }
 
 impl MetaPlan {
+    /// Whether creating files writes data that nothing syncs.
+    pub fn leaves_unsynced(&self) -> bool {
+        let synced = self.fsync || self.around.sync;
+        self.write > Bytes(0) && !synced && self.backend == Backend::Posix
+    }
+
     /// The trees of the pass `iteration` of `ranks` ranks.
     pub fn forest(&self, iteration: u32, ranks: u32) -> Forest {
         let (prefixes, numbered) = match &self.site {

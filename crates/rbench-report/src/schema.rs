@@ -219,6 +219,10 @@ pub struct PhaseResult {
     /// Where a stonewall came down.
     #[serde(default)]
     pub stonewall: Option<StonewallResult>,
+    /// Whether it wrote data that nothing in the phase synced: neither an
+    /// fsync nor O_SYNC or O_DSYNC.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsynced: bool,
     /// Whether the phase reached its end.
     pub complete: bool,
     /// The distributions of all workers together.
@@ -441,6 +445,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             crowd,
             timeline,
             stonewall,
+            unsynced,
         } = outcome;
         let mut shortened = timeline.clone();
         shortened.shorten(TIMELINE_ROWS);
@@ -464,6 +469,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             start_skew_s: start_skew.as_secs_f64(),
             cache: cache.map(|c| c.name().to_owned()),
             stonewall: stonewall.map(StonewallResult::from),
+            unsynced: *unsynced,
             complete: *complete,
             latency: LatencyResult {
                 service: Hist::from(service),

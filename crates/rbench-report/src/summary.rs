@@ -108,7 +108,12 @@ pub fn over_time(phase: &PhaseResult) -> Option<f64> {
     let items: Vec<u64> = whole
         .chunks_exact(rows)
         .take(SLICES)
-        .map(|stretch| stretch.iter().map(|row| row.items).fold(0, u64::saturating_add))
+        .map(|stretch| {
+            stretch
+                .iter()
+                .map(|row| row.items)
+                .fold(0, u64::saturating_add)
+        })
         .collect();
     let total = items.iter().copied().fold(0, u64::saturating_add);
     if total < ITEMS_A_SLICE * SLICES as u64 {

@@ -36,6 +36,9 @@ pub fn render(result: &RunResult) -> String {
 /// Marks the phases that did not reach their end.
 const STOPPED: &str = " *";
 
+/// Marks the phases that wrote what nothing synced.
+const UNSYNCED: &str = " ~";
+
 /// The name of the phase, marked if it was stopped.
 fn label(phase: &PhaseResult) -> String {
     let mark = if phase.complete { "" } else { STOPPED };
@@ -96,8 +99,9 @@ fn phases(result: &RunResult) -> String {
     ]);
     for_phases(result, &mut table, |phase, table| {
         let first = phase.first_done.as_ref().map(|f| f.rate);
+        let synced = if phase.unsynced { UNSYNCED } else { "" };
         let mut cells = vec![
-            label(phase),
+            label(phase) + synced,
             some(phase, human_count(phase.items)),
             some(phase, human_rate(phase.rate)),
             first.map_or(NONE.into(), |rate| some(phase, human_rate(rate))),
@@ -121,6 +125,11 @@ fn phases(result: &RunResult) -> String {
     let mut text = table.render();
     if result.phases.iter().any(|p| !p.complete) {
         text.push_str("* stopped before its end\n");
+    }
+    if result.phases.iter().any(|p| p.unsynced) {
+        text.push_str(
+            "~ written, and nothing synced it: part of it may not have reached storage\n",
+        );
     }
     text
 }

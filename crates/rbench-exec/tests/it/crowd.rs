@@ -113,6 +113,7 @@ fn phase() -> Phase {
             op: OpKind::Create,
             name: "file-create".to_owned(),
             label: "File creation".to_owned(),
+            unsynced: false,
         }],
         open_loop: true,
         deadline: None,

@@ -13,4 +13,5 @@ mod jobs;
 mod limits;
 mod mdtest;
 mod meta;
+mod synced;
 mod truth;

@@ -224,6 +224,7 @@ fn outcome(phase: u32, rank: u32, factors: &[f64]) -> WorkerOutcome {
         busy: true,
         lanes: vec![lane],
         details: Details::default(),
+        first_lane: 0,
     }
 }
 

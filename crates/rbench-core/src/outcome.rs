@@ -99,6 +99,15 @@ impl Lane {
         }
     }
 
+    /// Lets go of room that nothing more will need.
+    pub fn shrink(&mut self) {
+        self.service.shrink();
+        if let Some(response) = &mut self.response {
+            response.shrink();
+        }
+        self.timeline.shrink();
+    }
+
     /// Adds everything that `other`, a lane of the same kind, holds.
     pub fn merge(&mut self, other: &Lane) {
         let Lane {
@@ -175,11 +184,13 @@ pub struct WorkerOutcome {
     pub finished: Nanos,
     /// Whether it had anything to do: idle workers are no first finishers.
     pub busy: bool,
-    /// One lane for each kind of operation; the same kinds in the same order
-    /// on every worker.
+    /// The lanes that it has, a stretch of those of the phase: one for each
+    /// kind of operation, but only its own job's where jobs run side by side.
     pub lanes: Vec<Lane>,
     /// What stays with the rank.
     pub details: Details,
+    /// The number of the first of its lanes among those of the phase.
+    pub first_lane: usize,
 }
 
 /// The reached counts when the stonewall came down.

@@ -78,6 +78,12 @@ fn follows(op: OpKind) -> bool {
     matches!(op, OpKind::Fsync | OpKind::Close)
 }
 
+/// An empty lane of `op`: in an open loop with response times, unless such
+/// operations only follow others.
+pub fn empty_lane(op: OpKind, open_loop: bool) -> Lane {
+    Lane::new(op, open_loop && !follows(op))
+}
+
 /// Records the operations of one worker in one phase.
 #[derive(Debug)]
 pub struct Meter {
@@ -110,10 +116,7 @@ impl Meter {
             rank,
             host: host.to_owned(),
             common_start: Nanos(0),
-            lanes: ops
-                .iter()
-                .map(|op| Lane::new(*op, open_loop && !follows(*op)))
-                .collect(),
+            lanes: ops.iter().map(|op| empty_lane(*op, open_loop)).collect(),
             last_end: Nanos(0),
             tally,
             done: 0,
@@ -265,7 +268,8 @@ impl Meter {
     }
 
     /// The lanes, and what stays with the rank.
-    pub fn into_parts(self) -> (Vec<Lane>, Details) {
+    pub fn into_parts(mut self) -> (Vec<Lane>, Details) {
+        self.lanes.iter_mut().for_each(Lane::shrink);
         (self.lanes, self.details)
     }
 }

@@ -52,7 +52,7 @@ pub async fn reduce(
         complete,
     } = part;
     let times = times(group, &outcomes).await?;
-    let lanes = merge_workers(outcomes);
+    let lanes = merge_workers(phase, outcomes);
     let mut rows = Vec::new();
     for (info, mut merged) in phase.lanes.iter().zip(lanes) {
         let frame = Frame::agree(group, &merged.lane).await?;
@@ -147,6 +147,27 @@ struct Merged {
     first: Option<(Nanos, u64)>,
 }
 
+impl Merged {
+    fn nothing(lane: Lane) -> Merged {
+        Merged {
+            lane,
+            finished: Nanos(0),
+            first: None,
+        }
+    }
+
+    fn add(&mut self, theirs: Merged) {
+        let Merged {
+            lane,
+            finished,
+            first,
+        } = theirs;
+        self.lane.merge(&lane);
+        self.finished = self.finished.max(finished);
+        self.first = earlier(self.first, first);
+    }
+}
+
 /// The earlier of two first finishers.
 fn earlier(a: Option<(Nanos, u64)>, b: Option<(Nanos, u64)>) -> Option<(Nanos, u64)> {
     match (a, b) {
@@ -155,33 +176,35 @@ fn earlier(a: Option<(Nanos, u64)>, b: Option<(Nanos, u64)>) -> Option<(Nanos, u
     }
 }
 
-fn merge_workers(outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
-    let mut merged: Vec<Merged> = Vec::new();
+/// Merges the lanes of this rank's workers, each with those that it has; a lane
+/// that none of them has is empty.
+fn merge_workers(phase: &Phase, outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
+    let mut merged: Vec<Option<Merged>> = phase.lanes.iter().map(|_| None).collect();
     for WorkerOutcome {
         started_ns: _,
         finished,
         busy,
         lanes,
         details: _,
+        first_lane,
     } in outcomes
     {
-        let first = |lane: &Lane| busy.then_some((finished, lane.items));
-        let finished = if busy { finished } else { Nanos(0) };
-        if merged.is_empty() {
-            merged.extend(lanes.into_iter().map(|lane| Merged {
-                first: first(&lane),
+        for (place, lane) in merged.iter_mut().skip(first_lane).zip(lanes) {
+            let theirs = Merged {
+                first: busy.then_some((finished, lane.items)),
+                finished: if busy { finished } else { Nanos(0) },
                 lane,
-                finished,
-            }));
-            continue;
-        }
-        for (mine, theirs) in merged.iter_mut().zip(&lanes) {
-            mine.first = earlier(mine.first, first(theirs));
-            mine.lane.merge(theirs);
-            mine.finished = mine.finished.max(finished);
+            };
+            match place {
+                Some(mine) => mine.add(theirs),
+                None => *place = Some(theirs),
+            }
         }
     }
-    merged
+    let empty = phase.empty_lanes(0..phase.lanes.len());
+    let all = merged.into_iter().zip(empty);
+    all.map(|(merged, empty)| merged.unwrap_or_else(|| Merged::nothing(empty)))
+        .collect()
 }
 
 /// The range of buckets and bins that any rank used, so that only these
@@ -219,8 +242,8 @@ impl Range {
         }
     }
 
-    fn counts<'l>(&self, latency: &'l Latency) -> &'l [u64] {
-        &latency.counts()[self.first..self.first + self.count]
+    fn counts<'l>(&self, latency: &'l Latency) -> impl Iterator<Item = u64> + 'l {
+        latency.counts(self.first..self.first + self.count)
     }
 }
 

@@ -464,7 +464,9 @@ impl Book {
             let side = self.side(write);
             let block = std::mem::take(&mut side.block_max);
             let full = match &mut side.histogram {
-                Some(histogram) if !histogram.is_empty() => std::mem::take(histogram),
+                Some(histogram) if !histogram.is_empty() => {
+                    std::mem::replace(histogram, Latency::new())
+                }
                 _ => continue,
             };
             self.log.histograms.push(LogHistogram {

@@ -385,10 +385,11 @@ impl JobRunner {
             _ if writes => lanes.write,
             _ => lanes.read,
         };
-        let lane = lane.or(lanes.write).or(lanes.read).unwrap_or(0);
-        match span {
-            Some(span) => meter.failed(lane, span, failure),
-            None => meter.failed_untimed(lane, failure),
+        match (lane.or(lanes.write).or(lanes.read), span) {
+            (Some(lane), Some(span)) => meter.failed(lane, span, failure),
+            (Some(lane), None) => meter.failed_untimed(lane, failure),
+            // A job without operations has no row: its own error tells of it.
+            (None, _) => {}
         }
         if tolerated {
             self.errors += 1;

@@ -32,6 +32,7 @@ mod handles;
 mod layout;
 mod runner;
 mod search;
+mod stretch;
 mod unwritten;
 pub mod verify;
 mod wire;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::pace::StopFlag;
-use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, OpTime};
+use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, Measured, OpTime};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_sys::engine::AgainByTransfer;
@@ -218,6 +218,21 @@ impl Meter {
     /// is part of the phase.
     pub fn extend_to(&mut self, end: Nanos) {
         self.last_end = self.last_end.max(end);
+    }
+
+    /// Sets the time in which the operations of a lane were measured, where it is
+    /// not the worker's whole time; on the clock that `start_at` was told of.
+    pub fn measured(&mut self, lane: usize, measured: Measured) {
+        let start = self.common_start;
+        let after_start = match measured.is_nothing() {
+            true => measured,
+            false => Measured {
+                from: measured.from.since(start),
+                to: measured.to.since(start),
+                aside: measured.aside,
+            },
+        };
+        self.lanes[lane].measured = Some(after_start);
     }
 
     /// Notes operations of an open loop that were due and never started.

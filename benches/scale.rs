@@ -224,6 +224,7 @@ fn outcome(phase: u32, rank: u32, factors: &[f64]) -> WorkerOutcome {
         busy: true,
         lanes: vec![lane],
         details: Details::default(),
+        first_lane: 0,
     }
 }
 
@@ -236,6 +237,7 @@ fn phase(number: u32) -> Phase {
             op: OpKind::Create,
             label: name.clone(),
             name,
+            unsynced: false,
         }],
         open_loop: false,
         deadline: None,

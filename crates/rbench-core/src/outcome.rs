@@ -55,6 +55,62 @@ impl Again {
     }
 }
 
+/// The time in which operations were measured: from the first begin of
+/// measuring to the last end, both after the common start, less what was set
+/// aside for other work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured {
+    /// When measuring began: of several workers the earliest.
+    pub from: Nanos,
+    /// The end of the last operation, failed ones included, or of what belongs
+    /// to them: of several workers the latest.
+    pub to: Nanos,
+    /// Time in between that other operations had to themselves, as reading back
+    /// has between writes: of several workers the least.
+    pub aside: Nanos,
+}
+
+impl Measured {
+    /// Of a worker that measured nothing.
+    pub const NOTHING: Measured = Measured {
+        from: Nanos(u64::MAX),
+        to: Nanos(0),
+        aside: Nanos(u64::MAX),
+    };
+
+    /// From the common start to `end`.
+    pub fn until(end: Nanos) -> Measured {
+        Measured {
+            from: Nanos(0),
+            to: end,
+            aside: Nanos(0),
+        }
+    }
+
+    /// Whether nothing was measured.
+    pub fn is_nothing(self) -> bool {
+        self.from > self.to
+    }
+
+    /// That of both, each a worker or several.
+    #[must_use]
+    pub fn joined(self, other: Measured) -> Measured {
+        Measured {
+            from: self.from.min(other.from),
+            to: self.to.max(other.to),
+            aside: self.aside.min(other.aside),
+        }
+    }
+
+    /// What rates are over; zero when nothing was measured.
+    pub fn elapsed(self) -> Nanos {
+        match self.is_nothing() {
+            true => Nanos(0),
+            false => self.to.since(self.from).since(self.aside),
+        }
+    }
+}
+
 /// What one kind of operation of one phase did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lane {
@@ -80,6 +136,9 @@ pub struct Lane {
     pub response: Option<Latency>,
     /// Counts over time since the common start.
     pub timeline: Timeline,
+    /// When these operations were measured; `None`: from the common start to
+    /// the worker's finish.
+    pub measured: Option<Measured>,
 }
 
 impl Lane {
@@ -96,7 +155,17 @@ impl Lane {
             service: Latency::new(),
             response: open_loop.then(Latency::new),
             timeline: Timeline::default(),
+            measured: None,
         }
+    }
+
+    /// Lets go of room that nothing more will need.
+    pub fn shrink(&mut self) {
+        self.service.shrink();
+        if let Some(response) = &mut self.response {
+            response.shrink();
+        }
+        self.timeline.shrink();
     }
 
     /// Adds everything that `other`, a lane of the same kind, holds.
@@ -112,6 +181,7 @@ impl Lane {
             service,
             response,
             timeline,
+            measured,
         } = other;
         debug_assert_eq!(self.op, *op);
         self.items += items;
@@ -127,6 +197,10 @@ impl Lane {
             (_, None) => {}
         }
         self.timeline.merge(timeline);
+        self.measured = match (self.measured, *measured) {
+            (Some(mine), Some(theirs)) => Some(mine.joined(theirs)),
+            (mine, theirs) => mine.or(theirs),
+        };
     }
 }
 
@@ -175,11 +249,13 @@ pub struct WorkerOutcome {
     pub finished: Nanos,
     /// Whether it had anything to do: idle workers are no first finishers.
     pub busy: bool,
-    /// One lane for each kind of operation; the same kinds in the same order
-    /// on every worker.
+    /// The lanes that it has, a stretch of those of the phase: one for each
+    /// kind of operation, but only its own job's where jobs run side by side.
     pub lanes: Vec<Lane>,
     /// What stays with the rank.
     pub details: Details,
+    /// The number of the first of its lanes among those of the phase.
+    pub first_lane: usize,
 }
 
 /// The reached counts when the stonewall came down.
@@ -198,7 +274,7 @@ pub struct Stonewall {
 /// Results up to the moment the first worker finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstDone {
-    /// When that was after the common start.
+    /// When that was after the begin of measuring.
     pub elapsed: Nanos,
     /// Items of all workers done by then (from the timeline: exact to one of
     /// its bins, 1/512 of the phase or 66 us).
@@ -216,7 +292,7 @@ pub struct HostOutcome {
     pub bytes: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The end of its last worker after the common start.
+    /// The time in which its own operations were measured.
     pub elapsed: Nanos,
     /// Service times of its workers.
     pub service: Latency,
@@ -233,7 +309,7 @@ pub struct RankOutcome {
     pub items: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The end of its last worker after the common start.
+    /// The time in which its own operations were measured.
     pub elapsed: Nanos,
     /// Median service time.
     pub p50: Nanos,
@@ -271,9 +347,11 @@ pub struct PhaseOutcome {
     pub unchecked: u64,
     /// Calls beyond the first of an operation.
     pub again: Again,
-    /// Last finish minus common start.
+    /// The time in which its operations were measured: last end minus
+    /// `measured_from` minus `set_aside`.
     pub elapsed: Nanos,
-    /// Results when the first worker finished; `None` if none was busy.
+    /// Results when the first worker finished; `None` if none was busy or time
+    /// was set aside.
     pub first_done: Option<FirstDone>,
     /// Spread of the actual starts of all workers.
     pub start_skew: Nanos,
@@ -300,11 +378,17 @@ pub struct PhaseOutcome {
     /// Whether it wrote data that nothing in the phase synced: neither an
     /// fsync nor O_SYNC or O_DSYNC. Part of it may not have reached storage.
     pub unsynced: bool,
+    /// When measuring began after the common start: at once, but for jobs with a
+    /// start delay, a ramp or data to be written before it is read back.
+    pub measured_from: Nanos,
+    /// Time after that which other operations had to themselves: no part of
+    /// `elapsed`.
+    pub set_aside: Nanos,
 }
 
 impl PhaseOutcome {
-    /// Items a second: items done without error / (last finish − common
-    /// start); zero when no time passed.
+    /// Items a second: items done without error / `elapsed`; zero when no time
+    /// passed.
     pub fn rate(&self) -> f64 {
         per_second(self.items, self.elapsed)
     }

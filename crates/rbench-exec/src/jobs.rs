@@ -32,6 +32,7 @@ mod handles;
 mod layout;
 mod runner;
 mod search;
+mod stretch;
 mod unwritten;
 pub mod verify;
 mod wire;
@@ -100,7 +101,10 @@ struct Member {
     /// Its position among all jobs of the plan.
     index: u32,
     engine: &'static EngineInfo,
+    /// Numbered from 0 on, as each of its workers has them.
     lanes: Lanes,
+    /// Which of the group's they are.
+    lane_numbers: Range<usize>,
 }
 
 /// What groups of jobs leave for the next one.
@@ -213,6 +217,7 @@ impl<'w> Wave<'w> {
             } else {
                 job.name.clone()
             };
+            let first_lane = lanes.len();
             let mut lane = |wanted: bool, op: OpKind, suffix: &str, words: &str| {
                 wanted.then(|| {
                     lanes.push(LaneInfo {
@@ -221,17 +226,19 @@ impl<'w> Wave<'w> {
                         label: format!("{name}: {words}"),
                         unsynced: op == OpKind::Write && find(job).moves_data && !job.syncing.any(),
                     });
-                    lanes.len() - 1
+                    lanes.len() - 1 - first_lane
                 })
             };
             let [read, write, sync] = directions(job);
+            let own = Lanes {
+                read: lane(read, OpKind::Read, "read", "reads"),
+                write: lane(write, OpKind::Write, "write", "writes"),
+                sync: lane(sync, OpKind::Fsync, "sync", "syncs"),
+            };
             members.push(Member {
                 engine: find(job),
-                lanes: Lanes {
-                    read: lane(read, OpKind::Read, "read", "reads"),
-                    write: lane(write, OpKind::Write, "write", "writes"),
-                    sync: lane(sync, OpKind::Fsync, "sync", "syncs"),
-                },
+                lanes: own,
+                lane_numbers: first_lane..lanes.len(),
                 job: Arc::new(job.clone()),
                 index,
             });
@@ -253,17 +260,13 @@ impl<'w> Wave<'w> {
 
     /// The lanes of each worker of a rank.
     fn lanes_of(&self) -> Vec<Range<usize>> {
-        let mut all = Vec::new();
-        for Member { job, lanes, .. } in &self.members {
-            let used = [lanes.read, lanes.write, lanes.sync];
-            let mut used = used.into_iter().flatten();
-            // They follow one another.
-            let own = used
-                .next()
-                .map_or(0..0, |first| first..used.last().unwrap_or(first) + 1);
-            all.extend((0..job.numjobs).map(|_| own.clone()));
-        }
-        all
+        let of = |m: &Member| {
+            (0..m.job.numjobs).map({
+                let own = m.lane_numbers.clone();
+                move |_| own.clone()
+            })
+        };
+        self.members.iter().flat_map(of).collect()
     }
 
     /// Lays out, runs and reports; whether it was stopped, and what could not

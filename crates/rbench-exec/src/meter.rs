@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::pace::StopFlag;
-use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, OpTime};
+use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, Measured, OpTime};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_sys::engine::AgainByTransfer;
@@ -78,6 +78,12 @@ fn follows(op: OpKind) -> bool {
     matches!(op, OpKind::Fsync | OpKind::Close)
 }
 
+/// An empty lane of `op`: in an open loop with response times, unless such
+/// operations only follow others.
+pub fn empty_lane(op: OpKind, open_loop: bool) -> Lane {
+    Lane::new(op, open_loop && !follows(op))
+}
+
 /// Records the operations of one worker in one phase.
 #[derive(Debug)]
 pub struct Meter {
@@ -110,10 +116,7 @@ impl Meter {
             rank,
             host: host.to_owned(),
             common_start: Nanos(0),
-            lanes: ops
-                .iter()
-                .map(|op| Lane::new(*op, open_loop && !follows(*op)))
-                .collect(),
+            lanes: ops.iter().map(|op| empty_lane(*op, open_loop)).collect(),
             last_end: Nanos(0),
             tally,
             done: 0,
@@ -217,6 +220,21 @@ impl Meter {
         self.last_end = self.last_end.max(end);
     }
 
+    /// Sets the time in which the operations of a lane were measured, where it is
+    /// not the worker's whole time; on the clock that `start_at` was told of.
+    pub fn measured(&mut self, lane: usize, measured: Measured) {
+        let start = self.common_start;
+        let after_start = match measured.is_nothing() {
+            true => measured,
+            false => Measured {
+                from: measured.from.since(start),
+                to: measured.to.since(start),
+                aside: measured.aside,
+            },
+        };
+        self.lanes[lane].measured = Some(after_start);
+    }
+
     /// Notes operations of an open loop that were due and never started.
     pub fn unissued(&mut self, lane: usize, count: u64) {
         self.lanes[lane].unissued += count;
@@ -265,7 +283,8 @@ impl Meter {
     }
 
     /// The lanes, and what stays with the rank.
-    pub fn into_parts(self) -> (Vec<Lane>, Details) {
+    pub fn into_parts(mut self) -> (Vec<Lane>, Details) {
+        self.lanes.iter_mut().for_each(Lane::shrink);
         (self.lanes, self.details)
     }
 }

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rbench_comm::Combine;
@@ -13,10 +14,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
 use crate::group::{ExecError, Group, Seats};
+use crate::meter::empty_lane;
 use crate::reduce::{self, Part};
 use crate::target::in_thread;
 use crate::watch::Watch;
-use crate::worker::{Command, Crew, MakeRunner, Report, Worker, spawn};
+use crate::worker::{Command, Crew, MakeRunner, OwnLanes, Report, Worker, spawn};
 
 /// What a lane is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +54,8 @@ pub struct Phase {
     pub total: Option<u64>,
     /// Workers of each rank.
     pub threads: u32,
-    /// Which of the lanes each worker of a rank has; empty when all have all.
+    /// Which of the lanes each worker of a rank has, and numbers from 0 on;
+    /// empty when all have all.
     pub lanes_of: Vec<Range<usize>>,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
@@ -60,6 +63,25 @@ pub struct Phase {
     pub before: Before,
     /// Makes each worker's runner.
     pub make: MakeRunner,
+}
+
+impl Phase {
+    /// The numbers of the lanes that a worker of a rank has.
+    pub fn own_lanes(&self, worker: usize) -> Range<usize> {
+        let all = 0..self.lanes.len();
+        self.lanes_of.get(worker).cloned().unwrap_or(all)
+    }
+
+    /// An empty lane for each of those with these numbers, not to be recorded
+    /// into.
+    pub fn empty_lanes(&self, numbers: Range<usize>) -> Vec<Lane> {
+        let empty = |info: &LaneInfo| {
+            let mut lane = empty_lane(info.op, self.open_loop);
+            lane.shrink();
+            lane
+        };
+        self.lanes[numbers].iter().map(empty).collect()
+    }
 }
 
 /// What a rank does before a phase, untimed.
@@ -381,14 +403,14 @@ impl Mine {
 
     /// Of a rank that did not get as far as `phase`.
     fn idle(phase: &Phase) -> Mine {
-        let lane = |info: &LaneInfo| Lane::new(info.op, phase.open_loop);
         Mine {
             outcomes: vec![WorkerOutcome {
                 started_ns: 0,
                 finished: Nanos(0),
                 busy: false,
-                lanes: phase.lanes.iter().map(lane).collect(),
+                lanes: phase.empty_lanes(0..phase.lanes.len()),
                 details: Details::default(),
+                first_lane: 0,
             }],
             covered: false,
             cpu: Nanos(0),
@@ -469,7 +491,6 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
     let crew = Crew {
         rank: group.rank(),
         host: group.host_name().to_owned(),
-        ops: phase.lanes.iter().map(|lane| lane.op).collect(),
         open_loop: phase.open_loop,
         stop: group.stop_flag(),
         log_operations: phase.log_operations,
@@ -477,9 +498,20 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
         cpus,
         own_files,
     };
+    let crew = Arc::new(crew);
+    let own = |thread: u32| {
+        let numbers = phase.own_lanes(thread as usize);
+        OwnLanes {
+            first: numbers.start,
+            ops: phase.lanes[numbers].iter().map(|lane| lane.op).collect(),
+        }
+    };
     let (sender, reports) = unbounded_channel();
     let workers = (0..phase.threads)
-        .map(|thread| spawn(&crew, thread, phase.make.clone(), sender.clone()))
+        .map(|thread| {
+            let (make, sender) = (phase.make.clone(), sender.clone());
+            spawn(&crew, thread, own(thread), make, sender)
+        })
         .collect::<Result<Vec<Worker>, _>>()
         .map_err(|e| format!("cannot start {} worker threads: {e}", phase.threads))?;
     Ok(Hands {

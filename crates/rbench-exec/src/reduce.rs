@@ -12,7 +12,9 @@ mod rows;
 
 use rbench_comm::{Combine, CommError};
 use rbench_core::latency::SUM_WORDS;
-use rbench_core::outcome::{Again, FirstDone, Lane, PhaseOutcome, Stonewall, WorkerOutcome};
+use rbench_core::outcome::{
+    Again, FirstDone, Lane, Measured, PhaseOutcome, Stonewall, WorkerOutcome,
+};
 use rbench_core::timeline::{Bin, Timeline};
 use rbench_core::{Latency, Nanos, Rank};
 
@@ -51,8 +53,8 @@ pub async fn reduce(
         stonewall,
         complete,
     } = part;
-    let times = times(group, &outcomes).await?;
-    let lanes = merge_workers(outcomes);
+    let start_skew = start_skew(group, &outcomes).await?;
+    let lanes = merge_workers(phase, outcomes);
     let mut rows = Vec::new();
     for (info, mut merged) in phase.lanes.iter().zip(lanes) {
         let frame = Frame::agree(group, &merged.lane).await?;
@@ -78,12 +80,19 @@ pub async fn reduce(
             failures,
             first,
         } = ranks;
-        let first_done = first.map(|(elapsed, items)| FirstDone {
-            elapsed,
+        let measured = total.measured;
+        // How much was set aside by then, nobody knows.
+        let first = first.filter(|_| measured.aside.0 == 0);
+        let first_done = first.map(|(at, items)| FirstDone {
+            elapsed: at.since(measured.from),
             // At least what the first worker itself has done, which a bin of
             // the timeline cannot tell.
-            items: items.max(total.timeline.done_by(elapsed, times.last_finish)),
+            items: items.max(total.timeline.done_by(at, measured.to)),
         });
+        let measures = |time: Nanos| match measured.is_nothing() {
+            true => Nanos(0),
+            false => time,
+        };
         rows.push(PhaseOutcome {
             unsynced: info.unsynced,
             iteration: phase.iteration,
@@ -96,9 +105,9 @@ pub async fn reduce(
             unissued: total.unissued,
             unchecked: total.unchecked,
             again: total.again,
-            elapsed: times.last_finish,
+            elapsed: measured.elapsed(),
             first_done,
-            start_skew: times.start_skew,
+            start_skew,
             cache: phase.cache,
             complete,
             service: total.service,
@@ -109,43 +118,57 @@ pub async fn reduce(
             crowd,
             timeline: total.timeline,
             stonewall,
+            measured_from: measures(measured.from),
+            set_aside: measures(measured.aside),
         });
     }
     Ok(rows)
 }
 
-/// When the workers of all ranks started and finished.
-struct Times {
-    last_finish: Nanos,
-    start_skew: Nanos,
-}
-
-async fn times(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Times, ExecError> {
+/// How far apart the workers of all ranks started.
+async fn start_skew(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Nanos, ExecError> {
     let started = outcomes
         .iter()
         .map(|o| START_BIAS.saturating_add_signed(o.started_ns));
-    let busy_finish = outcomes.iter().filter(|o| o.busy).map(|o| o.finished.0);
     // Smallest values travel as complements: one reduction for all.
     let mine = vec![
-        busy_finish.max().unwrap_or(0),
         started.clone().max().unwrap_or(0),
         started.min().map_or(0, |n| !n),
     ];
     let all = group
         .quietly(group.world.all_reduce(Combine::Max, mine))
         .await?;
-    Ok(Times {
-        last_finish: Nanos(all[0]),
-        start_skew: Nanos(all[1].saturating_sub(!all[2])),
-    })
+    Ok(Nanos(all[0].saturating_sub(!all[1])))
 }
 
 /// One lane of this rank, its workers merged.
 struct Merged {
     lane: Lane,
-    finished: Nanos,
+    /// When its operations were measured.
+    measured: Measured,
     /// The busy worker that finished first: when, and its items.
     first: Option<(Nanos, u64)>,
+}
+
+impl Merged {
+    fn nothing(lane: Lane) -> Merged {
+        Merged {
+            lane,
+            measured: Measured::NOTHING,
+            first: None,
+        }
+    }
+
+    fn add(&mut self, theirs: Merged) {
+        let Merged {
+            lane,
+            measured,
+            first,
+        } = theirs;
+        self.lane.merge(&lane);
+        self.measured = self.measured.joined(measured);
+        self.first = earlier(self.first, first);
+    }
 }
 
 /// The earlier of two first finishers.
@@ -156,33 +179,40 @@ fn earlier(a: Option<(Nanos, u64)>, b: Option<(Nanos, u64)>) -> Option<(Nanos, u
     }
 }
 
-fn merge_workers(outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
-    let mut merged: Vec<Merged> = Vec::new();
+/// Merges the lanes of this rank's workers, each with those that it has; a lane
+/// that none of them has is empty.
+fn merge_workers(phase: &Phase, outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
+    let mut merged: Vec<Option<Merged>> = phase.lanes.iter().map(|_| None).collect();
     for WorkerOutcome {
         started_ns: _,
         finished,
         busy,
         lanes,
         details: _,
+        first_lane,
     } in outcomes
     {
-        let first = |lane: &Lane| busy.then_some((finished, lane.items));
-        let finished = if busy { finished } else { Nanos(0) };
-        if merged.is_empty() {
-            merged.extend(lanes.into_iter().map(|lane| Merged {
-                first: first(&lane),
+        for (place, lane) in merged.iter_mut().skip(first_lane).zip(lanes) {
+            let whole = Measured::until(finished);
+            let measured = match busy {
+                true => lane.measured.unwrap_or(whole),
+                false => Measured::NOTHING,
+            };
+            let theirs = Merged {
+                first: (!measured.is_nothing()).then_some((measured.to, lane.items)),
+                measured,
                 lane,
-                finished,
-            }));
-            continue;
-        }
-        for (mine, theirs) in merged.iter_mut().zip(&lanes) {
-            mine.first = earlier(mine.first, first(theirs));
-            mine.lane.merge(theirs);
-            mine.finished = mine.finished.max(finished);
+            };
+            match place {
+                Some(mine) => mine.add(theirs),
+                None => *place = Some(theirs),
+            }
         }
     }
-    merged
+    let empty = phase.empty_lanes(0..phase.lanes.len());
+    let all = merged.into_iter().zip(empty);
+    all.map(|(merged, empty)| merged.unwrap_or_else(|| Merged::nothing(empty)))
+        .collect()
 }
 
 /// The range of buckets and bins that any rank used, so that only these
@@ -220,8 +250,8 @@ impl Range {
         }
     }
 
-    fn counts<'l>(&self, latency: &'l Latency) -> &'l [u64] {
-        &latency.counts()[self.first..self.first + self.count]
+    fn counts<'l>(&self, latency: &'l Latency) -> impl Iterator<Item = u64> + 'l {
+        latency.counts(self.first..self.first + self.count)
     }
 }
 
@@ -253,8 +283,8 @@ struct Total {
     unissued: u64,
     unchecked: u64,
     again: Again,
-    /// The end of the last worker.
-    finished: Nanos,
+    /// When its operations were measured.
+    measured: Measured,
     service: Latency,
     response: Option<Latency>,
     timeline: Timeline,
@@ -297,6 +327,7 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
         service,
         response,
         timeline,
+        measured: _,
     } = lane;
     let Again {
         interrupted,
@@ -325,10 +356,11 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
 fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
     let Merged {
         lane,
-        finished,
+        measured,
         first: _,
     } = merged;
-    let mut words = vec![finished.0];
+    let Measured { from, to, aside } = measured;
+    let mut words = vec![to.0, !from.0, !aside.0];
     for latency in [Some(&lane.service), lane.response.as_ref()]
         .into_iter()
         .flatten()
@@ -344,7 +376,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors] = sums.array();
     let [unissued, unchecked, interrupted, continued] = sums.array();
-    let [finished] = maxima.array();
+    let [to, not_from, not_aside] = maxima.array();
     let mut latency = |range: &Range| {
         let scalars: [u64; SUM_WORDS] = sums.array();
         let counts = sums.take(range.count);
@@ -379,7 +411,11 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
             interrupted,
             continued,
         },
-        finished: Nanos(finished),
+        measured: Measured {
+            from: Nanos(!not_from),
+            to: Nanos(to),
+            aside: Nanos(!not_aside),
+        },
         service,
         response,
         timeline,

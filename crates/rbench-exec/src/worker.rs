@@ -91,8 +91,6 @@ pub struct Crew {
     pub rank: Rank,
     /// Its host.
     pub host: String,
-    /// One lane each.
-    pub ops: Vec<OpKind>,
     /// Whether response times are recorded.
     pub open_loop: bool,
     /// The group's request to stop.
@@ -109,10 +107,10 @@ pub struct Crew {
 
 impl Crew {
     /// What a worker has for itself from now on, until the value is dropped.
-    fn seat(&self, thread: u32) -> Result<Option<OwnFiles>, Failure> {
+    fn seat(&self, thread: u32, ops: &[OpKind]) -> Result<Option<OwnFiles>, Failure> {
         if let Some(cpu) = self.cpus.get(thread as usize) {
             limits::stay_on(*cpu).map_err(|errno| {
-                let op = self.ops.first().copied().unwrap_or(OpKind::Read);
+                let op = ops.first().copied().unwrap_or(OpKind::Read);
                 Failure {
                     detail: format!("--pin: staying on processor {cpu}"),
                     ..Failure::new(op, "", errno)
@@ -159,14 +157,24 @@ impl Drop for LostGuard {
     }
 }
 
-/// Starts worker `thread` of the crew; it prepares at once and then takes
-/// commands.
+/// The lanes of one worker among those of its phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnLanes {
+    /// The number of the first; the others follow it.
+    pub first: usize,
+    /// The operation of each.
+    pub ops: Vec<OpKind>,
+}
+
+/// Starts worker `thread` of the crew with lanes of its own; it prepares at
+/// once and then takes commands.
 ///
 /// # Errors
 /// When the system has no thread left.
 pub fn spawn(
-    crew: &Crew,
+    crew: &Arc<Crew>,
     thread: u32,
+    lanes: OwnLanes,
     make: MakeRunner,
     reports: UnboundedSender<(u32, Report)>,
 ) -> std::io::Result<Worker> {
@@ -175,7 +183,7 @@ pub fn spawn(
     let meter = Meter::new(
         crew.rank,
         &crew.host,
-        &crew.ops,
+        &lanes.ops,
         crew.open_loop,
         Arc::clone(&tally),
         Patience {
@@ -184,7 +192,7 @@ pub fn spawn(
         },
     );
     let (stop, log_operations) = (crew.stop.clone(), crew.log_operations);
-    let crew = crew.clone();
+    let crew = Arc::clone(crew);
     let here = Arc::clone(&tally);
     std::thread::Builder::new()
         .name(format!("worker-{thread}"))
@@ -193,10 +201,11 @@ pub fn spawn(
             let reports = Reports { thread, reports };
             let mut guard = LostGuard(Some(reports.clone()));
             // Gives back what is its own before the reports end.
-            match crew.seat(thread) {
+            match crew.seat(thread, &lanes.ops) {
                 Ok(_own) => {
                     let prepared = (&make, log_operations);
-                    work(thread, prepared, meter, stop, &inbox, &reports);
+                    let of = (thread, lanes.first);
+                    work(of, prepared, meter, stop, &inbox, &reports);
                 }
                 Err(failure) => {
                     reports.send(Report::Ready(Err(failure)));
@@ -208,7 +217,7 @@ pub fn spawn(
 }
 
 fn work(
-    thread: u32,
+    (thread, first_lane): (u32, usize),
     (make, log_operations): (&MakeRunner, bool),
     mut meter: Meter,
     stop: StopFlag,
@@ -266,6 +275,7 @@ fn work(
                     busy,
                     lanes,
                     details,
+                    first_lane,
                 };
                 reports.send(Report::Ended {
                     outcome: Box::new(outcome),

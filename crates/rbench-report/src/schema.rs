@@ -204,13 +204,15 @@ pub struct PhaseResult {
     /// operation failed.
     #[serde(default)]
     pub continued: u64,
-    /// Last finish minus common start, s.
+    /// The time in which its operations were measured, s: last end minus
+    /// `measured_from_s` minus `set_aside_s`.
     pub elapsed_s: f64,
     /// items / elapsed_s; 0 when no time passed.
     pub rate: f64,
     /// bytes / elapsed_s; `None` where the phase moved no bytes.
     pub bandwidth: Option<f64>,
-    /// Results when the first worker finished; `None` if none was busy.
+    /// Results when the first worker finished; `None` if none was busy or time
+    /// was set aside.
     pub first_done: Option<FirstDoneResult>,
     /// Spread of the actual starts of all workers, s.
     pub start_skew_s: f64,
@@ -242,6 +244,14 @@ pub struct PhaseResult {
     pub timeline_step_s: f64,
     /// Counts over time since the common start, at most [`TIMELINE_ROWS`].
     pub timeline: Vec<TimelineRow>,
+    /// When measuring began after the common start, s: at once, but for jobs
+    /// with a start delay, a ramp or data to be written before it is read back.
+    #[serde(default)]
+    pub measured_from_s: f64,
+    /// Time after that which other operations had to themselves, such as reading
+    /// back between writes, s: no part of `elapsed_s`.
+    #[serde(default)]
+    pub set_aside_s: f64,
 }
 
 impl PhaseResult {
@@ -288,7 +298,7 @@ pub struct ErrorExample {
 /// Results up to the moment the first worker finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FirstDoneResult {
-    /// When that was after the common start, s.
+    /// When that was after the begin of measuring, s.
     pub elapsed_s: f64,
     /// Items of all workers done by then.
     pub items: u64,
@@ -331,7 +341,7 @@ pub struct HostResult {
     /// Failed operations.
     #[serde(default)]
     pub errors: u64,
-    /// The end of its last worker after the common start, s.
+    /// The time in which its own operations were measured, s.
     pub elapsed_s: f64,
     /// Service times of its workers.
     pub latency: Hist,
@@ -360,7 +370,7 @@ pub struct RankResult {
     pub items: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The end of its last worker after the common start, s.
+    /// The time in which its own operations were measured, s.
     pub elapsed_s: f64,
     /// Median service time, ns.
     pub p50_ns: u64,
@@ -446,6 +456,8 @@ impl From<&PhaseOutcome> for PhaseResult {
             timeline,
             stonewall,
             unsynced,
+            measured_from,
+            set_aside,
         } = outcome;
         let mut shortened = timeline.clone();
         shortened.shorten(TIMELINE_ROWS);
@@ -481,6 +493,8 @@ impl From<&PhaseOutcome> for PhaseResult {
             crowd: crowd.as_ref().map(CrowdResult::from),
             timeline_step_s: shortened.width().as_secs_f64(),
             timeline: timeline_rows(&shortened),
+            measured_from_s: measured_from.as_secs_f64(),
+            set_aside_s: set_aside.as_secs_f64(),
         }
     }
 }

@@ -25,6 +25,7 @@ use super::book::Book;
 use super::data::Filler;
 use super::due::Due;
 use super::handles::{Handles, Opening};
+use super::stretch;
 use super::unwritten::Unwritten;
 use super::verify::Marks;
 use crate::meter::{Meter, Span};
@@ -340,7 +341,7 @@ impl JobRunner {
             let before = reads_back.then(|| (self.steps.clone(), self.generation));
             (self.pass_over, self.pass_steps) = (false, 0);
             let now = gate.clock.now();
-            self.book().begin_stretch(now);
+            self.book().begin_stretch(stretch::Kind::Work, now);
             let open = self.pump(gate, meter);
             self.end_writes(gate, meter);
             if let Some((steps, generation)) = before
@@ -359,6 +360,9 @@ impl JobRunner {
     /// Takes down a failure and decides whether the job goes on.
     #[cold]
     fn trouble(&mut self, failure: Failure, span: Option<Span>, meter: &mut Meter) {
+        if let Some(span) = span {
+            self.book().failed(span);
+        }
         let go_on = self.scene.job.continue_on;
         let lanes = self.scene.lanes;
         let writes = match failure.op {
@@ -385,10 +389,11 @@ impl JobRunner {
             _ if writes => lanes.write,
             _ => lanes.read,
         };
-        let lane = lane.or(lanes.write).or(lanes.read).unwrap_or(0);
-        match span {
-            Some(span) => meter.failed(lane, span, failure),
-            None => meter.failed_untimed(lane, failure),
+        match (lane.or(lanes.write).or(lanes.read), span) {
+            (Some(lane), Some(span)) => meter.failed(lane, span, failure),
+            (Some(lane), None) => meter.failed_untimed(lane, failure),
+            // A job without operations has no row: its own error tells of it.
+            (None, _) => {}
         }
         if tolerated {
             self.errors += 1;
@@ -531,6 +536,12 @@ impl Runner for JobRunner {
         let counts = self.engine.counts();
         let Lanes { read, write, sync } = self.scene.lanes;
         meter.again_of([read, write, sync], counts.again);
+        let [reads, writes] = book.measured();
+        for (lane, measured) in [(read, reads), (write, writes), (sync, writes)] {
+            if let Some(lane) = lane {
+                meter.measured(lane, measured);
+            }
+        }
         let (outcome, log) = book.finish(self.ended);
         let outcome = self.outcome(outcome, counts);
         if let Some(board) = &self.scene.board {

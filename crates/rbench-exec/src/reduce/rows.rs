@@ -33,7 +33,7 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
             .number(own.items)
             .number(own.bytes)
             .number(own.errors)
-            .number(own.finished.0)
+            .number(own.measured.elapsed().0)
             .numbers(&own.service.to_words());
     }
     let all = group.leaders.gather(Rank(0), message.finish());
@@ -52,7 +52,7 @@ async fn choose(group: &Group<'_>, own: &Total) -> Result<(bool, Option<HostCrow
     let ranks = u64::from(group.host.size());
     let (items, bytes, errors) = (own.items, own.bytes, own.errors);
     let times = [
-        own.finished,
+        own.measured.elapsed(),
         own.service.quantile(0.5),
         own.service.quantile(0.99),
         own.service.max(),
@@ -149,7 +149,7 @@ pub async fn ranks_of_host(
 fn of_rank(group: &Group<'_>, merged: &Merged, cpu: Nanos) -> Vec<u8> {
     let Merged {
         lane,
-        finished,
+        measured,
         first,
     } = merged;
     let (first_at, first_items) = first.unwrap_or((Nanos(u64::MAX), 0));
@@ -157,7 +157,7 @@ fn of_rank(group: &Group<'_>, merged: &Merged, cpu: Nanos) -> Vec<u8> {
         u64::from(group.rank().0),
         lane.items,
         lane.failures.total(),
-        finished.0,
+        measured.elapsed().0,
         lane.service.quantile(0.5).0,
         lane.service.quantile(0.99).0,
         lane.service.max().0,

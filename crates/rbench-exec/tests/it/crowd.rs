@@ -95,6 +95,7 @@ fn outcome(rank: u32) -> WorkerOutcome {
         busy: items > 0,
         lanes: vec![lane],
         details: Details::default(),
+        first_lane: 0,
     }
 }
 

@@ -81,6 +81,8 @@ impl Made {
             timeline: Timeline::default(),
             stonewall: None,
             unsynced: false,
+            measured_from: Nanos(0),
+            set_aside: Nanos(0),
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);

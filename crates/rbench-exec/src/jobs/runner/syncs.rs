@@ -13,7 +13,8 @@ impl JobRunner {
         let syncing = self.scene.job.syncing;
         let wanted = syncing.end_fsync || syncing.fsync_on_close;
         if !wanted || gate.stop.is_raised() {
-            self.book().end_stretch(None);
+            let now = gate.clock.now();
+            self.book().end_stretch(now);
             return;
         }
         for file in self.files.dirty() {
@@ -24,7 +25,8 @@ impl JobRunner {
         }
         let end = gate.clock.now();
         meter.extend_to(end);
-        self.book().end_stretch(Some(end));
+        self.book().end_writes(end);
+        self.book().end_stretch(end);
     }
 
     /// Closes a file, untimed.
@@ -80,7 +82,7 @@ impl JobRunner {
                     meter.went_on();
                     let book = self.book();
                     if book.records(span.start) {
-                        book.synced(span.end.since(span.start));
+                        book.synced(span);
                         if let Some(lane) = self.scene.lanes.sync {
                             meter.done(lane, span, 0);
                         }

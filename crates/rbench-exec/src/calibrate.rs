@@ -14,7 +14,7 @@ use rbench_sys::{Fs, TraceFs};
 use crate::io::blocks::{BlockRunner, Blocks, Lanes};
 use crate::io::data::Data;
 use crate::meter::{Meter, Patience, Tally};
-use crate::pace::{Gate, StopFlag};
+use crate::pace::{Gate, StopFlag, Waits};
 use crate::worker::Runner;
 
 const ROUNDS: u64 = 50_000;
@@ -127,6 +127,7 @@ pub fn null_loop(clock: CpuClock, operations: u64) -> Option<(BlockRunner, Gate,
         start,
         deadline: None,
         stop: StopFlag::default(),
+        waits: Waits::default(),
     };
     let mut meter = Meter::new(
         Rank(0),

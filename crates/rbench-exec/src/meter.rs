@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use crate::pace::StopFlag;
+use crate::pace::{Gate, StopFlag};
+use rbench_core::effort::Effort;
 use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, OpTime};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
@@ -78,6 +79,49 @@ fn follows(op: OpKind) -> bool {
     matches!(op, OpKind::Fsync | OpKind::Close)
 }
 
+/// The calls of a worker that has many requests under way at a time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Calls {
+    /// Since when at least one is under way, if any is.
+    since: Option<Nanos>,
+    /// Time with at least one under way, up to `since`.
+    under_way: Nanos,
+    /// Their durations added up, where the lanes do not have them all.
+    durations: Option<Nanos>,
+}
+
+impl Calls {
+    /// Of operations that are not all recorded: their durations are told.
+    pub fn told() -> Calls {
+        Calls {
+            durations: Some(Nanos(0)),
+            ..Calls::default()
+        }
+    }
+
+    /// A request is submitted at `now`.
+    #[inline]
+    pub fn begun(&mut self, now: Nanos) {
+        self.since.get_or_insert(now);
+    }
+
+    /// None is under way any more.
+    #[inline]
+    pub fn idle(&mut self, now: Nanos) {
+        if let Some(since) = self.since.take() {
+            self.under_way.0 += now.since(since).0;
+        }
+    }
+
+    /// Tells the duration of an operation.
+    #[inline]
+    pub fn took(&mut self, duration: Nanos) {
+        if let Some(all) = &mut self.durations {
+            all.0 += duration.0;
+        }
+    }
+}
+
 /// Records the operations of one worker in one phase.
 #[derive(Debug)]
 pub struct Meter {
@@ -93,6 +137,12 @@ pub struct Meter {
     logs: bool,
     failed: u64,
     patience: Patience,
+    /// Time of failed operations, which no lane has.
+    failed_for: Nanos,
+    active: Nanos,
+    waited: Nanos,
+    /// With several requests at a time: their account, and how many they are.
+    many: Option<(Calls, u64)>,
 }
 
 impl Meter {
@@ -122,6 +172,10 @@ impl Meter {
             logs: false,
             failed: 0,
             patience,
+            failed_for: Nanos(0),
+            active: Nanos(0),
+            waited: Nanos(0),
+            many: None,
         }
     }
 
@@ -177,6 +231,7 @@ impl Meter {
     #[cold]
     pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
         self.note_failed(&failure);
+        self.failed_for.0 += span.end.since(span.start).0;
         let lane = &mut self.lanes[lane];
         lane.failures.add(self.rank, &self.host, failure);
         let at = span.end.since(self.common_start);
@@ -264,8 +319,55 @@ impl Meter {
             .sum()
     }
 
+    /// Notes that the worker has run since `begun`: up to the end of its last
+    /// operation, or of a wait behind it.
+    pub fn ran(&mut self, begun: Nanos, gate: &Gate) {
+        let (waited, until) = gate.waits.take();
+        let all = self.last_end.max(until).since(begun);
+        self.waited.0 += waited.0;
+        self.active.0 += all.0.saturating_sub(waited.0);
+    }
+
+    /// Notes the calls of a worker with up to `depth` requests at a time;
+    /// without this they come one after the other.
+    pub fn overlapped(&mut self, calls: Calls, depth: u64) {
+        self.many = Some((calls, depth));
+    }
+
+    /// The stonewall is down: what is done from now on tops up.
+    pub fn stonewall(&mut self) {
+        for lane in &mut self.lanes {
+            lane.stonewalled = Some(lane.service.clone());
+        }
+    }
+
+    /// Where the worker's time went.
+    fn effort(&self) -> Effort {
+        let done = self.lanes.iter().map(|lane| lane.service.total());
+        let recorded = Nanos(done.fold(self.failed_for.0, |sum, lane| sum + lane.0));
+        let (in_calls, full) = match self.many {
+            None => (recorded, recorded),
+            Some((calls, depth)) => {
+                let durations = calls.durations.unwrap_or(recorded);
+                (calls.under_way, Nanos(durations.0 / depth.max(1)))
+            }
+        };
+        Effort {
+            workers: 1,
+            active: self.active,
+            waited: self.waited,
+            in_calls,
+            full,
+            given_up: 0,
+            lost: 0,
+        }
+    }
+
     /// The lanes, and what stays with the rank.
-    pub fn into_parts(self) -> (Vec<Lane>, Details) {
+    pub fn into_parts(mut self) -> (Vec<Lane>, Details) {
+        let effort = self.effort();
+        let used = self.lanes.iter_mut().filter(|lane| lane.operations() > 0);
+        used.for_each(|lane| lane.effort = effort);
         (self.lanes, self.details)
     }
 }

@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use rbench_core::effort::Effort;
 use rbench_core::outcome::{Details, Lane, WorkerOutcome};
-use rbench_core::{Failure, Nanos, OpKind};
+use rbench_core::{Clock as _, Failure, Nanos, OpKind};
 use rbench_sys::waiting::{Waiting, waiting};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
@@ -31,6 +32,8 @@ struct Seen {
     told: bool,
     /// Why it is waited for no longer, and how long it was.
     given_up: Option<(Waiting, Duration)>,
+    /// When that was.
+    given_up_at: Nanos,
 }
 
 impl Seen {
@@ -55,6 +58,8 @@ pub struct Watch {
     /// When they were looked at last, and how often they are.
     looked: Cell<Instant>,
     every: Cell<Duration>,
+    /// The common start.
+    start: Cell<Nanos>,
 }
 
 impl Watch {
@@ -64,7 +69,13 @@ impl Watch {
             workers: RefCell::new(vec![Seen::default(); workers]),
             looked: Cell::new(Instant::now()),
             every: Cell::new(LONG),
+            start: Cell::new(Nanos(0)),
         }
+    }
+
+    /// The workers were told to start then.
+    pub fn begun(&self, start: Nanos) {
+        self.start.set(start);
     }
 
     /// How often to look.
@@ -129,6 +140,7 @@ impl Watch {
                     "{place}: {what} has not returned for {seconds:.1} s (--op-timeout): it is waited for no longer"
                 ));
                 seen.given_up = Some((call.clone(), span));
+                seen.given_up_at = group.clock.now();
                 group.ask_to_stop(StopReason::Stuck);
             } else {
                 group.trouble(&format!(
@@ -153,7 +165,11 @@ impl Watch {
             .iter()
             .map(|info| Lane::new(info.op, phase.open_loop))
             .collect();
-        let given_up = self.workers.borrow()[worker].given_up.clone();
+        let Seen {
+            given_up,
+            given_up_at,
+            ..
+        } = self.workers.borrow()[worker].clone();
         let lane = given_up
             .as_ref()
             .and_then(|(call, _)| lane_of(call.call, &phase.lanes, phase.lanes_of.get(worker)))
@@ -174,6 +190,13 @@ impl Watch {
                 ),
             };
             lane.failures.add(group.rank(), group.host_name(), failure);
+            lane.given_up_at = Some(given_up_at.since(self.start.get()));
+            lane.effort = Effort {
+                workers: 1,
+                given_up: 1,
+                lost: done,
+                ..Effort::default()
+            };
         }
         WorkerOutcome {
             started_ns: 0,

@@ -73,6 +73,7 @@ impl Frame<'_> {
                 clock_ns: self.calibration.clock_ns,
                 record_ns: self.calibration.record_ns,
                 null_op_ns: self.calibration.null_op_ns,
+                hosts: Vec::new(),
             },
             spec: self
                 .plan

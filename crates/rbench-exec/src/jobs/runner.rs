@@ -27,7 +27,7 @@ use super::due::Due;
 use super::handles::{Handles, Opening};
 use super::unwritten::Unwritten;
 use super::verify::Marks;
-use crate::meter::{Meter, Span};
+use crate::meter::{Calls, Meter, Span};
 use crate::pace::{Gate, StopFlag};
 use crate::worker::{Prepared, Runner};
 
@@ -191,6 +191,7 @@ pub struct JobRunner {
     start_ms: u64,
     usage_before: Usage,
     usage: Usage,
+    calls: Calls,
 }
 
 /// Makes the worker that is the `clone`-th of its job on this rank: opens its
@@ -285,6 +286,7 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         start_ms: 0,
         usage_before: Usage::default(),
         usage: Usage::default(),
+        calls: Calls::told(),
     }))
 }
 
@@ -330,6 +332,7 @@ impl JobRunner {
             start: Nanos(start),
             deadline: pace.runtime.map(|runtime| Nanos(end(runtime))),
             stop: gate.stop.clone(),
+            waits: gate.waits.clone(),
         }
     }
 
@@ -507,6 +510,7 @@ impl Runner for JobRunner {
             self.passes(&own, meter);
         }
         self.ended = gate.clock.now();
+        gate.waits.at_work_until(self.ended);
         self.usage = thread_usage().since(self.usage_before);
     }
 
@@ -531,6 +535,7 @@ impl Runner for JobRunner {
         let counts = self.engine.counts();
         let Lanes { read, write, sync } = self.scene.lanes;
         meter.again_of([read, write, sync], counts.again);
+        meter.overlapped(self.calls, self.slots.len() as u64);
         let (outcome, log) = book.finish(self.ended);
         let outcome = self.outcome(outcome, counts);
         if let Some(board) = &self.scene.board {
@@ -555,5 +560,6 @@ fn unhurried(gate: &Gate) -> Gate {
         start: gate.start,
         deadline: None,
         stop,
+        waits: gate.waits.clone(),
     }
 }

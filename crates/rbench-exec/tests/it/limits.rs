@@ -284,7 +284,7 @@ fn a_call_that_does_not_return_counts_for_the_job_that_made_it() {
     );
     let idle = outcome.row("idle-read");
     assert!(idle.failures.is_empty(), "{:?}", idle.failures);
-    let first = idle.first_done.expect("one has ended");
+    let first = idle.first_done.as_ref().expect("one has ended");
     assert!(first.elapsed > Nanos(0) && first.items == idle.items);
     let stuck = outcome.row("stuck-read");
     let (_, count, example) = stuck.failures.iter().next().expect("a failure");

@@ -371,3 +371,96 @@ impl Meter {
         (self.lanes, self.details)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::Waits;
+    use rbench_core::{CpuClock, Latency};
+
+    fn gate() -> Gate {
+        Gate {
+            clock: CpuClock::KERNEL,
+            start: Nanos(0),
+            deadline: None,
+            stop: StopFlag::default(),
+            waits: Waits::default(),
+        }
+    }
+
+    fn meter(ops: &[OpKind]) -> Meter {
+        let (tally, patience) = (Arc::new(Tally::default()), Patience::default());
+        Meter::new(Rank(0), "h", ops, false, tally, patience)
+    }
+
+    fn span(start: u64, end: u64) -> Span {
+        Span {
+            intended: None,
+            start: Nanos(start),
+            end: Nanos(end),
+        }
+    }
+
+    fn failure() -> Failure {
+        Failure::new(OpKind::Read, "f", FailureKind::Short)
+    }
+
+    /// Workers, active, waited, in calls, full.
+    fn told(lane: &Lane) -> [u64; 5] {
+        let words = lane.effort.to_words();
+        [words[0], words[1], words[2], words[3], words[4]]
+    }
+
+    #[test]
+    fn a_workers_time_is_in_calls_in_waits_or_outside_of_both() {
+        let (gate, mut meter) = (gate(), meter(&[OpKind::Read, OpKind::Write, OpKind::Fsync]));
+        meter.start_at(Nanos(1_000));
+        meter.done(0, span(1_100, 1_150), 1);
+        gate.waits.add(Nanos(1_160), Nanos(1_360));
+        meter.failed(0, span(1_360, 1_390), failure());
+        meter.done(1, span(1_400, 1_420), 1);
+        meter.ran(Nanos(1_050), &gate);
+        // A stonewall: the pause before the topping up is nobody's time.
+        meter.stonewall();
+        meter.done(0, span(9_010, 9_050), 1);
+        meter.ran(Nanos(9_000), &gate);
+        let (lanes, _) = meter.into_parts();
+        let expect = [1, 370 - 200 + 50, 200, 50 + 30 + 20 + 40, 140];
+        assert_eq!((told(&lanes[0]), told(&lanes[1])), (expect, expect));
+        assert_eq!(told(&lanes[2]), [0; 5], "it had nothing to sync");
+        let early = |lane: &Lane| lane.stonewalled.as_ref().map(Latency::count);
+        assert_eq!((early(&lanes[0]), early(&lanes[1])), (Some(1), Some(1)));
+        assert_eq!(lanes[0].service.count(), 2);
+    }
+
+    #[test]
+    fn a_wait_that_no_operation_follows_is_a_wait_and_no_more() {
+        let (gate, mut meter) = (gate(), meter(&[OpKind::Read]));
+        meter.start_at(Nanos(0));
+        meter.done(0, span(10, 90), 1);
+        gate.waits.add(Nanos(100), Nanos(1_000));
+        meter.ran(Nanos(0), &gate);
+        let (lanes, _) = meter.into_parts();
+        assert_eq!(told(&lanes[0]), [1, 100, 900, 80, 80]);
+    }
+
+    #[test]
+    fn of_overlapping_calls_the_time_with_any_under_way_counts() {
+        let (gate, mut meter) = (gate(), meter(&[OpKind::Read]));
+        meter.start_at(Nanos(0));
+        let mut calls = Calls::default();
+        calls.begun(Nanos(10));
+        calls.begun(Nanos(20));
+        calls.idle(Nanos(60));
+        calls.idle(Nanos(70));
+        calls.begun(Nanos(80));
+        calls.idle(Nanos(100));
+        meter.done(0, span(20, 50), 1);
+        meter.done(0, span(10, 60), 1);
+        meter.done(0, span(80, 100), 1);
+        meter.ran(Nanos(0), &gate);
+        meter.overlapped(calls, 2);
+        let (lanes, _) = meter.into_parts();
+        assert_eq!(told(&lanes[0]), [1, 100, 0, 70, 50]);
+    }
+}

@@ -16,7 +16,7 @@ use rbench_exec::phase::{Before, LaneInfo, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
 
-struct Quiet;
+pub struct Quiet;
 
 impl Interrupts for Quiet {
     fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
@@ -34,7 +34,7 @@ impl Show for Quiet {
 
 /// Drives all `ranks` in turn until each is ready. A turn of all of them that
 /// nothing comes of is the end of it: they wait for each other.
-fn in_turn<T>(mut ranks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
+pub fn in_turn<T>(mut ranks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     struct Nobody;
     impl Wake for Nobody {
         fn wake(self: Arc<Self>) {}

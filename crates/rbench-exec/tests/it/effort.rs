@@ -1,16 +1,22 @@
 //! What rows say of the time of their workers, held against the latencies that
 //! are recorded anyway and against the file system's own account.
 
+use std::future::Future;
+use std::pin::Pin;
+
+use rbench_comm::threads;
 use rbench_core::crowd::RowLimits;
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{Details, Lane, PhaseOutcome, WorkerOutcome};
 use rbench_core::{Bytes, Failure, FailureKind, Latency, Nanos, OpKind, Rank};
+use rbench_exec::calibrate::on_each_host;
+use rbench_exec::{Calibration, Group};
 use rbench_plan::io::{FsyncRule, Rw};
 use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::{Io, Meta};
 use rbench_testfs::Kind;
 
-use crate::crowd::{host_name, reduced_of};
+use crate::crowd::{Quiet, host_name, in_turn, reduced_of};
 use crate::group::{Outcome, Run};
 use crate::jobs::job;
 use crate::truth::mount;
@@ -253,4 +259,68 @@ fn the_first_finisher_is_named_and_is_none_where_most_of_its_operations_failed()
     let broken = row(|rank| early(rank, 6));
     assert_eq!(broken.first_done, None);
     assert_eq!(broken.first_failed, Some(host_name(1)));
+}
+
+/// What measuring costs on each of two hosts before `run`.
+fn costs(run: &Run<'_>) -> Vec<Calibration> {
+    let work = run.plan().expect("it can be done").work;
+    let world = threads::world(3);
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let _entered = runtime.enter();
+    let ranks = world.iter().map(|comm| {
+        let work = &work;
+        let one = async move {
+            let names = vec!["one".to_owned(), "two".to_owned()];
+            let group = Group::form(comm, names, vec![0, 0, 1], 0, &Quiet, &Quiet);
+            let group = group.await.expect("formed");
+            on_each_host(&group, work).await.expect("measured")
+        };
+        Box::pin(one) as Pin<Box<dyn Future<Output = Vec<Calibration>>>>
+    });
+    let mut all = in_turn(ranks.collect());
+    assert!(all[1..].iter().all(Vec::is_empty), "at other ranks");
+    all.swap_remove(0)
+}
+
+#[test]
+fn the_tool_measures_the_loop_of_each_workload_on_every_host_and_touches_nothing() {
+    let nowhere = std::path::Path::new("/does/not/exist");
+    let hosts = [0, 0, 1];
+    let deep = Io {
+        engine: Some("io_uring".to_owned()),
+        depth: Some(512),
+        verify: true,
+        time: Some(Nanos(1_000_000_000)),
+        rate: Some(1.0),
+        ..io(&[Rw::Write])
+    };
+    let small = Io {
+        files: Some(3),
+        file_size: Some(Bytes(12_288)),
+        size: None,
+        verify: true,
+        ..io(&[Rw::Write, Rw::Read])
+    };
+    let meta = Meta {
+        items: Some(1),
+        ..Meta::default()
+    };
+    let jobs = "--directory=/does/not/exist --name=a --rw=randwrite --bs=4k --size=4k --direct=1 \
+                --rate_iops=1 --verify=crc32c --fsync=1 --thinktime=1s --write_lat_log=x \
+                --name=b --rw=read --size=8k";
+    for run in [
+        Run::io(&hosts, nowhere, io(&[Rw::Write])),
+        Run::io(&hosts, nowhere, deep),
+        Run::io(&hosts, nowhere, small),
+        Run::meta(&hosts, nowhere, meta),
+        job(&hosts, nowhere, jobs),
+    ] {
+        let costs = costs(&run);
+        assert_eq!(costs.len(), 2);
+        for cost in costs {
+            let all = [cost.clock_ns, cost.record_ns, cost.null_op_ns];
+            assert!(all.iter().all(|ns| *ns > 0.0), "{cost:?}");
+        }
+    }
 }

@@ -354,6 +354,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             clock_ns: 22.0,
             record_ns: 9.0,
             null_op_ns: 35.0,
+            hosts: Vec::new(),
         },
         spec: Default::default(),
         phases,

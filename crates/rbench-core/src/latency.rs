@@ -247,6 +247,11 @@ impl Latency {
         Nanos(self.max)
     }
 
+    /// The sum of all values, exact; it saturates beyond five hundred years.
+    pub fn total(&self) -> Nanos {
+        Nanos(u64::try_from(self.sum).unwrap_or(u64::MAX))
+    }
+
     /// The arithmetic mean in ns, from the exact sum; zero when empty.
     pub fn mean_ns(&self) -> f64 {
         match self.count() {

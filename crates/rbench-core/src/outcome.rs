@@ -5,6 +5,7 @@
 //! and a timeline of its own.
 
 use crate::crowd::{HostCrowd, RankCrowd};
+use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
 use crate::latency::Latency;
 use crate::op::OpKind;
@@ -139,6 +140,13 @@ pub struct Lane {
     /// When these operations were measured; `None`: from the common start to
     /// the worker's finish.
     pub measured: Option<Measured>,
+    /// Where the time of the workers went.
+    pub effort: Effort,
+    /// Where a stonewall came down: the service times of what had begun by
+    /// then, without what topped up.
+    pub stonewalled: Option<Latency>,
+    /// When the first worker that was given up was, after the common start.
+    pub given_up_at: Option<Nanos>,
 }
 
 impl Lane {
@@ -156,16 +164,27 @@ impl Lane {
             response: open_loop.then(Latency::new),
             timeline: Timeline::default(),
             measured: None,
+            effort: Effort::default(),
+            stonewalled: None,
+            given_up_at: None,
         }
     }
 
     /// Lets go of room that nothing more will need.
     pub fn shrink(&mut self) {
         self.service.shrink();
-        if let Some(response) = &mut self.response {
-            response.shrink();
+        for latency in [&mut self.response, &mut self.stonewalled]
+            .into_iter()
+            .flatten()
+        {
+            latency.shrink();
         }
         self.timeline.shrink();
+    }
+
+    /// Operations done or failed.
+    pub fn operations(&self) -> u64 {
+        self.items.saturating_add(self.failures.total())
     }
 
     /// Adds everything that `other`, a lane of the same kind, holds.
@@ -182,6 +201,9 @@ impl Lane {
             response,
             timeline,
             measured,
+            effort,
+            stonewalled,
+            given_up_at,
         } = other;
         debug_assert_eq!(self.op, *op);
         self.items += items;
@@ -191,16 +213,30 @@ impl Lane {
         self.unchecked += unchecked;
         self.again.add(*again);
         self.service.merge(service);
-        match (&mut self.response, response) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (None, Some(theirs)) => self.response = Some(theirs.clone()),
-            (_, None) => {}
-        }
+        merge_some(&mut self.response, response.as_ref());
         self.timeline.merge(timeline);
         self.measured = match (self.measured, *measured) {
             (Some(mine), Some(theirs)) => Some(mine.joined(theirs)),
             (mine, theirs) => mine.or(theirs),
         };
+        self.effort.add(*effort);
+        merge_some(&mut self.stonewalled, stonewalled.as_ref());
+        self.given_up_at = earliest(self.given_up_at, *given_up_at);
+    }
+}
+
+fn merge_some(mine: &mut Option<Latency>, theirs: Option<&Latency>) {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => mine.merge(theirs),
+        (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
+        (_, None) => {}
+    }
+}
+
+fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 
@@ -272,13 +308,15 @@ pub struct Stonewall {
 }
 
 /// Results up to the moment the first worker finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstDone {
     /// When that was after the begin of measuring.
     pub elapsed: Nanos,
     /// Items of all workers done by then (from the timeline: exact to one of
     /// its bins, 1/512 of the phase or 66 us).
     pub items: u64,
+    /// The host of that worker.
+    pub host: String,
 }
 
 /// One host's part in a phase.
@@ -350,8 +388,9 @@ pub struct PhaseOutcome {
     /// The time in which its operations were measured: last end minus
     /// `measured_from` minus `set_aside`.
     pub elapsed: Nanos,
-    /// Results when the first worker finished; `None` if none was busy or time
-    /// was set aside.
+    /// Results when the first worker finished; `None` if none was busy, if no
+    /// worker had more than one operation, if most operations of the first one
+    /// failed, or if time was set aside.
     pub first_done: Option<FirstDone>,
     /// Spread of the actual starts of all workers.
     pub start_skew: Nanos,
@@ -384,6 +423,18 @@ pub struct PhaseOutcome {
     /// Time after that which other operations had to themselves: no part of
     /// `elapsed`.
     pub set_aside: Nanos,
+    /// Where the time of the workers went.
+    pub effort: Effort,
+    /// Under a stonewall: the service times of what had begun by then.
+    pub stonewalled: Option<Latency>,
+    /// When the first worker that was given up was, after the common start.
+    pub given_up_at: Option<Nanos>,
+    /// No worker had more than one of these operations: they took a time, and
+    /// have no rate.
+    pub one_each: bool,
+    /// The host of the worker that finished first, if most of its operations
+    /// failed.
+    pub first_failed: Option<String>,
 }
 
 impl PhaseOutcome {
@@ -428,6 +479,7 @@ mod tests {
                     Failure::new(OpKind::Write, "f", FailureKind::Short),
                 );
                 lane.unchecked += *ns % 3;
+                lane.given_up_at = earliest(lane.given_up_at, Some(Nanos(*at)));
                 lane.timeline.record(
                     Nanos(*at),
                     Bin {
@@ -446,6 +498,11 @@ mod tests {
                 if let Some(response) = &mut lane.response {
                     response.record(Nanos(*ns + 7));
                 }
+                lane.stonewalled
+                    .get_or_insert_default()
+                    .record(Nanos(*ns / 2));
+                lane.effort
+                    .add(Effort::from_words([1, *at, 2, *ns, 3, 4, 5]));
                 lane.timeline.record(
                     Nanos(*at),
                     Bin {

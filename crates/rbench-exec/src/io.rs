@@ -30,7 +30,7 @@ mod small;
 
 use blocks::{PASS_BITS, STEP_BITS, Stamps};
 use scene::Scene;
-pub(crate) use scene::small_paths;
+pub(crate) use scene::{over_nothing, small_paths};
 
 /// The pass with the number `iteration`; `run_key` is what stamps say of the
 /// run.

@@ -27,7 +27,7 @@ pub mod verify;
 mod watch;
 pub mod worker;
 
-pub use calibrate::{Calibration, calibrate};
+pub use calibrate::Calibration;
 pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
 pub use jobs::Board;
 pub use run::{Ending, Listener, execute};

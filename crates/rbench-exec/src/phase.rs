@@ -144,6 +144,9 @@ struct Hands {
 
 impl Hands {
     fn tell(&self, command: Command) {
+        if let Command::Run { start, .. } = command {
+            self.watch.begun(start);
+        }
         for worker in &self.workers {
             // A worker that failed to prepare has gone; it is known by then.
             let _ = worker.commands.send(command);

@@ -11,6 +11,7 @@
 mod rows;
 
 use rbench_comm::{Combine, CommError};
+use rbench_core::effort::{EFFORT_WORDS, Effort};
 use rbench_core::latency::SUM_WORDS;
 use rbench_core::outcome::{
     Again, FirstDone, Lane, Measured, PhaseOutcome, Stonewall, WorkerOutcome,
@@ -57,7 +58,7 @@ pub async fn reduce(
     let lanes = merge_workers(phase, outcomes);
     let mut rows = Vec::new();
     for (info, mut merged) in phase.lanes.iter().zip(lanes) {
-        let frame = Frame::agree(group, &merged.lane).await?;
+        let frame = Frame::agree(group, &merged.lane, stonewall.is_some()).await?;
         merged.lane.timeline.widen(frame.width);
         let sums = sum(group, &merged, &frame).await?;
         let ranks = rows::ranks_of_host(group, &merged, cpu).await?;
@@ -79,15 +80,25 @@ pub async fn reduce(
             crowd,
             failures,
             first,
+            most,
         } = ranks;
+        let one_each = most == 1;
+        let (first, failed) = match first {
+            Some((rank, first)) if first.failed => (None, Some(rank)),
+            first => (first.filter(|_| !one_each), None),
+        };
+        let host_of = |rank| group.host_name_of(rank).to_owned();
         let measured = total.measured;
         // How much was set aside by then, nobody knows.
         let first = first.filter(|_| measured.aside.0 == 0);
-        let first_done = first.map(|(at, items)| FirstDone {
-            elapsed: at.since(measured.from),
+        let first_done = first.map(|(rank, first)| FirstDone {
+            elapsed: first.at.since(measured.from),
             // At least what the first worker itself has done, which a bin of
             // the timeline cannot tell.
-            items: items.max(total.timeline.done_by(at, measured.to)),
+            items: first
+                .items
+                .max(total.timeline.done_by(first.at, measured.to)),
+            host: host_of(rank),
         });
         let measures = |time: Nanos| match measured.is_nothing() {
             true => Nanos(0),
@@ -120,6 +131,11 @@ pub async fn reduce(
             stonewall,
             measured_from: measures(measured.from),
             set_aside: measures(measured.aside),
+            effort: total.effort,
+            stonewalled: total.stonewalled,
+            given_up_at: total.given_up_at,
+            one_each,
+            first_failed: failed.map(host_of),
         });
     }
     Ok(rows)
@@ -146,8 +162,10 @@ struct Merged {
     lane: Lane,
     /// When its operations were measured.
     measured: Measured,
-    /// The busy worker that finished first: when, and its items.
-    first: Option<(Nanos, u64)>,
+    /// The busy worker that finished first.
+    first: Option<First>,
+    /// The most operations, failed ones included, that one worker had.
+    most: u64,
 }
 
 impl Merged {
@@ -156,6 +174,7 @@ impl Merged {
             lane,
             measured: Measured::NOTHING,
             first: None,
+            most: 0,
         }
     }
 
@@ -164,18 +183,41 @@ impl Merged {
             lane,
             measured,
             first,
+            most,
         } = theirs;
         self.lane.merge(&lane);
         self.measured = self.measured.joined(measured);
-        self.first = earlier(self.first, first);
+        self.first = First::earlier(self.first, first);
+        self.most = self.most.max(most);
     }
 }
 
-/// The earlier of two first finishers.
-fn earlier(a: Option<(Nanos, u64)>, b: Option<(Nanos, u64)>) -> Option<(Nanos, u64)> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(if b.0 < a.0 { b } else { a }),
-        (a, b) => a.or(b),
+/// A worker that finished before the others.
+#[derive(Debug, Clone, Copy)]
+struct First {
+    at: Nanos,
+    /// Its items.
+    items: u64,
+    /// Whether most of its operations failed: it was not at work with the
+    /// others.
+    failed: bool,
+}
+
+impl First {
+    fn of(lane: &Lane, at: Nanos) -> First {
+        First {
+            at,
+            items: lane.items,
+            failed: lane.failures.total() > lane.items,
+        }
+    }
+
+    /// The earlier of two.
+    fn earlier(a: Option<First>, b: Option<First>) -> Option<First> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
+            (a, b) => a.or(b),
+        }
     }
 }
 
@@ -199,8 +241,9 @@ fn merge_workers(phase: &Phase, outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
                 false => Measured::NOTHING,
             };
             let theirs = Merged {
-                first: (!measured.is_nothing()).then_some((measured.to, lane.items)),
+                first: (!measured.is_nothing()).then(|| First::of(&lane, measured.to)),
                 measured,
+                most: lane.operations(),
                 lane,
             };
             match place {
@@ -220,6 +263,8 @@ fn merge_workers(phase: &Phase, outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
 struct Frame {
     service: Range,
     response: Option<Range>,
+    /// Under a stonewall.
+    stonewalled: Option<Range>,
     width: Nanos,
     bins: usize,
 }
@@ -256,12 +301,17 @@ impl Range {
 }
 
 impl Frame {
-    async fn agree(group: &Group<'_>, lane: &Lane) -> Result<Frame, ExecError> {
+    async fn agree(group: &Group<'_>, lane: &Lane, stonewall: bool) -> Result<Frame, ExecError> {
         let width = lane.timeline.width();
         let mut mine = vec![width.0, width.0 * lane.timeline.bins().len() as u64];
         mine.extend(Range::bounds(&lane.service));
         if let Some(response) = &lane.response {
             mine.extend(Range::bounds(response));
+        }
+        let before = mine.len();
+        if stonewall {
+            // A rank whose workers were all given up has none.
+            mine.extend(lane.stonewalled.as_ref().map_or([0, 0], Range::bounds));
         }
         let all = group
             .quietly(group.world.all_reduce(Combine::Max, mine))
@@ -270,9 +320,15 @@ impl Frame {
             width: Nanos(all[0]),
             bins: all[1].div_ceil(all[0]) as usize,
             service: Range::from_bounds(&all[2..4]),
-            response: all.get(4..6).map(Range::from_bounds),
+            response: all.get(4..before).and_then(of_two),
+            stonewalled: all.get(before..).and_then(of_two),
         })
     }
+}
+
+/// The range between two bounds, where there are any.
+fn of_two(bounds: &[u64]) -> Option<Range> {
+    (bounds.len() == 2).then(|| Range::from_bounds(bounds))
 }
 
 /// A lane over a group of ranks.
@@ -288,6 +344,9 @@ struct Total {
     service: Latency,
     response: Option<Latency>,
     timeline: Timeline,
+    effort: Effort,
+    stonewalled: Option<Latency>,
+    given_up_at: Option<Nanos>,
 }
 
 /// Adds the lane up over the ranks of each host, for its leader, and those
@@ -328,6 +387,9 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
         response,
         timeline,
         measured: _,
+        effort,
+        stonewalled,
+        given_up_at: _,
     } = lane;
     let Again {
         interrupted,
@@ -335,11 +397,18 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
     } = again;
     let mut words = vec![*items, *bytes, failures.total()];
     words.extend([unissued, unchecked, interrupted, continued]);
+    words.extend(effort.to_words());
     words.extend(service.sums());
     words.extend(frame.service.counts(service));
     if let (Some(response), Some(range)) = (response, &frame.response) {
         words.extend(response.sums());
         words.extend(range.counts(response));
+    }
+    if let Some(range) = &frame.stonewalled {
+        let none = Latency::new();
+        let stonewalled = stonewalled.as_ref().unwrap_or(&none);
+        words.extend(stonewalled.sums());
+        words.extend(range.counts(stonewalled));
     }
     for index in 0..frame.bins {
         let Bin {
@@ -358,13 +427,18 @@ fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
         lane,
         measured,
         first: _,
+        most: _,
     } = merged;
+    // The earliest is the complement of the latest complement.
+    let given_up_at = lane.given_up_at.map_or(0, |at| !at.0);
     let Measured { from, to, aside } = measured;
-    let mut words = vec![to.0, !from.0, !aside.0];
-    for latency in [Some(&lane.service), lane.response.as_ref()]
-        .into_iter()
-        .flatten()
-    {
+    let mut words = vec![to.0, !from.0, !aside.0, given_up_at];
+    let none = Latency::new();
+    let stonewalled = lane.stonewalled.as_ref().unwrap_or(&none);
+    let stonewalled = frame.stonewalled.is_some().then_some(stonewalled);
+    let response = lane.response.as_ref();
+    let all = [Some(&lane.service), response, stonewalled];
+    for latency in all.into_iter().flatten() {
         let (min, max) = latency.extremes();
         words.extend([!min, max]);
     }
@@ -376,7 +450,8 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors] = sums.array();
     let [unissued, unchecked, interrupted, continued] = sums.array();
-    let [to, not_from, not_aside] = maxima.array();
+    let effort: [u64; EFFORT_WORDS] = sums.array();
+    let [to, not_from, not_aside, given_up_at] = maxima.array();
     let mut latency = |range: &Range| {
         let scalars: [u64; SUM_WORDS] = sums.array();
         let counts = sums.take(range.count);
@@ -385,6 +460,10 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     };
     let service = latency(&frame.service).ok_or_else(garbled)?;
     let response = match &frame.response {
+        Some(range) => Some(latency(range).ok_or_else(garbled)?),
+        None => None,
+    };
+    let stonewalled = match &frame.stonewalled {
         Some(range) => Some(latency(range).ok_or_else(garbled)?),
         None => None,
     };
@@ -419,6 +498,9 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         service,
         response,
         timeline,
+        effort: Effort::from_words(effort),
+        stonewalled,
+        given_up_at: (given_up_at > 0).then_some(Nanos(!given_up_at)),
     })
 }
 

@@ -8,8 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use rbench_core::effort::Effort;
 use rbench_core::outcome::{Details, WorkerOutcome};
-use rbench_core::{Failure, Nanos, OpKind};
+use rbench_core::{Clock as _, Failure, Nanos, OpKind};
 use rbench_sys::waiting::{Waiting, waiting};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
@@ -30,6 +31,8 @@ struct Seen {
     told: bool,
     /// Why it is waited for no longer, and how long it was.
     given_up: Option<(Waiting, Duration)>,
+    /// When that was.
+    given_up_at: Nanos,
 }
 
 impl Seen {
@@ -54,6 +57,8 @@ pub struct Watch {
     /// When they were looked at last, and how often they are.
     looked: Cell<Instant>,
     every: Cell<Duration>,
+    /// The common start.
+    start: Cell<Nanos>,
 }
 
 impl Watch {
@@ -63,7 +68,13 @@ impl Watch {
             workers: RefCell::new(vec![Seen::default(); workers]),
             looked: Cell::new(Instant::now()),
             every: Cell::new(LONG),
+            start: Cell::new(Nanos(0)),
         }
+    }
+
+    /// The workers were told to start then.
+    pub fn begun(&self, start: Nanos) {
+        self.start.set(start);
     }
 
     /// How often to look.
@@ -128,6 +139,7 @@ impl Watch {
                     "{place}: {what} has not returned for {seconds:.1} s (--op-timeout): it is waited for no longer"
                 ));
                 seen.given_up = Some((call.clone(), span));
+                seen.given_up_at = group.clock.now();
                 group.ask_to_stop(StopReason::Stuck);
             } else {
                 group.trouble(&format!(
@@ -149,7 +161,11 @@ impl Watch {
     ) -> WorkerOutcome {
         let own = phase.own_lanes(worker);
         let mut lanes = phase.empty_lanes(own.clone());
-        let given_up = self.workers.borrow()[worker].given_up.clone();
+        let Seen {
+            given_up,
+            given_up_at,
+            ..
+        } = self.workers.borrow()[worker].clone();
         let lane = given_up
             .as_ref()
             .and_then(|(call, _)| lane_of(call.call, &phase.lanes[own.clone()]))
@@ -170,6 +186,13 @@ impl Watch {
                 ),
             };
             lane.failures.add(group.rank(), group.host_name(), failure);
+            lane.given_up_at = Some(given_up_at.since(self.start.get()));
+            lane.effort = Effort {
+                workers: 1,
+                given_up: 1,
+                lost: done,
+                ..Effort::default()
+            };
         }
         WorkerOutcome {
             started_ns: 0,

@@ -12,7 +12,7 @@ use rbench_sys::limits;
 use rbench_sys::own_files::OwnFiles;
 
 use crate::meter::{Meter, Patience, Tally};
-use crate::pace::{Gate, StopFlag, wait_until};
+use crate::pace::{Gate, StopFlag, Waits, wait_until};
 
 /// The work of one worker in one phase.
 pub trait Runner {
@@ -245,6 +245,7 @@ fn work(
         start: Nanos(0),
         deadline: None,
         stop,
+        waits: Waits::default(),
     };
     let mut started_ns = 0;
     while let Ok(command) = inbox.recv() {
@@ -257,12 +258,17 @@ fn work(
                 (gate.clock, gate.start, gate.deadline) = (clock, start, deadline);
                 meter.start_at(start);
                 wait_until(gate.clock, start);
-                started_ns = gate.clock.now().0 as i64 - start.0 as i64;
+                let begun = gate.clock.now();
+                started_ns = begun.0 as i64 - start.0 as i64;
                 runner.run(&gate, &mut meter, None);
+                meter.ran(begun, &gate);
             }
             Command::TopUp(upto) => {
                 gate.deadline = None;
+                meter.stonewall();
+                let begun = gate.clock.now();
                 runner.run(&gate, &mut meter, Some(upto));
+                meter.ran(begun, &gate);
             }
             Command::Finish => {
                 runner.finish(&mut meter);

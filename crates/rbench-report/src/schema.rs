@@ -5,6 +5,7 @@
 //! know. What the fields mean is in docs/result-file.md.
 
 mod crowd;
+mod effort;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::hist::Hist;
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
+pub use effort::{GivenUpResult, WorkersResult};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
@@ -165,7 +167,24 @@ pub struct Calibration {
     pub clock_ns: f64,
     /// Recording one latency, ns.
     pub record_ns: f64,
-    /// One operation of the loop with the null engine, ns.
+    /// One operation of the loop that runs, with nothing behind it, ns.
+    pub null_op_ns: f64,
+    /// The same on each host, with several; the fields above are of the host
+    /// of rank 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostCalibration>,
+}
+
+/// What measuring costs on one host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostCalibration {
+    /// Its name.
+    pub host: String,
+    /// One reading of the clock, ns.
+    pub clock_ns: f64,
+    /// Recording one latency, ns.
+    pub record_ns: f64,
+    /// One operation of the loop that runs, with nothing behind it, ns.
     pub null_op_ns: f64,
 }
 
@@ -211,8 +230,9 @@ pub struct PhaseResult {
     pub rate: f64,
     /// bytes / elapsed_s; `None` where the phase moved no bytes.
     pub bandwidth: Option<f64>,
-    /// Results when the first worker finished; `None` if none was busy or time
-    /// was set aside.
+    /// Results when the first worker finished; `None` if none was busy, if no
+    /// worker had more than one operation (`one_each`), if most operations of
+    /// the first one failed (`first_failed`), or if time was set aside.
     pub first_done: Option<FirstDoneResult>,
     /// Spread of the actual starts of all workers, s.
     pub start_skew_s: f64,
@@ -229,6 +249,24 @@ pub struct PhaseResult {
     pub complete: bool,
     /// The distributions of all workers together.
     pub latency: LatencyResult,
+    /// Share of the workers' time that was spent in calls, 0 to 1: in_calls_s /
+    /// active_s of `workers`; `None` where no time passed.
+    #[serde(default)]
+    pub busy: Option<f64>,
+    /// Where the time of the workers went.
+    #[serde(default)]
+    pub workers: Option<WorkersResult>,
+    /// No worker had more than one of these operations: they took a time, and
+    /// `rate` is none.
+    #[serde(default)]
+    pub one_each: bool,
+    /// The host of the worker that finished first, if most of its operations
+    /// failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_failed: Option<String>,
+    /// Workers that were given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<GivenUpResult>,
     /// Hosts in the order of their first rank; of a crowd those at the ends.
     pub hosts: Vec<HostResult>,
     /// The spread over all hosts, when they are more than have rows.
@@ -304,6 +342,9 @@ pub struct FirstDoneResult {
     pub items: u64,
     /// items / elapsed_s.
     pub rate: f64,
+    /// The host of that worker; empty where it is not known.
+    #[serde(default)]
+    pub host: String,
 }
 
 /// What was reached when the stonewall came down.
@@ -326,6 +367,10 @@ pub struct LatencyResult {
     pub service: Hist,
     /// From the intended start to the end; in an open loop only.
     pub response: Option<Hist>,
+    /// Where a stonewall came down: the service times of what had begun by
+    /// then, without what topped up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stonewalled: Option<Hist>,
 }
 
 /// One host's part in a phase.
@@ -458,6 +503,12 @@ impl From<&PhaseOutcome> for PhaseResult {
             unsynced,
             measured_from,
             set_aside,
+            effort,
+            stonewalled,
+            // Part of `given_up`.
+            given_up_at: _,
+            one_each,
+            first_failed,
         } = outcome;
         let mut shortened = timeline.clone();
         shortened.shorten(TIMELINE_ROWS);
@@ -477,7 +528,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             elapsed_s: elapsed.as_secs_f64(),
             rate: outcome.rate(),
             bandwidth: (*bytes > 0).then(|| outcome.bandwidth()),
-            first_done: first_done.map(FirstDoneResult::from),
+            first_done: first_done.as_ref().map(FirstDoneResult::from),
             start_skew_s: start_skew.as_secs_f64(),
             cache: cache.map(|c| c.name().to_owned()),
             stonewall: stonewall.map(StonewallResult::from),
@@ -486,6 +537,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             latency: LatencyResult {
                 service: Hist::from(service),
                 response: response.as_ref().map(Hist::from),
+                stonewalled: stonewalled.as_ref().map(Hist::from),
             },
             hosts: hosts.iter().map(HostResult::from).collect(),
             host_crowd: host_crowd.as_ref().map(HostCrowdResult::from),
@@ -495,6 +547,11 @@ impl From<&PhaseOutcome> for PhaseResult {
             timeline: timeline_rows(&shortened),
             measured_from_s: measured_from.as_secs_f64(),
             set_aside_s: set_aside.as_secs_f64(),
+            busy: effort.busy(),
+            workers: (effort.workers > 0).then(|| WorkersResult::from(*effort)),
+            one_each: *one_each,
+            first_failed: first_failed.clone(),
+            given_up: GivenUpResult::of(outcome),
         }
     }
 }
@@ -534,13 +591,18 @@ fn timeline_rows(timeline: &Timeline) -> Vec<TimelineRow> {
     .collect()
 }
 
-impl From<FirstDone> for FirstDoneResult {
-    fn from(first: FirstDone) -> FirstDoneResult {
-        let FirstDone { elapsed, items } = first;
+impl From<&FirstDone> for FirstDoneResult {
+    fn from(first: &FirstDone) -> FirstDoneResult {
+        let FirstDone {
+            elapsed,
+            items,
+            host,
+        } = first;
         FirstDoneResult {
             elapsed_s: elapsed.as_secs_f64(),
-            items,
-            rate: per_second(items, elapsed),
+            items: *items,
+            rate: per_second(*items, *elapsed),
+            host: host.clone(),
         }
     }
 }

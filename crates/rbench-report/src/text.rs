@@ -103,7 +103,7 @@ fn phases(result: &RunResult) -> String {
         let mut cells = vec![
             label(phase) + synced,
             some(phase, human_count(phase.items)),
-            some(phase, human_rate(phase.rate)),
+            rate(phase),
             first.map_or(NONE.into(), |rate| some(phase, human_rate(rate))),
             phase.bandwidth.map_or(NONE.into(), human_bandwidth),
         ];
@@ -115,6 +115,13 @@ fn phases(result: &RunResult) -> String {
             let mut cells = vec![String::new(); 5];
             cells[0] = "  response time".to_owned();
             cells.extend(latencies(response));
+            cells.extend([String::new(), String::new()]);
+            table.row(cells);
+        }
+        if let Some(stonewalled) = &phase.latency.stonewalled {
+            let mut cells = vec![String::new(); 5];
+            cells[0] = "  by the stonewall".to_owned();
+            cells.extend(latencies(stonewalled));
             cells.extend([String::new(), String::new()]);
             table.row(cells);
         }
@@ -132,6 +139,14 @@ fn phases(result: &RunResult) -> String {
         );
     }
     text
+}
+
+/// The rate, or a dash where there is none: single operations have a time.
+fn rate(phase: &PhaseResult) -> String {
+    if phase.one_each {
+        return NONE.into();
+    }
+    some(phase, human_rate(phase.rate))
 }
 
 /// `text`, or a dash where the phase had no items.
@@ -182,7 +197,11 @@ fn summary(result: &RunResult) -> String {
         right("Std dev"),
         right("of mean"),
     ]);
-    for row in &result.summary {
+    let no_rate = |name: &str| {
+        let mut rows = result.phases.iter().filter(|p| p.name == name);
+        rows.all(|phase| phase.one_each)
+    };
+    for row in result.summary.iter().filter(|row| !no_rate(&row.name)) {
         let (unit, show): (&str, fn(f64) -> String) = if row.unit == BYTES_PER_S {
             ("bandwidth", human_bandwidth)
         } else {

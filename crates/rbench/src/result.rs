@@ -25,8 +25,8 @@ pub struct Frame<'f> {
     pub offsets: &'f [ClockOffset],
     /// Of each host.
     pub facts: &'f [HostFacts],
-    /// What the tool costs.
-    pub calibration: Calibration,
+    /// What the tool costs on each host, at rank 0.
+    pub calibration: Vec<Calibration>,
     /// Where the run's directory lies.
     pub parent: &'f std::path::Path,
     /// Whether that is the built-in file system.
@@ -69,11 +69,7 @@ impl Frame<'_> {
             },
             world: self.world(),
             target: self.target(several.then_some(shared)),
-            calibration: schema::Calibration {
-                clock_ns: self.calibration.clock_ns,
-                record_ns: self.calibration.record_ns,
-                null_op_ns: self.calibration.null_op_ns,
-            },
+            calibration: self.calibration(),
             spec: self
                 .plan
                 .describe()
@@ -84,6 +80,36 @@ impl Frame<'_> {
             summary: Vec::new(),
             warnings,
             complete: false,
+        }
+    }
+
+    fn calibration(&self) -> schema::Calibration {
+        // Rank 0 leads the first host.
+        let Calibration {
+            clock_ns,
+            record_ns,
+            null_op_ns,
+        } = self.calibration.first().copied().unwrap_or_default();
+        let all = self.topology.hosts.iter().zip(&self.calibration);
+        let several = self.topology.hosts.len() > 1;
+        let hosts = all.filter(|_| several).map(|(host, costs)| {
+            let Calibration {
+                clock_ns,
+                record_ns,
+                null_op_ns,
+            } = *costs;
+            schema::HostCalibration {
+                host: host.name.clone(),
+                clock_ns,
+                record_ns,
+                null_op_ns,
+            }
+        });
+        schema::Calibration {
+            clock_ns,
+            record_ns,
+            null_op_ns,
+            hosts: hosts.collect(),
         }
     }
 

@@ -12,9 +12,7 @@ use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, MonotonicClock, Rank};
 use rbench_exec::group::Seats;
-use rbench_exec::{
-    Calibration, ExecError, Group, Place, Show as _, StopReason, ack, calibrate, execute,
-};
+use rbench_exec::{ExecError, Group, Place, Show as _, StopReason, ack, calibrate, execute};
 use rbench_plan::spec::Workload;
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
@@ -392,17 +390,6 @@ fn room_for(data: u64) -> Result<Bytes, String> {
     Ok(Bytes(half))
 }
 
-/// Rank 0 calibrates while the others wait, so that they do not disturb it.
-async fn calibrate_alone(group: &Group<'_>) -> Result<Calibration, Refusal> {
-    let mine = if group.is_root() {
-        calibrate(&group.counter)
-    } else {
-        Calibration::default()
-    };
-    group.quietly(group.world.barrier()).await?;
-    Ok(mine)
-}
-
 /// Measures, and journals each phase as it ends.
 async fn measure(
     group: &Group<'_>,
@@ -411,7 +398,7 @@ async fn measure(
     parent: &Path,
     display: &Display,
 ) -> Result<Report, Refusal> {
-    let calibration = calibrate_alone(group).await?;
+    let calibration = calibrate::on_each_host(group, &job.plan.work).await?;
     let (plan, launch) = (job.plan, job.launch);
     let frame = Frame {
         launch,

@@ -9,14 +9,14 @@ use rbench_core::random::Stream;
 use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::IoPlan;
 use rbench_plan::arrival::Schedule;
-use rbench_plan::io::{FsyncRule, Order, Rw, small_shape, worker_number};
+use rbench_plan::io::{FsyncRule, Order, Rw, SmallFiles, small_shape, worker_number};
 use rbench_plan::jobs::Buffers;
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private};
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
 use rbench_sys::files::Advice;
 use rbench_sys::fs::OpenMode;
-use rbench_sys::{Engine, Fs};
+use rbench_sys::{Engine, Fs, NullFs};
 
 use super::blocks::{BlockRunner, Blocks, Lanes, Stamps};
 use super::data::Data;
@@ -43,6 +43,33 @@ pub(super) struct Scene {
     pub(super) covered: Vec<Arc<AtomicU64>>,
     /// The journal of each worker, with `--ack-journal`.
     pub(super) logs: Vec<Log>,
+}
+
+/// Reads of so many small files that are none: the loop of small files with
+/// nothing behind it.
+///
+/// # Errors
+/// When there is not the memory.
+pub(crate) fn over_nothing(plan: &IoPlan, files: u64) -> Prepared {
+    let mut io = plan.clone();
+    io.small = io.small.map(|small| SmallFiles { files, ..small });
+    (io.engine, io.depth, io.verify) = ("null".to_owned(), 1, false);
+    (io.ack_journal, io.open_loop, io.time) = (None, None, None);
+    let scene = Scene {
+        io: Arc::new(io),
+        engine: engine::find("null").unwrap_or(&engine::ENGINES[0]),
+        fs: Arc::new(NullFs),
+        prefix: String::new(),
+        rank: Rank(0),
+        owner: Rank(0),
+        threads: 1,
+        workers: 1,
+        seed: [0; 3],
+        stamps: None,
+        covered: vec![Arc::default()],
+        logs: Vec::new(),
+    };
+    scene.small(Rw::Read, 0)
 }
 
 /// Paths of the small files of a worker.

@@ -28,7 +28,7 @@ use super::handles::{Handles, Opening};
 use super::stretch;
 use super::unwritten::Unwritten;
 use super::verify::Marks;
-use crate::meter::{Meter, Span};
+use crate::meter::{Calls, Meter, Span};
 use crate::pace::{Gate, StopFlag};
 use crate::worker::{Prepared, Runner};
 
@@ -192,6 +192,7 @@ pub struct JobRunner {
     start_ms: u64,
     usage_before: Usage,
     usage: Usage,
+    calls: Calls,
 }
 
 /// Makes the worker that is the `clone`-th of its job on this rank: opens its
@@ -286,6 +287,7 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         start_ms: 0,
         usage_before: Usage::default(),
         usage: Usage::default(),
+        calls: Calls::told(),
     }))
 }
 
@@ -331,6 +333,7 @@ impl JobRunner {
             start: Nanos(start),
             deadline: pace.runtime.map(|runtime| Nanos(end(runtime))),
             stop: gate.stop.clone(),
+            waits: gate.waits.clone(),
         }
     }
 
@@ -512,6 +515,7 @@ impl Runner for JobRunner {
             self.passes(&own, meter);
         }
         self.ended = gate.clock.now();
+        gate.waits.at_work_until(self.ended);
         self.usage = thread_usage().since(self.usage_before);
     }
 
@@ -542,6 +546,7 @@ impl Runner for JobRunner {
                 meter.measured(lane, measured);
             }
         }
+        meter.overlapped(self.calls, self.slots.len() as u64);
         let (outcome, log) = book.finish(self.ended);
         let outcome = self.outcome(outcome, counts);
         if let Some(board) = &self.scene.board {
@@ -566,5 +571,6 @@ fn unhurried(gate: &Gate) -> Gate {
         start: gate.start,
         deadline: None,
         stop,
+        waits: gate.waits.clone(),
     }
 }

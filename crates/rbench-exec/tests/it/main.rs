@@ -7,6 +7,7 @@
 )]
 
 mod crowd;
+mod effort;
 mod group;
 mod io;
 mod jobs;

@@ -94,9 +94,13 @@ pub fn ranks(result: &RunResult) -> String {
         return String::new();
     }
     let many = result.phases.iter().any(|p| p.rank_count() > 1);
+    let early = result.phases.iter().any(|p| early(result, p).is_some());
     let mut columns = vec![left("BY RANK"), right("Elapsed"), right("Start skew")];
     if many {
         columns.extend([right("Median rank"), right("Slowest rank"), left("")]);
+    }
+    if early {
+        columns.push(left("First done"));
     }
     let mut table = Table::new(columns);
     for_phases(result, &mut table, |phase, table| {
@@ -115,6 +119,11 @@ pub fn ranks(result: &RunResult) -> String {
                 None => [NONE.to_owned(), NONE.to_owned(), String::new()],
             });
         }
+        if let Some(first) = self::early(result, phase) {
+            cells.push(first);
+        } else if early {
+            cells.push(String::new());
+        }
         table.row(cells);
     });
     let crowds = result.phases.iter().filter_map(|p| p.crowd.as_ref());
@@ -125,6 +134,15 @@ pub fn ranks(result: &RunResult) -> String {
         )
     });
     table.render() + &crowd.unwrap_or_default()
+}
+
+/// Which host was done long before the others, and when.
+fn early(result: &RunResult, phase: &PhaseResult) -> Option<String> {
+    const LONG: f64 = 1.5;
+    let first = phase.first_done.as_ref()?;
+    let several = result.world.hosts.len() > 1 && !first.host.is_empty();
+    let long = first.elapsed_s * LONG < phase.elapsed_s;
+    (several && long).then(|| format!("{} on {}", seconds(first.elapsed_s), first.host))
 }
 
 /// A line for each phase in which a stonewall came down.

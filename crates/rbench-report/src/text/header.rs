@@ -40,10 +40,27 @@ pub fn render(result: &RunResult) -> String {
     let costs = [
         format!("clock {}", human_nanos(cost.clock_ns)),
         format!("recording {}", human_nanos(cost.record_ns)),
-        format!("null operation {}", human_nanos(cost.null_op_ns)),
+        format!(
+            "null operation {}{}",
+            human_nanos(cost.null_op_ns),
+            dearer(result)
+        ),
     ];
     fact(&mut out, "Tool cost", &costs, "   ");
     out
+}
+
+/// Where a null operation costs clearly more than on the host of rank 0, in
+/// words.
+fn dearer(result: &RunResult) -> String {
+    const CLEARLY: f64 = 1.25;
+    let cost = &result.calibration;
+    let worst = cost.hosts.iter();
+    let worst = worst.max_by(|a, b| a.null_op_ns.total_cmp(&b.null_op_ns));
+    let worst = worst.filter(|host| host.null_op_ns > CLEARLY * cost.null_op_ns);
+    worst.map_or_else(String::new, |host| {
+        format!(" ({} on {})", human_nanos(host.null_op_ns), host.host)
+    })
 }
 
 /// Adds a line `name  words…`, or nothing when there are no words.

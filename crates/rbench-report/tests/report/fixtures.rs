@@ -1,6 +1,7 @@
 //! Runs put together by rule, the same at every call: nothing measured, every
 //! number follows from the arguments.
 
+use rbench_core::effort::Effort;
 use rbench_core::failure::{Failure, FailureKind, Failures};
 use rbench_core::outcome::{Again, Cache, FirstDone, HostOutcome, PhaseOutcome, RankOutcome};
 use rbench_core::timeline::Bin;
@@ -83,6 +84,11 @@ impl Made {
             unsynced: false,
             measured_from: Nanos(0),
             set_aside: Nanos(0),
+            effort: Effort::default(),
+            stonewalled: None,
+            given_up_at: None,
+            one_each: false,
+            first_failed: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);
@@ -96,6 +102,10 @@ impl Made {
         all.first_done = Some(FirstDone {
             elapsed: first,
             items: all.timeline.done_by(first, all.elapsed),
+            host: self
+                .hosts
+                .first()
+                .map_or_else(String::new, |h| h.to_string()),
         });
         if all.ranks.len() > 1 {
             all.start_skew = Nanos(180_000 + self.base_ns % 70_000);
@@ -224,6 +234,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
             clock_ns: 22.4,
             record_ns: 8.7,
             null_op_ns: 35.1,
+            hosts: Vec::new(),
         },
         spec,
         phases: phases.iter().map(PhaseResult::from).collect(),

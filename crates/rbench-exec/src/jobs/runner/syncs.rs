@@ -112,6 +112,7 @@ impl JobRunner {
             at: 0,
         };
         let start = gate.clock.now();
+        self.calls.begun(start);
         self.engine.submit(slot, request);
         let (result, end) = loop {
             let waited = self.engine.wait(&mut self.done);
@@ -132,6 +133,10 @@ impl JobRunner {
             start,
             end,
         };
+        self.calls.took(end.since(start));
+        if self.in_flight == 0 {
+            self.calls.idle(end);
+        }
         match result {
             Ok(_) => {
                 self.files.clean(file);

@@ -1,0 +1,13 @@
+//! What a figure measured: what of a file the page cache holds, what reads
+//! fetched from the storage, and which requests reached the file system.
+//!
+//! Nothing here is part of a timed section. All of it may wait for the file
+//! system: a control plane that must not block asks from a thread of its own.
+
+mod fetched;
+mod pages;
+mod requests;
+
+pub use fetched::{Fetched, fetched};
+pub use pages::{Resident, resident, resident_of};
+pub use requests::{RequestCounter, Requests, Source, TOTAL};

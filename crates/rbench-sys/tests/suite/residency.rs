@@ -216,7 +216,7 @@ fn opened_again(keep_cache: bool) -> Result<(), String> {
     };
     let reads = |file: &mut File| {
         let mut all = Vec::new();
-        let mut read = || drop(file.read_to_end(&mut all).expect("there"));
+        let mut read = || assert_eq!(file.read_to_end(&mut all).expect("there"), FILE);
         requests(&mut read).get("read").copied().unwrap_or(0)
     };
     let expect = |what: &str, found: Result<Resident, Errno>, cached| {

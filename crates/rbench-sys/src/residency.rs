@@ -5,11 +5,13 @@
 //! system: a control plane that must not block asks from a thread of its own.
 
 mod fetched;
+mod memory;
 mod pages;
 mod requests;
 mod round_trip;
 
 pub use fetched::{Fetched, fetched};
+pub use memory::memory;
 pub use pages::{Resident, resident, resident_of};
 pub use requests::{RequestCounter, Requests, Source, TOTAL};
 pub use round_trip::{Call, RoundTrip, round_trip};

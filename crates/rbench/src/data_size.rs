@@ -64,9 +64,9 @@ fn read_bytes(plan: &Plan) -> u64 {
         }
         Work::Io(_) => 0,
         Work::Jobs(jobs) => {
-            let reads = |wave: &Vec<_>| wave.iter().filter(|job| reads(job)).cloned().collect();
+            let reading = |wave: &Vec<JobPlan>| wave.iter().filter(reads).cloned().collect();
             let reading = JobsPlan {
-                waves: jobs.waves.iter().map(reads).collect(),
+                waves: jobs.waves.iter().map(reading).collect(),
                 global_options: Vec::new(),
             };
             reading.data_bytes(plan.ranks).0

@@ -349,6 +349,8 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             embedded: false,
             shared: Some(true),
             space: None,
+            round_trip: Vec::new(),
+            data_sizes: Vec::new(),
         },
         calibration: Calibration {
             clock_ns: 22.0,

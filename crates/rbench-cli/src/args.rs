@@ -79,6 +79,13 @@ struct Common {
     /// Everything random derives from it; it is in every result
     #[arg(long, value_name = "N", help_heading = "Run")]
     seed: Option<u64>,
+    /// Do not measure at the start what a request to the file system costs
+    #[arg(long, help_heading = "Run")]
+    no_round_trip: bool,
+    /// What the file system's client keeps in a cache of its own on each host,
+    /// to be held against the data that is read
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = "Run")]
+    client_cache: Option<Bytes>,
     /// Whether ranks talk over MPI
     #[arg(
         long,
@@ -350,6 +357,13 @@ struct TestfsArgs {
     /// Write request counts and times to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
+    /// Let the kernel keep the pages of a file that is opened again
+    #[arg(long)]
+    keep_cache: bool,
+    /// A file .stats at the root with request counts in the form of JuiceFS's:
+    /// off, silent (requests for it do not count), counted [default: silent]
+    #[arg(long, value_name = "HOW")]
+    stats_file: Option<String>,
     /// What faults derive from: which requests, which bytes, what survives
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -485,6 +499,8 @@ impl Common {
             communicator: self.communicator,
             mdtest: None,
             fio: None,
+            no_round_trip: self.no_round_trip,
+            client_cache: self.client_cache,
         };
         (common, output)
     }
@@ -584,6 +600,8 @@ impl From<TestfsArgs> for Testfs {
             fault_log: args.fault_log,
             power_cut: args.power_cut,
             watch_parent: args.watch_parent,
+            keep_cache: args.keep_cache,
+            stats_file: args.stats_file,
         }
     }
 }

@@ -120,6 +120,10 @@ pub struct Output {
     pub mdtest: Option<MdtestView>,
     /// How `rbench fio` prints; `None` for other commands.
     pub fio: Option<FioView>,
+    /// `--no-round-trip`: what a request costs is not measured.
+    pub no_round_trip: bool,
+    /// `--client-cache`: bytes that the file system's client keeps on each host.
+    pub client_cache: Option<Bytes>,
 }
 
 /// A form of fio's report.
@@ -214,6 +218,10 @@ pub struct Testfs {
     pub power_cut: Option<PowerCut>,
     /// End when standard input ends.
     pub watch_parent: bool,
+    /// `--keep-cache`: pages outlive the opening of their file.
+    pub keep_cache: bool,
+    /// `--stats-file`, unparsed.
+    pub stats_file: Option<String>,
 }
 
 /// What a power cut of the built-in file system leaves of that which was not

@@ -13,10 +13,12 @@ use rbench_plan::io::{FsyncRule, Rw, worker_number};
 use rbench_plan::meta::Who;
 use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
+use rbench_sys::residency::Part;
 use rbench_sys::{Completion, Engine, Request};
 
 use crate::ack::journal::journal_path;
 use crate::ack::{self, Header, Journal, Log};
+use crate::extents;
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
 use crate::run::{Listener, Pass, drop_caches};
@@ -126,6 +128,10 @@ impl Pass<Target> for IoPass<'_> {
             } else {
                 shift::ahead(self.plan.shift, behind_first, self.plan.ranks)
             };
+            if rw.reads() && self.engine.moves_data && io.small.is_none() {
+                let parts = self.parts_read(group, target, ahead);
+                extents::look(group, parts, rw.label(), listener).await?;
+            }
             let cache = self.cache(group, rw, ahead).await?;
             let phase = self.phase(group, target, nth, rw, ahead, cache);
             let end = phase::run(group, &phase).await?;
@@ -147,6 +153,28 @@ impl Pass<Target> for IoPass<'_> {
 }
 
 impl IoPass<'_> {
+    /// The files that this rank reads; a shared one is the business of the first
+    /// rank of each host.
+    fn parts_read(&self, group: &Group<'_>, target: &Target, ahead: u32) -> Vec<Part> {
+        let owner = shift::owner(group.rank(), ahead, self.plan.ranks);
+        let shared = self.io.layout.shared();
+        let threads = match (shared, group.is_leader()) {
+            (true, false) => 0,
+            (true, true) => 1,
+            (false, _) => self.plan.threads,
+        };
+        let part = |thread| {
+            let worker = worker_number(owner, thread, self.plan.threads);
+            let name = self.io.file_name(worker);
+            Part {
+                path: target.path().join(&self.prefix).join(name),
+                from: 0,
+                to: u64::MAX,
+            }
+        };
+        (0..threads).map(part).collect()
+    }
+
     /// With `--ack-journal`: makes the journal of each worker of this rank, in
     /// this pass.
     async fn open_journals(&mut self, group: &Group<'_>, target: &Target) -> Result<(), ExecError> {

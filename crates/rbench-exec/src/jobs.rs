@@ -21,7 +21,9 @@ use rbench_plan::jobs::{
 use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_sys::engine::{self, EngineInfo};
 use rbench_sys::files;
+use rbench_sys::residency::Part;
 
+use crate::extents;
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
 use crate::run::{Ending, Listener, stopped_by_itself};
@@ -342,6 +344,7 @@ impl<'w> Wave<'w> {
             group.agree(ready).await?;
             state.begun = true;
         }
+        extents::look(group, self.parts_read(group), &self.names(), listener).await?;
         let sink = Sink::default();
         let end = phase::run(group, &self.phase(group, &sink)).await?;
         end.rows.into_iter().for_each(|row| listener.row(row));
@@ -361,6 +364,28 @@ impl<'w> Wave<'w> {
             remove(group, paths).await?
         };
         Ok((end.stopped, left))
+    }
+
+    /// The names of its jobs.
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.members.iter().map(|m| m.job.name.as_str()).collect();
+        names.join(", ")
+    }
+
+    /// What this rank reads of files; of those that all share, the first rank of
+    /// each host answers.
+    fn parts_read(&self, group: &Group<'_>) -> Vec<Part> {
+        let reads = |m: &&Member| m.engine.moves_data && m.job.pattern.directions.read;
+        let ranks = group.world.size();
+        let whose = [Whose::Own(group.rank()), Whose::Shared { ranks }];
+        let mine = whose.iter().take(1 + usize::from(group.is_leader()));
+        let of = |whose: &Whose| {
+            let members = self.members.iter().filter(reads);
+            members
+                .flat_map(|member| layout::parts(&member.job, self.base, *whose))
+                .collect::<Vec<Part>>()
+        };
+        mine.flat_map(of).collect()
     }
 
     fn phase(&self, group: &Group<'_>, sink: &Sink) -> Phase {
@@ -388,10 +413,9 @@ impl<'w> Wave<'w> {
                 board: self.board.clone(),
             })
             .collect();
-        let names: Vec<&str> = self.members.iter().map(|m| m.job.name.as_str()).collect();
         Phase {
             iteration: 0,
-            label: names.join(", "),
+            label: self.names(),
             lanes: self.lanes.clone(),
             open_loop,
             deadline: None,

@@ -11,6 +11,7 @@ pub mod ack;
 mod around;
 pub mod calibrate;
 mod content;
+mod extents;
 pub mod group;
 pub mod io;
 pub mod jobs;

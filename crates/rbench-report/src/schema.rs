@@ -145,6 +145,46 @@ pub struct Target {
     /// How large the file system was at the start; `None` if unknown.
     #[serde(default)]
     pub space: Option<Space>,
+    /// What a request costs that no cache answers, by host, before the first
+    /// phase; hosts on which it was not measured are absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_trip: Vec<RoundTrip>,
+    /// What each host has in memory for the data that its ranks read; empty when
+    /// nothing is read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data_sizes: Vec<DataSize>,
+}
+
+/// The data that is read on a host, against what may hold it there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataSize {
+    /// The host's name.
+    pub host: String,
+    /// The files that its ranks read, each byte once; all ranks' even share.
+    pub read_bytes: u64,
+    /// The host's memory, or the limit of the control group where that is less;
+    /// `None` if unknown.
+    pub memory_bytes: Option<u64>,
+    /// `--client-cache`: what the file system's client keeps there.
+    pub client_cache_bytes: Option<u64>,
+}
+
+/// One host's round trip to the file system: one call at a time on the target
+/// directory, with nothing else under way from this run's ranks of that host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundTrip {
+    /// The host's name.
+    pub host: String,
+    /// The call: `statx` (with AT_STATX_FORCE_SYNC), `statfs` or `getxattr` (of
+    /// a missing name).
+    pub call: String,
+    /// The median, ns.
+    pub median_ns: u64,
+    /// How many calls.
+    pub calls: u64,
+    /// Whether the file system's own counter of requests saw them arrive; false
+    /// too where there is no such counter.
+    pub seen: bool,
 }
 
 /// Capacity of a file system.

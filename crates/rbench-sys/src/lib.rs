@@ -20,6 +20,7 @@ mod null_fs;
 pub mod own_files;
 pub mod posix;
 mod remove;
+pub mod residency;
 mod space;
 pub mod testdir;
 pub mod trace;

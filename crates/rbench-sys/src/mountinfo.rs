@@ -126,7 +126,7 @@ fn options(mount: &str, fs: &str) -> Vec<String> {
 }
 
 /// Undoes the escapes `\ooo` (three octal digits) of blanks and backslashes.
-fn unescape(field: &str) -> Vec<u8> {
+pub(crate) fn unescape(field: &str) -> Vec<u8> {
     let mut rest = field.as_bytes();
     let mut plain = Vec::with_capacity(rest.len());
     while let Some((&first, after)) = rest.split_first() {

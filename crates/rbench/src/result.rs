@@ -7,6 +7,7 @@ use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
 use rbench_sys::limits::HostFacts;
 use rbench_sys::mountinfo;
 
+use crate::data_size;
 use crate::launch::Launch;
 
 /// What surrounds the phases.
@@ -31,6 +32,10 @@ pub struct Frame<'f> {
     pub parent: &'f std::path::Path,
     /// Whether that is the built-in file system.
     pub embedded: bool,
+    /// What a request costs, by host.
+    pub round_trip: Vec<schema::RoundTrip>,
+    /// Data against memory, by host.
+    pub data_sizes: Vec<schema::DataSize>,
 }
 
 impl Frame<'_> {
@@ -50,6 +55,11 @@ impl Frame<'_> {
                     .to_owned(),
             ));
         }
+        warnings.extend(data_size::warnings(
+            self.plan,
+            &self.data_sizes,
+            self.embedded,
+        ));
         RunResult {
             schema: SCHEMA.to_owned(),
             run: schema::Run {
@@ -152,6 +162,8 @@ impl Frame<'_> {
             embedded: self.embedded,
             shared,
             space,
+            round_trip: self.round_trip.clone(),
+            data_sizes: self.data_sizes.clone(),
         }
     }
 }

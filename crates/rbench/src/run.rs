@@ -20,6 +20,7 @@ use rbench_sys::engine::{ENGINES, OTHERS};
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
 use crate::clean;
+use crate::data_size;
 use crate::embedded::Embedded;
 use crate::fio;
 use crate::launch::Launch;
@@ -27,6 +28,7 @@ use crate::mdtest::{self, Extras};
 use crate::progress::Display;
 use crate::recording::{Job, Recording, Report};
 use crate::result::{Frame, warning};
+use crate::round_trip;
 use crate::show::render;
 use crate::signals::Signals;
 use crate::{FAILED, SUCCESS, USAGE, complain, print};
@@ -400,6 +402,8 @@ async fn measure(
 ) -> Result<Report, Refusal> {
     let calibration = calibrate::on_each_host(group, &job.plan.work).await?;
     let (plan, launch) = (job.plan, job.launch);
+    let round_trip = round_trip::measure(group, plan, job.output, parent).await?;
+    let data_sizes = data_size::gather(group, plan, job.output).await?;
     let frame = Frame {
         launch,
         plan,
@@ -411,6 +415,8 @@ async fn measure(
         calibration,
         parent,
         embedded: plan.embedded(),
+        round_trip,
+        data_sizes,
     };
     let name = format!("rbench.{}", launch.run_id);
     let marker = clean::marker(launch);

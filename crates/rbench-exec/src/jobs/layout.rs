@@ -18,6 +18,7 @@ use rbench_plan::jobs::{Fallocate, JobPlan};
 use rbench_plan::pattern::{file_path, file_size, shares_files};
 use rbench_sys::engine::{self, Completion, EngineConfig};
 use rbench_sys::files::{self, Allocation, OpenFlags};
+use rbench_sys::residency::Part;
 use rbench_sys::{Engine, PosixFs, Request, Transfer};
 
 use crate::meter::{Meter, Span};
@@ -176,6 +177,36 @@ pub fn paths(job: &JobPlan, base: &Path, whose: Whose) -> Vec<PathBuf> {
         Whose::Shared { .. } => 0..1,
     };
     let of = |jobnum| (0..job.files.count).map(move |file| base.join(file_path(job, jobnum, file)));
+    workers.flat_map(of).collect()
+}
+
+/// The parts of files that the workers of `job` use; of shared files that of
+/// every worker, as each may begin elsewhere.
+pub fn parts(job: &JobPlan, base: &Path, whose: Whose) -> Vec<Part> {
+    let shared = shares_files(&job.files);
+    let numjobs = u64::from(job.numjobs);
+    let workers = match whose {
+        Whose::Own(_) if shared => return Vec::new(),
+        Whose::Shared { .. } if !shared => return Vec::new(),
+        Whose::Own(rank) => u64::from(rank.0) * numjobs..(u64::from(rank.0) + 1) * numjobs,
+        Whose::Shared { .. } if job.files.offset_increment == 0 => 0..1,
+        Whose::Shared { ranks } => 0..u64::from(ranks) * numjobs,
+    };
+    let part = |jobnum, file| {
+        let from = job.files.start(jobnum);
+        let size = file_size(job, jobnum, file);
+        Part {
+            path: base.join(file_path(job, jobnum, file)),
+            from,
+            // No size: the file as it is.
+            to: if size == 0 {
+                u64::MAX
+            } else {
+                from.saturating_add(size)
+            },
+        }
+    };
+    let of = |jobnum| (0..job.files.count).map(move |file| part(jobnum, file));
     workers.flat_map(of).collect()
 }
 

@@ -229,6 +229,8 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
                 inodes_total: 4_089_447,
                 inodes_free: 4_088_000,
             }),
+            round_trip: Vec::new(),
+            data_sizes: Vec::new(),
         },
         calibration: Calibration {
             clock_ns: 22.4,

@@ -292,6 +292,10 @@ const LINE_OPTIONS: &[LineSample] = &[
     }),
     ("--progress=plain", |l| l.output.progress = Progress::Plain),
     ("--quiet", |l| l.output.quiet = true),
+    ("--rbench-no-round-trip", |l| l.output.no_round_trip = true),
+    ("--rbench-client-cache=2g", |l| {
+        l.output.client_cache = Some(rbench_core::Bytes(2 << 30));
+    }),
     ("--on-error=stop", |l| {
         l.limits.on_error = Some(OnError::Stop);
     }),

@@ -1,0 +1,314 @@
+//! How much of a file lies in this host's page cache.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::libc;
+use syscalls::{Sysno, syscall4};
+
+use crate::limits::page_size;
+
+/// How many pages mincore is asked for at once: one byte each.
+const WINDOW_PAGES: u64 = 1 << 20;
+
+/// What of a file lay in the page cache at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Resident {
+    /// Pages of the whole file by its length; 0 for an empty one.
+    pub pages: u64,
+    /// Of these, those in the page cache, dirty ones and ones under writeback
+    /// included. At most `pages`.
+    pub cached: u64,
+}
+
+impl Resident {
+    /// The share in the page cache, 0 to 1; `None` for an empty file.
+    pub fn share(self) -> Option<f64> {
+        (self.pages > 0).then(|| self.cached as f64 / self.pages as f64)
+    }
+
+    /// Both counts of two files together.
+    pub fn plus(self, other: Resident) -> Resident {
+        let Resident { pages, cached } = other;
+        Resident {
+            pages: self.pages + pages,
+            cached: self.cached + cached,
+        }
+    }
+}
+
+/// What of the open file `fd` lies in the page cache, by cachestat(2) (Linux
+/// 6.5), else by mmap and mincore. It reads nothing, brings no page in and
+/// drops none, and sends no request to a FUSE file system. The descriptor may
+/// have been opened with O_DIRECT: the page cache of the file is looked at all
+/// the same, which others may have filled.
+///
+/// # Errors
+/// EBADF for an O_PATH descriptor; EPERM where the kernel does not say
+/// (neither owner of the file nor allowed to write to it); EOPNOTSUPP for file
+/// systems without a page cache; EACCES of mmap, before Linux 6.5, for a
+/// descriptor that cannot read.
+pub fn resident(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
+    match by_cachestat(fd) {
+        Err(Errno::ENOSYS) => by_mincore(fd),
+        other => other,
+    }
+}
+
+/// As [`resident`], for a file that is not open: it is opened for reading and
+/// closed again.
+///
+/// This changes what it looks at. The path is resolved: names and attributes
+/// on the way are in the caches of the kernel afterwards. On FUSE, opening a
+/// file of a file system that does not ask to keep the pages (FOPEN_KEEP_CACHE)
+/// *drops* its pages before they are counted: the answer is then 0, and what a
+/// reader that opens the file will find. On NFS opening may do the same where
+/// the file has changed. Symbolic links are not followed and the time of access
+/// is not touched where the caller may ask for that.
+///
+/// # Errors
+/// Those of `open` and of [`resident`].
+pub fn resident_of(path: &Path) -> Result<Resident, Errno> {
+    let open = |extra| {
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC | extra)
+            .open(path)
+    };
+    let file: io::Result<File> = match open(libc::O_NOATIME) {
+        // Only the owner may ask for it.
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(0),
+        other => other,
+    };
+    resident(file.map_err(|error| errno(&error))?.as_fd())
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Facts of an open file that are known without asking its file system.
+struct Known {
+    bytes: u64,
+    owner: u32,
+}
+
+/// What the kernel has of `fd`, without a request to a network or FUSE file
+/// system.
+fn known(fd: BorrowedFd<'_>) -> Result<Known, Errno> {
+    // SAFETY: plain numbers, of which all zeros are valid.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    let wanted = libc::STATX_SIZE | libc::STATX_UID;
+    // SAFETY: the path is a C string, and `found` is valid and ours.
+    let code = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut found) };
+    Errno::result(code)?;
+    Ok(Known {
+        bytes: found.stx_size,
+        owner: found.stx_uid,
+    })
+}
+
+/// `struct cachestat_range`
+#[repr(C)]
+struct Range {
+    offset: u64,
+    length: u64,
+}
+
+/// `struct cachestat`, all in pages.
+#[repr(C)]
+#[derive(Default)]
+struct Counted {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+fn by_cachestat(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
+    let Known { bytes, .. } = known(fd)?;
+    let pages = bytes.div_ceil(page_size());
+    // A length of 0 means the whole file, also of one that grows meanwhile.
+    let range = Range {
+        offset: 0,
+        length: bytes,
+    };
+    let mut counted = Counted::default();
+    // SAFETY: the kernel reads `range` and writes `counted`; both have its
+    // layout and outlive the call.
+    let asked = unsafe {
+        syscall4(
+            Sysno::cachestat,
+            fd.as_raw_fd() as usize,
+            (&raw const range).expose_provenance(),
+            (&raw mut counted).expose_provenance(),
+            0,
+        )
+    };
+    asked.map_err(|error| Errno::from_raw(error.into_raw()))?;
+    let Counted { cached, .. } = counted;
+    Ok(Resident {
+        pages,
+        cached: cached.min(pages),
+    })
+}
+
+fn by_mincore(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
+    let Known { bytes, owner } = known(fd)?;
+    let page = page_size();
+    let pages = bytes.div_ceil(page);
+    if !may_ask(fd, owner) {
+        // The kernel would say that all pages are there.
+        return Err(Errno::EPERM);
+    }
+    let mut cached = 0;
+    for first in (0..pages).step_by(WINDOW_PAGES as usize) {
+        let count = (pages - first).min(WINDOW_PAGES);
+        cached += cached_in(fd, first * page, count, page)?;
+    }
+    Ok(Resident { pages, cached })
+}
+
+/// The rule of mincore(2) since Linux 5.2.
+fn may_ask(fd: BorrowedFd<'_>, owner: u32) -> bool {
+    let me = nix::unistd::geteuid();
+    // SAFETY: no memory is involved.
+    let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
+    let writes = flags >= 0 && flags & libc::O_ACCMODE != libc::O_RDONLY;
+    me.is_root() || me.as_raw() == owner || writes
+}
+
+/// The pages in the page cache among `count` from the byte `offset` on.
+fn cached_in(fd: BorrowedFd<'_>, offset: u64, count: u64, page: u64) -> Result<u64, Errno> {
+    let length = usize::try_from(count * page).map_err(|_| Errno::EOVERFLOW)?;
+    let offset = libc::off_t::try_from(offset).map_err(|_| Errno::EOVERFLOW)?;
+    let how = (libc::PROT_READ, libc::MAP_SHARED);
+    // SAFETY: a new mapping, which is never read: only its pages are counted.
+    let map = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            length,
+            how.0,
+            how.1,
+            fd.as_raw_fd(),
+            offset,
+        )
+    };
+    if map == libc::MAP_FAILED {
+        return Err(Errno::last());
+    }
+    let mut there = vec![0u8; count as usize];
+    // SAFETY: the mapping is `length` bytes long and `there` has a byte for
+    // each of its pages.
+    let asked = unsafe { libc::mincore(map, length, there.as_mut_ptr()) };
+    let asked = Errno::result(asked);
+    // SAFETY: the mapping made above, in nobody else's use.
+    unsafe { libc::munmap(map, length) };
+    asked?;
+    Ok(there.iter().map(|byte| u64::from(byte & 1)).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::Command;
+
+    use super::*;
+    use crate::caches::evict;
+
+    const PAGES: u64 = 300;
+
+    /// A clean file of `PAGES` pages, the last one of a single byte, on a disk
+    /// as far as the system's temporary directory is on one.
+    fn file() -> (tempfile::TempDir, File) {
+        let folder = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let path = folder.path().join("file");
+        let bytes = vec![7; (PAGES as usize - 1) * page_size() as usize + 1];
+        std::fs::write(&path, bytes).expect("there is space");
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.expect("it was made");
+        file.sync_all().expect("the disk takes it");
+        (folder, file)
+    }
+
+    fn fincore(path: &Path) -> Option<u64> {
+        let mut command = Command::new("fincore");
+        command
+            .args(["--noheadings", "--output", "PAGES"])
+            .arg(path);
+        let run = command.output().ok()?;
+        String::from_utf8_lossy(&run.stdout).trim().parse().ok()
+    }
+
+    #[test]
+    fn cachestat_and_mincore_count_what_fincore_counts() {
+        let (folder, file) = file();
+        let path = folder.path().join("file");
+        let counts = || {
+            let mincore = by_mincore(file.as_fd()).expect("the file is ours");
+            assert_eq!(mincore.pages, PAGES);
+            let cachestat = resident(file.as_fd()).expect("it is open");
+            let by_path = resident_of(&path).expect("it is there");
+            let theirs = fincore(&path).unwrap_or(mincore.cached);
+            [mincore.cached, cachestat.cached, by_path.cached, theirs]
+        };
+        // Whoever drops the caches of this host meanwhile makes a try fail.
+        let agree = |prepare: &dyn Fn(), expect: &dyn Fn(u64) -> bool| {
+            let mut tries = (0..20).map(|_| {
+                prepare();
+                counts()
+            });
+            let good = |all: &[u64; 4]| all.iter().all(|n| n == &all[0]) && expect(all[0]);
+            assert!(tries.any(|all| good(&all)), "{:?}", counts());
+        };
+        let read = || drop(std::fs::read(&path).expect("there"));
+        agree(&read, &|cached| cached == PAGES);
+        let evicted = || evict(file.as_raw_fd()).expect("the file is clean");
+        // A file system in memory keeps all it has.
+        agree(&evicted, &|cached| cached == 0 || cached == PAGES);
+        let some = || {
+            evicted();
+            // SAFETY: no memory is involved.
+            unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+            let mut first = [0; 10 * 4096];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut first, 0).expect("longer");
+        };
+        agree(&some, &|cached| cached >= 10 * 4096 / page_size());
+    }
+
+    #[test]
+    fn an_empty_file_has_no_pages_and_no_share() {
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        assert_eq!(resident(file.as_fd()), Ok(Resident::default()));
+        assert_eq!(by_mincore(file.as_fd()), Ok(Resident::default()));
+        assert_eq!(Resident::default().share(), None);
+        file.write_all(b"x").expect("there is space");
+        let one = Resident {
+            pages: 1,
+            cached: 1,
+        };
+        assert_eq!(resident(file.as_fd()), Ok(one));
+        assert_eq!(one.plus(Resident::default()).share(), Some(1.0));
+    }
+
+    #[test]
+    fn a_missing_file_and_a_path_descriptor_are_errors() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let missing = folder.path().join("missing");
+        assert_eq!(resident_of(&missing), Err(Errno::ENOENT));
+        let path = nix::fcntl::open(
+            folder.path(),
+            nix::fcntl::OFlag::O_PATH,
+            nix::sys::stat::Mode::empty(),
+        );
+        let path = path.expect("the directory is there");
+        assert!(resident(path.as_fd()).is_err());
+    }
+}

@@ -98,7 +98,7 @@ pub async fn reduce(
             elapsed: times.last_finish,
             first_done,
             start_skew: times.start_skew,
-            cache: phase.cache,
+            cache: None,
             complete,
             service: total.service,
             response: total.response,
@@ -108,6 +108,7 @@ pub async fn reduce(
             crowd,
             timeline: total.timeline,
             stonewall,
+            residency: None,
         });
     }
     Ok(rows)

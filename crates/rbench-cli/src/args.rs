@@ -350,6 +350,13 @@ struct TestfsArgs {
     /// Write request counts and times to this file, at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
+    /// Let the kernel keep the pages of a file that is opened again
+    #[arg(long)]
+    keep_cache: bool,
+    /// A file .stats at the root with request counts in the form of JuiceFS's:
+    /// off, silent (requests for it do not count), counted [default: silent]
+    #[arg(long, value_name = "HOW")]
+    stats_file: Option<String>,
     /// What faults derive from: which requests, which bytes, what survives
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -584,6 +591,8 @@ impl From<TestfsArgs> for Testfs {
             fault_log: args.fault_log,
             power_cut: args.power_cut,
             watch_parent: args.watch_parent,
+            keep_cache: args.keep_cache,
+            stats_file: args.stats_file,
         }
     }
 }

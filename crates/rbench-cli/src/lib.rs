@@ -214,6 +214,10 @@ pub struct Testfs {
     pub power_cut: Option<PowerCut>,
     /// End when standard input ends.
     pub watch_parent: bool,
+    /// `--keep-cache`: pages outlive the opening of their file.
+    pub keep_cache: bool,
+    /// `--stats-file`, unparsed.
+    pub stats_file: Option<String>,
 }
 
 /// What a power cut of the built-in file system leaves of that which was not

@@ -180,7 +180,7 @@ fn testfs_keeps_what_its_faults_are_to_be() {
     assert_eq!(testfs("rbench testfs /mnt/t"), bare);
     let full = testfs(
         "rbench testfs /mnt/t --fault read:flip@p=0.1 --fault write:die@nth=3 --fault-log log \
-         --quota 1m --direct-io --power-cut tear --seed 7",
+         --quota 1m --direct-io --power-cut tear --seed 7 --keep-cache --stats-file counted",
     );
     let expect = Testfs {
         faults: vec!["read:flip@p=0.1".to_owned(), "write:die@nth=3".to_owned()],
@@ -189,6 +189,8 @@ fn testfs_keeps_what_its_faults_are_to_be() {
         direct_io: true,
         power_cut: Some(PowerCut::Tear),
         seed: Some(7),
+        keep_cache: true,
+        stats_file: Some("counted".to_owned()),
         ..bare
     };
     assert_eq!(full, expect);

@@ -108,6 +108,39 @@ impl FromStr for Latencies {
     }
 }
 
+/// The file `.stats` at the root of a mount, with the number of requests by
+/// kind in the form of JuiceFS's. Listings leave it out; a file of that name
+/// that the back end has comes first. Injected latency and faults do not touch
+/// it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RootStats {
+    /// There is none.
+    Off,
+    /// There is one, and requests about it are in no statistics.
+    #[default]
+    Silent,
+    /// As JuiceFS's: requests about it are counted like any other.
+    Counted,
+}
+
+/// Why a text is no [`RootStats`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is none of off, silent, counted")]
+pub struct ParseRootStatsError(String);
+
+impl FromStr for RootStats {
+    type Err = ParseRootStatsError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" => Ok(RootStats::Off),
+            "silent" => Ok(RootStats::Silent),
+            "counted" => Ok(RootStats::Counted),
+            other => Err(ParseRootStatsError(other.to_owned())),
+        }
+    }
+}
+
 /// A test file system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -149,6 +182,11 @@ pub struct Config {
     /// The file that gets a line for each fault that fired
     /// ([`crate::FaultRecord`]). It must not lie below the mount point.
     pub fault_log: Option<PathBuf>,
+    /// Lets the kernel keep the pages of a file when it is opened again
+    /// (FOPEN_KEEP_CACHE); without it each open drops them.
+    pub keep_cache: bool,
+    /// Whether there is a file `.stats` at the root.
+    pub stats_file: RootStats,
 }
 
 impl Config {
@@ -170,6 +208,8 @@ impl Config {
             quota: None,
             power_cut: false,
             fault_log: None,
+            keep_cache: false,
+            stats_file: RootStats::default(),
         }
     }
 

@@ -28,7 +28,7 @@ mod stats;
 mod store;
 mod sync;
 
-pub use config::{Backing, Config, Latencies, ParseLatencyError};
+pub use config::{Backing, Config, Latencies, ParseLatencyError, ParseRootStatsError, RootStats};
 pub use cut::{PowerCutError, Survivors};
 pub use fault::log::{Damage, FaultRecord, OtherPlace};
 pub use fault::{Action, Fault, ParseFaultError, Trigger};

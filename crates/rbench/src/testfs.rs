@@ -65,6 +65,10 @@ fn config(args: &Testfs) -> Result<Config, String> {
     config.quota = args.quota;
     config.power_cut = args.power_cut.is_some();
     config.fault_log.clone_from(&args.fault_log);
+    config.keep_cache = args.keep_cache;
+    if let Some(text) = &args.stats_file {
+        config.stats_file = text.parse().map_err(|e| format!("--stats-file: {e}"))?;
+    }
     Ok(config)
 }
 

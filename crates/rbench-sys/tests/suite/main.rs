@@ -9,6 +9,7 @@ mod conformance;
 mod engines;
 mod files;
 mod host;
+mod residency;
 mod support;
 mod system_calls;
 mod testdir;

@@ -7,6 +7,7 @@
 
 mod data;
 mod requests;
+mod stats_file;
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use fuser::{
 use nix::errno::Errno;
 use rbench_core::{Clock, MonotonicClock, Nanos};
 
+use self::stats_file::OwnFile;
 use crate::config::{Config, Latencies};
 use crate::control::Control;
 use crate::delay::DelayQueue;
@@ -58,6 +60,10 @@ pub(crate) struct Service<S> {
     has_quota: bool,
     /// Whether every file goes around the page cache.
     direct_io: bool,
+    /// Whether pages outlive the opening of their file.
+    keep_cache: bool,
+    /// The statistics as a file.
+    own_file: Option<OwnFile>,
 }
 
 /// A request that is being served.
@@ -73,6 +79,21 @@ struct Ticket {
     /// Faults that do harm to data: `short`, if any, and then others, of
     /// which the first that finds something to harm does it.
     harm: Vec<Hit>,
+}
+
+impl Ticket {
+    /// A request that has just arrived and is to be answered as it is.
+    #[inline]
+    fn new(kind: Kind, hold: Nanos) -> Ticket {
+        Ticket {
+            kind,
+            arrival: MonotonicClock.now(),
+            hold,
+            error: None,
+            hangs: false,
+            harm: Vec::new(),
+        }
+    }
 }
 
 /// What a request is about, for the account of the faults.
@@ -186,6 +207,8 @@ impl<S: Store> Service<S> {
             syncs_writes: config.power_cut,
             has_quota: config.quota.is_some(),
             direct_io: config.bypasses_page_cache(),
+            keep_cache: config.keep_cache,
+            own_file: OwnFile::new(config.stats_file),
         }
     }
 
@@ -196,14 +219,7 @@ impl<S: Store> Service<S> {
     /// Notes the arrival of a request and what the faults have in store.
     #[inline]
     fn admit<'a>(&self, kind: Kind, subject: impl Into<Subject<'a>>) -> Ticket {
-        let mut ticket = Ticket {
-            kind,
-            arrival: MonotonicClock.now(),
-            hold: self.latency.get(kind),
-            error: None,
-            hangs: false,
-            harm: Vec::new(),
-        };
+        let mut ticket = Ticket::new(kind, self.latency.get(kind));
         let hits = self.stats().faults().judge(kind);
         if !hits.is_empty() {
             self.sentence(&mut ticket, subject.into(), hits);
@@ -372,9 +388,33 @@ impl<S: Store> Service<S> {
     fn open_how(&self, flags: i32) -> FopenFlags {
         if self.direct_io || flags & libc::O_DIRECT != 0 {
             FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+        } else if self.keep_cache {
+            FopenFlags::FOPEN_KEEP_CACHE
         } else {
             FopenFlags::empty()
         }
+    }
+
+    /// The statistics' own file, if `ino` is it.
+    #[inline]
+    fn own_file(&self, ino: INodeNo) -> Option<&OwnFile> {
+        self.own_file.as_ref().filter(|file| file.is(ino.0))
+    }
+
+    /// Serves a request about the statistics' own file: at once, and without
+    /// faults.
+    fn serve_own<T: Send + 'static>(
+        &self,
+        file: &OwnFile,
+        kind: Kind,
+        outcome: Answer<T>,
+        send: impl FnOnce(Answer<T>),
+    ) {
+        if file.counted {
+            let ticket = Ticket::new(kind, Nanos(0));
+            Self::record(self.stats(), &ticket, 0, outcome.is_err());
+        }
+        send(outcome);
     }
 
     fn send_entry(&self, reply: ReplyEntry) -> impl FnOnce(Answer<FileAttr>) + use<S> {

@@ -48,10 +48,21 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (at, send) = (place(parent, name), self.send_entry(reply));
+        if let Some(file) = self.own_file.as_ref().filter(|file| file.is_at(at)) {
+            let real = self.named(at, self.store.lookup(at));
+            let found = match real {
+                Err(Errno::ENOENT) => Ok(file.attr()),
+                other => other,
+            };
+            return self.serve_own(file, Kind::Lookup, found, send);
+        }
         self.serve(Kind::Lookup, at, |s| self.named(at, s.lookup(at)), send);
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, lookups: u64) {
+        if self.own_file(ino).is_some() {
+            return;
+        }
         let ticket = self.admit(Kind::Forget, ino);
         self.store.forget(ino.0, lookups);
         if let Some(paths) = &self.paths
@@ -65,6 +76,9 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         let send = self.send_attr(reply);
+        if let Some(file) = self.own_file(ino) {
+            return self.serve_own(file, Kind::Getattr, Ok(file.attr()), send);
+        }
         self.serve(Kind::Getattr, ino, |s| s.getattr(ino.0), send);
     }
 
@@ -211,6 +225,11 @@ impl<S: Store> Filesystem for Service<S> {
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if let Some(file) = self.own_file(ino) {
+            let handle = file.open(flags.0, &self.stats().snapshot());
+            let send = send_open(reply, FopenFlags::FOPEN_DIRECT_IO);
+            return self.serve_own(file, Kind::Open, handle, send);
+        }
         let send = send_open(reply, self.open_how(flags.0));
         let open = |s: &S| {
             let handle = s.open(ino.0, flags.0)?;
@@ -233,6 +252,13 @@ impl<S: Store> Filesystem for Service<S> {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        if let Some(file) = self.own_file(ino) {
+            let data = file.read(handle.0, offset, size);
+            return self.serve_own(file, Kind::Read, data, |outcome| match outcome {
+                Ok(data) => reply.data(&data),
+                Err(error) => reply.error(code(error)),
+            });
+        }
         let ticket = self.admit(Kind::Read, Subject::range(ino.0, offset, size.into()));
         SCRATCH.with_borrow_mut(|scratch| {
             let size = size as usize;
@@ -298,6 +324,9 @@ impl<S: Store> Filesystem for Service<S> {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
+        if let Some(file) = self.own_file(ino) {
+            return self.serve_own(file, Kind::Flush, Ok(()), send_empty(reply));
+        }
         self.serve(Kind::Flush, ino, |s| s.flush(handle.0), send_empty(reply));
     }
 
@@ -311,6 +340,10 @@ impl<S: Store> Filesystem for Service<S> {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        if let Some(file) = self.own_file(ino) {
+            file.release(handle.0);
+            return self.serve_own(file, Kind::Release, Ok(()), send_empty(reply));
+        }
         self.serve_release(Kind::Release, ino, |s| s.release(handle.0), reply);
     }
 

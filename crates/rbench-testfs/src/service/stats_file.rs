@@ -1,0 +1,132 @@
+//! The file `.stats` at the root: the numbers of requests in the form of
+//! JuiceFS's, for programs that read such a file. It is found by its name, no
+//! listing has it, and its content is made when it is opened.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use fuser::{FileAttr, FileType, INodeNo};
+use nix::errno::Errno;
+use nix::unistd::{getegid, geteuid};
+
+use crate::config::RootStats;
+use crate::kind::Kind;
+use crate::stats::{KindStats, Snapshot};
+use crate::store::{Answer, Place};
+use crate::sync::lock;
+
+/// Its name at the root.
+pub(super) const NAME: &str = ".stats";
+
+/// A number that no back end gives to a file.
+const INO: u64 = 0xffff_ffff_ffff_fff0;
+
+/// The file of a mount that has one.
+#[derive(Debug)]
+pub(super) struct OwnFile {
+    /// Whether requests about it are counted too.
+    pub(super) counted: bool,
+    /// What each handle reads.
+    open: Mutex<HashMap<u64, Vec<u8>>>,
+    handles: AtomicU64,
+}
+
+impl OwnFile {
+    pub(super) fn new(wanted: RootStats) -> Option<OwnFile> {
+        let counted = match wanted {
+            RootStats::Off => return None,
+            RootStats::Silent => false,
+            RootStats::Counted => true,
+        };
+        Some(OwnFile {
+            counted,
+            open: Mutex::default(),
+            handles: AtomicU64::new(1),
+        })
+    }
+
+    pub(super) fn is_at(&self, place: Place<'_>) -> bool {
+        place.parent == INodeNo::ROOT.0 && place.name == OsStr::new(NAME)
+    }
+
+    pub(super) fn is(&self, ino: u64) -> bool {
+        ino == INO
+    }
+
+    pub(super) fn attr(&self) -> FileAttr {
+        let epoch = SystemTime::UNIX_EPOCH;
+        FileAttr {
+            ino: INodeNo(INO),
+            size: 0,
+            blocks: 0,
+            atime: epoch,
+            mtime: epoch,
+            ctime: epoch,
+            crtime: epoch,
+            kind: FileType::RegularFile,
+            perm: 0o444,
+            nlink: 1,
+            uid: geteuid().as_raw(),
+            gid: getegid().as_raw(),
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+
+    /// A handle on what `snapshot` says.
+    pub(super) fn open(&self, flags: i32, snapshot: &Snapshot) -> Answer<u64> {
+        if flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0 {
+            return Err(Errno::EACCES);
+        }
+        let handle = self.handles.fetch_add(1, Ordering::Relaxed);
+        lock(&self.open).insert(handle, text(snapshot).into_bytes());
+        Ok(handle)
+    }
+
+    /// At most `size` bytes from `offset` on.
+    pub(super) fn read(&self, handle: u64, offset: u64, size: u32) -> Answer<Vec<u8>> {
+        let open = lock(&self.open);
+        let content = open.get(&handle).ok_or(Errno::EBADF)?;
+        let start = usize::try_from(offset).map_or(content.len(), |at| at.min(content.len()));
+        let end = content.len().min(start + size as usize);
+        Ok(content[start..end].to_vec())
+    }
+
+    pub(super) fn release(&self, handle: u64) {
+        lock(&self.open).remove(&handle);
+    }
+}
+
+/// One `NAME VALUE` a line, as JuiceFS writes it: numbers and seconds by kind,
+/// and those of all kinds. As there, `forget` is not among them.
+fn text(snapshot: &Snapshot) -> String {
+    let known = Kind::ALL.iter().filter(|kind| **kind != Kind::Forget);
+    let kinds: Vec<(Kind, &KindStats)> = known
+        .filter_map(|kind| Some((*kind, snapshot.kind(*kind)?)))
+        .collect();
+    let seconds = |stats: &KindStats| {
+        let requests = stats.counts.requests as f64;
+        stats.latency.mean_ns() * requests / 1e9
+    };
+    let all: u64 = kinds.iter().map(|(_, stats)| stats.counts.requests).sum();
+    let all_seconds: f64 = kinds.iter().map(|(_, stats)| seconds(stats)).sum();
+    let mut out = String::new();
+    let mut line = |name: &str, value: &dyn std::fmt::Display| {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "juicefs_fuse_ops_{name} {value}");
+    };
+    line("durations_histogram_seconds_total", &all);
+    line("durations_histogram_seconds_sum", &all_seconds);
+    for (kind, stats) in &kinds {
+        line(&format!("durations_seconds_{kind}"), &seconds(stats));
+    }
+    for (kind, stats) in &kinds {
+        line(&format!("total_{kind}"), &stats.counts.requests);
+    }
+    out
+}

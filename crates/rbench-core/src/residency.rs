@@ -22,9 +22,8 @@ const NEXT_TO_ALL: f64 = 0.9;
 const ALL_PAGES: f64 = 0.95;
 /// Bytes that one read request brings at most.
 const LARGEST_REQUEST: u64 = 1 << 20;
-/// Bytes that a read request brings at least when the kernel reads ahead:
-/// below, requests are those of the operations.
-const READ_AHEAD: u64 = 128 << 10;
+/// Bytes that one read request brings where nobody has asked for more.
+const USUAL_REQUEST: u64 = 128 << 10;
 
 /// What lies between this program and the target's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -146,7 +145,12 @@ impl Requests {
     /// Those that an operation of the kind `op` sends when no memory answers
     /// it; of an `empty` file there is nothing to read.
     pub fn answering(&self, op: OpKind, empty: bool) -> u64 {
-        let of = |kinds: &[&str]| kinds.iter().filter_map(|kind| self.by_kind.get(*kind)).sum();
+        let of = |kinds: &[&str]| {
+            kinds
+                .iter()
+                .filter_map(|kind| self.by_kind.get(*kind))
+                .sum()
+        };
         if let Some(total) = self.by_kind.get(TOTAL) {
             return *total;
         }
@@ -266,6 +270,27 @@ pub enum Reason {
     NotKnown,
 }
 
+impl Reason {
+    /// In a few words; docs/report.md has them in full.
+    pub fn words(self) -> &'static str {
+        match self {
+            Reason::InMemory => "files lie in memory",
+            Reason::NoRequest => "no requests",
+            Reason::NothingFetched => "nothing fetched",
+            Reason::Resident => "pages were in memory",
+            Reason::Partly => "a part from memory",
+            Reason::Untouched => "others' items",
+            Reason::Reached => "storage was asked",
+            Reason::ReachedClient => "client was asked",
+            Reason::Emptied => "caches were empty",
+            Reason::Touched => "own items, unmeasured",
+            Reason::TouchedPartly => "partly own items",
+            Reason::Hosts => "hosts differ",
+            Reason::NotKnown => "not known",
+        }
+    }
+}
+
 impl Verdict {
     /// The name in result files.
     pub fn name(self) -> &'static str {
@@ -316,6 +341,41 @@ impl Measured {
 }
 
 impl CacheLook {
+    /// Adds what another cache saw; its host is not named.
+    fn add(&mut self, other: &CacheLook) {
+        let CacheLook {
+            host: _,
+            operations,
+            bytes,
+            asked,
+            returned,
+            share,
+            before,
+            after,
+            requests,
+            fetched,
+        } = other;
+        self.operations += operations;
+        self.bytes += bytes;
+        self.asked += asked;
+        self.returned += returned;
+        self.share = self.share.zip(*share).map(|(mut mine, theirs)| {
+            mine.add(theirs);
+            mine
+        });
+        self.before.add(*before);
+        self.after.add(*after);
+        self.fetched = self.fetched.zip(*fetched).map(|(a, b)| a + b);
+        let both = self.requests.take().zip(requests.as_ref());
+        self.requests = both.map(|(mut mine, theirs)| {
+            let Requests { source: _, by_kind } = theirs;
+            for (kind, count) in by_kind {
+                *mine.by_kind.entry(kind.clone()).or_default() += count;
+            }
+            mine
+        });
+    }
+
     /// What the requests say.
     fn by_requests(&self, op: OpKind) -> Measured {
         let Some(requests) = self.requests.as_ref().filter(|_| self.asked > 0) else {
@@ -325,13 +385,14 @@ impl CacheLook {
         if op != OpKind::Read {
             return Measured::by_share(count as f64 / self.asked as f64, Reason::NoRequest);
         }
-        // The kernel reads ahead: one request may answer many operations.
+        // The kernel reads ahead, and cuts what is large: a request may answer
+        // many operations, and an operation may need several.
         let (count, returned) = (count as f64, self.returned as f64);
-        if count * LARGEST_REQUEST as f64 <= NEXT_TO_NONE * returned {
-            Measured::Memory(Reason::NoRequest)
-        } else if count >= NEXT_TO_ALL * self.asked as f64
-            || count * READ_AHEAD as f64 <= returned && count * LARGEST_REQUEST as f64 >= returned
-        {
+        let most = count * LARGEST_REQUEST as f64 / returned.max(1.0);
+        let needed = (returned / USUAL_REQUEST as f64).max(self.asked as f64);
+        if most < NEXT_TO_ALL {
+            Measured::by_share(most, Reason::NoRequest)
+        } else if count >= NEXT_TO_ALL * needed {
             Measured::Reached
         } else {
             Measured::Nothing
@@ -368,6 +429,15 @@ impl CacheLook {
 }
 
 impl Residency {
+    /// What all caches that took part saw together; what one of them does not
+    /// know nobody knows of all.
+    pub fn total(&self) -> CacheLook {
+        let mut all = self.caches.iter().filter(|look| look.operations > 0);
+        let mut total = all.next().cloned().unwrap_or_default();
+        all.for_each(|look| total.add(look));
+        total
+    }
+
     /// What the row as a whole is.
     pub fn verdict(&self, op: OpKind) -> (Verdict, Reason) {
         let mut all = self

@@ -293,14 +293,12 @@ impl IoPass<'_> {
         if rw.writes() {
             self.seen.make(caches, who);
         }
-        Ok(
-            (rw.reads() && self.engine.moves_data).then_some(Looking {
-                shares: Some(shares),
-                dropped: self.plan.drop_caches,
-                direct: self.io.direct,
-                verifies: if self.io.verify { vec![0] } else { Vec::new() },
-            }),
-        )
+        Ok((rw.reads() && self.engine.moves_data).then_some(Looking {
+            shares: Some(shares),
+            dropped: self.plan.drop_caches,
+            direct: self.io.direct,
+            verifies: if self.io.verify { vec![0] } else { Vec::new() },
+        }))
     }
 
     fn scene(&mut self, group: &Group<'_>, target: &Target, ahead: u32) -> Scene {

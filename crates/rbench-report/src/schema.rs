@@ -5,6 +5,7 @@
 //! know. What the fields mean is in docs/result-file.md.
 
 mod crowd;
+mod residency;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,10 @@ use serde_json::{Map, Value};
 
 use crate::hist::Hist;
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
+pub use residency::{
+    CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
+    RequestsResult, ResidencyResult,
+};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
@@ -214,7 +219,8 @@ pub struct PhaseResult {
     pub first_done: Option<FirstDoneResult>,
     /// Spread of the actual starts of all workers, s.
     pub start_skew_s: f64,
-    /// `cold`, `warm`, `forced`; `None` where the question has no meaning.
+    /// `cold`, `warm`, `mixed`; `None` where nothing is known or the question
+    /// has no meaning.
     pub cache: Option<String>,
     /// Where a stonewall came down.
     #[serde(default)]
@@ -238,6 +244,10 @@ pub struct PhaseResult {
     pub timeline_step_s: f64,
     /// Counts over time since the common start, at most [`TIMELINE_ROWS`].
     pub timeline: Vec<TimelineRow>,
+    /// Who answered, and what that is known by; `None` where the question has
+    /// no meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residency: Option<ResidencyResult>,
 }
 
 impl PhaseResult {
@@ -441,6 +451,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             crowd,
             timeline,
             stonewall,
+            residency: _,
         } = outcome;
         let mut shortened = timeline.clone();
         shortened.shorten(TIMELINE_ROWS);
@@ -475,6 +486,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             crowd: crowd.as_ref().map(CrowdResult::from),
             timeline_step_s: shortened.width().as_secs_f64(),
             timeline: timeline_rows(&shortened),
+            residency: ResidencyResult::of(outcome),
         }
     }
 }

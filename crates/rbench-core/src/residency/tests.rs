@@ -108,8 +108,9 @@ fn a_few_requests_may_carry_many_reads() {
     // 800 requests of 128 KiB each bring 100 MiB.
     assert_eq!(of(800, 100 << 20), Verdict::Cold);
     assert_eq!(of(0, 100 << 20), Verdict::Memory);
-    // At most 1 MiB of 100.
+    // At most 1 MiB of 100, and at most 50.
     assert_eq!(of(1, 100 << 20), Verdict::Memory);
+    assert_eq!(of(50, 100 << 20), Verdict::Mixed);
 }
 
 #[test]

@@ -80,6 +80,7 @@ impl Made {
             crowd: None,
             timeline: Timeline::default(),
             stonewall: None,
+            residency: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);

@@ -13,6 +13,7 @@ mod golden;
 mod hdr;
 mod journal;
 mod mdtest;
+mod residency;
 mod schema;
 mod summary;
 mod warnings;

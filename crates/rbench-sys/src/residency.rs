@@ -7,7 +7,9 @@
 mod fetched;
 mod pages;
 mod requests;
+mod round_trip;
 
 pub use fetched::{Fetched, fetched};
 pub use pages::{Resident, resident, resident_of};
 pub use requests::{RequestCounter, Requests, Source, TOTAL};
+pub use round_trip::{Call, RoundTrip, round_trip};

@@ -12,7 +12,8 @@ use nix::errno::Errno;
 use rbench_core::{Bytes, Nanos};
 use rbench_sys::mountinfo;
 use rbench_sys::residency::{
-    Fetched, RequestCounter, Requests, Resident, Source, fetched, resident, resident_of,
+    Call, Fetched, RequestCounter, Requests, Resident, Source, fetched, resident, resident_of,
+    round_trip,
 };
 use rbench_testfs::{Config, Kind, Mounted, RootStats, Snapshot, mount};
 
@@ -286,4 +287,29 @@ fn on_a_disk_what_is_read_first_is_fetched_and_what_is_cached_is_not() {
             false => Err(format!("{second} bytes, share {share:?}")),
         }
     });
+}
+
+#[test]
+fn a_round_trip_is_a_request_each_and_takes_at_least_the_latency_of_the_server() {
+    const LATE: Nanos = Nanos(2_000_000);
+    let check = |fault: &str, call: Call, request: Kind, cached| {
+        let bed = bed(|config| {
+            config.attr_timeout = cached;
+            config.entry_timeout = cached;
+            config.latency.set_all(LATE);
+            config.faults = vec![fault.parse().expect("well formed")];
+        });
+        let earlier = bed.mounted.stats().snapshot();
+        let found = round_trip(bed.path()).expect("it answers");
+        let requests = between(&bed.mounted.stats().snapshot(), &earlier);
+        assert_eq!((found.call, found.seen), (call, true), "{requests:?}");
+        assert!(found.median >= LATE, "{found:?}");
+        let calls = u64::from(found.calls);
+        assert!(requests[request.name()] >= calls, "{found:?}, {requests:?}");
+    };
+    for cached in [Nanos(0), HOUR] {
+        check("mkdir:EIO@nth=1", Call::Statx, Kind::Getattr, cached);
+    }
+    // Where attributes cannot be had, the next call is taken.
+    check("getattr:EIO@p=1", Call::Statfs, Kind::Statfs, HOUR);
 }

@@ -478,6 +478,12 @@ impl Residency {
             .unwrap_or(Measured::Nothing);
         if self.round.is_some() && !self.passes_by(op) {
             let first = self.conclude(op, look, pages);
+            // What is there as a whole at the end was not fetched twice.
+            let kept = look.after.share().is_some_and(|share| share >= ALL_PAGES);
+            let over_all = match over_all {
+                Measured::Nothing if kept && !self.direct => Measured::Partly,
+                other => other,
+            };
             return match (first.0, over_all) {
                 (Verdict::Cold, Measured::Reached) if self.ground == Ground::Kernel => {
                     (Verdict::Cold, Reason::Reached)

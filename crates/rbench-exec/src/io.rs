@@ -19,7 +19,7 @@ use crate::ack::journal::journal_path;
 use crate::ack::{self, Header, Journal, Log};
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
-use crate::residency::Looking;
+use crate::residency::{self, Looking};
 use crate::run::{Listener, Pass, drop_caches};
 use crate::target::{Ground as _, Target};
 
@@ -273,7 +273,8 @@ impl IoPass<'_> {
         group.agree(failed).await?;
         // What was there before keeps the generation it was written as.
         self.wrote(end.covered && any[1] == 0);
-        self.seen.make(&self.plan.host_of, Who::Each { ahead: 0 });
+        let own = Who::Each { ahead: 0 };
+        self.seen.make(residency::caches(group), own);
         Ok(false)
     }
 
@@ -288,7 +289,7 @@ impl IoPass<'_> {
         if self.plan.drop_caches && rw.reads() {
             drop_caches(group).await?;
         }
-        let (caches, who) = (&self.plan.host_of, Who::Each { ahead });
+        let (caches, who) = (residency::caches(group), Who::Each { ahead });
         let shares = self.seen.visit(caches, who);
         if rw.writes() {
             self.seen.make(caches, who);

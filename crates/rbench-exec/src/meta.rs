@@ -12,7 +12,7 @@ use crate::around::{After, Followed};
 use crate::group::{ExecError, Group};
 use crate::ops::{OPS, Scene};
 use crate::phase::{self, Before, LaneInfo, Phase, PhaseEnd};
-use crate::residency::Looking;
+use crate::residency::{self, Looking};
 use crate::run::{Listener, Pass, drop_caches};
 use crate::target::Ground;
 
@@ -195,7 +195,7 @@ impl MetaPass<'_> {
         if asks && self.plan.drop_caches {
             drop_caches(group).await?;
         }
-        let caches = &self.plan.host_of;
+        let caches = residency::caches(group);
         if info.creates() {
             self.made(info.items).seen.make(caches, plan.who);
         }

@@ -38,15 +38,20 @@ pub struct Looking {
     pub verifies: Vec<usize>,
 }
 
-/// Whether this rank asks the counters for its cache, and whether any other
-/// does: one rank of each cache.
+/// Whether this rank asks the counters for its cache: one rank of each does.
 fn asks_for_its_cache(group: &Group<'_>) -> bool {
     group.is_leader()
 }
 
-/// The cache of a host, by the host's number.
-fn cache_of(_group: &Group<'_>, host: usize) -> usize {
-    host
+/// The cache of each rank.
+pub(crate) fn caches<'g>(group: &'g Group<'_>) -> &'g [u32] {
+    &group.host_of
+}
+
+/// The cache of a host, by the host's number: that of its ranks.
+fn cache_of(group: &Group<'_>, host: usize) -> usize {
+    let of = group.host_of.iter().position(|h| *h as usize == host);
+    of.map_or(host, |rank| caches(group)[rank] as usize)
 }
 
 /// Whether operations of this kind ask for what is there: memory could answer.

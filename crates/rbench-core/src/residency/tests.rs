@@ -185,6 +185,22 @@ fn a_row_that_comes_round_is_cold_only_until_then() {
     assert_eq!(at(OTHERS, Ground::Client, Some(1)), Verdict::ColdThenMemory);
     assert_eq!(at(OTHERS, Ground::Client, None), Verdict::ColdThenPerhaps);
     assert_eq!(at(OWN, Ground::Client, None), Verdict::Perhaps);
+    let kept = Residency {
+        round: Some(Round {
+            after: Nanos(200_000_000),
+            once: 100,
+            done: 6_800,
+        }),
+        ..row(
+            Ground::Client,
+            vec![CacheLook {
+                before: pages(0),
+                after: pages(100),
+                ..look(Some(OTHERS))
+            }],
+        )
+    };
+    assert_eq!(kept.verdict(OpKind::Read).0, Verdict::ColdThenMemory);
     assert_eq!(at(OTHERS, Ground::Kernel, Some(100)), Verdict::Cold);
     assert_eq!(
         Verdict::ColdThenPerhaps.cache(),

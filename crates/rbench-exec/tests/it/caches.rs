@@ -330,3 +330,18 @@ fn who_made_the_items_is_counted_for_each_phase() {
     assert_eq!(known("file-stat"), [(0, 1), (0, 1)]);
     assert_eq!(known("file-read"), [(1, 1), (1, 1)]);
 }
+
+#[test]
+fn an_engine_that_asks_nothing_is_not_looked_at() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let io = Io {
+        rw: Some(vec![Rw::Read]),
+        engine: Some("null".to_owned()),
+        ..Io::default()
+    };
+    let outcome = Run::io(&[0], dir.path(), io).go().expect("runs");
+    assert_eq!(outcome.row("read").residency, None);
+    let line = "--name=a --rw=read --bs=4k --size=64k --ioengine=null";
+    let outcome = jobs::job(&[0], dir.path(), line).go().expect("runs");
+    assert_eq!(outcome.rows[0].residency, None);
+}

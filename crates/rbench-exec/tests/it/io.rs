@@ -322,8 +322,16 @@ fn files_laid_out_by_this_host_are_warm_and_past_the_page_cache_cold() {
     run.common.shift = Some(1);
     // Both hosts are this one, as the page cache knows.
     let outcome = run.go().expect("runs");
-    let seen = outcome.rows[0].residency.as_ref().expect("it was looked at");
-    let own: u64 = seen.caches.iter().filter_map(|c| c.share).map(|s| s.known()).sum();
+    let seen = outcome.rows[0]
+        .residency
+        .as_ref()
+        .expect("it was looked at");
+    let own: u64 = seen
+        .caches
+        .iter()
+        .filter_map(|c| c.share)
+        .map(|s| s.known())
+        .sum();
     assert_eq!(own, 0, "each reads what the other has made");
     let direct = Io {
         direct: true,

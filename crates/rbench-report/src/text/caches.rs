@@ -31,16 +31,18 @@ pub fn cell(phase: &PhaseResult) -> String {
     };
     let word = word(&residency.verdict);
     let then = residency.verdict.starts_with("cold-then");
-    match short(&residency.total).filter(|_| !then) {
+    match short(residency).filter(|_| !then) {
         Some(measure) if word == NONE => measure,
         Some(measure) => format!("{word} {measure}"),
         None => word.to_owned(),
     }
 }
 
-fn short(evidence: &EvidenceResult) -> Option<String> {
+fn short(residency: &ResidencyResult) -> Option<String> {
+    let evidence = &residency.total;
     let requests = evidence.requests.as_ref().filter(|r| r.operations > 0);
-    let pages = evidence.resident_before;
+    // Pages do not matter to what passes them by.
+    let pages = evidence.resident_before.filter(|_| !residency.direct);
     requests
         .map(|r| format!("{}/op", per_operation(r.per_operation)))
         .or_else(|| pages.map(|pages| percent(pages.share)))
@@ -140,11 +142,7 @@ fn measures(evidence: &EvidenceResult) -> [String; 5] {
     let own = own.filter(|own| own.parts > 0);
     let pages = resident_before.as_ref().map(|found| {
         let sampled = match found.files < found.of {
-            true => format!(
-                " ({}/{})",
-                human_count(found.files),
-                human_count(found.of)
-            ),
+            true => format!(" ({}/{})", human_count(found.files), human_count(found.of)),
             false => String::new(),
         };
         percent(found.share) + &sampled

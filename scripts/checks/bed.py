@@ -38,6 +38,36 @@ def nothing_left(mount):
     check(listing == [], f"nothing is left in the mount: {listing}")
 
 
+def who_answered(document, wanted):
+    """Each row's share of own items and verdict; the client's counter agrees on every host."""
+    for name, (own, verdict) in wanted.items():
+        residency = phases(document)[name]["residency"]
+        total, requests = residency["total"], residency["total"]["requests"]
+        print(f"   {name:12} {residency['verdict']:8} own {total['own']['share']:.0%}, {requests['answering']} requests "
+              f"for {requests['operations']} operations: {residency['reason']}")
+        check(total["own"]["share"] == own, f"{name}: {total['own']}")
+        check(verdict in (None, residency["verdict"]), f"{name}: {residency['verdict']}, not {verdict}")
+        check(requests["source"] == "MooseFS .stats", f"{name}: {requests['source']}")
+        check(len(residency["caches"]) == HOSTS, f"{name}: {HOSTS} hosts have a cache each")
+        # One that was not used before asks for each item; others may have asked meanwhile.
+        if verdict == "cold":
+            check(requests["answering"] >= requests["operations"], f"{name}: {requests}")
+
+
+def verdicts(program, mount, folder):
+    heading("who answered: other hosts' items")
+    document = on_bed(program, "meta", "--dir", mount, "--write", "4k", "--shift", 4, out=folder / "cold.json")
+    # The listing's distance would be 12, the own items: it is 4 again, whose names the host has seen in dir-stat.
+    who_answered(document, {"dir-stat": (0, "cold"), "dir-list": (1, None), "file-stat": (0, "cold"),
+                            "file-read": (0, "cold")})
+    on_bed(program, "mdtest", "-d", f"{mount}/m", "-b", 3, "-z", 1, "-I", 100, "-u", "-w", 4096, "-e", 4096, "-N", 1,
+           "--out", folder / "stride.json")
+    # -N counts hosts: at distance 4 and 8 nobody meets what its own host has made.
+    document = result(folder / "stride.json")
+    who_answered(document, {"dir-stat": (0, "cold"), "file-stat": (0, "cold"), "file-read": (0, "cold")})
+    nothing_left(mount)
+
+
 def everyday(program, mount, folder):
     heading("meta, 12 ranks on 3 hosts with 4 ranks each")
     document = on_bed(program, "meta", "--dir", mount, out=folder / "meta.json")
@@ -52,6 +82,8 @@ def everyday(program, mount, folder):
     for phase in document["phases"]:
         print(f"   {phase['name']:12} {phase['items']:6} items  {phase['rate']:10.0f}/s  start skew "
               f"{phase['start_skew_s'] * 1e3:.2f} ms")
+    # Whether memory answered depends on how long ago the items were made: the client's attributes last a second.
+    who_answered(document, {name: (1, None) for name in ("dir-stat", "dir-list", "file-stat", "file-read")})
     nothing_left(mount)
     shown = run([program, "show", folder / "meta.json"], quiet=True).stdout
     check(max(len(line) for line in shown.splitlines()) <= 120, "the report fits 120 columns")
@@ -209,6 +241,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="check-bed-") as name:
         folder = pathlib.Path(name)
         everyday(program, mount, folder)
+        verdicts(program, mount, folder)
         variants(program, mount, folder)
         built_in(program, folder)
         fio_jobs(program, mount, folder)

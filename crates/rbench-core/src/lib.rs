@@ -14,6 +14,7 @@ pub mod op;
 pub mod outcome;
 pub mod plain;
 pub mod random;
+pub mod residency;
 pub mod timeline;
 pub mod units;
 pub mod wire;

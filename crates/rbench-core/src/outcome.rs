@@ -9,18 +9,21 @@ use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
 use crate::latency::Latency;
 use crate::op::OpKind;
+use crate::residency::Residency;
 use crate::timeline::Timeline;
 use crate::units::{Nanos, Rank};
 
-/// Whether the client's caches could answer the operations of a phase.
+/// Whether the client's caches could answer the operations of a phase, as the
+/// measurements around it say ([`crate::residency::Residency::verdict`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// The host had not touched the items since they were made elsewhere.
+    /// The host had not touched the items, or its caches were empty.
     Cold,
-    /// The host had made or touched the items earlier in the run.
+    /// The host's memory answered, or the host had made or touched the items
+    /// earlier in the run and nothing says that it did not.
     Warm,
-    /// The caches were dropped just before, or bypassed with O_DIRECT.
-    Forced,
+    /// Hosts, parts of the items or stretches of time differ.
+    Mixed,
 }
 
 impl Cache {
@@ -29,7 +32,7 @@ impl Cache {
         match self {
             Cache::Cold => "cold",
             Cache::Warm => "warm",
-            Cache::Forced => "forced",
+            Cache::Mixed => "mixed",
         }
     }
 }
@@ -435,6 +438,9 @@ pub struct PhaseOutcome {
     /// The host of the worker that finished first, if most of its operations
     /// failed.
     pub first_failed: Option<String>,
+    /// What was seen around the phase of who answered; `None` where the
+    /// question has no meaning.
+    pub residency: Option<Residency>,
 }
 
 impl PhaseOutcome {

@@ -152,6 +152,22 @@ impl Timeline {
         &self.bins
     }
 
+    /// When the `n`-th operation (from 1), failed ones counted, had ended;
+    /// within a bin they are taken as evenly spread. `None` with fewer.
+    pub fn when(&self, n: u64) -> Option<Nanos> {
+        let mut before = 0_u64;
+        for (i, bin) in self.bins.iter().enumerate() {
+            let here = bin.items + bin.errors;
+            if n <= before + here && here > 0 {
+                let width = u128::from(self.width().0);
+                let within = width * u128::from(n - before) / u128::from(here);
+                return Some(Nanos(self.width().0 * i as u64 + within as u64));
+            }
+            before += here;
+        }
+        None
+    }
+
     /// Puts a timeline together from bins of `width`, which must be a power of
     /// two ns of at least 2^16, with at most [`BINS`] bins; `None` otherwise.
     pub fn from_bins(width: Nanos, bins: Vec<Bin>) -> Option<Timeline> {
@@ -203,6 +219,15 @@ mod tests {
         assert_eq!(line.done_by(Nanos(1 << 15), whole), 2);
         assert_eq!(line.done_by(Nanos(1 << 16), whole), 4);
         assert_eq!(line.done_by(Nanos(0), whole), 0);
+    }
+
+    #[test]
+    fn the_nth_operation_ended_where_as_many_were_done() {
+        let line = recorded(&[10_000, 20_000, 30_000, 40_000, 1 << 20]);
+        assert_eq!(line.when(2), Some(Nanos(1 << 15)));
+        assert_eq!(line.when(4), Some(Nanos(1 << 16)));
+        assert_eq!(line.when(5), Some(Nanos((1 << 20) + (1 << 16))));
+        assert_eq!(line.when(6), None);
     }
 
     #[test]

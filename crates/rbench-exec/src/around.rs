@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_sys::{Fs, command};
 
@@ -90,6 +91,14 @@ impl Runner for Followed {
 
     fn planned(&self) -> u64 {
         self.inner.planned()
+    }
+
+    fn look(&mut self, ended: bool) -> Pages {
+        self.inner.look(ended)
+    }
+
+    fn once(&self) -> Option<u64> {
+        self.inner.once()
     }
 
     fn covered(&self) -> bool {

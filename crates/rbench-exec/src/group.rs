@@ -13,6 +13,7 @@ use rbench_core::{Clock as _, Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
+use crate::residency::Sight;
 
 /// How long the others may be silent once the group was asked to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -183,6 +184,8 @@ pub struct Group<'a> {
     guarded: Cell<Option<Instant>>,
     alive: RefCell<Vec<Instant>>,
     told_alive: Cell<Instant>,
+    /// What there is to see of the file system that the phases work on.
+    pub sight: Sight,
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -252,6 +255,7 @@ impl<'a> Group<'a> {
             guarded: Cell::new(None),
             alive: RefCell::new(vec![Instant::now(); ranks]),
             told_alive: Cell::new(Instant::now()),
+            sight: Sight::default(),
         })
     }
 

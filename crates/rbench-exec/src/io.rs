@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_comm::Combine;
-use rbench_core::outcome::{Cache, PhaseOutcome};
+use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{FailureKind, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Rw, worker_number};
@@ -21,6 +21,7 @@ use crate::ack::{self, Header, Journal, Log};
 use crate::extents;
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
+use crate::residency::{self, Looking};
 use crate::run::{Listener, Pass, drop_caches};
 use crate::target::{Ground as _, Target};
 
@@ -301,29 +302,33 @@ impl IoPass<'_> {
         group.agree(failed).await?;
         // What was there before keeps the generation it was written as.
         self.wrote(end.covered && any[1] == 0);
-        self.seen.visit(&self.plan.host_of, Who::Each { ahead: 0 });
+        let own = Who::Each { ahead: 0 };
+        self.seen.make(residency::caches(group), own);
         Ok(false)
     }
 
-    /// Drops the caches if asked for, and labels the phase.
+    /// Drops the caches if asked for; what is known of them for a phase that
+    /// reads.
     async fn cache(
         &mut self,
         group: &Group<'_>,
         rw: Rw,
         ahead: u32,
-    ) -> Result<Option<Cache>, ExecError> {
+    ) -> Result<Option<Looking>, ExecError> {
         if self.plan.drop_caches && rw.reads() {
             drop_caches(group).await?;
-            self.seen.clear();
         }
-        let seen = self.seen.visit(&self.plan.host_of, Who::Each { ahead });
-        let forced = self.plan.drop_caches || self.io.direct;
-        if !self.engine.moves_data {
-            return Ok(None);
+        let (caches, who) = (residency::caches(group), Who::Each { ahead });
+        let shares = self.seen.visit(caches, who);
+        if rw.writes() {
+            self.seen.make(caches, who);
         }
-        Ok(rw
-            .reads()
-            .then_some(if forced { Cache::Forced } else { seen }))
+        Ok((rw.reads() && self.engine.moves_data).then_some(Looking {
+            shares: Some(shares),
+            dropped: self.plan.drop_caches,
+            direct: self.io.direct,
+            verifies: if self.io.verify { vec![0] } else { Vec::new() },
+        }))
     }
 
     fn scene(&mut self, group: &Group<'_>, target: &Target, ahead: u32) -> Scene {
@@ -360,7 +365,7 @@ impl IoPass<'_> {
         nth: usize,
         rw: Rw,
         ahead: u32,
-        cache: Option<Cache>,
+        cache: Option<Looking>,
     ) -> Phase {
         let scene = self.scene(group, target, ahead);
         let lanes = lanes(&self.io, nth, rw, self.engine.moves_data);

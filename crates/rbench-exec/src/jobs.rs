@@ -26,6 +26,7 @@ use rbench_sys::residency::Part;
 use crate::extents;
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
+use crate::residency::{Looking, Sight};
 use crate::run::{Ending, Listener, stopped_by_itself};
 use crate::target::{SEEN_WITHIN, gather_texts, in_thread, left_behind};
 use crate::worker::Prepared;
@@ -345,6 +346,7 @@ impl<'w> Wave<'w> {
             state.begun = true;
         }
         extents::look(group, self.parts_read(group), &self.names(), listener).await?;
+        Sight::turn_to(group, self.directories(group)).await?;
         let sink = Sink::default();
         let end = phase::run(group, &self.phase(group, &sink)).await?;
         end.rows.into_iter().for_each(|row| listener.row(row));
@@ -420,7 +422,7 @@ impl<'w> Wave<'w> {
             open_loop,
             deadline: None,
             wear_out: false,
-            cache: None,
+            cache: self.looking(),
             total: self.expected(group.world.size()),
             threads: self.workers(),
             lanes_of: self.lanes_of(),
@@ -437,6 +439,34 @@ impl<'w> Wave<'w> {
                 unreachable!("there are as many workers as clones of jobs")
             }),
         }
+    }
+
+    /// What is looked at around jobs that read. Who has used files that the
+    /// user named is not known.
+    fn looking(&self) -> Option<Looking> {
+        let reads = self.members.iter().filter_map(|m| Some((m, m.lanes.read?)));
+        let readers: Vec<(&Member, usize)> = reads.collect();
+        let real = readers.iter().all(|(member, _)| member.engine.moves_data);
+        let checks = readers.iter().filter(|(m, _)| m.job.verify.is_some());
+        (real && !readers.is_empty()).then(|| Looking {
+            shares: None,
+            dropped: false,
+            direct: readers.iter().all(|(member, _)| member.job.direct),
+            verifies: checks.map(|(_, lane)| *lane).collect(),
+        })
+    }
+
+    /// The directories of the files that this rank's workers read.
+    fn directories(&self, group: &Group<'_>) -> Vec<PathBuf> {
+        let ranks = group.world.size();
+        let mut all = BTreeSet::new();
+        for member in self.members.iter().filter(|m| m.engine.moves_data) {
+            for whose in [Whose::Own(group.rank()), Whose::Shared { ranks }] {
+                let paths = layout::paths(&member.job, self.base, whose);
+                all.extend(paths.iter().filter_map(|p| p.parent()).map(Path::to_owned));
+            }
+        }
+        all.into_iter().collect()
     }
 
     /// Operations of all ranks, where they can be told.

@@ -21,6 +21,7 @@ pub mod ops;
 pub mod pace;
 pub mod phase;
 pub mod reduce;
+pub mod residency;
 pub mod run;
 pub mod target;
 mod testdirs;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use rbench_core::outcome::Cache;
 use rbench_core::{Nanos, OpKind, Rank};
 use rbench_plan::cache::Seen;
-use rbench_plan::meta::{Layout, PhaseInfo, PhaseKind, PhasePlan, Renaming};
+use rbench_plan::meta::{Backend, Layout, PhaseInfo, PhaseKind, PhasePlan, Renaming};
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, Plan, shift};
 
@@ -13,6 +12,7 @@ use crate::around::{After, Followed};
 use crate::group::{ExecError, Group};
 use crate::ops::{OPS, Scene};
 use crate::phase::{self, Before, LaneInfo, Phase, PhaseEnd};
+use crate::residency::{self, Looking};
 use crate::run::{Listener, Pass, drop_caches};
 use crate::target::Ground;
 
@@ -180,12 +180,13 @@ impl MetaPass<'_> {
         Ok(stopped)
     }
 
-    /// Drops the caches if asked for, and labels the phase.
+    /// Drops the caches if asked for; what is known of them for a phase that
+    /// asks.
     async fn cache(
         &mut self,
         group: &Group<'_>,
         plan: &PhasePlan,
-    ) -> Result<Option<Cache>, ExecError> {
+    ) -> Result<Option<Looking>, ExecError> {
         let info = plan.kind.info();
         let Some(items) = info.items else {
             return Ok(None);
@@ -193,25 +194,33 @@ impl MetaPass<'_> {
         let asks = info.asks();
         if asks && self.plan.drop_caches {
             drop_caches(group).await?;
-            self.dirs.seen.clear();
-            self.files.seen.clear();
         }
-        let hosts = &self.plan.host_of;
-        let seen = self.made(info.items).seen.visit(hosts, plan.who);
-        if self.plan.drop_caches || (self.meta.direct && info.op == OpKind::ReadFile) {
-            return Ok(asks.then_some(Cache::Forced));
+        let caches = residency::caches(group);
+        if info.creates() {
+            self.made(info.items).seen.make(caches, plan.who);
         }
+        let seen = self.made(info.items).seen.visit(caches, plan.who);
         // In a shared tree every host has the directories in its cache, and
         // shared files are everybody's.
-        let known = info.op == OpKind::List && self.meta.layout == Layout::Shared
+        let common = info.op == OpKind::List && self.meta.layout == Layout::Shared
             || self.meta.naming.common.is_some();
-        let label = match (self.meta.makes(items), known) {
+        let shares = match (self.meta.makes(items), common) {
             // Made by an earlier run: nobody knows who has seen them since.
             (false, _) => None,
-            (true, true) => Some(Cache::Warm),
+            (true, true) => Some(Seen::visit_common(caches, plan.who)),
             (true, false) => Some(seen),
         };
-        Ok(label.filter(|_| asks))
+        let real = self.meta.backend == Backend::Posix;
+        Ok((asks && real).then_some(Looking {
+            shares,
+            dropped: self.plan.drop_caches,
+            direct: self.meta.direct && info.op == OpKind::ReadFile,
+            verifies: if self.meta.verify_read && info.op == OpKind::ReadFile {
+                vec![0]
+            } else {
+                Vec::new()
+            },
+        }))
     }
 
     fn phase<G: Ground>(
@@ -219,7 +228,7 @@ impl MetaPass<'_> {
         group: &Group<'_>,
         ground: &G,
         plan: PhasePlan,
-        cache: Option<Cache>,
+        cache: Option<Looking>,
     ) -> Phase {
         let info: &'static PhaseInfo = plan.kind.info();
         let made = self.made(info.items).clone();

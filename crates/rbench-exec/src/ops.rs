@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_core::outcome::Again;
+use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
 use rbench_plan::meta::{Layout, PhaseInfo, PhaseKind, PhasePlan, Who};
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
+use rbench_sys::residency::Resident;
 use rbench_sys::{AlignedBuffer, Fs, NullFs, OpenMode};
 
 use crate::content::Identity;
@@ -77,6 +79,12 @@ pub trait ItemOp {
     /// What is wrong with it, with details.
     fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
         Ok(())
+    }
+
+    /// Opens the item and looks what the page cache holds of it; `None` where
+    /// nothing is read through the page cache. Outside the timer.
+    fn peek(&mut self, _index: u64, _fs: &dyn Fs) -> Option<Pages> {
+        None
     }
 
     /// System calls so far beyond those that the items needed.
@@ -233,6 +241,30 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
         self.visit.visits
     }
 
+    fn look(&mut self, ended: bool) -> Pages {
+        let mut all = Pages::default();
+        // Opening a file changes what the cache has of its name and, on FUSE,
+        // of its content: of all items few are looked at, and only before.
+        let count = self.visit.count;
+        let wanted = if ended { 0 } else { sample(count) };
+        for nth in 0..wanted {
+            let index = self.visit.first + spread(nth, wanted, count);
+            match self.op.peek(index, self.fs.as_ref()) {
+                Some(pages) => all.add(pages),
+                None => return all,
+            }
+        }
+        if wanted > 0 {
+            all.of = count;
+        }
+        all
+    }
+
+    fn once(&self) -> Option<u64> {
+        let Visit { count, visits, .. } = self.visit;
+        (visits > count).then_some(count)
+    }
+
     fn covered(&self) -> bool {
         !self.failed && self.issued >= self.visit.count.min(self.visit.visits)
     }
@@ -244,6 +276,38 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
             covered.fetch_max(there, Ordering::Relaxed);
         }
     }
+}
+
+/// Most items that a worker looks at before a phase.
+const SAMPLE_MOST: u64 = 8;
+/// The items of which one is looked at.
+const SAMPLE_EVERY: u64 = 64;
+
+/// How many of `count` items are looked at before a phase.
+fn sample(count: u64) -> u64 {
+    count.div_ceil(SAMPLE_EVERY).min(SAMPLE_MOST)
+}
+
+/// The place of the `nth` of so many `wanted` ones, evenly among `count`.
+fn spread(nth: u64, wanted: u64, count: u64) -> u64 {
+    (u128::from(nth) * u128::from(count) / u128::from(wanted.max(1))) as u64
+}
+
+/// Opens `path` for reading, looks what of it the page cache holds, and closes
+/// it; `None` where that cannot be told.
+pub(crate) fn peek(fs: &dyn Fs, path: &CStr) -> Option<Pages> {
+    // Without a real directory behind them calls are only taken down.
+    fs.directory()?;
+    let fd = fs.open(path, OpenMode::Read, false).ok()?;
+    let found = fs.resident(fd);
+    // What is wrong with the file the phase will find.
+    let _ = fs.close(fd);
+    found.map(|Resident { pages, cached }| Pages {
+        files: 1,
+        of: 1,
+        pages,
+        cached,
+    })
 }
 
 /// A buffer for a worker of a phase of `op`.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rbench_comm::Combine;
-use rbench_core::outcome::{Cache, Details, Lane, PhaseOutcome, Stonewall, WorkerOutcome};
+use rbench_core::outcome::{Details, Lane, PhaseOutcome, Stonewall, WorkerOutcome};
+use rbench_core::residency::Pages;
 use rbench_core::{Nanos, OpKind};
 use rbench_sys::{command, limits};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use crate::group::{ExecError, Group, Seats};
 use crate::meter::empty_lane;
 use crate::reduce::{self, Part};
+use crate::residency::{self, Glance, Looking, Seen};
 use crate::target::in_thread;
 use crate::watch::Watch;
 use crate::worker::{Command, Crew, MakeRunner, OwnLanes, Report, Worker, spawn};
@@ -48,8 +50,9 @@ pub struct Phase {
     pub deadline: Option<Nanos>,
     /// After the deadline top up to the worker with the most.
     pub wear_out: bool,
-    /// What the caches could do.
-    pub cache: Option<Cache>,
+    /// What is known of the caches and looked at around it; `None`: nothing of
+    /// it asks for what is there.
+    pub cache: Option<Looking>,
     /// Operations of all workers; `None` when time decides.
     pub total: Option<u64>,
     /// Workers of each rank.
@@ -286,6 +289,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
             details: Details::default(),
         });
     }
+    let before = look_before(group, phase, &hands).await?;
     let _guard = group.guard();
     let start = group.common_start().await?;
     let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
@@ -300,6 +304,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         (true, Some(deadline)) => wear_out(group, &hands, &reached, planned, deadline).await?,
         _ => None,
     };
+    let after = look_after(group, phase, &hands).await?;
     let ended = hands.order(group, Command::Finish, ended).await?;
     let ended = hands.outcomes(group, phase, ended);
     hands.items(group);
@@ -307,8 +312,51 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     group.settle_errors().await?;
     let stopped = group.stopped().await?;
     // Every rank is done by here: waiting for the slowest one is counted.
-    let mine = Mine::new(ended, cpu().since(cpu_before));
+    let glances = before.zip(after).map(|(before, after)| [before, after]);
+    let mine = Mine {
+        glances,
+        ..Mine::new(ended, cpu().since(cpu_before))
+    };
     merge(group, phase, mine, stonewall, !stopped, stopped).await
+}
+
+/// Looks what memory holds before anything is timed: workers at their files,
+/// then one rank of each cache at its counters. All ranks wait for that.
+async fn look_before(
+    group: &Group<'_>,
+    phase: &Phase,
+    hands: &Hands,
+) -> Result<Option<Glance>, ExecError> {
+    if phase.cache.is_none() {
+        return Ok(None);
+    }
+    let look = Command::Look { ended: false };
+    let workers = hands.order(group, look, looked).await?;
+    let counts = residency::count(group).await?;
+    group.quietly(group.world.barrier()).await?;
+    Ok(Some(Glance {
+        workers: workers.into_iter().map(Option::unwrap_or_default).collect(),
+        counts,
+    }))
+}
+
+/// The same when all workers have come to their end, before they close their
+/// files: the counters first.
+async fn look_after(
+    group: &Group<'_>,
+    phase: &Phase,
+    hands: &Hands,
+) -> Result<Option<Glance>, ExecError> {
+    if phase.cache.is_none() {
+        return Ok(None);
+    }
+    let counts = residency::count(group).await?;
+    let look = Command::Look { ended: true };
+    let workers = hands.order(group, look, looked).await?;
+    Ok(Some(Glance {
+        workers: workers.into_iter().map(Option::unwrap_or_default).collect(),
+        counts,
+    }))
 }
 
 /// Runs `phases` one after the other without waiting for the other ranks in
@@ -393,6 +441,8 @@ struct Mine {
     outcomes: Vec<WorkerOutcome>,
     covered: bool,
     cpu: Nanos,
+    /// What it saw before and after.
+    glances: Option<[Glance; 2]>,
 }
 
 impl Mine {
@@ -401,6 +451,7 @@ impl Mine {
             covered: ended.iter().all(|(_, covered)| *covered),
             outcomes: ended.into_iter().map(|(outcome, _)| outcome).collect(),
             cpu,
+            glances: None,
         }
     }
 
@@ -417,6 +468,7 @@ impl Mine {
             }],
             covered: false,
             cpu: Nanos(0),
+            glances: None,
         }
     }
 }
@@ -434,6 +486,7 @@ async fn merge(
         mut outcomes,
         covered,
         cpu,
+        glances,
     } = mine;
     let mut details = Details::default();
     for outcome in &mut outcomes {
@@ -443,13 +496,15 @@ async fn merge(
     let sound = outcomes.iter().map(failures).sum::<u64>() == 0;
     let covered = all(group, covered).await?;
     let failed = !all(group, sound).await?;
+    let seen = Seen::new(phase, &outcomes, glances);
     let part = Part {
         outcomes,
         cpu,
         stonewall,
         complete,
     };
-    let rows = reduce::reduce(group, phase, part).await?;
+    let mut rows = reduce::reduce(group, phase, part).await?;
+    residency::gather(group, phase, seen, &mut rows).await?;
     Ok(PhaseEnd {
         rows,
         covered,
@@ -542,6 +597,14 @@ async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(Hands, u64), ExecE
 fn reached_counts(report: Report) -> Option<(u64, u64)> {
     match report {
         Report::Reached { issued, done } => Some((issued, done)),
+        _ => None,
+    }
+}
+
+/// What a worker saw of its files.
+fn looked(report: Report) -> Option<(Pages, Option<u64>)> {
+    match report {
+        Report::Looked { pages, once } => Some((pages, once)),
         _ => None,
     }
 }

@@ -119,7 +119,7 @@ pub async fn reduce(
             elapsed: measured.elapsed(),
             first_done,
             start_skew,
-            cache: phase.cache,
+            cache: None,
             complete,
             service: total.service,
             response: total.response,
@@ -136,6 +136,7 @@ pub async fn reduce(
             given_up_at: total.given_up_at,
             one_each,
             first_failed: failed.map(host_of),
+            residency: None,
         });
     }
     Ok(rows)

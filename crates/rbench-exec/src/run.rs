@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
-use rbench_plan::meta::Site;
+use rbench_plan::meta::{Backend, Site};
 use rbench_plan::{Plan, Work};
 
 use crate::group::{ExecError, Group, StopReason};
+use crate::residency::Sight;
 use crate::target::{Ground, Place, Target, in_thread};
 use crate::testdirs::TestDirs;
 use crate::{io, jobs, meta};
@@ -92,6 +93,9 @@ pub async fn execute(
     match &plan.work {
         Work::Meta(work) if work.site != Site::Own => {
             let ground = TestDirs::set_up(group, work, place).await?;
+            if let (Site::TestDirs(dirs), Backend::Posix) = (&work.site, work.backend) {
+                Sight::turn_to(group, dirs.clone()).await?;
+            }
             let shared = ground.shared();
             let pass = |i| meta::pass(plan, work, i);
             iterate(group, plan, ground, shared, listener, pass).await
@@ -99,6 +103,7 @@ pub async fn execute(
         Work::Meta(work) => {
             let ground = Target::set_up(group, place).await?;
             let (shared, path) = (ground.shared(), ground.path().to_owned());
+            Sight::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| meta::pass(plan, work, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
             Ok(ending.kept(plan, path))
@@ -106,6 +111,7 @@ pub async fn execute(
         Work::Io(work) => {
             let ground = Target::set_up(group, place).await?;
             let (shared, path) = (ground.shared(), ground.path().to_owned());
+            Sight::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| io::pass(plan, work, run_key, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
             Ok(ending.kept(plan, path))

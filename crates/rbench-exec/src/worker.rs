@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use rbench_core::outcome::WorkerOutcome;
+use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, CpuClock, Failure, Nanos, OpKind, Rank};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -29,6 +30,18 @@ pub trait Runner {
     /// Whether everything it had was done once without error.
     fn covered(&self) -> bool {
         true
+    }
+
+    /// What the page cache holds of the files it reads, untimed: before the run,
+    /// and again when it has `ended`.
+    fn look(&mut self, _ended: bool) -> Pages {
+        Pages::default()
+    }
+
+    /// Operations after which it has been everywhere once and goes over the
+    /// same again; `None` where it does not, or in no such order.
+    fn once(&self) -> Option<u64> {
+        None
     }
 
     /// Closes files and the like, untimed; failures are noted all the same.
@@ -57,6 +70,11 @@ pub enum Command {
     },
     /// Go on until so many operations have been issued.
     TopUp(u64),
+    /// Look what memory holds: before the run, and when it has `ended`.
+    Look {
+        /// Which of the two.
+        ended: bool,
+    },
     /// Hand over the outcome and end.
     Finish,
 }
@@ -72,6 +90,13 @@ pub enum Report {
         issued: u64,
         /// Operations done without error so far.
         done: u64,
+    },
+    /// Looked.
+    Looked {
+        /// What of its files the page cache holds.
+        pages: Pages,
+        /// [`Runner::once`]
+        once: Option<u64>,
     },
     /// Ended.
     Ended {
@@ -269,6 +294,11 @@ fn work(
                 let begun = gate.clock.now();
                 runner.run(&gate, &mut meter, Some(upto));
                 meter.ran(begun, &gate);
+            }
+            Command::Look { ended } => {
+                let (pages, once) = (runner.look(ended), runner.once());
+                reports.send(Report::Looked { pages, once });
+                continue;
             }
             Command::Finish => {
                 runner.finish(&mut meter);

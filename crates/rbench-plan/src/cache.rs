@@ -1,42 +1,81 @@
-//! The honest label of a phase: whether its host's client could answer from
-//! what it had seen earlier in the run.
+//! Who has had to do with which items: by counting, for each cache, the ranks
+//! whose items its own ranks have made and used.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-use rbench_core::outcome::Cache;
+use rbench_core::residency::Share;
 
 use crate::meta::Who;
 
-/// Follows which host has seen which rank's items.
+/// What a cache has had to do with the items of one rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Tie {
+    Touched,
+    Made,
+}
+
+/// Follows which cache has seen which rank's items. A cache is the memory of
+/// one kernel for one mounted file system; what ranks share of it is its
+/// number.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// (host, owner of the items)
-    pairs: HashSet<(u32, u32)>,
+    /// By (cache, owner of the items).
+    ties: HashMap<(u32, u32), Tie>,
 }
 
 impl Seen {
-    /// Forgets everything: caches were dropped on every host.
-    pub fn clear(&mut self) {
-        self.pairs.clear();
+    /// Notes that the ranks make the items of `who`. `caches[r]` is rank r's
+    /// cache.
+    pub fn make(&mut self, caches: &[u32], who: Who) {
+        for visit in visits(caches, who) {
+            self.ties.insert(visit, Tie::Made);
+        }
     }
 
-    /// Labels a phase in which the ranks work on the items of `who`, and
-    /// remembers that their hosts have then seen those. `hosts[r]` is rank r's
-    /// host. Warm as soon as one rank meets items that its host has seen.
-    pub fn visit(&mut self, hosts: &[u32], who: Who) -> Cache {
-        let ranks = hosts.len() as u32;
-        let first = hosts.first().copied().unwrap_or(0);
-        let visits: Vec<(u32, u32)> = match who {
-            Who::Each { ahead } => (0..ranks)
-                .zip(hosts)
-                .map(|(rank, host)| (*host, (rank + ahead) % ranks))
-                .collect(),
-            Who::FirstForAll => (0..ranks).map(|owner| (first, owner)).collect(),
-            Who::First => vec![(first, 0)],
-        };
-        let warm = visits.iter().any(|pair| self.pairs.contains(pair));
-        self.pairs.extend(visits);
-        if warm { Cache::Warm } else { Cache::Cold }
+    /// Notes that the ranks use the items of `who`, and counts for each cache
+    /// how many ranks' items they are and which of them it has seen before.
+    pub fn visit(&mut self, caches: &[u32], who: Who) -> Vec<Share> {
+        let number = caches.iter().max().map_or(0, |last| *last as usize + 1);
+        let mut shares = vec![Share::default(); number];
+        for (cache, owner) in visits(caches, who) {
+            let tie = self.ties.get(&(cache, owner));
+            shares[cache as usize].add(Share {
+                parts: 1,
+                made: u64::from(tie == Some(&Tie::Made)),
+                touched: u64::from(tie == Some(&Tie::Touched)),
+            });
+        }
+        // Only then: ranks of one cache that share items do not warm them for
+        // each other before the phase.
+        for visit in visits(caches, who) {
+            self.ties.entry(visit).or_insert(Tie::Touched);
+        }
+        shares
+    }
+
+    /// As [`Seen::visit`] of items that all ranks have in common: every cache
+    /// has seen them.
+    pub fn visit_common(caches: &[u32], who: Who) -> Vec<Share> {
+        let mut all = Seen::default();
+        let mut shares = all.visit(caches, who);
+        for share in &mut shares {
+            share.touched = share.parts;
+        }
+        shares
+    }
+}
+
+/// (cache, owner of the items) of every rank that works, once for each owner.
+fn visits(caches: &[u32], who: Who) -> Vec<(u32, u32)> {
+    let ranks = caches.len() as u32;
+    let first = caches.first().copied().unwrap_or(0);
+    match who {
+        Who::Each { ahead } => (0..ranks)
+            .zip(caches)
+            .map(|(rank, cache)| (*cache, (rank + ahead) % ranks))
+            .collect(),
+        Who::FirstForAll => (0..ranks).map(|owner| (first, owner)).collect(),
+        Who::First => vec![(first, 0)],
     }
 }
 
@@ -53,38 +92,70 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_one_rank_made_for_all_is_cold_on_the_other_hosts() {
-        let mut seen = Seen::default();
-        seen.visit(&THREE_HOSTS, Who::FirstForAll);
-        // Rank 0's own host has seen them, so the phase as a whole is warm.
-        assert_eq!(seen.visit(&THREE_HOSTS, at(0)), Cache::Warm);
-        let mut seen = Seen::default();
-        seen.visit(&[0, 1], Who::First);
-        assert_eq!(seen.visit(&[0, 1], Who::Each { ahead: 1 }), Cache::Cold);
+    fn shares(parts: u64, made: u64, touched: u64) -> Vec<Share> {
+        let one = Share {
+            parts,
+            made,
+            touched,
+        };
+        vec![one; 3]
     }
 
     #[test]
-    fn own_items_are_warm_and_another_hosts_are_cold_once() {
+    fn what_one_rank_made_for_all_is_new_to_the_other_hosts() {
         let mut seen = Seen::default();
-        seen.visit(&THREE_HOSTS, at(0));
-        assert_eq!(seen.visit(&THREE_HOSTS, at(0)), Cache::Warm);
-        assert_eq!(seen.visit(&THREE_HOSTS, at(4)), Cache::Cold);
-        assert_eq!(seen.visit(&THREE_HOSTS, at(4)), Cache::Warm);
+        seen.make(&THREE_HOSTS, Who::FirstForAll);
+        let all = seen.visit(&THREE_HOSTS, at(0));
+        let made: Vec<u64> = all.iter().map(|share| share.made).collect();
+        // Rank 0's own host has made them.
+        assert_eq!(made, [4, 0, 0]);
+        assert!(all.iter().all(|share| share.parts == 4));
+        let mut seen = Seen::default();
+        seen.make(&[0, 1], Who::First);
+        let all = seen.visit(&[0, 1], Who::Each { ahead: 1 });
+        assert!(all.iter().all(|share| share.known() == 0));
     }
 
     #[test]
-    fn a_shift_within_the_host_stays_warm() {
+    fn own_items_are_made_and_another_hosts_are_new_once() {
         let mut seen = Seen::default();
-        seen.visit(&THREE_HOSTS, at(0));
-        assert_eq!(seen.visit(&THREE_HOSTS, at(1)), Cache::Warm);
+        seen.make(&THREE_HOSTS, at(0));
+        assert_eq!(seen.visit(&THREE_HOSTS, at(0)), shares(4, 4, 0));
+        assert_eq!(seen.visit(&THREE_HOSTS, at(4)), shares(4, 0, 0));
+        assert_eq!(seen.visit(&THREE_HOSTS, at(4)), shares(4, 0, 4));
     }
 
     #[test]
-    fn dropped_caches_have_seen_nothing() {
+    fn a_shift_within_the_host_is_counted_in_part() {
         let mut seen = Seen::default();
-        seen.visit(&THREE_HOSTS, at(0));
-        seen.clear();
-        assert_eq!(seen.visit(&THREE_HOSTS, at(0)), Cache::Cold);
+        seen.make(&THREE_HOSTS, at(0));
+        assert_eq!(seen.visit(&THREE_HOSTS, at(1)), shares(4, 3, 0));
+        // The next distance meets two of those that were just used.
+        assert_eq!(seen.visit(&THREE_HOSTS, at(2)), shares(4, 2, 1));
+    }
+
+    #[test]
+    fn mdtests_stride_of_one_comes_back_to_the_own_items_on_two_hosts() {
+        let mut seen = Seen::default();
+        seen.make(&[0, 1], Who::Each { ahead: 0 });
+        let stat = seen.visit(&[0, 1], Who::Each { ahead: 1 });
+        assert!(stat.iter().all(|share| share.known() == 0));
+        let read = seen.visit(&[0, 1], Who::Each { ahead: 0 });
+        assert!(read.iter().all(|share| share.made == share.parts));
+    }
+
+    #[test]
+    fn ranks_of_one_cache_do_not_warm_each_others_items_in_the_same_phase() {
+        let mut seen = Seen::default();
+        seen.make(&[0, 1, 1], Who::Each { ahead: 0 });
+        let all = seen.visit(&[0, 0, 0], Who::Each { ahead: 1 });
+        assert_eq!((all[0].parts, all[0].made), (3, 1));
+    }
+
+    #[test]
+    fn what_all_have_in_common_is_known_to_all_that_work() {
+        let all = Seen::visit_common(&[0, 1], Who::First);
+        assert_eq!((all[0].known(), all[0].parts), (1, 1));
+        assert_eq!((all[1].known(), all[1].parts), (0, 0));
     }
 }

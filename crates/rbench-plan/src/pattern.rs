@@ -157,6 +157,8 @@ pub struct Steps {
     pass_ios: u64,
     /// Operations so far.
     issued: u64,
+    /// Whether a pass visits each block once.
+    covers: bool,
     /// Directions of each hundred of a mix.
     mixer: place::Mixer,
     /// Offsets of the blocks of one group.
@@ -206,6 +208,7 @@ impl Steps {
             pass_bytes: 0,
             pass_ios: 0,
             issued: 0,
+            covers: job.pattern.distribution == Distribution::Uniform && !job.pattern.repeats,
             mixer: place::Mixer::new(rules.seed, jobnum),
             scratch: rules.scratch(),
             rules,
@@ -229,6 +232,25 @@ impl Steps {
         let each = (self.budget.bytes as f64 / mean.max(1.0)).ceil() as u64;
         let left = self.budget.passes.saturating_sub(self.pass);
         Some(each.min(self.budget.ios).saturating_mul(left))
+    }
+
+    /// Operations after which everything has been visited and the same comes
+    /// again, estimated where sizes are mixed; `None` where there is but one
+    /// pass, or where the same block may come at any time.
+    pub fn once(&self) -> Option<u64> {
+        let rules = &self.rules;
+        if !self.covers || self.budget.passes < 2 && self.budget.bytes <= self.regions.total() {
+            return None;
+        }
+        let bytes = self.budget.bytes.min(self.regions.total());
+        let mean = (mean(&rules.sizes.read) + mean(&rules.sizes.write)) / 2.0;
+        let mean = match (rules.mix, rules.writes) {
+            (Some(_), _) => mean,
+            (None, true) => self::mean(&rules.sizes.write),
+            (None, false) => self::mean(&rules.sizes.read),
+        };
+        let each = (bytes as f64 / mean.max(1.0)).ceil() as u64;
+        Some(each.min(self.budget.ios))
     }
 
     /// Whether any file has room for a block.

@@ -6,6 +6,7 @@
 
 mod crowd;
 mod effort;
+mod residency;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,10 @@ use serde_json::{Map, Value};
 use crate::hist::Hist;
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
+pub use residency::{
+    CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
+    RequestsResult, ResidencyResult,
+};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
@@ -276,7 +281,8 @@ pub struct PhaseResult {
     pub first_done: Option<FirstDoneResult>,
     /// Spread of the actual starts of all workers, s.
     pub start_skew_s: f64,
-    /// `cold`, `warm`, `forced`; `None` where the question has no meaning.
+    /// `cold`, `warm`, `mixed`; `None` where nothing is known or the question
+    /// has no meaning.
     pub cache: Option<String>,
     /// Where a stonewall came down.
     #[serde(default)]
@@ -330,6 +336,10 @@ pub struct PhaseResult {
     /// back between writes, s: no part of `elapsed_s`.
     #[serde(default)]
     pub set_aside_s: f64,
+    /// Who answered, and what that is known by; `None` where the question has
+    /// no meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residency: Option<ResidencyResult>,
 }
 
 impl PhaseResult {
@@ -549,6 +559,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             given_up_at: _,
             one_each,
             first_failed,
+            residency: _,
         } = outcome;
         let mut shortened = timeline.clone();
         shortened.shorten(TIMELINE_ROWS);
@@ -592,6 +603,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             one_each: *one_each,
             first_failed: first_failed.clone(),
             given_up: GivenUpResult::of(outcome),
+            residency: ResidencyResult::of(outcome),
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! How to read it is in docs/report.md.
 
+mod caches;
 mod details;
 mod header;
 
@@ -21,6 +22,7 @@ pub fn render(result: &RunResult) -> String {
         header::render(result),
         phases(result),
         summary(result),
+        caches::render(result),
         details::by_host(result),
         details::ranks(result),
         details::stonewalls(result),
@@ -109,7 +111,7 @@ fn phases(result: &RunResult) -> String {
         ];
         cells.extend(latencies(&phase.latency.service));
         cells.push(human_count(phase.error_count()));
-        cells.push(phase.cache.clone().unwrap_or_else(|| NONE.into()));
+        cells.push(caches::cell(phase));
         table.row(cells);
         if let Some(response) = &phase.latency.response {
             let mut cells = vec![String::new(); 5];

@@ -8,6 +8,7 @@ use rbench_core::units::{human_count, human_nanos};
 use crate::schema::{HostResult, PhaseResult, RunResult, Warning};
 use crate::summary::slowest_rank;
 
+mod residency;
 mod workers;
 
 /// Share of a phase's median that the tool's own cost may have.
@@ -18,8 +19,6 @@ const SKEW_SHARE: f64 = 0.1;
 const SKEW_FLOOR_S: f64 = 0.001;
 /// Shortest phase whose rate, ranks and hosts are worth comparing, s.
 const SHORTEST_S: f64 = 0.010;
-/// No request leaves a client and comes back in less, ns.
-const MEMORY_NS: u64 = 3_000;
 /// How much longer than the median a rank may take.
 const STRAGGLER_FACTOR: f64 = 1.5;
 /// How far the hosts' rates per rank may lie apart.
@@ -116,11 +115,30 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "cache-hit",
+        before: |_| "The client's memory answered, not the storage: ".into(),
+        after: ".",
+        find: residency::memory_answered,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "cold-then-warm",
         before: |_| {
-            "The client's memory answered, not the storage: the median is below 3 us in ".into()
+            "Cold only until workers had been everywhere once and came back to what they had read: "
+                .into()
+        },
+        after: ". Larger files or less --time would help.",
+        find: residency::came_round,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "verified-memory",
+        before: |_| {
+            "What was verified came from the client's memory, which says nothing of what the \
+             storage holds: "
+                .into()
         },
         after: ".",
-        find: cache_hit,
+        find: residency::verified_memory,
         over_iterations: Over::Worst,
     },
     Rule {
@@ -328,18 +346,6 @@ fn short_phase(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 
 fn is_short(phase: &PhaseResult) -> bool {
     phase.elapsed_s < SHORTEST_S
-}
-
-fn cache_hit(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    // With the null engine nothing answers at all.
-    let nothing_asked = result.spec.get("engine").and_then(|e| e.as_str()) == Some("null");
-    let cold = phase.cache.as_deref() == Some("cold");
-    let reads = matches!(phase.op.as_str(), "read" | "read-file" | "stat");
-    let p50 = phase.latency.service.p50_ns;
-    (phase.items > 0 && (cold || reads) && p50 < MEMORY_NS && !nothing_asked).then(|| Finding {
-        weight: -(p50 as f64),
-        note: human_nanos(p50 as f64),
-    })
 }
 
 /// Ranks are compared in phases that last: below, the scheduler decides.

@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use rbench_core::OpKind;
 
 use crate::fs::{Fs, OpenMode};
+use crate::residency::Resident;
 
 /// A call that a rule judges.
 #[derive(Debug, Clone, Copy)]
@@ -161,6 +162,10 @@ impl<F: Fs> Fs for FaultFs<F> {
     fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {
         self.judge_fd(OpKind::Truncate, fd)?;
         self.inner.truncate(fd, length)
+    }
+
+    fn resident(&self, fd: RawFd) -> Option<Resident> {
+        self.inner.resident(fd)
     }
 
     fn directory(&self) -> Option<&OwnedFd> {

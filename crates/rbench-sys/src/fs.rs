@@ -8,6 +8,8 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use nix::errno::Errno;
 
+use crate::residency::Resident;
+
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
@@ -65,6 +67,11 @@ pub trait Fs: Send + Sync {
     fn sync(&self);
     /// `ftruncate`
     fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno>;
+    /// What of an open file lies in the page cache, where that can be told
+    /// ([`crate::residency::resident`]); changes nothing.
+    fn resident(&self, _fd: RawFd) -> Option<Resident> {
+        None
+    }
     /// A directory descriptor to resolve paths against, for engines that open
     /// files themselves; `None` when there is no real directory.
     fn directory(&self) -> Option<&OwnedFd>;

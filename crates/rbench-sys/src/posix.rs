@@ -3,7 +3,7 @@
 //! On the way to the kernel nothing is allocated, retried or translated.
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use nix::sys::stat::Mode;
 use crate::calls;
 use crate::dirents::{self, Records};
 use crate::fs::{Fs, OpenMode};
+use crate::residency::{self, Resident};
 
 /// POSIX calls relative to one directory. Clones share its descriptor.
 #[derive(Debug, Clone)]
@@ -175,6 +176,15 @@ impl Fs for PosixFs {
         // A length above i64::MAX turns negative, which the kernel refuses.
         // SAFETY: no memory is involved.
         check(unsafe { libc::ftruncate(fd, length as libc::off_t) })
+    }
+
+    fn resident(&self, fd: RawFd) -> Option<Resident> {
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: the contract of `Fs` gives the descriptor to the caller, who
+        // keeps it open during the call.
+        residency::resident(unsafe { BorrowedFd::borrow_raw(fd) }).ok()
     }
 
     fn directory(&self) -> Option<&OwnedFd> {

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_core::random::Stream;
+use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::IoPlan;
 use rbench_plan::arrival::Schedule;
 use rbench_plan::io::{FsyncRule, Order, Rw};
 use rbench_sys::engine::Completion;
+use rbench_sys::residency::Resident;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
 use super::data::Data;
@@ -146,6 +148,8 @@ pub struct BlockRunner {
     in_flight: usize,
     next_intended: Option<Nanos>,
     issued: u64,
+    /// Operations of the first pass.
+    once: u64,
     /// Bytes of what was issued.
     aimed_bytes: u64,
     failed: u64,
@@ -172,6 +176,7 @@ impl BlockRunner {
         BlockRunner {
             careful: depth > 1 && (work.plan.block_max() >= LARGE || work.stamps.is_some()),
             plain: work.stamps.is_none() && work.log.is_none(),
+            once: work.order.operations(),
             work,
             slots: vec![IDLE; depth],
             free: (0..depth).rev().collect(),
@@ -499,6 +504,21 @@ impl Runner for BlockRunner {
 
     fn planned(&self) -> u64 {
         self.work.planned
+    }
+
+    fn look(&mut self, _ended: bool) -> Pages {
+        let found = self.work.fd.and_then(|fd| self.work.fs.resident(fd));
+        found.map_or_else(Pages::default, |Resident { pages, cached }| Pages {
+            files: 1,
+            of: 1,
+            pages,
+            cached,
+        })
+    }
+
+    fn once(&self) -> Option<u64> {
+        let goes_round = self.work.plan.time.is_some() && self.work.order.covers();
+        goes_round.then_some(self.once)
     }
 
     fn covered(&self) -> bool {

@@ -2,6 +2,7 @@
 //! and closed; the latency is that of the whole.
 
 use rbench_core::outcome::Again;
+use rbench_core::residency::Pages;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::io::FsyncRule;
 use rbench_plan::tree::Paths;
@@ -14,7 +15,7 @@ use super::data::Data;
 use super::one_request;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
-use crate::ops::ItemOp;
+use crate::ops::{ItemOp, peek};
 use crate::verify::{self, Expected, Identity};
 
 /// Moves one small file after another.
@@ -262,6 +263,14 @@ impl ItemOp for SmallFile {
             })?;
         }
         Ok(())
+    }
+
+    fn peek(&mut self, index: u64, fs: &dyn Fs) -> Option<Pages> {
+        if self.direct || self.write {
+            return None;
+        }
+        self.paths.item(index);
+        peek(fs, self.paths.current())
     }
 
     fn path(&mut self) -> String {

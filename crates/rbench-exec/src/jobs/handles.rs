@@ -1,15 +1,17 @@
 //! A worker's open files: opened before the run where all may be open at a
 //! time, one after the other within it where they take turns.
 
-use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use rbench_core::residency::Pages;
 use rbench_core::{Failure, OpKind};
 use rbench_plan::jobs::JobPlan;
 use rbench_plan::pattern::file_path;
 use rbench_sys::Engine;
 use rbench_sys::files::{self, Advice, OpenFlags};
+use rbench_sys::residency::{Resident, resident};
 
 use super::verify::file_key;
 
@@ -206,6 +208,23 @@ impl Handles {
         };
         engine.detach(fd.as_raw_fd());
         files::close(fd).map_err(|errno| failed(OpKind::Close, handle, errno))
+    }
+
+    /// What of the files that are open the page cache holds.
+    pub fn resident(&self) -> Pages {
+        let open = self.all.iter().filter_map(|handle| handle.fd.as_ref());
+        let mut all = Pages::default();
+        for found in open.filter_map(|fd| resident(fd.as_fd()).ok()) {
+            let Resident { pages, cached } = found;
+            all.add(Pages {
+                files: 1,
+                of: 0,
+                pages,
+                cached,
+            });
+        }
+        all.of = self.count();
+        all
     }
 
     /// Number of files.

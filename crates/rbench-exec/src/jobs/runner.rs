@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::jobs::{Each, JobPlan};
 use rbench_plan::pattern::{Steps, file_size};
@@ -526,6 +527,18 @@ impl Runner for JobRunner {
 
     fn planned(&self) -> u64 {
         self.steps.expected().unwrap_or(u64::MAX)
+    }
+
+    fn look(&mut self, _ended: bool) -> Pages {
+        self.files.resident()
+    }
+
+    fn once(&self) -> Option<u64> {
+        let job = &self.scene.job;
+        // What comes before the ramp's end is not counted, and what is checked
+        // was just written.
+        let plain = job.pace.ramp == Nanos(0) && job.verify.is_none();
+        plain.then(|| self.steps.once()).flatten()
     }
 
     fn covered(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Opening files, reading what was asked for in one call, closing them.
 
+use rbench_core::residency::Pages;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::{Content, Packet};
 use rbench_sys::{AlignedBuffer, Fs};
@@ -75,6 +76,15 @@ impl ItemOp for ReadFile {
             None => Ok(()),
             Some(what) => Err((FailureKind::Mismatch, what)),
         }
+    }
+
+    fn peek(&mut self, index: u64, fs: &dyn Fs) -> Option<Pages> {
+        // Of an empty read no page is asked for.
+        if self.direct || self.buffer.is_empty() {
+            return None;
+        }
+        self.places.item(index);
+        super::peek(fs, self.places.current())
     }
 
     fn path(&mut self) -> String {

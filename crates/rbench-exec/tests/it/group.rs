@@ -49,6 +49,7 @@ struct Disturber {
     /// The signal is none: the main thread of the rank stands still that long.
     freeze: Option<Duration>,
     troubles: Mutex<Vec<String>>,
+    began: Began,
 }
 
 /// How far it is with the signal.
@@ -113,6 +114,9 @@ impl Show for Ear<'_> {
     }
 
     fn phase(&self, label: &str, _: Option<u64>) {
+        if let (Some(began), Rank(0)) = (&self.disturber.began, self.rank) {
+            began(label);
+        }
         self.disturber.begun(label);
     }
 
@@ -187,6 +191,9 @@ impl Listener for Taker<'_, '_> {
 /// What a test does to the target while a run goes on.
 type Between<'r> = Box<dyn FnMut(&PhaseOutcome, &Path) + Send + 'r>;
 
+/// Told the label of each phase as it begins.
+pub type Began = Option<Arc<dyn Fn(&str) + Send + Sync>>;
+
 /// A run to do.
 pub struct Run<'r> {
     /// The host of each rank.
@@ -209,6 +216,8 @@ pub struct Run<'r> {
     pub key: u64,
     /// Instead of a signal that rank stands still for so long.
     pub freeze: Option<Duration>,
+    /// Called as each phase begins, before anything of it is prepared.
+    pub began: Began,
 }
 
 impl<'r> Run<'r> {
@@ -224,6 +233,7 @@ impl<'r> Run<'r> {
             signal: None,
             key: 1,
             freeze: None,
+            began: None,
         }
     }
 
@@ -291,6 +301,7 @@ impl<'r> Run<'r> {
             signal,
             key,
             freeze,
+            began,
             ..
         } = self;
         let disturber = Disturber {
@@ -298,6 +309,7 @@ impl<'r> Run<'r> {
             stage: Mutex::new(Stage::Waits),
             freeze,
             troubles: Mutex::default(),
+            began,
         };
         let between = Mutex::new(between);
         let own: PathBuf = dir.join("rbench.test");

@@ -3,10 +3,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use rbench_core::outcome::Cache;
+use rbench_core::residency::Ground;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
 use rbench_plan::io::{FsyncRule, Layout, Rw};
 use rbench_plan::spec::Io;
+use rbench_sys::mountinfo;
 
 use crate::group::{Run, check_adds_up};
 
@@ -310,7 +312,7 @@ fn what_a_cut_off_write_left_verifies_after_the_layout_of_the_rest() {
 }
 
 #[test]
-fn files_laid_out_by_this_host_are_warm() {
+fn files_laid_out_by_this_host_are_warm_and_past_the_page_cache_cold() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let outcome = Run::io(&[0, 0], dir.path(), io(&[Rw::RandRead]))
         .go()
@@ -318,13 +320,31 @@ fn files_laid_out_by_this_host_are_warm() {
     assert_eq!(outcome.rows[0].cache, Some(Cache::Warm));
     let mut run = Run::io(&[0, 1], dir.path(), io(&[Rw::RandRead]));
     run.common.shift = Some(1);
-    assert_eq!(run.go().expect("runs").rows[0].cache, Some(Cache::Cold));
+    // Both hosts are this one, as the page cache knows.
+    let outcome = run.go().expect("runs");
+    let seen = outcome.rows[0]
+        .residency
+        .as_ref()
+        .expect("it was looked at");
+    let own: u64 = seen
+        .caches
+        .iter()
+        .filter_map(|c| c.share)
+        .map(|s| s.known())
+        .sum();
+    assert_eq!(own, 0, "each reads what the other has made");
     let direct = Io {
         direct: true,
         ..io(&[Rw::RandRead])
     };
     let outcome = Run::io(&[0], dir.path(), direct).go().expect("runs");
-    assert_eq!(outcome.rows[0].cache, Some(Cache::Forced));
+    let mount = mountinfo::of(dir.path()).expect("it is mounted");
+    // O_DIRECT means nothing where files lie in memory.
+    let expect = match Ground::of(&mount.fs_type) {
+        Ground::Kernel => Cache::Cold,
+        _ => Cache::Warm,
+    };
+    assert_eq!(outcome.rows[0].cache, Some(expect));
 }
 
 #[test]

@@ -89,6 +89,7 @@ impl Made {
             given_up_at: None,
             one_each: false,
             first_failed: None,
+            residency: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);

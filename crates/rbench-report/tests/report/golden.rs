@@ -174,7 +174,7 @@ fn io_run() -> RunResult {
     for phase in &mut phases[1..] {
         phase.cache = Some(Cache::Warm);
     }
-    phases[1].cache = Some(Cache::Forced);
+    phases[1].cache = Some(Cache::Mixed);
     let spec = json!({
         "bs": "4MiB", "size": "4GiB", "rw": ["write", "read", "randwrite", "randread"],
         "engine": "psync", "fsync": "end", "direct": false, "layout": "per-worker",
@@ -265,7 +265,7 @@ fn an_open_loop_shows_response_times() {
         // A stall of 500 ms: what was due meanwhile waited for its end.
         (0..500_u64).for_each(|i| response.record(Nanos(500_000_000 - i * 1_000_000)));
         phase.response = Some(response);
-        phase.cache = Some(Cache::Forced);
+        phase.cache = Some(Cache::Mixed);
     }
     let spec = json!({
         "bs": "4KiB", "size": "64MiB", "rw": ["randread", "randwrite"], "rate": 1000,
@@ -336,6 +336,6 @@ fn wide_numbers_still_fit() {
     phase.items = 123_456_789;
     phase.bytes = phase.items << 20;
     phase.elapsed = Nanos(123_000_000_000);
-    phase.cache = Some(Cache::Forced);
+    phase.cache = Some(Cache::Mixed);
     check_text("wide.txt", &run(3, 1, meta_spec(), vec![phase]));
 }

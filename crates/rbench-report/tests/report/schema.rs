@@ -11,6 +11,7 @@ use rbench_report::{PhaseResult, RENDERERS, RunResult, json};
 use serde_json::Value;
 
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run};
+use crate::residency::everything;
 
 /// The promise of the schema `rbench.result/1`: these paths exist in every
 /// file, for good. `[]` is an element of a list; adding is fine, taking away
@@ -41,6 +42,13 @@ phases[].error_examples[].count phases[].error_examples[].op phases[].error_exam
 phases[].error_examples[].detail phases[].error_examples[].rank phases[].error_examples[].host
 phases[].stonewall phases[].stonewall.deadline_s phases[].stonewall.items
 phases[].stonewall.least phases[].stonewall.most
+phases[].residency phases[].residency.verdict phases[].residency.reason phases[].residency.ground
+phases[].residency.dropped phases[].residency.direct phases[].residency.verifies
+phases[].residency.came_round phases[].residency.came_round.after_s
+phases[].residency.came_round.once phases[].residency.came_round.done
+phases[].residency.came_round.passes phases[].residency.total
+phases[].residency.caches phases[].residency.caches[].host phases[].residency.caches[].verdict
+phases[].residency.caches[].reason phases[].residency.caches[].evidence
 summary[].name summary[].label summary[].unit summary[].iterations summary[].max summary[].min
 summary[].mean summary[].stddev
 warnings[].code warnings[].message
@@ -49,11 +57,18 @@ warnings[].code warnings[].message
 const HIST: &str = "count min_ns max_ns mean_ns stddev_ns p50_ns p90_ns p95_ns p99_ns p999_ns \
      p9999_ns above hdr";
 
+const EVIDENCE: &str = "operations bytes own own.parts own.made own.touched own.share \
+     resident_before resident_before.files resident_before.of resident_before.pages \
+     resident_before.cached resident_before.share resident_after requests requests.source \
+     requests.by_kind requests.by_kind.read requests.answering requests.operations \
+     requests.per_operation fetched fetched.bytes fetched.returned fetched.per_byte";
+
 fn full() -> RunResult {
     let mut phase = Made::on(2, 2, 500, 4096, 100_000).phase("w", "Write", OpKind::Write);
     fail(&mut phase, 3, 2, no_space(OpKind::Write, "d/f"));
     phase.response = Some(phase.service.clone());
-    phase.cache = Some(Cache::Forced);
+    phase.cache = Some(Cache::Mixed);
+    phase.residency = Some(everything());
     phase.stonewall = Some(Stonewall {
         deadline: Nanos(100_000_000),
         items: 900,
@@ -96,10 +111,20 @@ fn every_promised_field_is_there() {
     let in_hists = hists
         .iter()
         .flat_map(|at| HIST.split_whitespace().map(move |k| format!("{at}.{k}")));
+    let evidence = [
+        "phases[].residency.total",
+        "phases[].residency.caches[].evidence",
+    ];
+    let evidence = evidence.iter().flat_map(|at| {
+        EVIDENCE
+            .split_whitespace()
+            .map(move |k| format!("{at}.{k}"))
+    });
     let promised = PROMISED
         .split_whitespace()
         .map(str::to_owned)
-        .chain(in_hists);
+        .chain(in_hists)
+        .chain(evidence);
     let missing: Vec<String> = promised.filter(|p| !found.contains(p)).collect();
     assert_eq!(missing, Vec::<String>::new());
 }

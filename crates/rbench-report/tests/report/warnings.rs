@@ -1,11 +1,10 @@
 //! Each rule at its bound.
 
 use rbench_core::effort::Effort;
-use rbench_core::outcome::{Again, Cache, PhaseOutcome};
+use rbench_core::outcome::{Again, PhaseOutcome};
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::RunResult;
 use rbench_report::schema::Warning;
-use serde_json::json;
 
 use crate::fixtures::{Made, fail, meta_spec, no_space, run};
 
@@ -265,32 +264,6 @@ fn a_phase_under_ten_milliseconds_is_short_if_it_did_anything() {
         p.elapsed = Nanos(5);
         p.items = 0;
     }));
-}
-
-#[test]
-fn a_cold_or_reading_phase_under_three_microseconds_came_from_memory() {
-    let hit = |op: OpKind, cache: Option<Cache>, ns: u64| {
-        let mut phase = quiet(op);
-        phase.cache = cache;
-        all_at(&mut phase, ns);
-        codes(&of(vec![phase])).contains(&"cache-hit")
-    };
-    for op in [OpKind::Stat, OpKind::Read, OpKind::ReadFile] {
-        assert!(hit(op, None, 2_999), "{op}");
-        assert!(hit(op, Some(Cache::Warm), 2_990), "{op}");
-        assert!(!hit(op, None, 3_000), "{op}");
-    }
-    assert!(hit(OpKind::List, Some(Cache::Cold), 2_900));
-    assert!(!hit(OpKind::List, Some(Cache::Warm), 2_900));
-    assert!(!hit(OpKind::Write, None, 2_900));
-}
-
-#[test]
-fn the_null_engine_is_not_taken_for_a_cache() {
-    let mut phase = quiet(OpKind::Read);
-    all_at(&mut phase, 100);
-    let result = run(2, 2, json!({"engine": "null"}), vec![phase]);
-    assert!(!codes(&result).contains(&"cache-hit"));
 }
 
 #[test]

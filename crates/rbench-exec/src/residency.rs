@@ -1,0 +1,646 @@
+//! What is looked at around a phase that reads, stats or lists: who made the
+//! items, what the page cache holds of the files, which requests reach the
+//! file system, what is fetched for it. All of it between phases, when no
+//! worker works; nothing of it in the timed path.
+//!
+//! One rank of each cache asks the counters; each worker looks at the files
+//! that it has open. Counts are added up exactly, as everything else is.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rbench_comm::CommError;
+use rbench_core::outcome::{Lane, PhaseOutcome, WorkerOutcome};
+use rbench_core::residency::{CacheLook, Ground, Pages, Requests, Residency, Round, Share};
+use rbench_core::wire::{Reader, Writer};
+use rbench_core::{Nanos, OpKind, Rank, Timeline};
+use rbench_sys::mountinfo::{self, MountInfo};
+use rbench_sys::residency::{RequestCounter, fetched};
+
+use crate::group::{ExecError, Group};
+use crate::phase::Phase;
+use crate::target::in_thread;
+
+/// How long a counter may take to answer: what was measured is worth more.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is known of the caches before a phase that reads, stats or lists.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Looking {
+    /// Whose items each cache works on; `None`: nobody knows who used them.
+    pub shares: Option<Vec<Share>>,
+    /// The kernel's caches were dropped just before.
+    pub dropped: bool,
+    /// Files are opened with O_DIRECT.
+    pub direct: bool,
+    /// Lanes whose reads are compared with what was written.
+    pub verifies: Vec<usize>,
+}
+
+/// Whether this rank asks the counters for its cache: one rank of each does.
+fn asks_for_its_cache(group: &Group<'_>) -> bool {
+    group.is_leader()
+}
+
+/// The cache of each rank.
+pub(crate) fn caches<'g>(group: &'g Group<'_>) -> &'g [u32] {
+    &group.host_of
+}
+
+/// The cache of a host, by the host's number: that of its ranks.
+fn cache_of(group: &Group<'_>, host: usize) -> usize {
+    let of = group.host_of.iter().position(|h| *h as usize == host);
+    of.map_or(host, |rank| caches(group)[rank] as usize)
+}
+
+/// Whether operations of this kind ask for what is there: memory could answer.
+pub fn asks(op: OpKind) -> bool {
+    matches!(
+        op,
+        OpKind::Stat | OpKind::List | OpKind::ReadFile | OpKind::Read
+    )
+}
+
+/// What a rank has of the file system to look at.
+#[derive(Default)]
+pub struct Sight {
+    ground: Cell<Ground>,
+    mount: RefCell<Option<MountInfo>>,
+    counter: RefCell<Option<RequestCounter>>,
+}
+
+/// What was found behind some paths.
+struct Found {
+    mount: MountInfo,
+    counter: Option<RequestCounter>,
+}
+
+/// The one mount that all of `paths` lie on, with its counter if it `counts`.
+fn find(paths: &[PathBuf], counts: bool) -> Option<Found> {
+    let mut mounts = paths.iter().map(|path| mountinfo::of(path).ok());
+    let first = mounts.next()??;
+    // What one mount counts says nothing of another.
+    if mounts.any(|other| other.is_none_or(|m| m.mount_point != first.mount_point)) {
+        return None;
+    }
+    let counter = counts.then(|| RequestCounter::find(&paths[0])).flatten();
+    Some(Found {
+        mount: first,
+        counter,
+    })
+}
+
+impl Sight {
+    /// From now on the phases work below `paths`. Every rank calls this; what
+    /// cannot be found out is unknown.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub(crate) async fn turn_to(
+        group: &Group<'_>,
+        mut paths: Vec<PathBuf>,
+    ) -> Result<(), ExecError> {
+        paths.sort_unstable();
+        paths.dedup();
+        let counts = asks_for_its_cache(group);
+        let work = tokio::time::timeout(PATIENCE, in_thread(move || find(&paths, counts)));
+        let found = group.attend(work, || 0).await?;
+        let sight = &group.sight;
+        let (mount, counter) = match found.ok().and_then(Result::ok).flatten() {
+            Some(Found { mount, counter }) => (Some(mount), counter),
+            None => (None, None),
+        };
+        let ground = mount.as_ref().map(|m| Ground::of(&m.fs_type));
+        sight.ground.set(ground.unwrap_or_default());
+        sight.mount.replace(mount);
+        sight.counter.replace(counter);
+        Ok(())
+    }
+}
+
+/// What the counters said at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counts {
+    requests: Option<rbench_sys::residency::Requests>,
+    fetched: Option<u64>,
+}
+
+/// Asks the counters: the requests at one rank of each cache, the fetched
+/// bytes at all. No worker works. A counter that does not answer is asked no
+/// more.
+pub(crate) async fn count(group: &Group<'_>) -> Result<Counts, ExecError> {
+    let sight = &group.sight;
+    let (counter, mount) = (sight.counter.take(), sight.mount.borrow().clone());
+    let work = move || {
+        let read = counter.and_then(|mut counter| {
+            let requests = counter.read().ok()?;
+            Some((requests, counter))
+        });
+        let fetched = mount.and_then(|mount| fetched(&mount).process_bytes);
+        (read, fetched)
+    };
+    if mount_is_unknown(sight) {
+        return Ok(Counts::default());
+    }
+    let asked = tokio::time::timeout(PATIENCE, in_thread(work));
+    let Ok(Ok((read, fetched))) = group.attend(asked, || 0).await? else {
+        return Ok(Counts::default());
+    };
+    let (requests, counter) = read.unzip();
+    sight.counter.replace(counter);
+    Ok(Counts { requests, fetched })
+}
+
+fn mount_is_unknown(sight: &Sight) -> bool {
+    sight.mount.borrow().is_none()
+}
+
+/// What a rank saw before or after a phase.
+#[derive(Debug, Clone)]
+pub(crate) struct Glance {
+    /// Of each worker: its pages, and the operations of a pass.
+    pub workers: Vec<(Pages, Option<u64>)>,
+    pub counts: Counts,
+}
+
+/// One lane of one rank, or of all ranks of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct LaneLook {
+    operations: u64,
+    bytes: u64,
+    before: Pages,
+    after: Pages,
+    round: Option<Round>,
+}
+
+impl LaneLook {
+    fn add(&mut self, other: LaneLook) {
+        let LaneLook {
+            operations,
+            bytes,
+            before,
+            after,
+            round,
+        } = other;
+        self.operations += operations;
+        self.bytes += bytes;
+        self.before.add(before);
+        self.after.add(after);
+        self.round = join(self.round, round);
+    }
+
+    fn write(&self, message: &mut Writer) {
+        let LaneLook {
+            operations,
+            bytes,
+            before,
+            after,
+            round,
+        } = self;
+        message.number(*operations).number(*bytes);
+        for pages in [before, after] {
+            let Pages {
+                files,
+                of,
+                pages,
+                cached,
+            } = pages;
+            message.numbers(&[*files, *of, *pages, *cached]);
+        }
+        let round = round.map(|Round { after, once, done }| vec![after.0, once, done]);
+        message.numbers(&round.unwrap_or_default());
+    }
+
+    fn read(message: &mut Reader<'_>) -> Option<LaneLook> {
+        let (operations, bytes) = (message.number()?, message.number()?);
+        let mut pages = || -> Option<Pages> {
+            let [files, of, pages, cached] = *message.numbers()?.as_array()?;
+            Some(Pages {
+                files,
+                of,
+                pages,
+                cached,
+            })
+        };
+        let (before, after) = (pages()?, pages()?);
+        let round = message.numbers()?;
+        let round = round.as_array().map(|[after, once, done]| Round {
+            after: Nanos(*after),
+            once: *once,
+            done: *done,
+        });
+        Some(LaneLook {
+            operations,
+            bytes,
+            before,
+            after,
+            round,
+        })
+    }
+}
+
+/// The earlier of two rounds, with the operations of both.
+fn join(a: Option<Round>, b: Option<Round>) -> Option<Round> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(Round {
+            after: a.after.min(b.after),
+            once: a.once + b.once,
+            done: a.done + b.done,
+        }),
+        (a, b) => a.or(b),
+    }
+}
+
+/// What one rank saw around a phase, by the lanes that ask.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Seen {
+    lanes: Vec<LaneLook>,
+    /// Bytes fetched for its process, which other ranks may share.
+    fetched: Option<u64>,
+    requests: Option<Requests>,
+}
+
+/// The numbers of the lanes that ask.
+fn asking(phase: &Phase) -> impl Iterator<Item = usize> + '_ {
+    let lanes = phase.lanes.iter().enumerate();
+    lanes.filter(|(_, info)| asks(info.op)).map(|(at, _)| at)
+}
+
+/// The lanes of a worker's outcome with their numbers.
+fn lanes_of<'o>(
+    phase: &Phase,
+    worker: usize,
+    outcome: &'o WorkerOutcome,
+) -> impl Iterator<Item = (usize, &'o Lane)> {
+    let own = phase.lanes_of.get(worker).cloned();
+    let own = own.unwrap_or(0..phase.lanes.len());
+    let all = outcome.lanes.iter().enumerate();
+    all.filter(move |(at, _)| own.contains(at))
+}
+
+/// When and how often a worker went over its part again.
+fn round<'l>(lanes: impl Iterator<Item = &'l Lane>, once: Option<u64>) -> Option<Round> {
+    let once = once.filter(|once| *once > 0)?;
+    let (mut line, mut done) = (Timeline::default(), 0);
+    for lane in lanes.filter(|lane| !matches!(lane.op, OpKind::Fsync | OpKind::Close)) {
+        line.merge(&lane.timeline);
+        done += lane.items + lane.failures.total();
+    }
+    (done > once).then(|| Round {
+        after: line.when(once).unwrap_or_default(),
+        once,
+        done,
+    })
+}
+
+impl Seen {
+    /// What this rank saw around `phase`, whose workers did `outcomes`;
+    /// `glances`: before and after it, where it was looked.
+    pub fn new(
+        phase: &Phase,
+        outcomes: &[WorkerOutcome],
+        glances: Option<[Glance; 2]>,
+    ) -> Option<Seen> {
+        phase.cache.as_ref()?;
+        let mut lanes = vec![LaneLook::default(); phase.lanes.len()];
+        let at = |glance: usize, worker: usize| {
+            let glances = glances.as_ref()?;
+            glances[glance].workers.get(worker).copied()
+        };
+        for (worker, outcome) in outcomes.iter().enumerate() {
+            let before = at(0, worker).unwrap_or_default().0;
+            let (after, once) = at(1, worker).unwrap_or_default();
+            let own = lanes_of(phase, worker, outcome);
+            let round = round(own.map(|(_, lane)| lane), once);
+            for (number, lane) in lanes_of(phase, worker, outcome) {
+                lanes[number].add(LaneLook {
+                    operations: lane.items + lane.failures.total(),
+                    bytes: lane.bytes,
+                    before,
+                    after,
+                    round,
+                });
+            }
+        }
+        let [before, after] = match glances {
+            Some(glances) => glances.map(|glance| glance.counts),
+            None => Default::default(),
+        };
+        let requests = before.requests.zip(after.requests);
+        Some(Seen {
+            lanes: asking(phase).map(|lane| lanes[lane]).collect(),
+            fetched: before
+                .fetched
+                .zip(after.fetched)
+                .map(|(before, after)| after.saturating_sub(before)),
+            requests: requests.map(|(before, after)| {
+                let since = after.since(&before);
+                Requests {
+                    source: since.source.to_string(),
+                    by_kind: since.by_kind,
+                }
+            }),
+        })
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let Seen {
+            lanes,
+            fetched,
+            requests,
+        } = self;
+        let mut message = Writer::default();
+        message.number(lanes.len() as u64);
+        lanes.iter().for_each(|lane| lane.write(&mut message));
+        message.numbers(&fetched.iter().copied().collect::<Vec<u64>>());
+        if let Some(Requests { source, by_kind }) = requests {
+            message.text(source);
+            for (kind, count) in by_kind {
+                message.text(kind).number(*count);
+            }
+        }
+        message.finish()
+    }
+
+    fn read(message: &mut Reader<'_>) -> Option<Seen> {
+        let count = message.number()?;
+        let lanes = (0..count).map(|_| LaneLook::read(message));
+        let lanes = lanes.collect::<Option<Vec<LaneLook>>>()?;
+        let fetched = message.numbers()?.first().copied();
+        let requests = match message.text() {
+            None => None,
+            Some(source) => {
+                let mut found = Requests {
+                    source,
+                    ..Requests::default()
+                };
+                while let Some(kind) = message.text() {
+                    found.by_kind.insert(kind, message.number()?);
+                }
+                Some(found)
+            }
+        };
+        Some(Seen {
+            lanes,
+            fetched,
+            requests,
+        })
+    }
+
+    /// Adds another rank of the same host, or another host of the same cache.
+    fn add(&mut self, other: Seen) {
+        let Seen {
+            lanes,
+            fetched,
+            requests,
+        } = other;
+        if self.lanes.len() < lanes.len() {
+            self.lanes.resize(lanes.len(), LaneLook::default());
+        }
+        for (mine, theirs) in self.lanes.iter_mut().zip(lanes) {
+            mine.add(theirs);
+        }
+        self.fetched = self.fetched.zip(fetched).map(|(a, b)| a + b);
+        // Asked by one rank only.
+        self.requests = self.requests.take().or(requests);
+    }
+}
+
+/// Puts together at rank 0 what all ranks saw, and says it in the rows of the
+/// phase; all ranks call this.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub(crate) async fn gather(
+    group: &Group<'_>,
+    phase: &Phase,
+    seen: Option<Seen>,
+    rows: &mut [PhaseOutcome],
+) -> Result<(), ExecError> {
+    let (Some(looking), Some(seen)) = (&phase.cache, seen) else {
+        return Ok(());
+    };
+    let Some(host) = of_host(group, &seen).await? else {
+        return Ok(());
+    };
+    let mut message = Writer::default();
+    message
+        .number(u64::from(group.host_of[group.rank().0 as usize]))
+        .bytes(&host.write());
+    let all = group.leaders.gather(Rank(0), message.finish());
+    let Some(all) = group.quietly(all).await? else {
+        return Ok(());
+    };
+    let read: Option<Vec<(usize, Seen)>> = all.iter().map(|m| read_host(m)).collect();
+    let caches = by_cache(group, read.ok_or_else(garbled)?);
+    let ground = group.sight.ground.get();
+    for (row, (nth, lane)) in rows_of(phase, rows) {
+        let residency = row_of(group, phase, looking, ground, &caches, nth, lane);
+        row.cache = residency.verdict(row.op).0.cache();
+        row.residency = Some(residency);
+    }
+    Ok(())
+}
+
+/// The rows of the lanes that ask, each with the number among these and its
+/// own.
+fn rows_of<'r>(
+    phase: &'r Phase,
+    rows: &'r mut [PhaseOutcome],
+) -> impl Iterator<Item = (&'r mut PhaseOutcome, (usize, usize))> {
+    let rows = rows.iter_mut().zip(&phase.lanes).enumerate();
+    let asking = rows.filter(|(_, (_, info))| asks(info.op));
+    asking
+        .enumerate()
+        .map(|(nth, (lane, (row, _)))| (row, (nth, lane)))
+}
+
+/// What the ranks of this host saw, at its leader.
+async fn of_host(group: &Group<'_>, mine: &Seen) -> Result<Option<Seen>, ExecError> {
+    let mut message = Writer::default();
+    message
+        .number(u64::from(std::process::id()))
+        .bytes(&mine.write());
+    let all = group.host.gather(Rank(0), message.finish());
+    let Some(all) = group.quietly(all).await? else {
+        return Ok(None);
+    };
+    let mut merged: Option<Seen> = None;
+    let mut processes = Vec::new();
+    for message in &all {
+        let mut reader = Reader::new(message);
+        let (process, seen) = reader
+            .number()
+            .zip(reader.bytes())
+            .and_then(|(process, bytes)| Some((process, Seen::read(&mut Reader::new(bytes))?)))
+            .ok_or_else(garbled)?;
+        let twice = processes.contains(&process);
+        processes.push(process);
+        match &mut merged {
+            None => merged = Some(seen),
+            // Ranks of one process have the same counter.
+            Some(merged) => merged.add(Seen {
+                fetched: seen.fetched.map(|n| if twice { 0 } else { n }),
+                ..seen
+            }),
+        }
+    }
+    Ok(merged)
+}
+
+fn read_host(message: &[u8]) -> Option<(usize, Seen)> {
+    let mut reader = Reader::new(message);
+    let host = usize::try_from(reader.number()?).ok()?;
+    Some((host, Seen::read(&mut Reader::new(reader.bytes()?))?))
+}
+
+/// What was seen of each cache, with its number and its first host.
+fn by_cache(group: &Group<'_>, hosts: Vec<(usize, Seen)>) -> Vec<(usize, usize, Seen)> {
+    let mut caches: Vec<(usize, usize, Seen)> = Vec::new();
+    for (host, seen) in hosts {
+        let cache = cache_of(group, host);
+        match caches.iter_mut().find(|(number, ..)| *number == cache) {
+            Some((_, _, there)) => there.add(seen),
+            None => caches.push((cache, host, seen)),
+        }
+    }
+    caches
+}
+
+/// What was seen of one row: of the lane `lane`, the `nth` that asks.
+fn row_of(
+    group: &Group<'_>,
+    phase: &Phase,
+    looking: &Looking,
+    ground: Ground,
+    caches: &[(usize, usize, Seen)],
+    nth: usize,
+    lane: usize,
+) -> Residency {
+    let Looking {
+        shares,
+        dropped,
+        direct,
+        verifies,
+    } = looking;
+    let alike: Vec<bool> = asking(phase)
+        .map(|other| phase.lanes[other].op == phase.lanes[lane].op)
+        .collect();
+    let look = |(cache, host, seen): &(usize, usize, Seen)| {
+        let own = seen.lanes.get(nth).copied().unwrap_or_default();
+        let together = seen.lanes.iter().zip(&alike).filter(|(_, alike)| **alike);
+        let mut all = LaneLook::default();
+        together.for_each(|(lane, _)| all.add(*lane));
+        CacheLook {
+            host: group.host_names.get(*host).cloned().unwrap_or_default(),
+            operations: own.operations,
+            bytes: own.bytes,
+            asked: all.operations,
+            returned: all.bytes,
+            share: shares.as_ref().and_then(|all| all.get(*cache)).copied(),
+            before: own.before,
+            after: own.after,
+            requests: seen.requests.clone(),
+            fetched: seen.fetched,
+        }
+    };
+    let rounds = caches.iter().filter_map(|(_, _, seen)| seen.lanes.get(nth));
+    Residency {
+        ground,
+        dropped: *dropped,
+        direct: *direct,
+        verifies: verifies.contains(&lane),
+        round: rounds.fold(None, |all, lane| join(all, lane.round)),
+        caches: caches.iter().map(look).collect(),
+    }
+}
+
+/// Both ends are the same program: this does not happen unless memory or the
+/// network damages a message.
+fn garbled() -> ExecError {
+    let text = "what was seen of the caches did not arrive whole at rank 0";
+    ExecError::Comm(CommError::Start(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rbench_core::timeline::Bin;
+
+    fn seen() -> Seen {
+        let pages = Pages {
+            files: 2,
+            of: 9,
+            pages: 100,
+            cached: 40,
+        };
+        Seen {
+            lanes: vec![
+                LaneLook {
+                    operations: 7,
+                    bytes: 4096,
+                    before: pages,
+                    after: Pages::default(),
+                    round: Some(Round {
+                        after: Nanos(5),
+                        once: 3,
+                        done: 7,
+                    }),
+                },
+                LaneLook::default(),
+            ],
+            fetched: Some(11),
+            requests: Some(Requests {
+                source: "a counter".to_owned(),
+                by_kind: [("lookup".to_owned(), 4), ("read".to_owned(), 2)].into(),
+            }),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for seen in [seen(), Seen::default()] {
+            assert_eq!(Seen::read(&mut Reader::new(&seen.write())), Some(seen));
+        }
+    }
+
+    #[test]
+    fn ranks_are_added_up_and_requests_are_asked_for_once() {
+        let mut all = Seen {
+            requests: None,
+            ..seen()
+        };
+        all.add(seen());
+        let lane = all.lanes[0];
+        assert_eq!((lane.operations, lane.before.cached), (14, 80));
+        let round = lane.round.expect("both came round");
+        assert_eq!((round.after, round.once, round.done), (Nanos(5), 6, 14));
+        assert_eq!(all.fetched, Some(22));
+        assert_eq!(all.requests, seen().requests);
+        all.add(Seen {
+            fetched: None,
+            ..Seen::default()
+        });
+        assert_eq!(all.fetched, None, "nobody knows the sum");
+    }
+
+    #[test]
+    fn a_worker_comes_round_when_it_has_done_one_pass() {
+        let mut lane = Lane::new(OpKind::Read, false);
+        for at in 1..=10_u64 {
+            lane.items += 1;
+            let bin = Bin {
+                items: 1,
+                ..Bin::default()
+            };
+            lane.timeline.record(Nanos(at << 20), bin);
+        }
+        let of = |once| round([&lane].into_iter(), once);
+        let found = of(Some(4)).expect("it did ten");
+        assert_eq!((found.once, found.done), (4, 10));
+        assert!(found.after.0.abs_diff(4 << 20) <= 1 << 16, "{found:?}");
+        assert_eq!(of(Some(10)), None, "once is not again");
+        assert_eq!(of(None), None);
+    }
+}

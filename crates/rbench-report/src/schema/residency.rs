@@ -1,0 +1,273 @@
+//! What the result file says of who answered the operations of a phase.
+
+use std::collections::BTreeMap;
+
+use rbench_core::OpKind;
+use rbench_core::outcome::PhaseOutcome;
+use rbench_core::residency::{CacheLook, Pages, Requests, Residency, Round, Share};
+use serde::{Deserialize, Serialize};
+
+/// Most caches of a phase that are named.
+pub const MOST_CACHES: usize = 256;
+
+/// Who answered, and what that is known by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResidencyResult {
+    /// `memory`, `perhaps`, `cold`, `cold-then-memory`, `cold-then-perhaps`,
+    /// `mixed`, `unknown`.
+    pub verdict: String,
+    /// Why: the strongest evidence there is, in words.
+    pub reason: String,
+    /// What lies between rbench and the files: `memory`, `kernel`, `client`,
+    /// `unknown`.
+    pub ground: String,
+    /// The kernel's caches were dropped on every host just before.
+    pub dropped: bool,
+    /// Files were opened with O_DIRECT.
+    pub direct: bool,
+    /// What was read was compared with what had been written.
+    #[serde(default)]
+    pub verifies: bool,
+    /// That workers went over their part again.
+    pub came_round: Option<CameRoundResult>,
+    /// The evidence of all caches together.
+    pub total: EvidenceResult,
+    /// Each cache that took part, at most [`MOST_CACHES`].
+    pub caches: Vec<CacheResult>,
+}
+
+/// One cache: the memory of one kernel for the target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CacheResult {
+    /// The first host that has it.
+    pub host: String,
+    /// As of the whole.
+    pub verdict: String,
+    /// As of the whole.
+    pub reason: String,
+    /// What was seen of it.
+    pub evidence: EvidenceResult,
+}
+
+/// What was counted and measured around a row.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct EvidenceResult {
+    /// Operations of the row, failed ones included.
+    pub operations: u64,
+    /// Bytes that they returned.
+    pub bytes: u64,
+    /// Whose items they were; `None`: nobody knows who has used them.
+    pub own: Option<OwnResult>,
+    /// The page cache just before the start; `None`: not looked at.
+    pub resident_before: Option<PagesResult>,
+    /// The page cache just after the end.
+    pub resident_after: Option<PagesResult>,
+    /// Requests that reached the file system; `None`: nothing counts them.
+    pub requests: Option<RequestsResult>,
+    /// What block devices delivered; `None` where that cannot be told.
+    pub fetched: Option<FetchedResult>,
+}
+
+/// Whose items were worked on, in parts: one part is what one rank makes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OwnResult {
+    /// Parts worked on.
+    pub parts: u64,
+    /// Of these, made by ranks of the same cache.
+    pub made: u64,
+    /// Of the others, used by ranks of the same cache since.
+    pub touched: u64,
+    /// (made + touched) / parts.
+    pub share: f64,
+}
+
+/// What of some files was in the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PagesResult {
+    /// Files looked at; one that several workers have open counts for each.
+    pub files: u64,
+    /// Files that the phase works on, in the same count.
+    pub of: u64,
+    /// Pages of the files looked at.
+    pub pages: u64,
+    /// Of these, those in memory.
+    pub cached: u64,
+    /// cached / pages.
+    pub share: f64,
+}
+
+/// Requests that reached the file system, whoever made them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestsResult {
+    /// Who counts.
+    pub source: String,
+    /// By the name of the FUSE request; `total` alone where kinds are not told
+    /// apart.
+    pub by_kind: BTreeMap<String, u64>,
+    /// Those that operations of this kind send when no memory answers.
+    pub answering: u64,
+    /// Operations of this kind in all rows of the phase, which share the
+    /// requests.
+    pub operations: u64,
+    /// answering / operations.
+    pub per_operation: f64,
+}
+
+/// Bytes that block devices of the hosts delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FetchedResult {
+    /// Bytes delivered.
+    pub bytes: u64,
+    /// Bytes that the operations of this kind returned, in all rows of the
+    /// phase.
+    pub returned: u64,
+    /// bytes / returned.
+    pub per_byte: f64,
+}
+
+/// That workers had been everywhere once and went over it again.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CameRoundResult {
+    /// When the first of them came round after the common start, s.
+    pub after_s: f64,
+    /// Operations of one pass, of all that came round.
+    pub once: u64,
+    /// Operations that these did in all.
+    pub done: u64,
+    /// done / once.
+    pub passes: f64,
+}
+
+/// a / b; 0 where there is no b.
+fn ratio(a: u64, b: u64) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+impl ResidencyResult {
+    pub(super) fn of(outcome: &PhaseOutcome) -> Option<ResidencyResult> {
+        let residency = outcome.residency.as_ref()?;
+        let Residency {
+            ground,
+            dropped,
+            direct,
+            verifies,
+            round,
+            caches,
+        } = residency;
+        let (verdict, reason) = residency.verdict(outcome.op);
+        let cache = |look: &CacheLook| {
+            let (verdict, reason) = residency.judge(outcome.op, look);
+            CacheResult {
+                host: look.host.clone(),
+                verdict: verdict.name().to_owned(),
+                reason: reason.words().to_owned(),
+                evidence: EvidenceResult::of(outcome.op, look),
+            }
+        };
+        Some(ResidencyResult {
+            verdict: verdict.name().to_owned(),
+            reason: reason.words().to_owned(),
+            ground: ground.name().to_owned(),
+            dropped: *dropped,
+            direct: *direct,
+            verifies: *verifies,
+            came_round: round.map(CameRoundResult::from),
+            total: EvidenceResult::of(outcome.op, &residency.total()),
+            caches: caches
+                .iter()
+                .filter(|look| look.operations > 0)
+                .take(MOST_CACHES)
+                .map(cache)
+                .collect(),
+        })
+    }
+}
+
+impl EvidenceResult {
+    fn of(op: OpKind, look: &CacheLook) -> EvidenceResult {
+        let CacheLook {
+            host: _,
+            operations,
+            bytes,
+            asked,
+            returned,
+            share,
+            before,
+            after,
+            requests,
+            fetched,
+        } = look;
+        let requests = requests.as_ref().map(|found| {
+            let Requests { source, by_kind } = found;
+            let answering = found.answering(op, *returned == 0);
+            RequestsResult {
+                source: source.clone(),
+                by_kind: by_kind.clone(),
+                answering,
+                operations: *asked,
+                per_operation: ratio(answering, *asked),
+            }
+        });
+        EvidenceResult {
+            operations: *operations,
+            bytes: *bytes,
+            own: share.map(OwnResult::from),
+            resident_before: PagesResult::of(*before),
+            resident_after: PagesResult::of(*after),
+            requests,
+            fetched: fetched
+                .filter(|_| *returned > 0)
+                .map(|bytes| FetchedResult {
+                    bytes,
+                    returned: *returned,
+                    per_byte: ratio(bytes, *returned),
+                }),
+        }
+    }
+}
+
+impl From<Share> for OwnResult {
+    fn from(share: Share) -> OwnResult {
+        let Share {
+            parts,
+            made,
+            touched,
+        } = share;
+        OwnResult {
+            parts,
+            made,
+            touched,
+            share: ratio(share.known(), parts),
+        }
+    }
+}
+
+impl PagesResult {
+    fn of(found: Pages) -> Option<PagesResult> {
+        let Pages {
+            files,
+            of,
+            pages,
+            cached,
+        } = found;
+        Some(PagesResult {
+            files,
+            of,
+            pages,
+            cached,
+            share: found.share()?,
+        })
+    }
+}
+
+impl From<Round> for CameRoundResult {
+    fn from(round: Round) -> CameRoundResult {
+        let Round { after, once, done } = round;
+        CameRoundResult {
+            after_s: after.as_secs_f64(),
+            once,
+            done,
+            passes: ratio(done, once),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Who answered: the verdict in the table's last column, and the evidence.
+
+use rbench_core::units::human_count;
+
+use super::{for_phases, label};
+use crate::schema::{CacheResult, EvidenceResult, PhaseResult, ResidencyResult, RunResult};
+use crate::table::{NONE, Table, left, right};
+
+/// Most caches of a phase that are all shown.
+const MOST_CACHES: usize = 16;
+
+/// The word of a verdict.
+fn word(verdict: &str) -> &'static str {
+    match verdict {
+        "memory" => "warm",
+        "perhaps" => "warm?",
+        "cold" => "cold",
+        "cold-then-memory" => "cold, then warm",
+        "cold-then-perhaps" => "cold, then warm?",
+        "mixed" => "mixed",
+        _ => NONE,
+    }
+}
+
+/// The verdict of a phase with its shortest measure: requests for each
+/// operation, else the share of resident pages.
+pub fn cell(phase: &PhaseResult) -> String {
+    let Some(residency) = &phase.residency else {
+        // Of an earlier version, or no question.
+        return phase.cache.clone().unwrap_or_else(|| NONE.into());
+    };
+    let word = word(&residency.verdict);
+    let then = residency.verdict.starts_with("cold-then");
+    match short(residency).filter(|_| !then) {
+        Some(measure) if word == NONE => measure,
+        Some(measure) => format!("{word} {measure}"),
+        None => word.to_owned(),
+    }
+}
+
+fn short(residency: &ResidencyResult) -> Option<String> {
+    let evidence = &residency.total;
+    let requests = evidence.requests.as_ref().filter(|r| r.operations > 0);
+    // Pages do not matter to what passes them by.
+    let pages = evidence.resident_before.filter(|_| !residency.direct);
+    requests
+        .map(|r| format!("{}/op", per_operation(r.per_operation)))
+        .or_else(|| pages.map(|pages| percent(pages.share)))
+}
+
+fn per_operation(count: f64) -> String {
+    match count {
+        0.0 => "0".to_owned(),
+        few if few < 10.0 => format!("{few:.2}"),
+        many => format!("{many:.0}"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}
+
+/// A line for each phase that reads, stats or lists, and for each cache where
+/// they differ.
+pub fn render(result: &RunResult) -> String {
+    let asked = result.phases.iter().filter_map(|p| p.residency.as_ref());
+    if asked.clone().next().is_none() {
+        return String::new();
+    }
+    let mut table = Table::new([
+        left("CACHES"),
+        left("Verdict"),
+        right("Own"),
+        right("Requests").optional(),
+        right("Each").optional(),
+        right("In memory").optional(),
+        right("Fetched").optional(),
+        left("Done").optional(),
+        left("Because"),
+    ]);
+    for_phases(result, &mut table, |phase, table| {
+        if let Some(residency) = &phase.residency {
+            rows(label(phase), residency, table);
+        }
+    });
+    let sources = asked.filter_map(|r| r.total.requests.as_ref());
+    let mut sources: Vec<&str> = sources.map(|r| r.source.as_str()).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let counted = match sources.is_empty() {
+        true => String::new(),
+        false => format!("Requests as counted by {}.\n", sources.join(", ")),
+    };
+    table.render() + &counted
+}
+
+fn rows(name: String, residency: &ResidencyResult, table: &mut Table) {
+    let because = residency.reason.clone();
+    let done = match (residency.dropped, residency.direct) {
+        (true, true) => "dropped, direct",
+        (true, false) => "dropped",
+        (false, true) => "direct",
+        (false, false) => NONE,
+    };
+    let cells = |name: String, verdict: &str, evidence: &EvidenceResult, because: String| {
+        let mut cells = vec![name, word(verdict).to_owned()];
+        cells.extend(measures(evidence));
+        cells.extend([done.to_owned(), because]);
+        cells
+    };
+    table.row(cells(name, &residency.verdict, &residency.total, because));
+    let differ = |cache: &CacheResult| {
+        let CacheResult {
+            verdict, reason, ..
+        } = cache;
+        (verdict, reason) != (&residency.verdict, &residency.reason)
+    };
+    if residency.caches.iter().any(differ) {
+        for cache in residency.caches.iter().take(MOST_CACHES) {
+            table.row(cells(
+                format!("  {}", cache.host),
+                &cache.verdict,
+                &cache.evidence,
+                cache.reason.clone(),
+            ));
+        }
+    }
+}
+
+/// Own items, requests, requests for each operation, pages, fetched bytes.
+fn measures(evidence: &EvidenceResult) -> [String; 5] {
+    let EvidenceResult {
+        operations: _,
+        bytes: _,
+        own,
+        resident_before,
+        resident_after: _,
+        requests,
+        fetched,
+    } = evidence;
+    let none = || NONE.to_owned();
+    let own = own.filter(|own| own.parts > 0);
+    let pages = resident_before.as_ref().map(|found| {
+        let sampled = match found.files < found.of {
+            true => format!(" ({}/{})", human_count(found.files), human_count(found.of)),
+            false => String::new(),
+        };
+        percent(found.share) + &sampled
+    });
+    [
+        own.map_or_else(none, |own| percent(own.share)),
+        requests
+            .as_ref()
+            .map_or_else(none, |r| human_count(r.answering)),
+        requests
+            .as_ref()
+            .map_or_else(none, |r| per_operation(r.per_operation)),
+        pages.unwrap_or_else(none),
+        fetched.map_or_else(none, |f| percent(f.per_byte)),
+    ]
+}

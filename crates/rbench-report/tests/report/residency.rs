@@ -1,0 +1,239 @@
+//! Who answered: what the result file, the text and the warnings say of it.
+
+use rbench_core::outcome::PhaseOutcome;
+use rbench_core::residency::{CacheLook, Ground, Pages, Requests, Residency, Round, Share};
+use rbench_core::{Nanos, OpKind};
+use rbench_report::schema::{PhaseResult, RunResult};
+use rbench_report::{text, warnings};
+
+use crate::fixtures::{Made, meta_spec, run};
+use crate::golden::check;
+
+const HOSTS: [&str; 3] = ["client1", "client2", "client3"];
+
+fn requests(pairs: &[(&str, u64)]) -> Option<Requests> {
+    Some(Requests {
+        source: "MooseFS .stats".to_owned(),
+        by_kind: pairs.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect(),
+    })
+}
+
+fn share(made: u64, touched: u64) -> Option<Share> {
+    Some(Share {
+        parts: 4,
+        made,
+        touched,
+    })
+}
+
+/// What a cache saw of so many operations of 4 KiB.
+fn look(host: &str, operations: u64, share: Option<Share>) -> CacheLook {
+    CacheLook {
+        host: host.to_owned(),
+        operations,
+        bytes: operations * 4096,
+        asked: operations,
+        returned: operations * 4096,
+        share,
+        ..CacheLook::default()
+    }
+}
+
+/// On every host the same.
+fn alike(one: impl Fn(&str) -> CacheLook) -> Residency {
+    Residency {
+        ground: Ground::Client,
+        caches: HOSTS.iter().map(|host| one(host)).collect(),
+        ..Residency::default()
+    }
+}
+
+/// Everything that can be known, on one host.
+pub fn everything() -> Residency {
+    let pages = Pages {
+        files: 8,
+        of: 96,
+        pages: 1000,
+        cached: 10,
+    };
+    Residency {
+        ground: Ground::Kernel,
+        dropped: true,
+        direct: true,
+        verifies: true,
+        round: Some(Round {
+            after: Nanos(200_000_000),
+            once: 100,
+            done: 6800,
+        }),
+        caches: vec![CacheLook {
+            before: pages,
+            after: pages,
+            requests: requests(&[("read", 3)]),
+            fetched: Some(4096),
+            ..look("client1", 1000, share(1, 1))
+        }],
+    }
+}
+
+fn row(name: &str, label: &str, op: OpKind, residency: Residency) -> PhaseOutcome {
+    let mut phase = Made::on(3, 4, 400, 4096, 400_000).phase(name, label, op);
+    phase.cache = residency.verdict(op).0.cache();
+    phase.residency = Some(residency);
+    phase
+}
+
+fn several() -> RunResult {
+    let stats = |count: u64, own| {
+        alike(move |host| CacheLook {
+            requests: requests(&[("lookup", count), ("statfs", 2)]),
+            ..look(host, 1600, own)
+        })
+    };
+    let pages = |cached| Pages {
+        files: 8,
+        of: 1600,
+        pages: 8,
+        cached,
+    };
+    let mut mixed = stats(1600, share(0, 0));
+    mixed.caches[1].requests = requests(&[]);
+    let wrapped = Residency {
+        verifies: true,
+        round: Some(Round {
+            after: Nanos(200_000_000),
+            once: 4800,
+            done: 326_400,
+        }),
+        ..alike(|host| CacheLook {
+            requests: requests(&[("read", 3)]),
+            ..look(host, 108_800, share(0, 0))
+        })
+    };
+    let dropped = Residency {
+        dropped: true,
+        ground: Ground::Kernel,
+        ..alike(|host| CacheLook {
+            before: pages(0),
+            fetched: Some(1600 * 4096),
+            ..look(host, 1600, share(4, 0))
+        })
+    };
+    let phases = vec![
+        row(
+            "dir-stat",
+            "Directory stat",
+            OpKind::Stat,
+            stats(0, share(4, 0)),
+        ),
+        row(
+            "file-stat",
+            "File stat",
+            OpKind::Stat,
+            stats(1600, share(0, 0)),
+        ),
+        row(
+            "dir-list",
+            "Directory listing",
+            OpKind::List,
+            alike(|host| look(host, 16, share(4, 0))),
+        ),
+        row("file-read", "File read", OpKind::ReadFile, dropped),
+        row("mixed", "Some hosts", OpKind::Stat, mixed),
+        row("read", "Sequential read", OpKind::Read, wrapped),
+        row(
+            "unknown",
+            "Old files",
+            OpKind::Stat,
+            alike(|host| look(host, 16, None)),
+        ),
+    ];
+    run(3, 4, meta_spec(), phases)
+}
+
+#[test]
+fn the_evidence_of_every_row_is_told() {
+    check("residency.txt", &text::render(&several()));
+}
+
+#[test]
+fn warnings_name_the_rows_in_which_memory_answered() {
+    let all = warnings::find(&several());
+    let message = |code: &str| {
+        let found = all.iter().find(|warning| warning.code == code);
+        found.map(|warning| warning.message.as_str())
+    };
+    assert_eq!(
+        message("cache-hit"),
+        Some(
+            "The client's memory answered, not the storage: Directory stat (4,800 stats, 0 requests)."
+        )
+    );
+    assert_eq!(
+        message("cold-then-warm"),
+        Some(
+            "Cold only until workers had been everywhere once and came back to what they had read: \
+             Sequential read (after 200 ms, 68.0 passes). Larger files or less --time would help."
+        )
+    );
+    assert_eq!(
+        message("verified-memory"),
+        Some(
+            "What was verified came from the client's memory, which says nothing of what the \
+             storage holds: Sequential read (326,400 reads, 9 requests)."
+        )
+    );
+}
+
+#[test]
+fn a_short_median_alone_is_no_memory_and_large_blocks_from_memory_are() {
+    let codes = |residency: Option<Residency>, base_ns: u64| {
+        let mut phase = Made::on(1, 1, 400, 128 << 10, base_ns).phase("read", "Read", OpKind::Read);
+        phase.residency = residency;
+        let found = warnings::find(&run(1, 1, meta_spec(), vec![phase]));
+        found.iter().any(|warning| warning.code == "cache-hit")
+    };
+    assert!(!codes(None, 100), "such as those of the engine null");
+    let resident = Residency {
+        ground: Ground::Kernel,
+        caches: vec![CacheLook {
+            before: Pages {
+                files: 1,
+                of: 1,
+                pages: 12_800,
+                cached: 12_800,
+            },
+            ..look("client1", 400, share(4, 0))
+        }],
+        ..Residency::default()
+    };
+    // 128 KiB at 8.7 GiB/s.
+    assert!(codes(Some(resident), 14_400));
+}
+
+#[test]
+fn figures_of_all_caches_are_sums_and_unknown_where_one_is() {
+    let of = |residency: Residency| {
+        let result = PhaseResult::from(&row("s", "S", OpKind::Stat, residency));
+        result.residency.expect("it was looked at")
+    };
+    let count = |host: &str| CacheLook {
+        requests: requests(&[("lookup", 7), ("getattr", 1)]),
+        ..look(host, 10, share(1, 2))
+    };
+    let all = of(alike(count));
+    let own = all.total.own.expect("known");
+    assert_eq!(
+        (own.parts, own.made, own.touched, own.share),
+        (12, 3, 6, 0.75)
+    );
+    let asked = all.total.requests.expect("counted everywhere");
+    assert_eq!((asked.answering, asked.operations), (24, 30));
+    assert_eq!(asked.by_kind["lookup"], 21);
+    assert_eq!(all.caches.len(), 3);
+    let mut one_is_silent = alike(count);
+    one_is_silent.caches[2].requests = None;
+    let some = of(one_is_silent);
+    assert_eq!(some.total.requests, None);
+    assert!(some.caches[0].evidence.requests.is_some());
+}

@@ -28,6 +28,7 @@ use crate::target::{SEEN_WITHIN, gather_texts, in_thread, left_behind};
 mod book;
 mod data;
 mod due;
+mod guard;
 mod handles;
 mod layout;
 mod runner;
@@ -139,6 +140,7 @@ pub async fn execute(
 ) -> Result<Ending, ExecError> {
     let mut ending = Ending::default();
     check_directories(group, plan, base).await?;
+    guard::check(group, plan, base).await?;
     let mut first = 0;
     let mut state = State::default();
     for (number, jobs) in plan.waves.iter().enumerate() {
@@ -604,7 +606,7 @@ impl<'w> Wave<'w> {
 /// Removes files. What could not be removed, at rank 0.
 async fn remove(group: &Group<'_>, paths: Vec<PathBuf>) -> Result<Vec<String>, ExecError> {
     let work = in_thread(move || {
-        let failed = |path: PathBuf| match files::unlink(&path) {
+        let failed = |path: PathBuf| match files::unlink_file(&path) {
             Ok(()) | Err(Errno::ENOENT) => None,
             Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
         };

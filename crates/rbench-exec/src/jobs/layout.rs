@@ -18,8 +18,9 @@ use rbench_plan::jobs::{Fallocate, JobPlan};
 use rbench_plan::pattern::{file_path, file_size, shares_files};
 use rbench_sys::engine::{self, Completion, EngineConfig};
 use rbench_sys::files::{self, Allocation, OpenFlags};
-use rbench_sys::{Engine, PosixFs, Request, Transfer};
+use rbench_sys::{Engine, InUse, PosixFs, Request, Transfer};
 
+use super::handles::refuse_in_use;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::worker::{Prepared, Runner};
@@ -41,6 +42,10 @@ struct Need {
     /// Whether room is not enough: the engine makes no file longer.
     whole: bool,
     pre_read: bool,
+    /// Whether directories in its name are made, below the job's.
+    folders: bool,
+    /// Whether it is left alone if something uses it.
+    guarded: bool,
 }
 
 impl Need {
@@ -51,6 +56,8 @@ impl Need {
             reserve,
             whole,
             pre_read,
+            folders,
+            guarded,
         } = other;
         if length > self.length {
             (self.length, self.reserve) = (length, reserve);
@@ -58,6 +65,8 @@ impl Need {
         self.filled |= filled;
         self.whole |= whole;
         self.pre_read |= pre_read;
+        self.folders |= folders;
+        self.guarded |= guarded;
     }
 }
 
@@ -116,6 +125,8 @@ impl Needs {
                     reserve: job.files.fallocate,
                     whole: mapped,
                     pre_read: job.files.pre_read,
+                    folders: !job.files.directory.as_os_str().is_empty(),
+                    guarded: !job.files.allow_mounted_write,
                 };
                 let path = base.join(file_path(job, jobnum, file));
                 self.0
@@ -159,6 +170,8 @@ impl Needs {
             .map(|(path, _)| Task {
                 path: path.clone(),
                 work: Work::Read,
+                folders: false,
+                guarded: false,
             })
             .collect()
     }
@@ -218,6 +231,8 @@ fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>
         tasks.push(Task {
             path: path.to_owned(),
             work,
+            folders: need.folders,
+            guarded: need.guarded,
         });
     };
     push(Work::Reserve {
@@ -240,6 +255,10 @@ fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>
 pub struct Task {
     path: PathBuf,
     work: Work,
+    /// Whether directories in its name are made, below the job's.
+    folders: bool,
+    /// Whether the file is left alone if something uses it.
+    guarded: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -276,6 +295,8 @@ impl Task {
 pub struct Tasks {
     all: Vec<Task>,
     next: AtomicUsize,
+    /// What must not be written to.
+    in_use: InUse,
     /// Reservations that were done without.
     refused: Mutex<Vec<Failure>>,
 }
@@ -285,7 +306,13 @@ impl Tasks {
     pub fn new(all: Vec<Task>) -> Arc<Tasks> {
         let next = AtomicUsize::new(0);
         let refused = Mutex::default();
-        Arc::new(Tasks { all, next, refused })
+        let in_use = InUse::look();
+        Arc::new(Tasks {
+            all,
+            next,
+            in_use,
+            refused,
+        })
     }
 
     /// The first reservation for which there was no room, if any: the writes
@@ -327,7 +354,12 @@ pub fn prepare(tasks: Arc<Tasks>, parts: &[u64]) -> Prepared {
 impl LayoutRunner {
     fn task(&mut self, index: usize, gate: &Gate, meter: &mut Meter) -> Result<(), Failure> {
         let tasks = Arc::clone(&self.tasks);
-        let Task { path, work } = &tasks.all[index];
+        let Task {
+            path,
+            work,
+            folders,
+            guarded,
+        } = &tasks.all[index];
         let failed = |op| move |kind: FailureKind| Failure::new(op, path.to_string_lossy(), kind);
         let flags = OpenFlags {
             read: true,
@@ -335,8 +367,16 @@ impl LayoutRunner {
             create: matches!(work, Work::Reserve { .. }),
             ..OpenFlags::default()
         };
-        let open = || files::open(path, flags).map_err(FailureKind::from);
-        let fd = open().map_err(failed(OpKind::Open))?;
+        let open = || match files::open(path, flags) {
+            Err(Errno::ENOENT) if flags.create && *folders => {
+                files::make_folders(path).and_then(|()| files::open(path, flags))
+            }
+            opened => opened,
+        };
+        let fd = open().map_err(|errno| failed(OpKind::Open)(errno.into()))?;
+        if flags.write && *guarded {
+            refuse_in_use(&tasks.in_use, &fd, path)?;
+        }
         match *work {
             Work::Reserve { length, how, whole } => {
                 let start = gate.clock.now();

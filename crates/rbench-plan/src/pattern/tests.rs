@@ -55,6 +55,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             invalidate: false,
             fadvise_hint: false,
             unlink: false,
+            allow_mounted_write: false,
         },
         engine: "null".to_owned(),
         depth: 1,

@@ -68,7 +68,7 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "filename",
         "LIST",
-        "Names of files, separated by colons, shared by all workers",
+        "Names of files, separated by colons, shared by all workers; below DIRECTORY if given",
         |s, g| put(&mut s.filename, filenames(g)),
     ),
     Opt::job(
@@ -186,6 +186,13 @@ pub const FILES: &[Opt] = &[
     Opt::job("unlink", "0|1", "Remove files at the end", |s, g| {
         put(&mut s.unlink, g.flag())
     })
+    .default("0"),
+    Opt::job(
+        "allow_mounted_write",
+        "0|1",
+        "Write to devices that are mounted or otherwise in use",
+        |s, g| put(&mut s.allow_mounted_write, g.flag()),
+    )
     .default("0"),
 ];
 

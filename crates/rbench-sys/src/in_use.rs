@@ -256,10 +256,8 @@ fn mounted_on(table: &str, number: u64) -> Option<String> {
         let mut fields = mount.split(' ').skip(2);
         let (device, place) = (fields.next()?, fields.nth(1)?);
         let source = file_system.split(' ').nth(1)?;
-        let by_source = || {
-            source.starts_with("/dev/")
-                && thing(Path::new(source)) == Ok(Thing::Device(number))
-        };
+        let by_source =
+            || source.starts_with("/dev/") && thing(Path::new(source)) == Ok(Thing::Device(number));
         (parse_number(device) == Some(number) || by_source()).then(|| place.to_owned())
     })
 }
@@ -277,7 +275,9 @@ fn loops() -> Vec<Loop> {
 }
 
 fn behind(name: String) -> io::Result<Loop> {
-    let shown = Path::new("/sys/block").join(&name).join("loop/backing_file");
+    let shown = Path::new("/sys/block")
+        .join(&name)
+        .join("loop/backing_file");
     let path = fs::read_to_string(shown)?;
     let device = open(
         &Path::new("/dev").join(&name),
@@ -291,7 +291,10 @@ fn behind(name: String) -> io::Result<Loop> {
         Err(_) => {
             let found = stat(Path::new(path.trim_end_matches('\n')))?;
             let device = found.st_mode & libc::S_IFMT == libc::S_IFBLK;
-            ((found.st_dev, found.st_ino), device.then_some(found.st_rdev))
+            (
+                (found.st_dev, found.st_ino),
+                device.then_some(found.st_rdev),
+            )
         }
     };
     Ok(Loop { name, file, device })
@@ -330,8 +333,9 @@ fn told_by(device: &OwnedFd) -> Result<((u64, u64), Option<u64>), Errno> {
         raw_device,
         rest: _,
     } = info;
-    // Of a regular file the kernel gives the number of its file system again.
-    Ok(((device, inode), (raw_device != device).then_some(raw_device)))
+    // Of a regular file kernels give nothing, or its file system's number again.
+    let is_device = raw_device != 0 && raw_device != device;
+    Ok(((device, inode), is_device.then_some(raw_device)))
 }
 
 #[cfg(test)]
@@ -355,7 +359,8 @@ mod tests {
 
     #[test]
     fn swap_areas_stand_in_the_first_column() {
-        let table = "Filename\t\t\t\tType\t\tSize\n/dev/sda2    partition 1 0 -2\n/swap file 1 0 -3\n";
+        let table =
+            "Filename\t\t\t\tType\t\tSize\n/dev/sda2    partition 1 0 -2\n/swap file 1 0 -3\n";
         let areas: Vec<PathBuf> = swap_areas(table).collect();
         assert_eq!(areas, [Path::new("/dev/sda2"), Path::new("/swap")]);
         assert_eq!(swap_areas("").count(), 0);

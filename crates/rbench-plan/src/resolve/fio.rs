@@ -307,7 +307,11 @@ fn climbs(name: &str) -> bool {
     parts.any(|part| {
         let up = part == "..";
         let above = up && depth == 0;
-        depth = if up { depth.saturating_sub(1) } else { depth + 1 };
+        depth = if up {
+            depth.saturating_sub(1)
+        } else {
+            depth + 1
+        };
         above
     })
 }

@@ -268,20 +268,11 @@ fn a_device_with_a_partition_in_use_is_not_written_to() {
     fs::File::create(&image)
         .and_then(|file| file.set_len(SIZE))
         .expect("made");
-    // A table with one partition of Linux, from sector 2048 on.
-    let mut table = [0; 512];
-    table[450] = 0x83;
-    table[454..458].copy_from_slice(&2048_u32.to_le_bytes());
-    table[458..462].copy_from_slice(&(SIZE as u32 / 512 - 2048).to_le_bytes());
-    table[510..].copy_from_slice(&[0x55, 0xaa]);
-    let file = fs::OpenOptions::new().write(true).open(&image);
-    file.and_then(|file| file.write_all_at(&table, 0))
-        .expect("written");
     let device = bed.attach(&image, &["--partscan"]).expect("attached");
+    // As the kernel's own parser does where there is a table.
+    let added = sh("addpart", &[&device, "1", "2048", "20480"]);
+    added.expect("a partition");
     let part = format!("{device}p1");
-    if !Path::new(&part).exists() {
-        return skip("loop devices have no partitions here");
-    }
     sh("mkfs.ext4", &["-q", &part]).expect("made");
     let place = bed.mount(&part);
     let name = part.trim_start_matches("/dev/");

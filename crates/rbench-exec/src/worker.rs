@@ -1,6 +1,7 @@
 //! A worker: an OS thread that prepares, waits for the common start, runs the
 //! bare loop, perhaps tops up, and hands over its outcome.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -35,6 +36,34 @@ pub trait Runner {
     fn finish(&mut self, _meter: &mut Meter) {}
 }
 
+/// What stands for a runner that could not be made: all it does is to fail once.
+struct Unable {
+    /// The first lane of its worker; `None` where it has none.
+    lane: Option<usize>,
+    /// Taken when it is counted.
+    failure: Option<Failure>,
+}
+
+impl Runner for Unable {
+    fn run(&mut self, _gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
+        if let (Some(lane), Some(failure)) = (self.lane, self.failure.take()) {
+            meter.failed_untimed(lane, failure);
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        0
+    }
+
+    fn planned(&self) -> u64 {
+        0
+    }
+
+    fn covered(&self) -> bool {
+        false
+    }
+}
+
 /// A runner, or why it could not be made.
 pub type Prepared = Result<Box<dyn Runner>, Failure>;
 
@@ -64,7 +93,8 @@ pub enum Command {
 /// What a worker tells the control plane.
 #[derive(Debug)]
 pub enum Report {
-    /// Prepared, with the number of operations it plans, or why not.
+    /// Prepared, with the number of operations it plans, or why not: then its
+    /// outcome will be that failure.
     Ready(Result<u64, Failure>),
     /// Stopped running.
     Reached {
@@ -93,6 +123,8 @@ pub struct Crew {
     pub host: String,
     /// One lane each.
     pub ops: Vec<OpKind>,
+    /// Which of the lanes each worker has; empty when all have all.
+    pub lanes_of: Vec<Range<usize>>,
     /// Whether response times are recorded.
     pub open_loop: bool,
     /// The group's request to stop.
@@ -108,6 +140,13 @@ pub struct Crew {
 }
 
 impl Crew {
+    /// Where what keeps a worker from its operations is counted.
+    fn first_lane(&self, thread: u32) -> Option<usize> {
+        let all = 0..self.ops.len();
+        let own = self.lanes_of.get(thread as usize).unwrap_or(&all);
+        own.clone().next()
+    }
+
     /// What a worker has for itself from now on, until the value is dropped.
     fn seat(&self, thread: u32) -> Result<Option<OwnFiles>, Failure> {
         if let Some(cpu) = self.cpus.get(thread as usize) {
@@ -193,23 +232,21 @@ pub fn spawn(
             let reports = Reports { thread, reports };
             let mut guard = LostGuard(Some(reports.clone()));
             // Gives back what is its own before the reports end.
-            match crew.seat(thread) {
-                Ok(_own) => {
-                    let prepared = (&make, log_operations);
-                    work(thread, prepared, meter, stop, &inbox, &reports);
-                }
-                Err(failure) => {
-                    reports.send(Report::Ready(Err(failure)));
-                }
-            }
+            let seat = crew.seat(thread);
+            let make = || match &seat {
+                Ok(_) => make(thread),
+                Err(failure) => Err(failure.clone()),
+            };
+            let lane = crew.first_lane(thread);
+            work((&make, lane, log_operations), meter, stop, &inbox, &reports);
+            drop(seat);
             guard.0 = None;
         })?;
     Ok(Worker { commands, tally })
 }
 
 fn work(
-    thread: u32,
-    (make, log_operations): (&MakeRunner, bool),
+    (make, lane, log_operations): (&dyn Fn() -> Prepared, Option<usize>, bool),
     mut meter: Meter,
     stop: StopFlag,
     inbox: &mpsc::Receiver<Command>,
@@ -218,17 +255,23 @@ fn work(
     // Without it the kernel may add 50 us to every sleep before an intended
     // start; a refusal only costs precision, which the start skew shows.
     let _ = rbench_sys::limits::set_timer_slack(Nanos(1));
-    let mut runner = match make(thread) {
-        Ok(runner) => runner,
+    let (mut runner, ready) = match make() {
+        Ok(runner) => {
+            let planned = runner.planned();
+            (runner, Ok(planned))
+        }
         Err(failure) => {
-            reports.send(Report::Ready(Err(failure)));
-            return;
+            let unable: Box<dyn Runner> = Box::new(Unable {
+                lane,
+                failure: Some(failure.clone()),
+            });
+            (unable, Err(failure))
         }
     };
     if log_operations {
         meter.log_operations(runner.planned());
     }
-    if !reports.send(Report::Ready(Ok(runner.planned()))) {
+    if !reports.send(Report::Ready(ready)) {
         return;
     }
     let mut gate = Gate {

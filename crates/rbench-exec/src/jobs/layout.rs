@@ -70,6 +70,9 @@ impl Need {
     }
 }
 
+/// A file that could not be made ready, and why.
+pub type Unmade = (PathBuf, Failure);
+
 /// The files that the workers of a rank need in one group of jobs.
 #[derive(Debug, Clone, Default)]
 pub struct Needs(BTreeMap<PathBuf, Need>);
@@ -147,20 +150,25 @@ impl Needs {
         }
     }
 
-    /// Looks at what is there: what is to be done.
-    ///
-    /// # Errors
-    /// A sentence when a file cannot be looked at.
-    pub fn survey(&self) -> Result<Vec<Task>, String> {
-        let mut tasks = Vec::new();
+    /// Looks at what is there: what is to be done, and which files cannot be
+    /// looked at.
+    pub fn survey(&self) -> (Vec<Task>, Vec<Unmade>) {
+        let (mut tasks, mut failures) = (Vec::new(), Vec::new());
         for (path, need) in &self.0 {
-            let found = length_of(path).map_err(|errno| {
-                let path = path.display();
-                format!("cannot look at {path}: {} ({errno:?})", errno.desc())
-            })?;
-            plan_file(path, need, found, &mut tasks);
+            match length_of(path) {
+                Ok(found) => plan_file(path, need, found, &mut tasks),
+                Err(errno) => {
+                    let failure = Failure::new(OpKind::Open, path.to_string_lossy(), errno);
+                    failures.push((path.clone(), failure));
+                }
+            }
         }
-        Ok(tasks)
+        (tasks, failures)
+    }
+
+    /// Whether one of these files is at `path`.
+    pub fn has(&self, path: &Path) -> bool {
+        self.0.contains_key(path)
     }
 
     /// What is to be read once.
@@ -276,6 +284,11 @@ enum Work {
 }
 
 impl Task {
+    /// Whether its file is among these.
+    pub fn is_of(&self, files: &BTreeMap<PathBuf, Failure>) -> bool {
+        files.contains_key(&self.path)
+    }
+
     /// Whether the others of its file need it to be done.
     pub fn makes_the_file(&self) -> bool {
         matches!(self.work, Work::Reserve { .. })
@@ -299,20 +312,29 @@ pub struct Tasks {
     in_use: InUse,
     /// Reservations that were done without.
     refused: Mutex<Vec<Failure>>,
+    /// Files that could not be made ready.
+    failed: Mutex<Vec<Unmade>>,
 }
 
 impl Tasks {
     /// All to be done.
     pub fn new(all: Vec<Task>) -> Arc<Tasks> {
         let next = AtomicUsize::new(0);
-        let refused = Mutex::default();
+        let (refused, failed) = Default::default();
         let in_use = InUse::look();
         Arc::new(Tasks {
             all,
             next,
             in_use,
             refused,
+            failed,
         })
+    }
+
+    /// Files that could not be made ready, some more than once.
+    pub fn failed(&self) -> Vec<Unmade> {
+        let failed = self.failed.lock();
+        failed.map_or_else(|_| Vec::new(), |failed| failed.clone())
     }
 
     /// The first reservation for which there was no room, if any: the writes
@@ -499,7 +521,7 @@ fn may_go_on(how: Fallocate, errno: Errno) -> bool {
 
 impl Runner for LayoutRunner {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
-        while !gate.stop.is_raised() && !self.failed {
+        while !gate.stop.is_raised() {
             let index = self.tasks.next.fetch_add(1, Ordering::Relaxed);
             if index >= self.tasks.all.len() {
                 break;
@@ -507,6 +529,9 @@ impl Runner for LayoutRunner {
             self.issued += 1;
             if let Err(failure) = self.task(index, gate, meter) {
                 self.failed = true;
+                if let Ok(mut failed) = self.tasks.failed.lock() {
+                    failed.push((self.tasks.all[index].path.clone(), failure.clone()));
+                }
                 meter.failed_untimed(0, failure);
             }
         }

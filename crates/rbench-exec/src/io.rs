@@ -294,7 +294,8 @@ impl IoPass<'_> {
         );
         // A bit for each worker, which only its own rank sets.
         let mut bits = vec![0_u64; workers.div_ceil(64) as usize];
-        own.iter().for_each(|w| bits[(w / 64) as usize] |= 1 << (w % 64));
+        own.iter()
+            .for_each(|w| bits[(w / 64) as usize] |= 1 << (w % 64));
         let all = group.world.all_reduce(Combine::Sum, bits);
         let bits = group.quietly(all).await?;
         let is_unmade = |w: &u64| bits[(w / 64) as usize] >> (w % 64) & 1 == 1;

@@ -14,3 +14,4 @@ mod limits;
 mod mdtest;
 mod meta;
 mod truth;
+mod unprepared;

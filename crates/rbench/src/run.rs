@@ -232,7 +232,7 @@ async fn once(
     let mut extras = Extras::default();
     let opened = extras
         .open(spec, comm.rank())
-        .and_then(|()| fio::create_output(output, launch, comm.rank()))
+        .and_then(|()| fio::check_outputs(&plan, output, launch, comm.rank()))
         .and_then(|()| match &plan.work {
             Work::Io(io) => ack::check_journals(io, &plan, comm.rank(), &parent),
             Work::Meta(_) | Work::Jobs(_) => Ok(()),

@@ -275,6 +275,8 @@ pub fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
         items: of_each.saturating_mul(u64::from(plan.ranks)),
         command: "mdtest".to_owned(),
         paths,
+        shift: meta.stated_shift,
+        seed: meta.stated_random.then_some(result.run.seed),
     };
     let mut out = render::render(result, &view_of_mdtest);
     if view.report {

@@ -355,6 +355,9 @@ fn names_are_those_of_fio() {
     assert!(!shares_files(&plan.files));
     plan.files.names = FileNames::Given(vec!["a".to_owned(), "/b".to_owned()]);
     assert_eq!(file_path(&plan, 3, 0).to_string_lossy(), "d/a");
+    // Nothing leaves a directory that is given; without one a path is a path.
+    assert_eq!(file_path(&plan, 3, 1).to_string_lossy(), "d/b");
+    plan.files.directory = PathBuf::new();
     assert_eq!(file_path(&plan, 3, 1).to_string_lossy(), "/b");
     assert!(shares_files(&plan.files));
     plan.files.names = FileNames::Format("x.$filenum".to_owned());

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 use rbench_core::Nanos;

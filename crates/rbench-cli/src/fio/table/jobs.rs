@@ -68,7 +68,7 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "filename",
         "LIST",
-        "Names of files, separated by colons, shared by all workers; below DIRECTORY if given",
+        "Names of files, separated by colons, shared by all workers",
         |s, g| put(&mut s.filename, filenames(g)),
     ),
     Opt::job(

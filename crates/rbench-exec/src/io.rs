@@ -1,13 +1,15 @@
 //! The I/O workload: files laid out where a phase needs them, then phase
 //! after phase.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::errno::Errno;
 use rbench_comm::Combine;
 use rbench_core::outcome::PhaseOutcome;
-use rbench_core::{FailureKind, OpKind, Rank};
+use rbench_core::{Failure, FailureKind, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Rw, worker_number};
 use rbench_plan::meta::Who;
@@ -32,6 +34,7 @@ mod scene;
 mod small;
 
 use blocks::{PASS_BITS, STEP_BITS, Stamps};
+use layout::Unmade;
 use scene::Scene;
 pub(crate) use scene::{over_nothing, small_paths};
 
@@ -53,6 +56,7 @@ pub(crate) fn pass<'p>(plan: &'p Plan, io: &IoPlan, run_key: u64, iteration: u32
         step: iteration << STEP_BITS,
         generations: 0..=0,
         logs: Vec::new(),
+        unmade: Unmade::default(),
         seen: Seen::default(),
     }
 }
@@ -74,6 +78,8 @@ pub(crate) struct IoPass<'p> {
     generations: RangeInclusive<u64>,
     /// The journal of each worker of this rank, with `--ack-journal`.
     logs: Vec<Log>,
+    /// Parts that could not be laid out, of all workers.
+    unmade: Unmade,
     seen: Seen,
 }
 
@@ -255,6 +261,7 @@ impl IoPass<'_> {
         if any[0] == 0 {
             return Ok(false);
         }
+        self.unmade = Unmade::default();
         let scene = self.scene(group, target, 0);
         let small = self.io.small.is_some();
         let op = if small {
@@ -292,19 +299,47 @@ impl IoPass<'_> {
         if end.stopped {
             return Ok(true);
         }
-        let failure = end.rows.first().and_then(|row| row.failures.iter().next());
-        let failed = failure.map_or(Ok(()), |(_, _, example)| {
-            Err(format!(
-                "the files could not be laid out: {}",
-                example.failure
-            ))
-        });
-        group.agree(failed).await?;
+        if end.failed && self.share_unmade(group).await? {
+            let failure = end.rows.first().and_then(|row| row.failures.iter().next());
+            let failed = failure.map_or(Ok(()), |(_, _, example)| {
+                Err(format!(
+                    "the files could not be laid out: {}",
+                    example.failure
+                ))
+            });
+            group.agree(failed).await?;
+        }
         // What was there before keeps the generation it was written as.
         self.wrote(end.covered && any[1] == 0);
         let own = Who::Each { ahead: 0 };
         self.seen.make(residency::caches(group), own);
         Ok(false)
+    }
+
+    /// Tells every rank which parts could not be laid out; whether none could.
+    async fn share_unmade(&self, group: &Group<'_>) -> Result<bool, ExecError> {
+        let workers = self.plan.workers();
+        let own = self.unmade.lock().map_or_else(
+            |_| BTreeSet::new(),
+            |unmade| unmade.keys().copied().collect(),
+        );
+        // A bit for each worker, which only its own rank sets.
+        let mut bits = vec![0_u64; workers.div_ceil(64) as usize];
+        own.iter()
+            .for_each(|w| bits[(w / 64) as usize] |= 1 << (w % 64));
+        let all = group.world.all_reduce(Combine::Sum, bits);
+        let bits = group.quietly(all).await?;
+        let is_unmade = |w: &u64| bits[(w / 64) as usize] >> (w % 64) & 1 == 1;
+        let others = (0..workers).filter(|w| is_unmade(w) && !own.contains(w));
+        for owner in others {
+            let name = format!("{}/{}", self.prefix, self.io.file_name(owner));
+            let failure = Failure {
+                detail: "its rank could not lay it out".to_owned(),
+                ..Failure::new(OpKind::Read, name, Errno::ENODATA)
+            };
+            layout::note(&self.unmade, owner, &failure);
+        }
+        Ok((0..workers).all(|w| is_unmade(&w)))
     }
 
     /// Drops the caches if asked for; what is known of them for a phase that
@@ -355,6 +390,7 @@ impl IoPass<'_> {
             stamps,
             covered: self.covered.clone(),
             logs: self.logs.clone(),
+            unmade: Arc::clone(&self.unmade),
         }
     }
 

@@ -4,6 +4,7 @@
 //! There is no directory of our own here: files lie where the user named
 //! them, and stay there unless the job says otherwise.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use nix::errno::Errno;
 use rbench_comm::{Combine, CommError};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::random::key;
-use rbench_core::{Clock as _, OpKind, Rank};
+use rbench_core::{Clock as _, Failure, OpKind, Rank};
 use rbench_plan::jobs::{
     BlockSizes, Directions, Each, FileNames, FileService, JobPlan, JobsPlan, Logs, Pace, Syncing,
 };
@@ -34,6 +35,7 @@ use crate::worker::Prepared;
 mod book;
 mod data;
 mod due;
+mod guard;
 mod handles;
 mod layout;
 mod runner;
@@ -44,7 +46,7 @@ pub mod verify;
 mod wire;
 
 pub(crate) use data::Filler;
-use layout::{Needs, Task, Tasks, Whose};
+use layout::{Needs, Task, Tasks, Unmade, Whose};
 use runner::{Lanes, Scene, Sink};
 
 /// What the workers of this process did so far, for reports on the way. Each
@@ -130,6 +132,7 @@ pub(crate) fn over_nothing(
         rank: Rank(0),
         sink: Sink::default(),
         board: None,
+        unmade: Arc::default(),
     };
     runner::prepare(scene, 0)
 }
@@ -181,6 +184,9 @@ struct Wave<'w> {
     base: &'w Path,
     run: u64,
     board: Option<Arc<Board>>,
+    /// Files of this rank's workers that could not be made ready, and why:
+    /// those workers do nothing but fail.
+    unmade: RefCell<BTreeMap<PathBuf, Failure>>,
 }
 
 /// Carries out the jobs of `plan`; relative paths are below `base`, an
@@ -199,6 +205,7 @@ pub async fn execute(
 ) -> Result<Ending, ExecError> {
     let mut ending = Ending::default();
     check_directories(group, plan, base).await?;
+    guard::check(group, plan, base).await?;
     let mut first = 0;
     let mut state = State::default();
     for (number, jobs) in plan.waves.iter().enumerate() {
@@ -306,6 +313,7 @@ impl<'w> Wave<'w> {
             base,
             run,
             board: None,
+            unmade: RefCell::default(),
         }
     }
 
@@ -398,6 +406,7 @@ impl<'w> Wave<'w> {
                 .any(|rate| rate.read.is_some() || rate.write.is_some())
         };
         let open_loop = self.members.iter().any(|member| rated(&member.job));
+        let unmade = Arc::new(self.unmade.borrow().clone());
         let scenes: Vec<Scene> = self
             .members
             .iter()
@@ -413,6 +422,7 @@ impl<'w> Wave<'w> {
                 rank: group.rank(),
                 sink: Arc::clone(sink),
                 board: self.board.clone(),
+                unmade: Arc::clone(&unmade),
             })
             .collect();
         Phase {
@@ -432,7 +442,9 @@ impl<'w> Wave<'w> {
                 let mut clone = thread;
                 for scene in &scenes {
                     if clone < scene.job.numjobs {
-                        return runner::prepare(scene.clone(), clone);
+                        let prepared = runner::prepare(scene.clone(), clone);
+                        return prepared
+                            .inspect_err(|failure| runner::unprepared(scene, clone, failure));
                     }
                     clone -= scene.job.numjobs;
                 }
@@ -500,7 +512,7 @@ impl<'w> Wave<'w> {
         if group.is_root() {
             first.join(shared.clone());
         }
-        if self.make(group, first).await? {
+        if self.make(group, first, &shared).await? {
             return Ok(None);
         }
         let one_view = self.is_seen_everywhere(group).await?;
@@ -512,30 +524,61 @@ impl<'w> Wave<'w> {
             } else {
                 Needs::default()
             };
-            if self.make(group, second).await? {
+            if self.make(group, second, &shared).await? {
                 return Ok(None);
             }
         }
         if group.is_leader() {
-            own.join(shared);
+            own.join(shared.clone());
         }
-        let stopped = self
-            .tasks(group, own.reads(), "reading files once (untimed)")
-            .await?;
+        let label = "reading files once (untimed)";
+        let stopped = self.tasks(group, own.reads(), label, &shared).await?;
         Ok((!stopped).then_some(one_view))
     }
 
     /// Makes the files that this rank is to make; whether it was stopped.
-    async fn make(&self, group: &Group<'_>, needs: Needs) -> Result<bool, ExecError> {
+    async fn make(
+        &self,
+        group: &Group<'_>,
+        needs: Needs,
+        shared: &Needs,
+    ) -> Result<bool, ExecError> {
         let survey = in_thread(move || needs.survey());
-        let tasks = group.attend(survey, || 0).await?.and_then(|tasks| tasks);
-        let tasks = group.agree(tasks).await?;
+        let surveyed = group.attend(survey, || 0).await?;
+        let (tasks, failed) = group.agree(surveyed).await?;
+        self.do_without(group, failed, shared).await?;
         // Files are there before any part of them is filled.
-        let (makes, fills) = tasks.into_iter().partition(Task::makes_the_file);
-        Ok(self.tasks(group, makes, "making files (untimed)").await?
-            || self
-                .tasks(group, fills, "laying out files (untimed)")
-                .await?)
+        let (makes, fills): (Vec<Task>, Vec<Task>) =
+            tasks.into_iter().partition(Task::makes_the_file);
+        if self
+            .tasks(group, makes, "making files (untimed)", shared)
+            .await?
+        {
+            return Ok(true);
+        }
+        let unmade = self.unmade.borrow().clone();
+        let fills = fills.into_iter().filter(|task| !task.is_of(&unmade));
+        self.tasks(group, fills.collect(), "laying out files (untimed)", shared)
+            .await
+    }
+
+    /// Goes on without the files of this rank's workers that could not be made
+    /// ready: these workers count as failed. Nobody can go on without a file
+    /// that all workers share.
+    async fn do_without(
+        &self,
+        group: &Group<'_>,
+        failed: Vec<Unmade>,
+        shared: &Needs,
+    ) -> Result<(), ExecError> {
+        let of_all = failed.iter().find(|(path, _)| shared.has(path));
+        let of_all = of_all.map_or(Ok(()), |(_, failure)| {
+            Err(format!("the files could not be made ready: {failure}"))
+        });
+        for (path, failure) in failed {
+            self.unmade.borrow_mut().entry(path).or_insert(failure);
+        }
+        group.agree(of_all).await
     }
 
     /// Does the tasks of all ranks as a phase; whether it was stopped.
@@ -544,6 +587,7 @@ impl<'w> Wave<'w> {
         group: &Group<'_>,
         tasks: Vec<Task>,
         label: &str,
+        shared: &Needs,
     ) -> Result<bool, ExecError> {
         let pieces = tasks.iter().map(Task::pieces).sum();
         let all = group.world.all_reduce(Combine::Sum, vec![pieces]);
@@ -589,7 +633,11 @@ impl<'w> Wave<'w> {
                 "{refused}: the file is written without a reservation"
             ));
         }
-        group.agree(failed).await?;
+        // Where a failure was to end the run, it is told.
+        if end.stopped {
+            group.agree(failed).await?;
+        }
+        self.do_without(group, done.failed(), shared).await?;
         Ok(end.stopped)
     }
 
@@ -716,7 +764,7 @@ impl<'w> Wave<'w> {
 /// Removes files. What could not be removed, at rank 0.
 async fn remove(group: &Group<'_>, paths: Vec<PathBuf>) -> Result<Vec<String>, ExecError> {
     let work = in_thread(move || {
-        let failed = |path: PathBuf| match files::unlink(&path) {
+        let failed = |path: PathBuf| match files::unlink_file(&path) {
             Ok(()) | Err(Errno::ENOENT) => None,
             Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
         };

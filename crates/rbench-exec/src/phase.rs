@@ -138,6 +138,17 @@ pub struct PhaseEnd {
     pub details: Details,
 }
 
+/// How far the workers of this rank are prepared.
+#[derive(Debug, Default)]
+struct Ready {
+    /// Operations that they plan together.
+    planned: u64,
+    /// Whether any of them can work.
+    able: bool,
+    /// Why the first that cannot, cannot.
+    trouble: Option<String>,
+}
+
 /// The workers of this rank in one phase.
 struct Hands {
     workers: Vec<Worker>,
@@ -213,18 +224,27 @@ impl Hands {
         Ok(taken)
     }
 
-    /// Waits until all are prepared; the operations they plan together.
-    async fn ready(&self, group: &Group<'_>) -> Result<u64, String> {
+    /// Waits until all are prepared, or have said why they cannot be.
+    async fn ready(&self, group: &Group<'_>) -> Result<Ready, String> {
         let all = self
             .collect(group, |report| match report {
                 Report::Ready(result) => Some(result),
                 _ => None,
             })
             .await?;
-        all.into_iter().flatten().try_fold(0_u64, |sum, result| {
-            let planned = result.map_err(|failure| failure.to_string())?;
-            Ok(sum.saturating_add(planned))
-        })
+        let mut ready = Ready::default();
+        for result in all.into_iter().flatten() {
+            match result {
+                Ok(planned) => {
+                    ready.able = true;
+                    ready.planned = ready.planned.saturating_add(planned);
+                }
+                Err(failure) => {
+                    ready.trouble.get_or_insert_with(|| failure.to_string());
+                }
+            }
+        }
+        Ok(ready)
     }
 
     /// The outcomes of all workers; of those that were given up what they
@@ -268,8 +288,8 @@ impl Hands {
 /// Runs `phase` on every rank of the group.
 ///
 /// # Errors
-/// When a worker could not be prepared on some rank (the same error on every
-/// rank) or the ranks cannot talk.
+/// When no worker of any rank could be prepared (the same error on every rank)
+/// or the ranks cannot talk.
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total);
@@ -580,10 +600,18 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
 }
 
 /// Starts the workers and waits until all of them, everywhere, are prepared;
-/// with the operations that this rank's workers plan.
+/// with the operations that this rank's workers plan. A worker that cannot be
+/// counts as one failed operation as long as any other can work.
 async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(Hands, u64), ExecError> {
     let hands = group.agree(spawn_workers(group, phase)).await?;
     let ready = group.attend(hands.ready(group), || 0).await?;
+    let able = u64::from(ready.as_ref().is_ok_and(|ready| ready.able));
+    let any = group.world.all_reduce(Combine::Max, vec![able]);
+    let any = group.quietly(any).await?[0] > 0;
+    let ready = ready.and_then(|ready| match ready.trouble {
+        Some(trouble) if !any => Err(trouble),
+        _ => Ok(ready.planned),
+    });
     match group.agree(ready).await {
         Ok(planned) => Ok((hands, planned)),
         Err(error) => {

@@ -48,6 +48,34 @@ pub trait Runner {
     fn finish(&mut self, _meter: &mut Meter) {}
 }
 
+/// What stands for a runner that could not be made: all it does is to fail once.
+struct Unable {
+    /// The first lane of its worker; `None` where it has none.
+    lane: Option<usize>,
+    /// Taken when it is counted.
+    failure: Option<Failure>,
+}
+
+impl Runner for Unable {
+    fn run(&mut self, _gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
+        if let (Some(lane), Some(failure)) = (self.lane, self.failure.take()) {
+            meter.failed_untimed(lane, failure);
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        0
+    }
+
+    fn planned(&self) -> u64 {
+        0
+    }
+
+    fn covered(&self) -> bool {
+        false
+    }
+}
+
 /// A runner, or why it could not be made.
 pub type Prepared = Result<Box<dyn Runner>, Failure>;
 
@@ -82,7 +110,8 @@ pub enum Command {
 /// What a worker tells the control plane.
 #[derive(Debug)]
 pub enum Report {
-    /// Prepared, with the number of operations it plans, or why not.
+    /// Prepared, with the number of operations it plans, or why not: then its
+    /// outcome will be that failure.
     Ready(Result<u64, Failure>),
     /// Stopped running.
     Reached {
@@ -226,24 +255,25 @@ pub fn spawn(
             let reports = Reports { thread, reports };
             let mut guard = LostGuard(Some(reports.clone()));
             // Gives back what is its own before the reports end.
-            match crew.seat(thread, &lanes.ops) {
-                Ok(_own) => {
-                    let prepared = (&make, log_operations);
-                    let of = (thread, lanes.first);
-                    work(of, prepared, meter, stop, &inbox, &reports);
-                }
-                Err(failure) => {
-                    reports.send(Report::Ready(Err(failure)));
-                }
-            }
+            let seat = crew.seat(thread, &lanes.ops);
+            let make = || match &seat {
+                Ok(_) => make(thread),
+                Err(failure) => Err(failure.clone()),
+            };
+            // What keeps a worker from its operations is counted with the
+            // first kind of them.
+            let lane = (!lanes.ops.is_empty()).then_some(0);
+            let prepared = (&make as &dyn Fn() -> Prepared, log_operations);
+            work(prepared, (lanes.first, lane), meter, stop, &inbox, &reports);
+            drop(seat);
             guard.0 = None;
         })?;
     Ok(Worker { commands, tally })
 }
 
 fn work(
-    (thread, first_lane): (u32, usize),
-    (make, log_operations): (&MakeRunner, bool),
+    (make, log_operations): (&dyn Fn() -> Prepared, bool),
+    (first_lane, lane): (usize, Option<usize>),
     mut meter: Meter,
     stop: StopFlag,
     inbox: &mpsc::Receiver<Command>,
@@ -252,17 +282,23 @@ fn work(
     // Without it the kernel may add 50 us to every sleep before an intended
     // start; a refusal only costs precision, which the start skew shows.
     let _ = rbench_sys::limits::set_timer_slack(Nanos(1));
-    let mut runner = match make(thread) {
-        Ok(runner) => runner,
+    let (mut runner, ready) = match make() {
+        Ok(runner) => {
+            let planned = runner.planned();
+            (runner, Ok(planned))
+        }
         Err(failure) => {
-            reports.send(Report::Ready(Err(failure)));
-            return;
+            let unable: Box<dyn Runner> = Box::new(Unable {
+                lane,
+                failure: Some(failure.clone()),
+            });
+            (unable, Err(failure))
         }
     };
     if log_operations {
         meter.log_operations(runner.planned());
     }
-    if !reports.send(Report::Ready(Ok(runner.planned()))) {
+    if !reports.send(Report::Ready(ready)) {
         return;
     }
     let mut gate = Gate {

@@ -130,6 +130,8 @@ pub struct Files {
     pub fadvise_hint: bool,
     /// Removed at the end.
     pub unlink: bool,
+    /// Whether devices are written to although they are in use.
+    pub allow_mounted_write: bool,
 }
 
 /// Names of a job's files.

@@ -385,6 +385,12 @@ pub struct MetaPlan {
     pub failures_end_the_run: bool,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
+    /// mdtest's `-N` in ranks, as mdtest says it: not reduced to the number of
+    /// ranks. 0: no shift.
+    pub stated_shift: u64,
+    /// Whether mdtest was asked for a random order (`-R`), for which the plan's
+    /// seed stands.
+    pub stated_random: bool,
 }
 
 impl MetaPlan {

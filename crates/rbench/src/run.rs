@@ -2,6 +2,7 @@
 //! screen ([`pipeline`]).
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -35,6 +36,9 @@ use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// The warning of a run that could not go on.
 pub const ENDED_EARLY: &str = "ended-early";
+
+/// Warnings of something that went wrong; others say what a figure means.
+const WRONG: [&str; 3] = ["errors", "unchecked-blocks", "left-behind"];
 
 /// Why a run gives no report. Every rank has the same; rank 0 says it.
 pub enum Refusal {
@@ -232,7 +236,7 @@ async fn once(
     let mut extras = Extras::default();
     let opened = extras
         .open(spec, comm.rank())
-        .and_then(|()| fio::create_output(output, launch, comm.rank()))
+        .and_then(|()| fio::check_outputs(&plan, output, launch, comm.rank()))
         .and_then(|()| match &plan.work {
             Work::Io(io) => ack::check_journals(io, &plan, comm.rank(), &parent),
             Work::Meta(_) | Work::Jobs(_) => Ok(()),
@@ -561,10 +565,12 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     if !has_ours && !result.complete && report.broken.is_none() {
         complain("the run was interrupted: what it did until then is reported");
     }
+    // The originals say nothing on standard error unless something is wrong.
+    let people = std::io::stderr().is_terminal();
     if !has_ours && !output.quiet {
-        tell_trouble(result);
+        tell_trouble(result, people);
     }
-    if !output.quiet {
+    if !output.quiet && (has_ours || people) {
         if let Some(out) = output.out.as_ref().filter(|_| trouble.is_none()) {
             eprintln!("result: {}", out.display());
         }
@@ -583,11 +589,12 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     code
 }
 
-/// On standard error, what to know before trusting the tables of another
-/// tool, which have no place for it.
-fn tell_trouble(result: &RunResult) {
+/// On standard error, what the tables of another tool have no place for: what
+/// went wrong, and to people also what to know before trusting the tables.
+fn tell_trouble(result: &RunResult, people: bool) {
     // Why the run ended early is said by whoever ends it.
-    for warning in result.warnings.iter().filter(|w| w.code != ENDED_EARLY) {
+    let told = |code: &str| code != ENDED_EARLY && (people || WRONG.contains(&code));
+    for warning in result.warnings.iter().filter(|w| told(&w.code)) {
         complain(&warning.message);
     }
 }

@@ -20,7 +20,7 @@ use rbench_sys::{Engine, Fs, NullFs};
 
 use super::blocks::{BlockRunner, Blocks, Lanes, Stamps};
 use super::data::Data;
-use super::layout::{self, LayoutRunner};
+use super::layout::{self, LayoutRunner, Unmade};
 use super::small::SmallFile;
 use crate::ack::{Kind, Log};
 use crate::ops::{ItemRunner, Visit};
@@ -43,6 +43,9 @@ pub(super) struct Scene {
     pub(super) covered: Vec<Arc<AtomicU64>>,
     /// The journal of each worker, with `--ack-journal`.
     pub(super) logs: Vec<Log>,
+    /// Parts that could not be laid out: who works on them does nothing but
+    /// fail.
+    pub(super) unmade: Unmade,
 }
 
 /// Reads of so many small files that are none: the loop of small files with
@@ -68,6 +71,7 @@ pub(crate) fn over_nothing(plan: &IoPlan, files: u64) -> Prepared {
         stamps: None,
         covered: vec![Arc::default()],
         logs: Vec::new(),
+        unmade: Unmade::default(),
     };
     scene.small(Rw::Read, 0)
 }
@@ -201,6 +205,12 @@ impl Scene {
 
     pub(super) fn blocks(&self, rw: Rw, thread: u32) -> Prepared {
         let owner = self.worker(self.owner, thread);
+        let unmade = self.unmade.lock().ok();
+        if let Some(failure) = unmade.and_then(|all| all.get(&owner).cloned())
+            && rw.needs_files()
+        {
+            return Err(failure);
+        }
         let mut engine = self.engine(self.io.depth as usize, self.io.block_max())?;
         let (fd, path, file) = self.open_for(rw, owner, engine.as_mut())?;
         let log = rw.writes().then(|| self.opened(thread, file)).flatten();
@@ -305,6 +315,12 @@ impl Scene {
     /// The layout of what this worker's own part misses.
     pub(super) fn layout(&self, thread: u32) -> Prepared {
         let owner = self.worker(self.rank, thread);
+        self.lay_out(thread)
+            .inspect_err(|failure| layout::note(&self.unmade, owner, failure))
+    }
+
+    fn lay_out(&self, thread: u32) -> Prepared {
+        let owner = self.worker(self.rank, thread);
         let covered = Arc::clone(&self.covered[thread as usize]);
         let there = covered.load(Ordering::Relaxed);
         if self.io.small.is_some() {
@@ -343,6 +359,7 @@ impl Scene {
             next: there,
             issued: 0,
             failed: false,
+            unmade: Arc::clone(&self.unmade),
             done: Vec::with_capacity(1),
         }))
     }

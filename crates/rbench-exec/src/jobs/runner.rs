@@ -5,7 +5,7 @@
 //! the end. [`flow`] issues and reaps, [`syncs`] syncs and closes,
 //! [`checks`] reads back.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::jobs::{Each, JobPlan};
-use rbench_plan::pattern::{Steps, file_size};
+use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_sys::Engine;
 use rbench_sys::engine::{Completion, EngineConfig, EngineCounts, EngineInfo};
 use rbench_sys::limits::{Usage, thread_usage};
@@ -77,6 +77,8 @@ pub struct Scene {
     pub sink: Sink,
     /// Takes what was done so far.
     pub board: Option<Arc<Board>>,
+    /// Files that could not be made ready, and why.
+    pub unmade: Arc<BTreeMap<PathBuf, Failure>>,
 }
 
 /// What is done with a block.
@@ -200,7 +202,14 @@ pub struct JobRunner {
 /// files, untimed.
 pub fn prepare(scene: Scene, clone: u32) -> Prepared {
     let job = Arc::clone(&scene.job);
-    let jobnum = u64::from(scene.rank.0) * u64::from(job.numjobs) + u64::from(clone);
+    let jobnum = jobnum(&scene, clone);
+    let own = |file| scene.base.join(file_path(&job, jobnum, file));
+    let unmade = |file| scene.unmade.get(&own(file));
+    if !scene.unmade.is_empty()
+        && let Some(failure) = (0..job.files.count).find_map(unmade)
+    {
+        return Err(failure.clone());
+    }
     let refused = |text: String| Failure {
         op: OpKind::Open,
         path: format!("job '{}'", job.name),
@@ -290,6 +299,34 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         usage: Usage::default(),
         calls: Calls::told(),
     }))
+}
+
+/// Takes down that the `clone`-th worker of a job on this rank did nothing but
+/// fail when it was prepared.
+pub fn unprepared(scene: &Scene, clone: u32, failure: &Failure) {
+    let outcome = JobOutcome {
+        job: scene.index,
+        worker: jobnum(scene, clone),
+        workers: 1,
+        pid: std::process::id(),
+        error: match failure.kind {
+            FailureKind::Errno(code) => code,
+            FailureKind::Short | FailureKind::Mismatch | FailureKind::Command => Errno::EIO as i32,
+        },
+        start_ms: epoch_ms(),
+        ..JobOutcome::default()
+    };
+    if let Some(board) = &scene.board {
+        board.put(outcome.clone());
+    }
+    if let Ok(mut all) = scene.sink.lock() {
+        all.push((outcome, JobLog::default()));
+    }
+}
+
+/// The number of a worker among all of its job.
+fn jobnum(scene: &Scene, clone: u32) -> u64 {
+    u64::from(scene.rank.0) * u64::from(scene.job.numjobs) + u64::from(clone)
 }
 
 /// Whether something follows each pass that needs its operations to be done.

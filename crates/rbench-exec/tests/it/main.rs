@@ -17,3 +17,4 @@ mod mdtest;
 mod meta;
 mod synced;
 mod truth;
+mod unprepared;

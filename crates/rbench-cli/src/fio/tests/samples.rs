@@ -64,6 +64,9 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("invalidate=0", |s| s.invalidate = Some(false)),
     ("fadvise_hint=0", |s| s.fadvise_hint = Some(false)),
     ("unlink=1", |s| s.unlink = Some(true)),
+    ("allow_mounted_write=1", |s| {
+        s.allow_mounted_write = Some(true)
+    }),
     ("rw=randrw", |s| {
         s.rw = Some(Directions {
             read: true,

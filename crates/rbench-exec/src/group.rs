@@ -3,13 +3,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
+use rbench_comm::{Clocks, Combine, CommError, Communicator, NOTE_WORDS, Note, compare};
 use rbench_core::crowd::RowLimits;
-use rbench_core::{Clock as _, Counter, MonotonicClock, Nanos, Rank};
+use rbench_core::outcome::CommonStart;
+use rbench_core::{Clock, Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
@@ -39,6 +41,9 @@ const SILENCE: Duration = Duration::from_secs(7);
 /// suspended job: how long others were silent meanwhile, it cannot know.
 const AWAY: Duration = Duration::from_secs(2);
 
+/// A common start lies no further away than this: some milliseconds are meant.
+const START_WITHIN: Nanos = Nanos(10_000_000_000);
+
 /// How often ranks say that they are there.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 
@@ -51,6 +56,8 @@ pub enum StopReason {
     Errors,
     /// An operation did not return in the time it may take.
     Stuck,
+    /// A rank could not start together with the others.
+    Start,
 }
 
 impl StopReason {
@@ -60,6 +67,7 @@ impl StopReason {
             StopReason::Signal(number) => u64::from(number.unsigned_abs()),
             StopReason::Errors => 1000,
             StopReason::Stuck => 1001,
+            StopReason::Start => 1002,
         }
     }
 
@@ -67,6 +75,7 @@ impl StopReason {
         match code {
             1000 => StopReason::Errors,
             1001 => StopReason::Stuck,
+            1002 => StopReason::Start,
             number => StopReason::Signal(number as i32),
         }
     }
@@ -146,10 +155,12 @@ pub struct Group<'a> {
     pub host_names: Vec<String>,
     /// The host of each rank.
     pub host_of: Vec<u32>,
-    /// Rank 0's clock minus this rank's, in ns.
-    pub offset_ns: i64,
+    /// The cache of each rank: the ranks for which one kernel keeps the same
+    /// files in memory have the same number, from 0 in the order of their first
+    /// ranks. Each host's own unless [`Group::with_caches`] says otherwise.
+    pub cache_of: Vec<u32>,
     /// The clock that instants are agreed on by.
-    pub clock: MonotonicClock,
+    pub clock: Rc<dyn Clock>,
     /// What workers read the same time from.
     pub counter: Counter,
     /// How many ranks and hosts have rows of their own.
@@ -157,6 +168,10 @@ pub struct Group<'a> {
     /// Tells the notes of this run from late ones of a run before it on the
     /// same ranks; the same number on all of them.
     run: u64,
+    /// What is known of the clocks of all ranks.
+    clocks: RefCell<Clocks>,
+    /// The common start of the present phase.
+    start: Cell<Option<CommonStart>>,
     interrupts: &'a dyn Interrupts,
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
@@ -214,7 +229,7 @@ impl<'a> Group<'a> {
         world: &'a dyn Communicator,
         host_names: Vec<String>,
         host_of: Vec<u32>,
-        offset_ns: i64,
+        clocks: Clocks,
         interrupts: &'a dyn Interrupts,
         show: &'a dyn Show,
     ) -> Result<Group<'a>, ExecError> {
@@ -228,12 +243,14 @@ impl<'a> Group<'a> {
             host,
             leaders,
             host_names,
+            cache_of: host_of.clone(),
             host_of,
-            offset_ns,
-            clock: MonotonicClock,
+            clock: Rc::new(MonotonicClock),
             counter: Counter::begin(rbench_sys::limits::counter_is_kept()),
             rows: RowLimits::default(),
             run,
+            clocks: RefCell::new(clocks),
+            start: Cell::new(None),
             interrupts,
             show,
             stop: RefCell::new(StopFlag::default()),
@@ -276,6 +293,16 @@ impl<'a> Group<'a> {
         Group { rows, ..self }
     }
 
+    /// The same group with these caches of its ranks, the same on all of them.
+    pub fn with_caches(self, cache_of: Vec<u32>) -> Group<'a> {
+        Group { cache_of, ..self }
+    }
+
+    /// The same group on a rank with another clock.
+    pub fn with_clock(self, clock: Rc<dyn Clock>) -> Group<'a> {
+        Group { clock, ..self }
+    }
+
     /// The limits at which it stops.
     pub fn limits(&self) -> Limits {
         self.limits
@@ -310,6 +337,14 @@ impl<'a> Group<'a> {
     /// Whether this rank acts for its host.
     pub fn is_leader(&self) -> bool {
         self.host.rank() == Rank(0)
+    }
+
+    /// Whether this rank, the lowest one of them, acts for all that share its
+    /// cache.
+    pub fn is_cache_leader(&self) -> bool {
+        let mine = self.rank().0 as usize;
+        let cache = self.cache_of[mine];
+        self.cache_of[..mine].iter().all(|other| *other != cache)
     }
 
     /// The name of this rank's host.
@@ -348,6 +383,7 @@ impl<'a> Group<'a> {
             .set(self.failed.borrow()[self.rank().0 as usize]);
         self.told.set((0, 0));
         self.total.set(total);
+        self.start.set(None);
         if self.is_root() {
             self.show.phase(label, total);
         }
@@ -618,12 +654,56 @@ impl<'a> Group<'a> {
         Ok(highest > 0)
     }
 
-    /// The common start of a phase on this rank's clock: rank 0 names an
-    /// instant far enough ahead for everybody to hear of it.
+    /// What is known of the clocks by now.
+    pub fn clocks(&self) -> Clocks {
+        self.clocks.borrow().clone()
+    }
+
+    /// Between phases: compares the clocks again when it is time to. Rank 0
+    /// decides, and the call costs something only where there are several
+    /// clocks.
     ///
     /// # Errors
     /// When the ranks cannot talk.
-    pub async fn common_start(&self) -> Result<Nanos, ExecError> {
+    pub async fn keep_time(&self) -> Result<(), ExecError> {
+        if self.clocks.borrow().others().is_empty() {
+            return Ok(());
+        }
+        let due = self.clocks.borrow().is_due(self.clock.now());
+        let due = self.world.broadcast(Rank(0), vec![u8::from(due)]);
+        if self.quietly(due).await? == [1] {
+            self.compare_clocks().await?;
+        }
+        Ok(())
+    }
+
+    /// Compares the clocks, while nothing is timed.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn compare_clocks(&self) -> Result<(), ExecError> {
+        let others = self.clocks.borrow().others().to_vec();
+        let begun = self.clock.now();
+        let found = compare(self.world, &others, &*self.clock);
+        let found = self.quietly(found).await?;
+        let took = self.clock.now().since(begun);
+        self.clocks.borrow_mut().learn(&found, took);
+        Ok(())
+    }
+
+    /// The common start of the present phase, once it is agreed on; `None`
+    /// where each rank starts by itself.
+    pub fn started(&self) -> Option<CommonStart> {
+        self.start.get()
+    }
+
+    /// The common start of a phase on this rank's clock: rank 0 names an
+    /// instant far enough ahead for everybody to hear of it. The inner error,
+    /// this rank's alone, is why it cannot start with the others, as a sentence.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn common_start(&self) -> Result<Result<Nanos, String>, ExecError> {
         let now = self.clock.now();
         let lead = if self.world.size() == 1 {
             Nanos(1_000_000)
@@ -637,9 +717,35 @@ impl<'a> Group<'a> {
         let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
         let at = heard
             .first_chunk::<8>()
-            .map_or(now.0, |b| u64::from_le_bytes(*b));
-        Ok(Nanos(at.saturating_add_signed(-self.offset_ns)))
+            .map_or(now, |b| Nanos(u64::from_le_bytes(*b)));
+        let clocks = self.clocks.borrow();
+        self.start.set(Some(CommonStart {
+            at,
+            error: clocks.error(at),
+        }));
+        let offset_ns = clocks.offset(self.rank(), at).offset_ns;
+        let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
+        Ok(near(here, self.clock.now()))
     }
+}
+
+/// A common start that can be one: `here` on this host's clock, which shows
+/// `now`. Far away, it would be waited for in vain, or would have everything
+/// count as slow.
+fn near(here: Nanos, now: Nanos) -> Result<Nanos, String> {
+    let (ahead, back) = (here.since(now), now.since(here));
+    let (far, way) = if ahead > back {
+        (ahead, "ahead")
+    } else {
+        (back, "back")
+    };
+    if far <= START_WITHIN {
+        return Ok(here);
+    }
+    Err(format!(
+        "the common start lies {:.1} s {way} by this host's clock: it has jumped since the clocks were compared, or the rank stood still",
+        far.0 as f64 / 1e9
+    ))
 }
 
 #[cfg(test)]

@@ -272,7 +272,7 @@ impl IoPass<'_> {
         group.agree(failed).await?;
         // What was there before keeps the generation it was written as.
         self.wrote(end.covered && any[1] == 0);
-        self.seen.visit(&self.plan.host_of, Who::Each { ahead: 0 });
+        self.seen.visit(&group.cache_of, Who::Each { ahead: 0 });
         Ok(false)
     }
 
@@ -287,7 +287,7 @@ impl IoPass<'_> {
             drop_caches(group).await?;
             self.seen.clear();
         }
-        let seen = self.seen.visit(&self.plan.host_of, Who::Each { ahead });
+        let seen = self.seen.visit(&group.cache_of, Who::Each { ahead });
         let forced = self.plan.drop_caches || self.io.direct;
         if !self.engine.moves_data {
             return Ok(None);

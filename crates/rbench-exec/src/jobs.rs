@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use rbench_comm::{Combine, CommError};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::random::key;
-use rbench_core::{Clock as _, OpKind, Rank};
+use rbench_core::{OpKind, Rank};
 use rbench_plan::jobs::{FileNames, FileService, JobPlan, JobsPlan};
 use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_sys::engine::{self, EngineInfo};

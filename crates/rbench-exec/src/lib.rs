@@ -9,6 +9,7 @@
 
 pub mod ack;
 mod around;
+pub mod caches;
 pub mod calibrate;
 mod content;
 pub mod group;
@@ -27,6 +28,7 @@ pub mod verify;
 mod watch;
 pub mod worker;
 
+pub use caches::caches;
 pub use calibrate::{Calibration, calibrate};
 pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
 pub use jobs::Board;

@@ -196,8 +196,8 @@ impl MetaPass<'_> {
             self.dirs.seen.clear();
             self.files.seen.clear();
         }
-        let hosts = &self.plan.host_of;
-        let seen = self.made(info.items).seen.visit(hosts, plan.who);
+        let caches = &group.cache_of;
+        let seen = self.made(info.items).seen.visit(caches, plan.who);
         if self.plan.drop_caches || (self.meta.direct && info.op == OpKind::ReadFile) {
             return Ok(asks.then_some(Cache::Forced));
         }

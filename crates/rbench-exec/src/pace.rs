@@ -12,6 +12,9 @@ use rbench_plan::arrival::Schedule;
 /// wakes a thread that much late on a busy machine.
 const SPIN: Nanos = Nanos(100_000);
 
+/// How long a waiting worker sleeps before it looks for a stop.
+const NAP: Nanos = Nanos(50_000_000);
+
 /// Waits until `at`: sleeps until shortly before, then spins.
 pub fn wait_until(clock: CpuClock, at: Nanos) {
     loop {
@@ -59,6 +62,23 @@ pub struct Gate {
 }
 
 impl Gate {
+    /// Waits for the common start, waking up in between to see a stop; how
+    /// late it was met, in ns. A stop that comes before it ends the wait; that
+    /// counts as met.
+    pub fn wait_for_start(&self) -> i64 {
+        loop {
+            let now = self.clock.now();
+            let left = self.start.since(now);
+            if left.0 == 0 {
+                return i64::try_from(now.since(self.start).0).unwrap_or(i64::MAX);
+            }
+            if self.stop.is_raised() {
+                return 0;
+            }
+            wait_until(self.clock, self.start.min(Nanos(now.0 + NAP.0)));
+        }
+    }
+
     /// Whether no further operation may start at `now`.
     #[inline]
     pub fn closed(&self, now: Nanos) -> bool {
@@ -80,7 +100,6 @@ impl Gate {
     /// Waits until `at`, at most until the deadline, waking up in between to
     /// see a stop. Whether an operation may start then.
     pub fn wait(&self, at: Nanos) -> bool {
-        const NAP: Nanos = Nanos(50_000_000);
         let target = self.deadline.map_or(at, |d| d.min(at));
         loop {
             let now = self.clock.now();

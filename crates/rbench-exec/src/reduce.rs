@@ -108,6 +108,7 @@ pub async fn reduce(
             crowd,
             timeline: total.timeline,
             stonewall,
+            start: group.started(),
         });
     }
     Ok(rows)

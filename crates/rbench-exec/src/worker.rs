@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use rbench_core::outcome::WorkerOutcome;
-use rbench_core::{Clock as _, CpuClock, Failure, Nanos, OpKind, Rank};
+use rbench_core::{CpuClock, Failure, Nanos, OpKind, Rank};
 use tokio::sync::mpsc::UnboundedSender;
 
 use rbench_sys::limits;
 use rbench_sys::own_files::OwnFiles;
 
 use crate::meter::{Meter, Patience, Tally};
-use crate::pace::{Gate, StopFlag, wait_until};
+use crate::pace::{Gate, StopFlag};
 
 /// The work of one worker in one phase.
 pub trait Runner {
@@ -247,8 +247,8 @@ fn work(
             } => {
                 (gate.clock, gate.start, gate.deadline) = (clock, start, deadline);
                 meter.start_at(start);
-                wait_until(gate.clock, start);
-                started_ns = gate.clock.now().0 as i64 - start.0 as i64;
+                // Who was stopped before the start has not started early.
+                started_ns = gate.wait_for_start();
                 runner.run(&gate, &mut meter, None);
             }
             Command::TopUp(upto) => {

@@ -1,5 +1,5 @@
-//! The honest label of a phase: whether its host's client could answer from
-//! what it had seen earlier in the run.
+//! The honest label of a phase: whether its client could answer from what its
+//! cache had seen earlier in the run.
 
 use std::collections::HashSet;
 
@@ -7,10 +7,11 @@ use rbench_core::outcome::Cache;
 
 use crate::meta::Who;
 
-/// Follows which host has seen which rank's items.
+/// Follows which cache has seen which rank's items. Ranks on several hosts may
+/// share one: containers of one kernel on the same mount.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// (host, owner of the items)
+    /// (cache, owner of the items)
     pairs: HashSet<(u32, u32)>,
 }
 
@@ -21,15 +22,15 @@ impl Seen {
     }
 
     /// Labels a phase in which the ranks work on the items of `who`, and
-    /// remembers that their hosts have then seen those. `hosts[r]` is rank r's
-    /// host. Warm as soon as one rank meets items that its host has seen.
-    pub fn visit(&mut self, hosts: &[u32], who: Who) -> Cache {
-        let ranks = hosts.len() as u32;
-        let first = hosts.first().copied().unwrap_or(0);
+    /// remembers that their caches have then seen those. `caches[r]` is rank
+    /// r's. Warm as soon as one rank meets items that its cache has seen.
+    pub fn visit(&mut self, caches: &[u32], who: Who) -> Cache {
+        let ranks = caches.len() as u32;
+        let first = caches.first().copied().unwrap_or(0);
         let visits: Vec<(u32, u32)> = match who {
             Who::Each { ahead } => (0..ranks)
-                .zip(hosts)
-                .map(|(rank, host)| (*host, (rank + ahead) % ranks))
+                .zip(caches)
+                .map(|(rank, cache)| (*cache, (rank + ahead) % ranks))
                 .collect(),
             Who::FirstForAll => (0..ranks).map(|owner| (first, owner)).collect(),
             Who::First => vec![(first, 0)],

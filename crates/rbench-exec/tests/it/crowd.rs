@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 
-use rbench_comm::threads;
+use rbench_comm::{Clocks, threads};
 use rbench_core::crowd::{self, NAMED_MAX, RowLimits};
 use rbench_core::outcome::{Details, Lane, PhaseOutcome, RankOutcome, WorkerOutcome};
 use rbench_core::timeline::Bin;
@@ -139,7 +139,7 @@ fn reduced(ranks: u32, rows: RowLimits) -> PhaseOutcome {
     let ranks = (0..).zip(&world).map(|(rank, comm)| {
         let (phase, names, host_of) = (&phase, names.clone(), host_of.clone());
         let one = async move {
-            let group = Group::form(comm, names, host_of, 0, &Quiet, &Quiet)
+            let group = Group::form(comm, names, host_of, Clocks::one(RANKS), &Quiet, &Quiet)
                 .await
                 .expect("formed")
                 .with_rows(rows);

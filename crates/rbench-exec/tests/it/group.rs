@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rbench_comm::threads;
+use rbench_comm::{Clocks, threads};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
@@ -301,6 +301,7 @@ impl<'r> Run<'r> {
         };
         let between = Mutex::new(between);
         let own: PathBuf = dir.join("rbench.test");
+        let clocks = Clocks::one(hosts.len() as u32);
         let one = |comm: &dyn rbench_comm::Communicator| {
             let ear = Ear {
                 disturber: &disturber,
@@ -314,7 +315,7 @@ impl<'r> Run<'r> {
                 let names = (0..=*hosts.iter().max().expect("a rank"))
                     .map(|h| format!("host{h}"))
                     .collect();
-                let group = Group::form(comm, names, hosts.to_vec(), 0, &ear, &ear)
+                let group = Group::form(comm, names, hosts.to_vec(), clocks.clone(), &ear, &ear)
                     .await?
                     .with_limits(plan.limits);
                 let place = Place {

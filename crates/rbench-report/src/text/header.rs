@@ -113,7 +113,7 @@ fn hosts(out: &mut String, hosts: &[Host]) {
             },
             number_of(host.cpus, "CPU"),
             host.kernel.clone(),
-            clock(host),
+            [clock(host, hosts), shares(host, hosts)].concat(),
         ]);
     }
     out.push_str(&table.render());
@@ -123,15 +123,44 @@ fn hosts(out: &mut String, hosts: &[Host]) {
     }
 }
 
-/// How far the host's clock is from that of rank 0's host.
-fn clock(host: &Host) -> String {
+/// How far the host's clock is from that of rank 0's host, and how it drifts.
+fn clock(host: &Host, hosts: &[Host]) -> String {
     if host.ranks.contains(&0) {
         return "reference clock".to_owned();
+    }
+    let number = |host: &Host| host.clock.as_ref().map(|clock| clock.number);
+    let first = hosts.iter().find(|other| other.ranks.contains(&0));
+    if number(host).is_some() && first.and_then(number) == number(host) {
+        return "same clock".to_owned();
     }
     let sign = if host.clock_offset_ns < 0 { "-" } else { "+" };
     let offset = human_nanos(host.clock_offset_ns.unsigned_abs() as f64);
     let error = human_nanos(host.clock_error_ns as f64);
-    format!("clock {sign}{offset} (+/- {error})")
+    format!("clock {sign}{offset} (+/- {error}){}", drift(host))
+}
+
+/// How the host's clock drifts, where that is known well enough to tell it from
+/// none, or to be sure that there is little.
+fn drift(host: &Host) -> String {
+    const LITTLE_PPM: f64 = 5.0;
+    let known = host.clock.as_ref();
+    match known.and_then(|clock| Some((clock.drift_ppm?, clock.drift_error_ppm?))) {
+        Some((ppm, error)) if error <= LITTLE_PPM || ppm.abs() > error => {
+            format!(", drift {ppm:+.1} ppm (+/- {error:.1})")
+        }
+        _ => String::new(),
+    }
+}
+
+/// The first other host that goes through the same cache.
+fn shares(host: &Host, hosts: &[Host]) -> String {
+    let common = |other: &&Host| {
+        !std::ptr::eq(*other, host) && other.caches.iter().any(|cache| host.caches.contains(cache))
+    };
+    match hosts.iter().find(common) {
+        Some(other) => format!(", cache shared with {}", other.name),
+        None => String::new(),
+    }
 }
 
 /// Ascending numbers with runs drawn together: `0-3,8`.

@@ -2,10 +2,12 @@
 //! number follows from the arguments.
 
 use rbench_core::failure::{Failure, FailureKind, Failures};
-use rbench_core::outcome::{Again, Cache, FirstDone, HostOutcome, PhaseOutcome, RankOutcome};
+use rbench_core::outcome::{
+    Again, Cache, CommonStart, FirstDone, HostOutcome, PhaseOutcome, RankOutcome,
+};
 use rbench_core::timeline::Bin;
 use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
-use rbench_report::schema::{Calibration, Host, Run, SCHEMA, Space, Target, World};
+use rbench_report::schema::{Calibration, Host, HostClock, Run, SCHEMA, Space, Target, World};
 use rbench_report::{PhaseResult, RunResult};
 use serde_json::{Map, Value, json};
 
@@ -80,6 +82,7 @@ impl Made {
             crowd: None,
             timeline: Timeline::default(),
             stonewall: None,
+            start: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);
@@ -96,6 +99,10 @@ impl Made {
         });
         if all.ranks.len() > 1 {
             all.start_skew = Nanos(180_000 + self.base_ns % 70_000);
+            all.start = Some(CommonStart {
+                at: Nanos(7_000_000_000),
+                error: Nanos(if all.hosts.len() > 1 { 4_900 } else { 0 }),
+            });
         }
         all
     }
@@ -245,6 +252,13 @@ fn world(hosts: u32, ranks: u32) -> World {
         cpus: 8,
         clock_offset_ns: -3_120 * i64::from(h),
         clock_error_ns: 2_450 * u64::from(h),
+        clock: Some(HostClock {
+            number: h,
+            boot: format!("00000000-0000-4000-8000-00000000000{h}"),
+            drift_ppm: (h > 0).then_some(-1.5 * f64::from(h)),
+            drift_error_ppm: (h > 0).then_some(0.7),
+        }),
+        caches: vec![h],
     };
     World {
         communicator: if hosts * ranks > 1 { "mpi" } else { "solo" }.to_owned(),

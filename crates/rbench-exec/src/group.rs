@@ -725,13 +725,19 @@ impl<'a> Group<'a> {
         }));
         let offset_ns = clocks.offset(self.rank(), at).offset_ns;
         let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
-        Ok(near(here, self.clock.now()))
+        let near = near(here, self.clock.now());
+        Ok(near.map_err(|far| {
+            format!(
+                "the common start lies {far} by this host's clock: that one or {}'s has jumped since they were compared, or a rank stood still",
+                self.host_name_of(Rank(0))
+            )
+        }))
     }
 }
 
 /// A common start that can be one: `here` on this host's clock, which shows
 /// `now`. Far away, it would be waited for in vain, or would have everything
-/// count as slow.
+/// count as slow: the error is how far, and which way.
 fn near(here: Nanos, now: Nanos) -> Result<Nanos, String> {
     let (ahead, back) = (here.since(now), now.since(here));
     let (far, way) = if ahead > back {
@@ -742,10 +748,7 @@ fn near(here: Nanos, now: Nanos) -> Result<Nanos, String> {
     if far <= START_WITHIN {
         return Ok(here);
     }
-    Err(format!(
-        "the common start lies {:.1} s {way} by this host's clock: it has jumped since the clocks were compared, or the rank stood still",
-        far.0 as f64 / 1e9
-    ))
+    Err(format!("{:.1} s {way}", far.0 as f64 / 1e9))
 }
 
 #[cfg(test)]

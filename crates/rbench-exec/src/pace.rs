@@ -128,6 +128,38 @@ mod tests {
     }
 
     #[test]
+    fn a_raised_stop_ends_the_wait_for_a_start_that_is_an_hour_away() {
+        let clock = CpuClock::KERNEL;
+        let gate = Gate {
+            clock,
+            start: Nanos(clock.now().0 + 3_600_000_000_000),
+            deadline: None,
+            stop: StopFlag::default(),
+        };
+        let stop = gate.stop.clone();
+        std::thread::scope(|s| {
+            let waits = s.spawn(|| gate.wait_for_start());
+            stop.raise();
+            assert_eq!(waits.join().expect("no panic"), 0, "not early");
+        });
+        assert!(clock.now() < gate.start);
+    }
+
+    #[test]
+    fn the_wait_for_a_start_tells_how_late_it_is() {
+        let clock = CpuClock::KERNEL;
+        let gate = |start: Nanos| Gate {
+            clock,
+            start,
+            deadline: None,
+            stop: StopFlag::default(),
+        };
+        assert!(gate(Nanos(clock.now().0 - 5_000_000)).wait_for_start() >= 5_000_000);
+        let soon = gate(Nanos(clock.now().0 + 1_000_000));
+        assert!(soon.wait_for_start() >= 0 && clock.now() >= soon.start);
+    }
+
+    #[test]
     fn a_raised_stop_ends_the_wait_early() {
         let clock = CpuClock::KERNEL;
         let gate = Gate {

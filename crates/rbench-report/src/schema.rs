@@ -238,6 +238,11 @@ pub struct PhaseResult {
     pub first_done: Option<FirstDoneResult>,
     /// Spread of the actual starts of all workers, s.
     pub start_skew_s: f64,
+    /// How far the hosts' clocks may have missed the common start, s: two hosts
+    /// started at most twice this apart, beside the skew. 0 with one clock;
+    /// `None` where each rank started by itself, and in older files.
+    #[serde(default)]
+    pub start_error_s: Option<f64>,
     /// `cold`, `warm`, `forced`; `None` where the question has no meaning.
     pub cache: Option<String>,
     /// Where a stonewall came down.
@@ -262,11 +267,6 @@ pub struct PhaseResult {
     pub timeline_step_s: f64,
     /// Counts over time since the common start, at most [`TIMELINE_ROWS`].
     pub timeline: Vec<TimelineRow>,
-    /// How far the hosts' clocks may have missed the common start, s: two hosts
-    /// started at most twice this apart, beside the skew. 0 with one clock;
-    /// `None` where each rank started by itself, and in older files.
-    #[serde(default)]
-    pub start_error_s: Option<f64>,
 }
 
 impl PhaseResult {

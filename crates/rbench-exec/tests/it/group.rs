@@ -209,6 +209,8 @@ pub struct Run<'r> {
     pub key: u64,
     /// Instead of a signal that rank stands still for so long.
     pub freeze: Option<Duration>,
+    /// The cache of each rank; empty: each host's own.
+    pub caches: Vec<u32>,
 }
 
 impl<'r> Run<'r> {
@@ -224,6 +226,7 @@ impl<'r> Run<'r> {
             signal: None,
             key: 1,
             freeze: None,
+            caches: Vec::new(),
         }
     }
 
@@ -291,6 +294,7 @@ impl<'r> Run<'r> {
             signal,
             key,
             freeze,
+            caches,
             ..
         } = self;
         let disturber = Disturber {
@@ -318,6 +322,10 @@ impl<'r> Run<'r> {
                 let group = Group::form(comm, names, hosts.to_vec(), clocks.clone(), &ear, &ear)
                     .await?
                     .with_limits(plan.limits);
+                let group = match caches.is_empty() {
+                    true => group,
+                    false => group.with_caches(caches.clone()),
+                };
                 let place = Place {
                     board: None,
                     parent: dir,

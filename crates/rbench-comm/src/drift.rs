@@ -224,15 +224,25 @@ impl Clocks {
         self.took = took;
     }
 
-    /// Whether it is time to compare again, at the instant `now` of rank 0's
-    /// clock: rank 0 decides.
+    /// Whether it is time to compare again between two phases, at the instant
+    /// `now` of rank 0's clock: rank 0 decides.
     pub fn is_due(&self, now: Nanos) -> bool {
-        let Some(Track(known)) = self.tracks.get(1) else {
-            return false;
-        };
-        let pause = match known.len() {
+        let pause = match self.tracks.get(1).map_or(0, |track| track.0.len()) {
             0 | 1 => SECOND_AFTER,
             _ => AGAIN_AFTER,
+        };
+        self.pays_after(pause, now)
+    }
+
+    /// Whether comparing once more at the end of a run, at the instant `now` of
+    /// rank 0's clock, takes little beside the time since the last comparison.
+    pub fn pays(&self, now: Nanos) -> bool {
+        self.pays_after(Nanos(0), now)
+    }
+
+    fn pays_after(&self, pause: Nanos, now: Nanos) -> bool {
+        let Some(Track(known)) = self.tracks.get(1) else {
+            return false;
         };
         let pause = pause.0.max(self.took.0.saturating_mul(SHARE));
         known

@@ -659,17 +659,30 @@ impl<'a> Group<'a> {
         self.clocks.borrow().clone()
     }
 
-    /// Between phases: compares the clocks again when it is time to. Rank 0
-    /// decides, and the call costs something only where there are several
-    /// clocks.
+    /// Between phases: compares the clocks again when it is time to. Costs
+    /// something only where there are several.
     ///
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn keep_time(&self) -> Result<(), ExecError> {
+        self.compare_if(Clocks::is_due).await
+    }
+
+    /// At the end of a run: compares the clocks a last time, unless that would
+    /// take long beside the run.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn keep_time_at_the_end(&self) -> Result<(), ExecError> {
+        self.compare_if(Clocks::pays).await
+    }
+
+    /// Rank 0 decides: the others may know another time.
+    async fn compare_if(&self, due: fn(&Clocks, Nanos) -> bool) -> Result<(), ExecError> {
         if self.clocks.borrow().others().is_empty() {
             return Ok(());
         }
-        let due = self.clocks.borrow().is_due(self.clock.now());
+        let due = due(&self.clocks.borrow(), self.clock.now());
         let due = self.world.broadcast(Rank(0), vec![u8::from(due)]);
         if self.quietly(due).await? == [1] {
             self.compare_clocks().await?;

@@ -13,8 +13,7 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, MonotonicClock, Rank};
 use rbench_exec::group::Seats;
 use rbench_exec::{
-    Calibration, Ending, ExecError, Group, Place, Show as _, StopReason, ack, caches, calibrate,
-    execute,
+    Calibration, ExecError, Group, Place, Show as _, StopReason, ack, caches, calibrate, execute,
 };
 use rbench_plan::spec::Workload;
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
@@ -486,22 +485,21 @@ async fn measure(
     if matches!(&outcome, Err(e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_))) {
         display.stopping();
     }
-    if at_its_end(group, &outcome).await {
+    if outcome.is_ok() {
+        keep_time_at_the_end(group).await;
         recording.settle_clocks(&group.clocks());
     }
     Ok(recording.end(outcome))
 }
 
-/// Compares the clocks for a last time, now that nothing is measured any more,
-/// and says whether that was done: after a stop there is no time for it. What
-/// was measured is worth more than how well the clocks are known, so that no
-/// error of it ends the run.
-async fn at_its_end(group: &Group<'_>, outcome: &Result<Ending, ExecError>) -> bool {
+/// Compares the clocks for a last time, now that nothing is measured any more;
+/// after a stop there is no time for it. What was measured is worth more than
+/// how well the clocks are known: no error of this ends the run.
+async fn keep_time_at_the_end(group: &Group<'_>) {
     let several = !group.clocks().others().is_empty();
-    several
-        && outcome.is_ok()
-        && matches!(group.stopped().await, Ok(false))
-        && group.compare_clocks().await.is_ok()
+    if several && matches!(group.stopped().await, Ok(false)) {
+        group.keep_time_at_the_end().await.ok();
+    }
 }
 
 /// Writes the result and the report; the exit code of every rank.

@@ -166,5 +166,9 @@ fn comparing_is_due_once_a_minute_and_seldom_where_it_takes_long() {
     assert!(due(&[], 0, 0));
     assert!(!due(&[5], 0, 14) && due(&[5], 0, 15));
     assert!(!due(&[5, 15], 0, 74) && due(&[5, 15], 0, 75));
+    let mut clocks = two(&[clock.compared(5, 0)]);
+    assert!(clocks.pays(Nanos(5 * SECOND)));
+    clocks.learn(&[clock.compared(5, 0)], Nanos(SECOND));
+    assert!(!clocks.pays(Nanos(24 * SECOND)) && clocks.pays(Nanos(25 * SECOND)));
     assert!(!due(&[5, 15], 6, 134) && due(&[5, 15], 6, 135));
 }

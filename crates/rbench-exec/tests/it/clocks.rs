@@ -155,7 +155,7 @@ fn over_ten_minutes_machines_that_drift_start_together_within_what_is_stated() {
         pass(&group, clock, 50 * SECOND).await;
         group.compare_clocks().await.expect("all talk");
         let drift = group.clocks().drift(group.rank());
-        let first = Nanos(made[0].at(starts[0].0) as u64);
+        let first = Nanos(made[0].at(starts[0].0));
         (starts, drift, group.clocks().missed_by(first))
     });
     for phase in 0..13 {

@@ -30,6 +30,7 @@ mod data;
 mod due;
 mod handles;
 mod layout;
+pub(crate) mod room;
 mod runner;
 mod search;
 mod unwritten;

@@ -11,7 +11,10 @@ use rbench_plan::{Plan, Work};
 use crate::group::{ExecError, Group, StopReason};
 use crate::target::{Ground, Place, Target, in_thread};
 use crate::testdirs::TestDirs;
-use crate::{io, jobs, meta};
+use crate::{io, jobs, meta, room, spots};
+
+/// The warning of a run that comes near what is free.
+pub const NEARLY_FULL: &str = "nearly-full";
 
 /// How a workload ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,6 +37,10 @@ pub trait Listener {
     /// # Errors
     /// A sentence: the run ends before its first phase.
     fn begun(&mut self, shared: bool) -> Result<(), String>;
+
+    /// At rank 0, before anything is made: what the reader should know of the
+    /// target.
+    fn warned(&mut self, code: &'static str, message: String);
 
     /// At rank 0: a row of the report.
     fn row(&mut self, outcome: PhaseOutcome);
@@ -83,6 +90,13 @@ pub async fn execute(
     listener: &mut dyn Listener,
 ) -> Result<Ending, ExecError> {
     preflight(group, plan).await?;
+    let spots = spots::of(plan, place);
+    if !plan.leave.private_dirs {
+        spots::compare(group, &spots, place.name).await?;
+    }
+    for warning in room::check(group, plan, place.parent, &spots).await? {
+        listener.warned(NEARLY_FULL, warning);
+    }
     match &plan.work {
         Work::Meta(work) if work.site != Site::Own => {
             let ground = TestDirs::set_up(group, work, place).await?;

@@ -116,6 +116,8 @@ pub struct Plan {
     pub work: Work,
     /// What was rounded or implied, for the report.
     pub notes: Vec<String>,
+    /// What of the target is not to be refused.
+    pub leave: spec::Leave,
 }
 
 impl Plan {
@@ -300,6 +302,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         limits: limits(&common.limits)?,
         work,
         notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
+        leave: common.leave,
     };
     if plan.embedded() {
         if let Some(flag) = plan.needs_shared() {

@@ -9,6 +9,7 @@ use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
+use rbench_report::schema::Warning;
 use rbench_report::{PhaseResult, RunResult, journal};
 
 use crate::complain;
@@ -73,6 +74,8 @@ pub struct Recording<'r> {
     rank: Rank,
     host: &'r str,
     report: Report,
+    /// What was found before the result was begun.
+    noted: Vec<Warning>,
 }
 
 impl<'r> Recording<'r> {
@@ -107,6 +110,7 @@ impl<'r> Recording<'r> {
                 broken: None,
                 published: None,
             },
+            noted: Vec::new(),
         }
     }
 
@@ -136,12 +140,17 @@ impl<'r> Recording<'r> {
 impl Listener for Recording<'_> {
     fn begun(&mut self, shared: bool) -> Result<(), String> {
         self.report.result = self.frame.result(shared);
+        self.report.result.warnings.append(&mut self.noted);
         if let Some(out) = &self.output.out {
             let path = Path::new(&self.launch.cwd).join(out);
             let header = journal::header_line(&self.report.result);
             self.report.file = Some(ResultFile::begin(&path, &header)?);
         }
         Ok(())
+    }
+
+    fn warned(&mut self, code: &'static str, message: String) {
+        self.noted.push(warning(code, message));
     }
 
     fn row(&mut self, outcome: PhaseOutcome) {

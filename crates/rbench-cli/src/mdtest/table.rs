@@ -482,6 +482,16 @@ const OWN: &[Opt] = &[
         "Give up waiting for an operation that takes longer",
     ),
     named(
+        "private-dirs",
+        Nothing(|l| l.leave.private_dirs = true),
+        "Hosts may have file systems of their own at -d",
+    ),
+    named(
+        "overfill",
+        Nothing(|l| l.leave.overfill = true),
+        "Begin even where there is less room than the run writes",
+    ),
+    named(
         "progress",
         Value("HOW", |l, v| {
             l.output.progress = values::choice(text(v)?)?;

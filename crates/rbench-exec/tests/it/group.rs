@@ -138,6 +138,8 @@ pub struct Outcome {
     pub troubles: Vec<String>,
     /// Logs of rank 0's workers.
     pub logs: Vec<JobLog>,
+    /// What is to be known of the target: code, sentence.
+    pub warnings: Vec<(&'static str, String)>,
 }
 
 impl Outcome {
@@ -157,6 +159,7 @@ struct Taker<'t, 'r> {
     details: Vec<(u32, String, Details)>,
     jobs: Vec<JobOutcome>,
     logs: Vec<JobLog>,
+    warnings: Vec<(&'static str, String)>,
 }
 
 impl Listener for Taker<'_, '_> {
@@ -167,6 +170,10 @@ impl Listener for Taker<'_, '_> {
     fn row(&mut self, outcome: PhaseOutcome) {
         (self.between.lock().expect("no panic"))(&outcome, self.own);
         self.rows.push(outcome);
+    }
+
+    fn warned(&mut self, code: &'static str, message: String) {
+        self.warnings.push((code, message));
     }
 
     fn stopped(&mut self) {}
@@ -334,6 +341,7 @@ impl<'r> Run<'r> {
                     details: Vec::new(),
                     jobs: Vec::new(),
                     logs: Vec::new(),
+                    warnings: Vec::new(),
                 };
                 let key = random::key(&[key]);
                 let ending = execute(&group, &plan, &place, key, &mut taker).await?;
@@ -346,6 +354,7 @@ impl<'r> Run<'r> {
                     troubles: disturber.troubles.lock().expect("no panic").clone(),
                     jobs: taker.jobs,
                     logs: taker.logs,
+                    warnings: taker.warnings,
                 })
             })
         };

@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Clock as _, Rank};
+use rbench_core::{Clock as _, Nanos, Rank};
 use rbench_plan::jobs::{JobPlan, JobsPlan};
 use rbench_plan::meta::{Backend, Site};
 use rbench_plan::pattern::file_path;
 use rbench_plan::{Plan, Work};
 use rbench_sys::engine;
 use rbench_sys::standing::{Standing, file_length, standing};
+use rbench_sys::surroundings::without_credentials;
 use rbench_sys::{MountInfo, testdir};
 
 use crate::group::{ExecError, Group};
@@ -193,7 +194,9 @@ impl Has {
         match (&self.at, &self.mount) {
             (None, _) => "nothing".to_owned(),
             (_, None) => "an unknown file system".to_owned(),
-            (_, Some(mount)) => format!("{} ({})", mount.fs_type, mount.source),
+            (_, Some(mount)) => {
+                format!("{} ({})", mount.fs_type, without_credentials(&mount.source))
+            }
         }
     }
 
@@ -243,7 +246,10 @@ pub(crate) async fn compare(
 
     let marks = group.world.broadcast(Rank(0), marks(&spots, all.as_deref(), name));
     let marks = read_marks(&group.quietly(marks).await?);
-    let unseen = seek(group, &spots, &marks).await?;
+    // Local file systems show at once what is there.
+    let waits = facts.iter().any(|(_, has)| has.may_be_remote());
+    let within = if waits { SEEN_WITHIN } else { Nanos(0) };
+    let unseen = seek(group, &spots, &marks, within).await?;
     let seen = gather_unseen(group, unseen).await?;
     let refused = all.and_then(|all| unseen_by(group, &spots, &all, &seen));
     verdict(group, refused).await
@@ -401,6 +407,7 @@ async fn seek(
     group: &Group<'_>,
     spots: &[Spot],
     marks: &[PathBuf],
+    within: Nanos,
 ) -> Result<Vec<usize>, ExecError> {
     let me = group.host_of[group.rank().0 as usize];
     let first = |spot: &Spot| spot.hosts(group).first() == Some(&me);
@@ -424,7 +431,7 @@ async fn seek(
     let is_made = group.world.all_reduce(rbench_comm::Combine::Max, is_made);
     let is_made = group.quietly(is_made).await?;
     let sought = others.into_iter().filter(|(k, _)| is_made[*k] == 1);
-    let unseen = look_for(group, sought.collect()).await;
+    let unseen = look_for(group, sought.collect(), within).await;
     // The others have looked when all are here.
     let unseen = group.agree(unseen).await;
     let removed = in_thread(move || {
@@ -439,20 +446,19 @@ async fn seek(
 }
 
 /// Of the marks that others have made, the numbers of those that this host
-/// does not see.
+/// does not see in this time: some clients keep a listing for a while.
 async fn look_for(
     group: &Group<'_>,
     mut sought: Vec<(usize, PathBuf)>,
+    within: Nanos,
 ) -> Result<Vec<usize>, String> {
     let begun = group.clock.now();
     while !sought.is_empty() {
         sought.retain(|(_, mark)| !testdir::is_there(mark).unwrap_or(false));
-        if group.clock.now().since(begun) > SEEN_WITHIN {
+        if sought.is_empty() || group.clock.now().since(begun) >= within {
             break;
         }
-        if !sought.is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(sought.into_iter().map(|(k, _)| k).collect())
 }

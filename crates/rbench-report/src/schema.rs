@@ -5,6 +5,7 @@
 //! know. What the fields mean is in docs/result-file.md.
 
 mod crowd;
+mod surroundings;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,9 @@ use serde_json::{Map, Value};
 
 use crate::hist::Hist;
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
+pub use surroundings::{
+    ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks,
+};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
@@ -123,6 +127,9 @@ pub struct Host {
     pub clock_offset_ns: i64,
     /// Uncertainty of that estimate, ns, to either side.
     pub clock_error_ns: u64,
+    /// What surrounds the run there; `None` in files of earlier versions.
+    #[serde(default)]
+    pub surroundings: Option<Surroundings>,
 }
 
 /// What was measured.

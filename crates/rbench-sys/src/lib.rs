@@ -22,6 +22,7 @@ pub mod posix;
 mod remove;
 mod space;
 pub mod standing;
+pub mod surroundings;
 pub mod testdir;
 pub mod trace;
 pub mod waiting;

@@ -21,6 +21,7 @@ mod result;
 mod run;
 mod show;
 mod signals;
+mod surroundings;
 mod testfs;
 mod verify;
 

@@ -1,11 +1,14 @@
 //! Puts the result together: what the run knows of itself beside its phases.
 
+use std::iter::repeat;
+
 use rbench_comm::{ClockOffset, Topology};
 use rbench_exec::Calibration;
 use rbench_plan::Plan;
 use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
 use rbench_sys::limits::HostFacts;
 use rbench_sys::mountinfo;
+use rbench_sys::surroundings::without_credentials;
 
 use crate::launch::Launch;
 
@@ -31,6 +34,8 @@ pub struct Frame<'f> {
     pub parent: &'f std::path::Path,
     /// Whether that is the built-in file system.
     pub embedded: bool,
+    /// Of each host.
+    pub surroundings: &'f [Option<schema::Surroundings>],
 }
 
 impl Frame<'_> {
@@ -89,12 +94,14 @@ impl Frame<'_> {
 
     fn world(&self) -> schema::World {
         let hosts = self.topology.hosts.iter().zip(self.offsets).zip(self.facts);
+        let around = self.surroundings.iter().cloned().chain(repeat(None));
         schema::World {
             communicator: self.communicator.to_owned(),
             ranks: self.plan.ranks,
             threads_per_rank: self.plan.threads,
             hosts: hosts
-                .map(|((host, offset), facts)| schema::Host {
+                .zip(around)
+                .map(|(((host, offset), facts), surroundings)| schema::Host {
                     name: host.name.clone(),
                     ranks: host.ranks.iter().map(|r| r.0).collect(),
                     kernel: facts.kernel.clone(),
@@ -102,6 +109,7 @@ impl Frame<'_> {
                     // The schema gives the host's clock minus rank 0's.
                     clock_offset_ns: -offset.offset_ns,
                     clock_error_ns: offset.error_ns,
+                    surroundings,
                 })
                 .collect(),
         }
@@ -121,7 +129,7 @@ impl Frame<'_> {
         schema::Target {
             path: self.parent.display().to_string(),
             fs_type: mount.as_ref().map(|m| m.fs_type.clone()),
-            mount_source: mount.as_ref().map(|m| m.source.clone()),
+            mount_source: mount.as_ref().map(|m| without_credentials(&m.source)),
             mount_options: mount.map(|m| m.options.join(",")),
             embedded: self.embedded,
             shared,

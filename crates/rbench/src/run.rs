@@ -31,6 +31,7 @@ use crate::recording::{Job, Recording, Report};
 use crate::result::{Frame, warning};
 use crate::show::render;
 use crate::signals::Signals;
+use crate::surroundings;
 use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// The warning of a run that could not go on.
@@ -413,6 +414,7 @@ async fn measure(
 ) -> Result<Report, Refusal> {
     let calibration = calibrate_alone(group).await?;
     let (plan, launch) = (job.plan, job.launch);
+    let around = surroundings::gather(group, parent, plan.embedded()).await?;
     let frame = Frame {
         launch,
         plan,
@@ -424,6 +426,7 @@ async fn measure(
         calibration,
         parent,
         embedded: plan.embedded(),
+        surroundings: &around,
     };
     let name = format!("rbench.{}", launch.run_id);
     let marker = clean::marker(launch);

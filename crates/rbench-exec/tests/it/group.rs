@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rbench_comm::threads;
+use rbench_comm::{Communicator as _, threads};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
@@ -14,6 +14,8 @@ use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show,
 use rbench_plan::spec::{Common, Fio, Io, Mdtest, Meta, Workload};
 use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
 use rbench_sys::{Fs, TraceFs};
+
+use crate::mounts::Mounts;
 
 /// A signal that is to come once.
 pub struct Signal {
@@ -216,6 +218,8 @@ pub struct Run<'r> {
     pub key: u64,
     /// Instead of a signal that rank stands still for so long.
     pub freeze: Option<Duration>,
+    /// The mounts that each host has; empty: those of this process.
+    pub mounts: Vec<Mounts>,
 }
 
 impl<'r> Run<'r> {
@@ -231,6 +235,7 @@ impl<'r> Run<'r> {
             signal: None,
             key: 1,
             freeze: None,
+            mounts: Vec::new(),
         }
     }
 
@@ -298,6 +303,7 @@ impl<'r> Run<'r> {
             signal,
             key,
             freeze,
+            mounts,
             ..
         } = self;
         let disturber = Disturber {
@@ -363,8 +369,9 @@ impl<'r> Run<'r> {
             let handles: Vec<_> = world
                 .into_iter()
                 .map(|comm| {
+                    let mounts = mounts.get(hosts[comm.rank().0 as usize] as usize);
                     scope.spawn(move || {
-                        use rbench_comm::Communicator as _;
+                        mounts.into_iter().for_each(Mounts::enter);
                         (comm.rank(), one(&comm))
                     })
                 })

@@ -8,9 +8,11 @@
 
 mod crowd;
 mod group;
+mod hosts;
 mod io;
 mod jobs;
 mod limits;
 mod mdtest;
 mod meta;
+mod mounts;
 mod truth;

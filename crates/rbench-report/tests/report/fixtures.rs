@@ -245,6 +245,7 @@ fn world(hosts: u32, ranks: u32) -> World {
         cpus: 8,
         clock_offset_ns: -3_120 * i64::from(h),
         clock_error_ns: 2_450 * u64::from(h),
+        surroundings: None,
     };
     World {
         communicator: if hosts * ranks > 1 { "mpi" } else { "solo" }.to_owned(),

@@ -214,7 +214,9 @@ impl Room {
             ));
         }
         let near = |needed: u64, free: u64| needed / EDGE_TENTHS > free / 10;
-        let bytes = self.bytes_for_all.filter(|f| near(demand.bytes_at_most, *f));
+        let bytes = self
+            .bytes_for_all
+            .filter(|f| near(demand.bytes_at_most, *f));
         let inodes = self.inodes_for_all.filter(|f| near(demand.inodes, *f));
         Ok(match (bytes, inodes) {
             (Some(free), _) => Some(format!(
@@ -288,15 +290,36 @@ mod tests {
         check(disk, "ext4", false, writes(GIB + GIB / 2), refused);
         // What is kept for root is there for root.
         check(disk, "ext4", true, writes(GIB + GIB / 2), "may become full");
-        check(disk, "ext4", true, writes(2 * GIB + 1), "where 2.00 GiB is free");
+        check(
+            disk,
+            "ext4",
+            true,
+            writes(2 * GIB + 1),
+            "where 2.00 GiB is free",
+        );
         check(disk, "ext4", false, writes(GIB / 2), "");
-        check(disk, "ext4", false, writes(GIB / 100 * 91), "up to 932 MiB at /mnt");
+        check(
+            disk,
+            "ext4",
+            false,
+            writes(GIB / 100 * 91),
+            "up to 932 MiB at /mnt",
+        );
         let many = Demand {
             inodes: 501,
             ..Demand::default()
         };
-        check(disk, "ext4", false, many, "makes 501 files and directories at /mnt, where 500 more");
-        let fewer = Demand { inodes: 480, ..many };
+        check(
+            disk,
+            "ext4",
+            false,
+            many,
+            "makes 501 files and directories at /mnt, where 500 more",
+        );
+        let fewer = Demand {
+            inodes: 480,
+            ..many
+        };
         check(disk, "ext4", false, fewer, "out of inodes");
     }
 

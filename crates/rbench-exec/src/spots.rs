@@ -244,7 +244,9 @@ pub(crate) async fn compare(
     let refused = all.as_ref().and_then(|all| unlike(group, &spots, all));
     verdict(group, refused).await?;
 
-    let marks = group.world.broadcast(Rank(0), marks(&spots, all.as_deref(), name));
+    let marks = group
+        .world
+        .broadcast(Rank(0), marks(&spots, all.as_deref(), name));
     let marks = read_marks(&group.quietly(marks).await?);
     // Local file systems show at once what is there.
     let waits = facts.iter().any(|(_, has)| has.may_be_remote());

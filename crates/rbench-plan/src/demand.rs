@@ -119,7 +119,11 @@ fn of_meta(meta: &MetaPlan, ranks: u64) -> (Demand, Demand) {
         .max(trees.saturating_add(dirs_left).saturating_add(files));
     let removed = runs(PhaseKind::FileRemove);
     let files_left = if removed { 0 } else { files };
-    let trees_left = if runs(PhaseKind::TreeRemove) { 0 } else { trees };
+    let trees_left = if runs(PhaseKind::TreeRemove) {
+        0
+    } else {
+        trees
+    };
     let bytes_left = if removed { 0 } else { written };
     let most_left = if removed { 0 } else { at_most };
     let inodes_left = trees_left
@@ -149,7 +153,11 @@ fn of_io(io: &IoPlan, workers: u64) -> Demand {
         bytes: if dense { sure } else { 0 },
         plain_bytes: sure,
         bytes_at_most: all,
-        inodes: if sure > 0 || io.small.is_none() { files } else { 0 },
+        inodes: if sure > 0 || io.small.is_none() {
+            files
+        } else {
+            0
+        },
     }
 }
 
@@ -219,9 +227,8 @@ mod tests {
 
     #[test]
     fn what_time_ends_or_data_that_shrinks_is_not_certain() {
-        let timed = |rw: Vec<Rw>| {
-            io(move |io| (io.rw, io.time) = (Some(rw), Some(Nanos(1_000_000_000))))
-        };
+        let timed =
+            |rw: Vec<Rw>| io(move |io| (io.rw, io.time) = (Some(rw), Some(Nanos(1_000_000_000))));
         check(of(timed(vec![Rw::Write]), |_| (), 1), 0, 0, MIB, 1);
         // Laid out before anything is timed.
         check(of(timed(vec![Rw::RandRead]), |_| (), 1), MIB, MIB, MIB, 1);

@@ -339,7 +339,9 @@ fn check_private_trees(plan: &Plan) -> Result<(), PlanError> {
     }
     let others = |phase: &PhasePlan| !matches!(phase.who, Who::Each { ahead: 0 });
     if meta.tree_ahead > 0 || meta.phases.iter().any(others) {
-        refuse!("--private-dirs and -N or -c exclude each other: ranks work on what others have made");
+        refuse!(
+            "--private-dirs and -N or -c exclude each other: ranks work on what others have made"
+        );
     }
     Ok(())
 }

@@ -19,9 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::hist::Hist;
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
-pub use surroundings::{
-    ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks,
-};
+pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";

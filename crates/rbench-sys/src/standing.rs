@@ -85,9 +85,29 @@ impl MountInfo {
     /// is known by its name.
     pub fn may_be_remote(&self) -> bool {
         const LOCAL: &[&str] = &[
-            "bcachefs", "btrfs", "devtmpfs", "erofs", "ext2", "ext3", "ext4", "exfat", "f2fs",
-            "fuseblk", "hugetlbfs", "jfs", "nilfs2", "ntfs3", "overlay", "ramfs", "reiserfs",
-            "rootfs", "squashfs", "tmpfs", "vfat", "xfs", "zfs",
+            "bcachefs",
+            "btrfs",
+            "devtmpfs",
+            "erofs",
+            "ext2",
+            "ext3",
+            "ext4",
+            "exfat",
+            "f2fs",
+            "fuseblk",
+            "hugetlbfs",
+            "jfs",
+            "nilfs2",
+            "ntfs3",
+            "overlay",
+            "ramfs",
+            "reiserfs",
+            "rootfs",
+            "squashfs",
+            "tmpfs",
+            "vfat",
+            "xfs",
+            "zfs",
         ];
         !LOCAL.contains(&self.fs_type.as_str())
     }
@@ -141,7 +161,10 @@ mod tests {
         std::fs::write(&file, b"12345").expect("written");
         for below in [dir.path().join("a/b/c"), file.join("x"), file.clone()] {
             let found = standing(&below).expect("something is above");
-            assert_eq!((found.at.as_path(), found.device), (dir.path(), here.device));
+            assert_eq!(
+                (found.at.as_path(), found.device),
+                (dir.path(), here.device)
+            );
         }
         assert_eq!(file_length(&file), Some(5));
         assert_eq!(file_length(dir.path()), None);

@@ -204,7 +204,10 @@ fn share(text: &str) -> Option<f64> {
 fn quota(folder: &Path) -> Option<f64> {
     // Without a limit it is -1.
     let quota = number(&folder.join("cpu.cfs_quota_us"))?;
-    part(quota as f64, number(&folder.join("cpu.cfs_period_us"))? as f64)
+    part(
+        quota as f64,
+        number(&folder.join("cpu.cfs_period_us"))? as f64,
+    )
 }
 
 fn part(quota: f64, period: f64) -> Option<f64> {
@@ -236,8 +239,16 @@ mod tests {
     #[test]
     fn each_governor_is_named_once() {
         let root = tempfile::tempdir().expect("a temporary directory");
-        for (cpu, governor) in [("cpu0", "powersave\n"), ("cpu1", "performance\n"), ("cpu2", "powersave\n")] {
-            put(root.path(), &format!("{cpu}/cpufreq/scaling_governor"), governor);
+        for (cpu, governor) in [
+            ("cpu0", "powersave\n"),
+            ("cpu1", "performance\n"),
+            ("cpu2", "powersave\n"),
+        ] {
+            put(
+                root.path(),
+                &format!("{cpu}/cpufreq/scaling_governor"),
+                governor,
+            );
         }
         put(root.path(), "online", "0-2");
         assert_eq!(governors(root.path()), ["performance", "powersave"]);
@@ -263,7 +274,11 @@ mod tests {
         assert_eq!(limits(&["0::/a/b"]), unified);
         put(root.path(), "cpu,cpuacct/job/cpu.cfs_quota_us", "-1\n");
         put(root.path(), "cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
-        put(root.path(), "memory/memory.limit_in_bytes", "9223372036854771712\n");
+        put(
+            root.path(),
+            "memory/memory.limit_in_bytes",
+            "9223372036854771712\n",
+        );
         put(root.path(), "memory/job/memory.limit_in_bytes", "4096\n");
         let old = ["5:memory:/job", "4:cpu,cpuacct:/job", "3:pids:/job"];
         let expect = GroupLimits {

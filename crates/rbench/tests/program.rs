@@ -462,7 +462,7 @@ fn failed_operations_are_reported_and_end_with_1() {
         .expect("the phase");
     assert_eq!((create.items, create.errors["EIO"]), (199, 1));
     // A full file system: the data does not fit into 64 MiB.
-    let output = place.run("io --dir mnt --rw write --bs 1m --size 100m --out full.json");
+    let output = place.run("io --dir mnt --rw write --bs 1m --size 100m --overfill --out full.json");
     assert_eq!(output.status.code(), Some(1));
     let full = place.result("full.json");
     assert!(

@@ -59,7 +59,11 @@ fn mdtest_below<'r>(dir: &'r Path) -> Run<'r> {
 }
 
 fn fio<'r>(dir: &'r Path) -> Run<'r> {
-    job(HOSTS, dir, "--name=j --rw=write --bs=4k --size=16k --unlink=1")
+    job(
+        HOSTS,
+        dir,
+        "--name=j --rw=write --bs=4k --size=16k --unlink=1",
+    )
 }
 
 fn fio_by_name<'r>(dir: &'r Path) -> Run<'r> {
@@ -114,7 +118,10 @@ fn a_host_whose_mount_failed_is_named_with_what_it_has_and_nothing_is_made() {
         let expect = format!("host2 has {below} ({}) at {path}", disk.source);
         assert!(said.starts_with(&expect), "{said}");
         assert!(said.contains(", the others fuse.rbench"), "{said}");
-        assert!(said.ends_with("mount it there, or say --private-dirs"), "{said}");
+        assert!(
+            said.ends_with("mount it there, or say --private-dirs"),
+            "{said}"
+        );
         assert_eq!(changes(&target), 0, "{said}");
         assert_eq!(listing(target.path()), [""; 0]);
         let bare = Mounts::without(target.path());
@@ -197,7 +204,10 @@ fn jobs_that_only_read_make_nothing_to_find_out_what_hosts_see() {
     assert_eq!(changes(&target), before);
     let mut run = job(HOSTS, target.path(), line);
     let other = |_| Mounts::without(target.path());
-    run.mounts = (0..1).map(|_| Mounts::unchanged()).chain((1..3).map(other)).collect();
+    run.mounts = (0..1)
+        .map(|_| Mounts::unchanged())
+        .chain((1..3).map(other))
+        .collect();
     assert!(refusal(run).contains("host1 and host2 have"));
     target.end();
 }
@@ -232,8 +242,16 @@ fn what_cannot_fit_is_refused_before_anything_is_made() {
             (io.size, io.block) = (None, None);
             (io.files, io.file_size) = (Some(32), Some(Bytes(64 << 10)));
         }),
-        job(HOSTS, target.path(), "--name=j --rw=write --bs=64k --size=2m"),
-        job(HOSTS, target.path(), "--name=j --rw=read --bs=64k --size=12m --filename=f"),
+        job(
+            HOSTS,
+            target.path(),
+            "--name=j --rw=write --bs=64k --size=2m",
+        ),
+        job(
+            HOSTS,
+            target.path(),
+            "--name=j --rw=read --bs=64k --size=12m --filename=f",
+        ),
         Run::meta(
             HOSTS,
             target.path(),
@@ -249,8 +267,14 @@ fn what_cannot_fit_is_refused_before_anything_is_made() {
     for run in refused {
         let what = format!("{:?}", run.workload);
         let said = refusal(run);
-        assert!(said.contains("the run writes 12.0 MiB at "), "{what}: {said}");
-        assert!(said.contains("where 8.00 MiB is free: take less, or say --overfill"), "{said}");
+        assert!(
+            said.contains("the run writes 12.0 MiB at "),
+            "{what}: {said}"
+        );
+        assert!(
+            said.contains("where 8.00 MiB is free: take less, or say --overfill"),
+            "{said}"
+        );
         assert_eq!(listing(target.path()), [""; 0]);
     }
     assert_eq!(changes(&target), 2 * 7, "one mark each");
@@ -276,7 +300,10 @@ fn what_fits_or_may_fit_is_begun_and_what_comes_near_is_warned_of() {
         panic!("{:?}", near.warnings);
     };
     assert_eq!(*code, "nearly-full");
-    assert!(said.contains("writes up to 7.50 MiB") && said.contains("8.00 MiB was free"), "{said}");
+    assert!(
+        said.contains("writes up to 7.50 MiB") && said.contains("8.00 MiB was free"),
+        "{said}"
+    );
     // Time may end it before it is full; data may shrink.
     let timed = of(64 * MIB, |io| io.time = Some(Nanos(1_000_000)));
     assert_eq!(well(timed).warnings.len(), 1);
@@ -303,7 +330,10 @@ fn files_of_jobs_that_are_there_already_are_written_over() {
     let Err(ExecError::SetUp(said)) = run(&format!("{line}9m")) else {
         panic!("it ran");
     };
-    assert!(said.contains("writes 3.00 MiB at") && said.contains("where 2.00 MiB is free"), "{said}");
+    assert!(
+        said.contains("writes 3.00 MiB at") && said.contains("where 2.00 MiB is free"),
+        "{said}"
+    );
     // Each group is gone when the next begins.
     let waves = "--rw=write --bs=64k --size=1536k --unlink=1 --fallocate=none --name=a --name=b --stonewall";
     assert!(run(waves).is_ok());
@@ -351,5 +381,8 @@ fn hosts_with_file_systems_of_their_own_need_room_for_their_own_ranks() {
     // 9 MiB over all, 3 MiB on each of three hosts with 4 MiB.
     well(of(3 * MIB / 2));
     let said = refusal(of(5 * MIB / 2));
-    assert!(said.starts_with("on host0: the run writes 5.00 MiB at "), "{said}");
+    assert!(
+        said.starts_with("on host0: the run writes 5.00 MiB at "),
+        "{said}"
+    );
 }

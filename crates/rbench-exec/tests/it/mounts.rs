@@ -34,7 +34,14 @@ impl Mounts {
     /// With a file system in memory over `at`.
     pub fn with_memory_over(at: &Path, options: &str) -> Mounts {
         Mounts::with(|| {
-            mount(Some("own"), at, Some("tmpfs"), MsFlags::empty(), Some(options)).expect("root");
+            mount(
+                Some("own"),
+                at,
+                Some("tmpfs"),
+                MsFlags::empty(),
+                Some(options),
+            )
+            .expect("root");
         })
     }
 

@@ -100,27 +100,31 @@ pub struct ClientProgram {
 /// each.
 pub fn remarks(hosts: &[(&str, u32, &Surroundings)]) -> Vec<String> {
     let mut remarks = Vec::new();
-    let mut tell = |of: &dyn Fn(u32, &Surroundings) -> Option<String>| {
-        let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for (name, cpus, around) in hosts {
-            if let Some(text) = of(*cpus, around) {
-                found.entry(text).or_default().push(name);
+    let mut tell =
+        |of: &dyn Fn(u32, &Surroundings) -> Option<String>| {
+            let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+            for (name, cpus, around) in hosts {
+                if let Some(text) = of(*cpus, around) {
+                    found.entry(text).or_default().push(name);
+                }
             }
-        }
-        remarks.extend(found.into_iter().map(|(text, names)| {
-            match names.len() == hosts.len() {
-                true => text,
-                false => format!("{text} on {}", some(&names)),
-            }
-        }));
-    };
+            remarks.extend(found.into_iter().map(|(text, names)| {
+                match names.len() == hosts.len() {
+                    true => text,
+                    false => format!("{text} on {}", some(&names)),
+                }
+            }));
+        };
     tell(&|_, s| {
         let slow = s.governors.iter().any(|g| g != "performance");
         slow.then(|| format!("governor {}", s.governors.join(" and ")))
     });
     tell(&|_, s| {
         let slow = |c: &&String| matches!(c.as_str(), "hpet" | "acpi_pm" | "jiffies");
-        s.clock_source.as_ref().filter(slow).map(|c| format!("clock source {c}"))
+        s.clock_source
+            .as_ref()
+            .filter(slow)
+            .map(|c| format!("clock source {c}"))
     });
     if hosts.len() > 1 {
         tell(&|_, s| {
@@ -134,7 +138,12 @@ pub fn remarks(hosts: &[(&str, u32, &Surroundings)]) -> Vec<String> {
     });
     tell(&|_, s| {
         let limit = s.memory_limit_bytes;
-        limit.map(|b| format!("limited to {} of memory", rbench_core::units::human_bytes(b)))
+        limit.map(|b| {
+            format!(
+                "limited to {} of memory",
+                rbench_core::units::human_bytes(b)
+            )
+        })
     });
     tell_differences(hosts, &mut remarks);
     remarks
@@ -186,8 +195,11 @@ mod tests {
 
     fn check(hosts: &[Surroundings], expect: &[&str]) {
         let names = ["client1", "client2", "client3"];
-        let hosts: Vec<(&str, u32, &Surroundings)> =
-            names.into_iter().zip(hosts).map(|(n, s)| (n, 8, s)).collect();
+        let hosts: Vec<(&str, u32, &Surroundings)> = names
+            .into_iter()
+            .zip(hosts)
+            .map(|(n, s)| (n, 8, s))
+            .collect();
         assert_eq!(remarks(&hosts), expect);
     }
 
@@ -227,10 +239,16 @@ mod tests {
             "limited to 1.00 GiB of memory",
         ];
         check(&[slow.clone()], &words);
-        let on: Vec<String> = [words[0], words[1], "clock not synchronised (NTP)", words[2], words[3]]
-            .iter()
-            .map(|w| format!("{w} on client2"))
-            .collect();
+        let on: Vec<String> = [
+            words[0],
+            words[1],
+            "clock not synchronised (NTP)",
+            words[2],
+            words[3],
+        ]
+        .iter()
+        .map(|w| format!("{w} on client2"))
+        .collect();
         let on: Vec<&str> = on.iter().map(String::as_str).collect();
         check(&[plain, slow], &on);
     }

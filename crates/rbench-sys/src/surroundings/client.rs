@@ -103,7 +103,12 @@ fn open_devices(process: &Path, left: &mut usize) -> Vec<Option<u64>> {
         let leads = fs::read_link(descriptor.path());
         if leads.is_ok_and(|to| to == Path::new("/dev/fuse")) {
             let facts = process.join("fdinfo").join(descriptor.file_name());
-            found.push(fs::read_to_string(facts).ok().as_deref().and_then(connection));
+            found.push(
+                fs::read_to_string(facts)
+                    .ok()
+                    .as_deref()
+                    .and_then(connection),
+            );
         }
     }
     found

@@ -87,7 +87,10 @@ fn list(word: &str) -> String {
 
 fn value_of(name: &str, value: &str) -> String {
     let shown = without_credentials(value);
-    let switch = matches!(value, "true" | "false" | "on" | "off" | "yes" | "no" | "auto");
+    let switch = matches!(
+        value,
+        "true" | "false" | "on" | "off" | "yes" | "no" | "auto"
+    );
     let harmless = switch || is_quantity(value) || value.starts_with('/') || is_address(&shown);
     if is_secret(name) || !harmless {
         HIDDEN.to_owned()
@@ -160,8 +163,14 @@ mod tests {
     #[test]
     fn addresses_lose_their_credentials() {
         let check = |text: &str, expect: &str| assert_eq!(without_credentials(text), expect);
-        check("redis://:pa@ss@10.0.0.1:6379/1", "redis://***@10.0.0.1:6379/1");
-        check("mysql://u:p@(db:3306)/jfs?x=y", "mysql://***@(db:3306)/jfs?***");
+        check(
+            "redis://:pa@ss@10.0.0.1:6379/1",
+            "redis://***@10.0.0.1:6379/1",
+        );
+        check(
+            "mysql://u:p@(db:3306)/jfs?x=y",
+            "mysql://***@(db:3306)/jfs?***",
+        );
         check("u:p@tcp(db)/jfs", "***@tcp(db)/jfs");
         check("me@host:/export", "me@host:/export");
         check("mfsmaster:9421", "mfsmaster:9421");
@@ -179,8 +188,14 @@ mod tests {
             "s3fs bucket /mnt -o passwd_file=/etc/pw,use_cache=/tmp,url=https://k:s@s3/",
             "s3fs bucket /mnt -o passwd_file=***,use_cache=/tmp,url=https://***@s3/",
         );
-        check("c mount --password 1234 --token=abc -p 99", "c mount --password *** --token=*** -p ***");
-        check("c -pgeheim -oallow_other,secret=5 Geheim", "c -p*** -oallow_other,secret=*** ***");
+        check(
+            "c mount --password 1234 --token=abc -p 99",
+            "c mount --password *** --token=*** -p ***",
+        );
+        check(
+            "c -pgeheim -oallow_other,secret=5 Geheim",
+            "c -p*** -oallow_other,secret=*** ***",
+        );
         check("c mount geheim", "c mount ***");
         check("c mount name=Geheim", "c mount name=***");
         check("c -o rw,max_read=128k -d -f", "c -o rw,max_read=128k -d -f");

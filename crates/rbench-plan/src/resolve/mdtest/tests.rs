@@ -661,6 +661,11 @@ fn private_directories_need_trees_that_nobody_shares() {
     check("--private-dirs and -N", |o| {
         (o.unique_dir, o.stride) = (true, Some(4));
     });
-    assert!(of(|o| o.unique_dir = true).expect("valid").leave.private_dirs);
+    assert!(
+        of(|o| o.unique_dir = true)
+            .expect("valid")
+            .leave
+            .private_dirs
+    );
     assert!(plan(|_| ()).is_ok());
 }

@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rbench_comm::Combine;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, Nanos, Rank};
-use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_plan::jobs::{FileNames, JobPlan, JobsPlan};
 use rbench_plan::meta::{Backend, Site};
 use rbench_plan::pattern::file_path;
 use rbench_plan::{Plan, Work};
@@ -115,8 +116,8 @@ fn of_jobs(jobs: &JobsPlan, base: &Path, ranks: &[u32]) -> Vec<Spot> {
 /// How many of the first files of a worker may lie in different directories.
 fn names(job: &JobPlan) -> u64 {
     match &job.files.names {
-        rbench_plan::jobs::FileNames::Given(names) => (names.len() as u64).min(job.files.count),
-        rbench_plan::jobs::FileNames::Format(_) => 1,
+        FileNames::Given(names) => (names.len() as u64).min(job.files.count),
+        FileNames::Format(_) => 1,
     }
 }
 
@@ -192,7 +193,8 @@ impl Has {
     /// `ext4 (/dev/vda)`
     fn words(&self) -> String {
         match (&self.at, &self.mount) {
-            (None, _) => "nothing".to_owned(),
+            (None, Some(_)) => "nothing".to_owned(),
+            (None, None) => "a file system that does not answer".to_owned(),
             (_, None) => "an unknown file system".to_owned(),
             (_, Some(mount)) => {
                 format!("{} ({})", mount.fs_type, without_credentials(&mount.source))
@@ -280,7 +282,7 @@ fn looks_at(group: &Group<'_>, spots: &[Spot]) -> Vec<(usize, Spot)> {
 }
 
 /// Does what may wait for a file system beside the control plane.
-async fn on_its_own<T: Send + Default + 'static>(
+async fn on_its_own<T: Send + 'static>(
     group: &Group<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ExecError> {
@@ -420,22 +422,21 @@ async fn seek(
         looks.filter_map(|(k, _)| Some((*k, mark(k)?.clone())))
     };
     let (own, others): (Vec<_>, Vec<_>) = (of(true).collect(), of(false).collect());
-    let made = on_its_own(group, move || {
+    let (made, own) = on_its_own(group, move || {
         // Where nothing can be made, the types have to do.
         let make = |(k, mark): &(usize, PathBuf)| Some((*k, testdir::make(mark).ok()?));
         let made: Vec<usize> = own.iter().filter_map(make).map(|(k, _)| k).collect();
         (made, own)
     })
-    .await;
-    let (made, own) = made?;
+    .await?;
     let mut is_made = vec![0_u64; spots.len()];
     made.iter().for_each(|k| is_made[*k] = 1);
-    let is_made = group.world.all_reduce(rbench_comm::Combine::Max, is_made);
+    let is_made = group.world.all_reduce(Combine::Max, is_made);
     let is_made = group.quietly(is_made).await?;
     let sought = others.into_iter().filter(|(k, _)| is_made[*k] == 1);
     let unseen = look_for(group, sought.collect(), within).await;
-    // The others have looked when all are here.
-    let unseen = group.agree(unseen).await;
+    // Marks stay until all have looked.
+    group.quietly(group.world.barrier()).await?;
     let removed = in_thread(move || {
         let own = own.iter().filter(|(k, _)| made.contains(k));
         let failed = |(_, mark): &(usize, PathBuf)| testdir::remove_empty(mark).err();
@@ -444,7 +445,7 @@ async fn seek(
     let removed = group.attend(removed, || 0).await?;
     let removed = removed.and_then(|failed| failed.map_or(Ok(()), Err));
     group.agree(removed).await?;
-    unseen
+    Ok(unseen)
 }
 
 /// Of the marks that others have made, the numbers of those that this host
@@ -453,16 +454,15 @@ async fn look_for(
     group: &Group<'_>,
     mut sought: Vec<(usize, PathBuf)>,
     within: Nanos,
-) -> Result<Vec<usize>, String> {
+) -> Vec<usize> {
     let begun = group.clock.now();
-    while !sought.is_empty() {
+    loop {
         sought.retain(|(_, mark)| !testdir::is_there(mark).unwrap_or(false));
         if sought.is_empty() || group.clock.now().since(begun) >= within {
-            break;
+            return sought.into_iter().map(|(k, _)| k).collect();
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    Ok(sought.into_iter().map(|(k, _)| k).collect())
 }
 
 /// (spot, host) of all that was not seen, at rank 0.

@@ -221,7 +221,7 @@ mod tests {
             cpu_limit: Some(8.0),
             ..Surroundings::default()
         };
-        check(&[plain.clone()], &[]);
+        check(std::slice::from_ref(&plain), &[]);
         check(&[plain.clone(), plain.clone()], &[]);
         check(&[Surroundings::default()], &[]);
         let slow = Surroundings {
@@ -238,7 +238,7 @@ mod tests {
             "limited to 1.5 of 8 CPUs",
             "limited to 1.00 GiB of memory",
         ];
-        check(&[slow.clone()], &words);
+        check(std::slice::from_ref(&slow), &words);
         let on: Vec<String> = [
             words[0],
             words[1],

@@ -115,10 +115,11 @@ impl MountInfo {
     /// Whether a file of so many bytes takes as many of its room, whatever is
     /// in it: neither compressed nor shared with others.
     pub fn stores_as_it_is(&self) -> bool {
-        matches!(
-            self.fs_type.as_str(),
-            "ext2" | "ext3" | "ext4" | "tmpfs" | "ramfs" | "vfat" | "exfat" | "xfs" | "fuse.mfs"
-        )
+        const AS_IT_IS: &[&str] = &[
+            "ext2", "ext3", "ext4", "tmpfs", "ramfs", "vfat", "exfat", "xfs", "fuse.mfs",
+        ];
+        // MooseFS does not always tell its type.
+        AS_IT_IS.contains(&self.fs_type.as_str()) || self.source.starts_with("mfs#")
     }
 
     /// Its type as far as hosts with the same file system have it in common:

@@ -38,7 +38,7 @@ pub(super) fn harmless(words: &[String]) -> Vec<String> {
     for (nth, word) in words.iter().enumerate() {
         let hide = std::mem::take(&mut hides_next);
         shown.push(if nth == 0 {
-            without_credentials(word)
+            program(word)
         } else if word.starts_with('-') {
             let plain = !word.contains('=');
             hides_next = plain && (is_secret(word) || word == "-p");
@@ -53,6 +53,14 @@ pub(super) fn harmless(words: &[String]) -> Vec<String> {
         });
     }
     shown
+}
+
+/// The program's name. Some write a title of their own over their words.
+fn program(word: &str) -> String {
+    match word.split_once(' ') {
+        Some((name, _)) => format!("{name} {HIDDEN}"),
+        None => without_credentials(word),
+    }
 }
 
 fn is_secret(name: &str) -> bool {
@@ -199,6 +207,12 @@ mod tests {
         check("c mount geheim", "c mount ***");
         check("c mount name=Geheim", "c mount name=***");
         check("c -o rw,max_read=128k -d -f", "c -o rw,max_read=128k -d -f");
+    }
+
+    #[test]
+    fn a_title_in_place_of_a_command_line_is_cut_off() {
+        let title = ["mfsmount (mounted on: /mnt, password: x)".to_owned()];
+        assert_eq!(harmless(&title), ["mfsmount ***"]);
     }
 
     #[test]

@@ -292,6 +292,8 @@ const LINE_OPTIONS: &[LineSample] = &[
     }),
     ("--progress=plain", |l| l.output.progress = Progress::Plain),
     ("--quiet", |l| l.output.quiet = true),
+    ("--private-dirs", |l| l.leave.private_dirs = true),
+    ("--overfill", |l| l.leave.overfill = true),
     ("--on-error=stop", |l| {
         l.limits.on_error = Some(OnError::Stop);
     }),

@@ -284,6 +284,7 @@ mod tests {
                 drift_error_ppm: None,
             }),
             caches: vec![cache],
+            surroundings: None,
         }
     }
 

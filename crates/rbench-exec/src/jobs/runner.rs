@@ -192,6 +192,8 @@ pub struct JobRunner {
     start_ms: u64,
     usage_before: Usage,
     usage: Usage,
+    /// Nothing was recorded yet since there is a ramp.
+    ramps: bool,
 }
 
 /// Makes the worker that is the `clone`-th of its job on this rank: opens its
@@ -286,6 +288,7 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         start_ms: 0,
         usage_before: Usage::default(),
         usage: Usage::default(),
+        ramps: job.pace.ramp.0 > 0,
     }))
 }
 
@@ -355,6 +358,13 @@ impl JobRunner {
             }
         }
         self.note_missed(gate, meter);
+    }
+
+    /// The ramp is over: what the thread used up to here is no part of the job.
+    #[cold]
+    fn leave_ramp(&mut self) {
+        self.ramps = false;
+        self.usage_before = thread_usage();
     }
 
     /// Takes down a failure and decides whether the job goes on.

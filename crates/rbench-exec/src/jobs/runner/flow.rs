@@ -462,6 +462,10 @@ impl JobRunner {
             meter.went_on();
             return;
         }
+        if self.ramps {
+            self.leave_ramp();
+        }
+        let book = self.book();
         book.depth(depth);
         book.done(
             Done {

@@ -11,9 +11,11 @@ import argparse
 import atexit
 import json
 import math
+import os
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 import time
 
@@ -576,6 +578,76 @@ def rates(place):
         print(f"   {options}: fio {shown[0]}, rbench {shown[1]}", flush=True)
 
 
+# What is determined by rates and think times: (command line, least run time of reads and writes in ms, where both
+# directions have the same run time).
+TIMED = (
+    ("--name=t --rw=randrw --rwmixread=99 --size=400k --thinktime=10ms", (1000, 1000), True),
+    ("--name=t --rw=write --size=40k --thinktime=50ms --end_fsync=1", (0, 500), False),
+    ("--name=t --rw=write --size=400k --rate_iops=200 --verify=crc32c", (0, 495), False),
+    ("--name=t --rw=write --size=400k --thinktime=5ms --verify=crc32c --loops=2", (0, 1000), False),
+    ("--name=t --rw=write --size=400k --rate_iops=200 --time_based --runtime=1 --ramp_time=1 --startdelay=1", (0, 1000), False),
+    ("--name=t --rw=write --size=400k --rate_iops=1 --time_based --runtime=2500ms", (0, 2500), False),
+    ("--group_reporting --name=a --rw=read --size=200k --thinktime=5ms --name=b --rw=write --size=200k --thinktime=20ms",
+     (250, 1000), False),
+)
+
+
+def run_times(place):
+    """The run time of each direction, which its rates are over. A busy machine makes each of them longer, so that
+    the two tools have the same lower bounds, and the same bound by the time of the whole job."""
+    heading("run times of directions, as in fio")
+    for options, least, same in TIMED:
+        shown = []
+        for tool in place.both:
+            words = [f"--directory={place.folder()}", "--bs=4k", *options.split()]
+            document = tool.json(*words)
+            check(len(document["jobs"]) == 1, f"{tool.name}: {options}: {len(document['jobs'])} entries")
+            job = document["jobs"][0]
+            times = [job[way]["runtime"] for way in ("read", "write")]
+            what = f"{tool.name}: {options}: {times} ms of {job['job_runtime']}"
+            check(all(time >= bound for time, bound in zip(times, least)), what)
+            # Rounded up, twice.
+            check("name=b" in options or max(times) <= job["job_runtime"] + 2, what)
+            check("randrw" in options or "name=b" in options or sum(times) <= job["job_runtime"] + 3, what)
+            check(not same or times[0] == times[1], what)
+            for way in ("read", "write"):
+                ios, time, iops = job[way]["total_ios"], job[way]["runtime"], job[way]["iops"]
+                check(abs(iops - (ios * 1000 / time if time else 0)) < 0.01, f"{what}: {iops} I/Os a second")
+            shown.append(times)
+        print(f"   {options}: fio {shown[0]}, rbench {shown[1]} ms", flush=True)
+    options = TIMED[0][0]
+    for tool in place.both:
+        words = [f"--directory={place.folder()}", "--bs=4k", *options.split(), "--output-format=normal,terse"]
+        text = tool.run(*words).stdout
+        ends = [int(time) for pair in re.findall(r"run=(\d+)-(\d+)msec", text) for time in pair]
+        terse = next(line for line in text.splitlines() if line.startswith("3;")).split(";")
+        # Fields 9 and 50 of version 3, counted from 1.
+        ends += [int(terse[8]), int(terse[49])]
+        check(len(ends) == 6 and len(set(ends)) == 1 and ends[0] >= 1000, f"{tool.name}: {options}: {ends} ms")
+
+
+def many_jobs(place):
+    """Each worker holds what its own job needs: memory grows with the jobs, not with their square."""
+    heading("1000 jobs side by side stay below 1 GB")
+    folder = place.folder()
+    common = f"[global]\nbs=4k\nsize=4k\nrw=write\nfallocate=none\ndirectory={folder}\n"
+    for engine in ("null", "psync"):
+        lines = {"1000 sections": "".join(f"[j{n}]\n" for n in range(1000)), "numjobs=1000": "[j]\nnumjobs=1000\n"}
+        for what, sections in lines.items():
+            (folder / "many.fio").write_text(f"{common}ioengine={engine}\n{sections}")
+            words = [*place.ours.words, "--output-format=json", f"--output={folder}/many.json", str(folder / "many.fio")]
+            process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            said = process.stderr.read().decode()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            check(process.returncode == 0, f"{what}, {engine}: exit code {process.returncode}: {said}")
+            check(usage.ru_maxrss < 1 << 20, f"{what}, {engine}: {usage.ru_maxrss >> 10} MiB")
+            document = json.loads((folder / "many.json").read_text())
+            done = [job["write"]["total_ios"] for job in document["jobs"]]
+            check(done == [1] * 1000, f"{what}, {engine}: {len(done)} entries, {sum(done)} writes")
+            print(f"   {what}, {engine}: {usage.ru_maxrss >> 10} MiB", flush=True)
+
+
 def errors(place, program):
     heading("a file system that is full: errno 28 in the reports, exit code 1")
     for tool in place.both:
@@ -608,6 +680,8 @@ def main():
     damage(place)
     many_workers(place)
     rates(place)
+    run_times(place)
+    many_jobs(place)
     errors(place, options.program)
     behaviour(place)
     print(f"fio's command line was checked in {time.monotonic() - begun:.0f} s", flush=True)

@@ -173,11 +173,13 @@ pub struct JobOutcome {
     pub first_error: i32,
     /// Start in ms since the epoch.
     pub start_ms: u64,
-    /// From the start to the end, ramp included; of the longest when merged.
+    /// From the begin of measuring, behind the ramp, to the end; of the longest
+    /// when merged.
     pub elapsed: Nanos,
     /// `elapsed` of all workers together: what CPU times are parts of.
     pub elapsed_sum: Nanos,
-    /// CPU time of the worker's thread in user mode.
+    /// CPU time of the worker's thread in user mode, behind the ramp as what
+    /// follows.
     pub cpu_user: Nanos,
     /// In the kernel.
     pub cpu_system: Nanos,

@@ -95,8 +95,10 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Book {
     start: Nanos,
-    /// When recording begins: behind the ramp.
+    /// When recording begins: behind the ramp, and again behind a search.
     from: Nanos,
+    /// Behind the ramp.
+    measures_from: Nanos,
     stretches: Stretches,
     sides: Each<Side>,
     sync: Latency,
@@ -182,6 +184,7 @@ impl Book {
         Book {
             start: Nanos(0),
             from: Nanos(0),
+            measures_from: Nanos(0),
             stretches: Stretches::new(job),
             sides: Each {
                 read: side(rated(pace.rate_iops.read, pace.rate_bytes.read)),
@@ -210,7 +213,7 @@ impl Book {
 
     /// The worker starts at `start` and records from `from` on.
     pub fn begin(&mut self, start: Nanos, from: Nanos) {
-        (self.start, self.from) = (start, from);
+        (self.start, self.from, self.measures_from) = (start, from, from);
         self.next_window = after(from, self.logs.average);
         self.next_histogram = after(from, self.logs.histogram_every);
     }
@@ -524,8 +527,8 @@ impl Book {
         let steady = self.steady.as_ref();
         JobOutcome {
             workers: 1,
-            elapsed: end.since(self.start),
-            elapsed_sum: end.since(self.start),
+            elapsed: end.since(self.measures_from),
+            elapsed_sum: end.since(self.measures_from),
             depths: self.depths,
             latency_depth: self.search.as_ref().map_or(0, DepthSearch::found),
             steady: steady.map(SteadyWatch::reached),

@@ -196,6 +196,8 @@ pub struct JobRunner {
     usage_before: Usage,
     usage: Usage,
     calls: Calls,
+    /// Nothing was recorded yet since there is a ramp.
+    ramps: bool,
 }
 
 /// Makes the worker that is the `clone`-th of its job on this rank: opens its
@@ -298,6 +300,7 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         usage_before: Usage::default(),
         usage: Usage::default(),
         calls: Calls::told(),
+        ramps: job.pace.ramp.0 > 0,
     }))
 }
 
@@ -396,6 +399,13 @@ impl JobRunner {
             }
         }
         self.note_missed(gate, meter);
+    }
+
+    /// The ramp is over: what the thread used up to here is no part of the job.
+    #[cold]
+    fn leave_ramp(&mut self) {
+        self.ramps = false;
+        self.usage_before = thread_usage();
     }
 
     /// Takes down a failure and decides whether the job goes on.

@@ -96,10 +96,11 @@ impl Stretches {
     pub fn begin(&mut self, kind: Kind, now: Nanos, least: Nanos) {
         let late = self.begun || kind != Kind::Work;
         self.begun = true;
+        let from = if late { now.max(least) } else { least };
         self.now = Some(Stretch {
             kind,
-            from: if late { now.max(least) } else { least },
-            counts_from: now.max(least),
+            from,
+            counts_from: from,
             last_end: Nanos(0),
         });
     }
@@ -165,5 +166,92 @@ impl Stretches {
     /// When reads and writes were measured, in the stretches that are over.
     pub fn measured(&self) -> [Measured; 2] {
         [self.reads, self.writes].map(|way| way.measured.unwrap_or(Measured::NOTHING))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretches(reads: bool, writes: bool) -> Stretches {
+        Stretches {
+            reads: Way::new(reads),
+            writes: Way::new(writes),
+            begun: false,
+            now: None,
+        }
+    }
+
+    /// Stretches (kind, begin, last end, end) of a job that records from 100 on.
+    fn after(mut all: Stretches, done: &[(Kind, u64, u64, u64)]) -> Stretches {
+        for (kind, begin, last_end, end) in done {
+            all.begin(*kind, Nanos(*begin), Nanos(100));
+            all.note_end(Nanos(*last_end));
+            all.end(Nanos(*end), [true, true]);
+        }
+        all
+    }
+
+    fn measured(from: u64, to: u64, aside: u64) -> Measured {
+        Measured {
+            from: Nanos(from),
+            to: Nanos(to),
+            aside: Nanos(aside),
+        }
+    }
+
+    #[test]
+    fn both_directions_of_a_mix_have_the_whole_time_of_the_work() {
+        let all = after(stretches(true, true), &[(Kind::Work, 103, 190, 200)]);
+        assert_eq!(all.measured(), [measured(100, 190, 0); 2]);
+        assert_eq!(all.runtimes(Nanos(999), [true; 2]), [Nanos(100); 2]);
+    }
+
+    #[test]
+    fn reading_back_between_writes_is_set_aside() {
+        let passes = [
+            (Kind::Work, 100, 190, 200),
+            (Kind::ReadBack, 200, 240, 250),
+            (Kind::Work, 260, 300, 310),
+            (Kind::ReadBack, 310, 350, 360),
+        ];
+        let all = after(stretches(false, true), &passes);
+        let reads = measured(200, 350, 50);
+        assert_eq!(all.measured(), [reads, measured(100, 300, 50)]);
+        assert_eq!(all.measured()[1].elapsed(), Nanos(150));
+        let fio = [Nanos(100), Nanos(150)];
+        assert_eq!(all.runtimes(Nanos(999), [true; 2]), fio);
+    }
+
+    #[test]
+    fn a_backlog_is_read_back_in_fios_time_of_the_writes() {
+        let turns = [
+            (Kind::Work, 100, 190, 200),
+            (Kind::Backlog, 200, 240, 250),
+            (Kind::Work, 250, 300, 310),
+        ];
+        let all = after(stretches(false, true), &turns);
+        let reads = measured(200, 240, 0);
+        assert_eq!(all.measured(), [reads, measured(100, 300, 50)]);
+        let fio = [Nanos(50), Nanos(210)];
+        assert_eq!(all.runtimes(Nanos(999), [true; 2]), fio);
+    }
+
+    #[test]
+    fn what_ends_in_the_ramp_is_not_measured() {
+        let all = after(stretches(true, false), &[(Kind::Work, 10, 0, 90)]);
+        assert_eq!(all.measured(), [Measured::NOTHING; 2]);
+        assert_eq!(all.runtimes(Nanos(999), [false; 2]), [Nanos(0); 2]);
+    }
+
+    #[test]
+    fn a_stretch_under_way_counts_up_to_now_and_from_a_new_start() {
+        let mut all = stretches(true, true);
+        all.begin(Kind::Work, Nanos(100), Nanos(100));
+        let so_far = all.runtimes(Nanos(150), [true, false]);
+        assert_eq!(so_far, [Nanos(50), Nanos(0)]);
+        all.restart(Nanos(140));
+        let so_far = all.runtimes(Nanos(150), [true, true]);
+        assert_eq!(so_far, [Nanos(10); 2]);
     }
 }

@@ -207,8 +207,13 @@ fn files_from_before_a_field_was_added_are_read() {
     };
     drop_field("run", "utc_offset_s");
     drop_field("target", "space");
+    for field in ["measured_from_s", "set_aside_s"] {
+        let phase = value["phases"][0].as_object_mut().expect("a map");
+        assert!(phase.remove(field).is_some(), "{field}");
+    }
     let read: RunResult = serde_json::from_value(value).expect("these fields may be missing");
     assert_eq!((read.run.utc_offset_s, read.target.space), (0, None));
+    assert_eq!(read.phases[0].measured_from_s, 0.0);
 }
 
 #[test]

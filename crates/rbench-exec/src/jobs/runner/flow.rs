@@ -114,7 +114,11 @@ impl JobRunner {
             self.next = self.draw(meter);
         }
         let Some(what) = self.next else {
-            return Err(Pause::End);
+            // Behind the last one as well: its time is the job's, as with fio.
+            return Err(match self.thinks_now() {
+                true => Pause::Think,
+                false => Pause::End,
+            });
         };
         if let Some(pause) = self.interlude() {
             return Err(pause);
@@ -186,11 +190,18 @@ impl JobRunner {
             || reached(self.since_datasync, job.syncing.fdatasync)
         {
             Some(Pause::Sync)
-        } else if job.pace.think.0 > 0 && reached(self.since_think, job.pace.think_blocks) {
+        } else if self.thinks_now() {
             Some(Pause::Think)
         } else {
             None
         }
+    }
+
+    fn thinks_now(&self) -> bool {
+        let pace = &self.scene.job.pace;
+        let every = pace.think_blocks;
+        let due = every > 0 && self.since_think >= every;
+        pace.think.0 > 0 && due && matches!(self.source, Source::Work)
     }
 
     /// Puts the data of a write into the slot's buffer.
@@ -457,6 +468,10 @@ impl JobRunner {
             meter.went_on();
             return;
         }
+        if self.ramps {
+            self.leave_ramp();
+        }
+        let book = self.book();
         book.depth(depth);
         book.done(
             Done {

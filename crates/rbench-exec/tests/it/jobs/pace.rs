@@ -95,14 +95,14 @@ fn gaps_of_poisson_arrivals_are_spread_like_exponential_ones() {
 }
 
 #[test]
-fn thinking_comes_between_operations() {
+fn thinking_comes_behind_operations() {
     let dir = tempdir();
     for (more, pauses) in [
-        ("--thinktime=10ms", 19),
-        ("--thinktime=10ms --thinktime_blocks=5", 3),
+        ("--thinktime=10ms", 20),
+        ("--thinktime=10ms --thinktime_blocks=5", 4),
         (
             "--thinktime=10ms --thinktime_spin=5ms --thinktime_blocks=10",
-            1,
+            2,
         ),
     ] {
         let line = format!("--name=x --rw=write --size=80k {more}");
@@ -140,13 +140,76 @@ fn what_is_done_in_the_ramp_is_not_counted() {
     check_due(&outcome, "x-read", 1000.0, 5.0, "behind the ramp");
     assert_eq!(outcome.row("x-read").items, job.read.ios);
     assert!(
-        job.elapsed.0 >= 890 * MS && job.elapsed.0 < 1500 * MS,
+        job.elapsed.0 >= 490 * MS && job.elapsed.0 < 1500 * MS,
         "{}",
         job.elapsed
     );
-    assert!(job.read.runtime.0 <= 510 * MS, "{}", job.read.runtime);
+    assert!(
+        job.read.runtime.0 >= 490 * MS && job.read.runtime <= job.elapsed,
+        "{}",
+        job.read.runtime
+    );
     let first = outcome.logs[0].samples[0].at;
     assert!(first.0 >= 400 * MS && first.0 < 700 * MS, "{first}");
+}
+
+#[test]
+fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
+    let dir = tempdir();
+    let null = "--rw=randread --size=64M --ioengine=null --rate_iops=1000 --time_based";
+    let line = format!(
+        "--name=late {null} --startdelay=500ms --ramp_time=1500ms --runtime=1 \
+         --name=soon {null} --runtime=500ms \
+         --name=long {null} --runtime=3"
+    );
+    let outcome = run_on(&[0, 1], dir.path(), &line);
+    for (name, from, to) in [("late", 2000, 3000), ("soon", 0, 500), ("long", 0, 3000)] {
+        let row = outcome.row(&format!("{name}-read"));
+        assert_eq!(row.measured_from.0, from * MS, "{name}");
+        assert_eq!(row.set_aside.0, 0, "{name}");
+        // The last operation of any worker ends the time, and no other job's.
+        let (width, bins) = (row.timeline.width(), row.timeline.bins());
+        let end = row.measured_from.0 + row.elapsed.0;
+        assert_eq!(end / width.0, bins.len() as u64 - 1, "{name}");
+        // Operations start before the deadline, however late they end.
+        assert!(end < to * MS + row.service.max().0 + 1, "{name}: {end} ns");
+        let first = row.first_done.expect("someone was busy");
+        assert!(first.elapsed <= row.elapsed && first.items <= row.items);
+        let longest = row.ranks.iter().map(|r| r.elapsed).max();
+        assert_eq!(longest, Some(row.elapsed), "{name}");
+        let longest = row.hosts.iter().map(|h| h.elapsed).max();
+        assert_eq!(longest, Some(row.elapsed), "{name}");
+    }
+}
+
+#[test]
+fn reading_back_is_no_part_of_the_time_of_the_writes() {
+    // Reading back takes 40 times 5 ms at least, in each pass.
+    let target = reads_take("5ms");
+    let job = "--name=x --size=160k --direct=1 --verify=crc32c";
+    for (more, reads) in [
+        ("--rw=write", 1),
+        ("--rw=write --loops=3", 3),
+        ("--rw=write --verify_backlog=8", 1),
+        ("--rw=write --verify_backlog=8 --numjobs=2", 1),
+    ] {
+        let outcome = run_well(target.path(), &format!("{job} {more}"));
+        let (writes, read) = (outcome.row("x-write"), outcome.row("x-read"));
+        let whole = outcome.jobs.iter().map(|job| job.elapsed).max();
+        let whole = whole.expect("there is a job");
+        let reading = reads * 40 * 5 * MS;
+        assert!(read.elapsed.0 >= reading, "{more}: {}", read.elapsed);
+        assert!(
+            writes.elapsed.0 + reading <= whole.0,
+            "{more}: writes took {} of {whole}",
+            writes.elapsed
+        );
+        let spans = [writes, read].map(|row| row.measured_from.0 + row.set_aside.0 + row.elapsed.0);
+        assert!(spans.iter().all(|end| *end <= whole.0 + 100 * MS), "{more}");
+        assert_eq!((writes.measured_from.0, read.items), (0, writes.items));
+        assert!(read.measured_from > writes.measured_from, "{more}");
+    }
+    target.end();
 }
 
 #[test]

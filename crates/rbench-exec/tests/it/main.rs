@@ -15,3 +15,4 @@ mod limits;
 mod mdtest;
 mod meta;
 mod truth;
+mod verify_threads;

@@ -289,6 +289,10 @@ struct Io {
     /// Stamp every block that is written, check every block that is read
     #[arg(long)]
     verify: bool,
+    /// With --verify: check what is read on N threads beside each worker, which
+    /// reads on meanwhile; engines with one request at a time [default: 0]
+    #[arg(long, value_name = "N")]
+    verify_threads: Option<u32>,
     /// With --verify: note every write and fsync in journals of that name
     /// (FILE.PASS.WORKER), outside the target, for rbench verify after a crash;
     /// implies --keep
@@ -578,6 +582,7 @@ impl Io {
                 ArrivalArg::Poisson => Arrival::Poisson,
             }),
             verify: self.verify,
+            verify_threads: self.verify_threads,
             ack_journal: self.ack_journal,
             compress: self.compress,
             dedupe: self.dedupe,

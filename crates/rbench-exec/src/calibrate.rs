@@ -181,6 +181,7 @@ fn block_loop(operations: u64, depth: u32) -> Option<BlockRunner> {
         verify: false,
         ack_journal: None,
         buffers: fresh_data(0, 0),
+        verify_threads: 0,
     };
     let engine = (find("null")?.make)(EngineConfig {
         depth: depth as usize,
@@ -211,6 +212,7 @@ fn block_loop(operations: u64, depth: u32) -> Option<BlockRunner> {
         log: None,
         stamped_bytes: BLOCK as usize,
         covered: None,
+        checkers: None,
     }))
 }
 

@@ -169,6 +169,9 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
     }
     rows.extend(distribution(&io.distribution).map(|text| ("random-distribution", text)));
     rows.extend(yes_rows(&[("direct", io.direct), ("verify", io.verify)]));
+    if io.verify_threads > 0 {
+        rows.push(("verify-threads", io.verify_threads.to_string()));
+    }
     if let Some(path) = &io.ack_journal {
         rows.push(("ack-journal", path.display().to_string()));
     }

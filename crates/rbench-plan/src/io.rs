@@ -218,6 +218,8 @@ pub struct IoPlan {
     pub ack_journal: Option<PathBuf>,
     /// What is written where no stamps are.
     pub buffers: Buffers,
+    /// Threads of each worker that check what it read; 0: it does so itself.
+    pub verify_threads: u32,
 }
 
 /// New data for every write, of which so many percent compress away, and so
@@ -336,6 +338,7 @@ mod tests {
             verify: false,
             ack_journal: None,
             buffers: fresh_data(0, 0),
+            verify_threads: 0,
         }
     }
 

@@ -143,6 +143,8 @@ pub struct Io {
     pub arrival: Option<Arrival>,
     /// `--verify`
     pub verify: bool,
+    /// `--verify-threads`
+    pub verify_threads: Option<u32>,
     /// `--ack-journal`: the beginning of the journals' names.
     pub ack_journal: Option<PathBuf>,
     /// `--compress`: percentage of written data that compresses away.

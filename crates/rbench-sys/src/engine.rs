@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use rbench_core::Nanos;
 use rbench_core::outcome::Again;
 
+use crate::buffer::AlignedBuffer;
 use crate::engines;
 use crate::files::Advice;
 
@@ -176,6 +177,14 @@ pub trait Engine: Send {
     /// again, when no request to it is under way; for others it does nothing.
     fn detach(&mut self, fd: RawFd) {
         let _ = fd;
+    }
+
+    /// Puts `buffer` in place of the only slot's buffer, which comes back in
+    /// it, where the engine can do so and both have the same length. No request
+    /// may be under way. Whether that was done.
+    fn exchange(&mut self, buffer: &mut AlignedBuffer) -> bool {
+        let _ = buffer;
+        false
     }
 
     /// Starts `request` in `slot`, which must be free. Synchronous engines do

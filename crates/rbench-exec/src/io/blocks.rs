@@ -17,6 +17,7 @@ use rbench_sys::engine::Completion;
 use rbench_sys::residency::Resident;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
+use self::checkers::{Block, Checkers, Verdict};
 use super::data::Data;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
@@ -25,6 +26,7 @@ use crate::pace::Gate;
 use crate::verify::{self, Expected, Identity};
 use crate::worker::Runner;
 
+pub mod checkers;
 mod many;
 mod singly;
 
@@ -96,6 +98,8 @@ pub struct Blocks {
     /// Blocks that are written from the start on without a gap: told to the
     /// layout of later phases.
     pub covered: Option<Arc<AtomicU64>>,
+    /// Check what was read meanwhile, with `--verify-threads`.
+    pub checkers: Option<Checkers>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -131,8 +135,8 @@ const IDLE: Slot = Slot {
 };
 
 /// The stamped parts of a block at `offset`, each with its own offset.
-fn stamped(offset: u64, bytes: usize, block: &mut [u8]) -> impl Iterator<Item = (u64, &mut [u8])> {
-    (offset..).step_by(bytes).zip(block.chunks_mut(bytes))
+fn stamped(offset: u64, bytes: usize, block: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    (offset..).step_by(bytes).zip(block.chunks(bytes))
 }
 
 /// Runs [`Blocks`].
@@ -230,7 +234,8 @@ impl BlockRunner {
                         offset,
                         generation,
                     };
-                    for (at, stamped) in stamped(offset, work.stamped_bytes, buffer) {
+                    let stamps = buffer.chunks_mut(work.stamped_bytes);
+                    for (at, stamped) in (offset..).step_by(work.stamped_bytes).zip(stamps) {
                         verify::stamp(
                             stamped,
                             &Identity {
@@ -320,7 +325,10 @@ impl BlockRunner {
                 FailureKind::Short,
                 format!("{got} of {length} bytes at offset {offset}"),
             )),
-            Ok(_) if transfer == Transfer::Read => self.verify(slot, offset, length),
+            Ok(_) if transfer == Transfer::Read => match self.verify(slot, lane, span, meter) {
+                Some(verdict) => verdict,
+                None => return,
+            },
             Ok(_) => Ok(()),
         };
         // When the engine itself fails, nobody knows how a write ended.
@@ -330,10 +338,84 @@ impl BlockRunner {
         {
             log.written(outcome.is_ok(), self.slots[slot].write(self.work.file));
         }
-        let (kind, detail) = match outcome {
-            Ok(()) => return meter.done(lane, span, length as u64),
-            Err(failure) => failure,
+        match outcome {
+            Ok(()) => meter.done(lane, span, length as u64),
+            Err(failure) => self.note_failed(lane, span, transfer, failure, meter),
+        }
+    }
+
+    /// A block that was read, and what it must be; `None` without stamps.
+    fn expected(&self, slot: usize, lane: usize, span: Span) -> Option<Block> {
+        let stamps = self.work.stamps.as_ref()?;
+        let Slot { offset, length, .. } = self.slots[slot];
+        Some(Block {
+            lane,
+            span,
+            length,
+            stamped_bytes: self.work.stamped_bytes,
+            expected: Expected {
+                identity: Identity {
+                    run: stamps.run,
+                    file: self.work.file,
+                    offset,
+                    generation: *stamps.reads.end(),
+                },
+                generations: stamps.reads.clone(),
+            },
+        })
+    }
+
+    /// Checks a block that was read, or gives it to those who do so; `None`:
+    /// that is noted later.
+    fn verify(
+        &mut self,
+        slot: usize,
+        lane: usize,
+        span: Span,
+        meter: &mut Meter,
+    ) -> Option<Verdict> {
+        let Some(block) = self.expected(slot, lane, span) else {
+            return Some(Ok(()));
         };
+        if self.work.checkers.is_some() {
+            self.note_checked(meter, false);
+        }
+        let engine = self.work.engine.as_mut();
+        if let Some(checkers) = &mut self.work.checkers
+            && checkers.give(engine, &block)
+        {
+            return None;
+        }
+        // Those that were read before are noted before.
+        self.note_checked(meter, true);
+        let read = &self.work.engine.buffer(slot)[..block.length];
+        Some(checkers::check(&block, read))
+    }
+
+    /// Notes the blocks that are checked by now; with `all` waits for all of
+    /// them.
+    fn note_checked(&mut self, meter: &mut Meter, all: bool) {
+        while let Some(checkers) = &mut self.work.checkers {
+            let Some((block, verdict)) = checkers.take(all) else {
+                return;
+            };
+            match verdict {
+                Ok(()) => meter.done(block.lane, block.span, block.length as u64),
+                Err(failure) => {
+                    self.note_failed(block.lane, block.span, Transfer::Read, failure, meter)
+                }
+            }
+        }
+    }
+
+    fn note_failed(
+        &mut self,
+        lane: usize,
+        span: Span,
+        transfer: Transfer,
+        (kind, detail): (FailureKind, String),
+        meter: &mut Meter,
+    ) {
         self.failed += 1;
         let op = if transfer == Transfer::Read {
             OpKind::Read
@@ -347,37 +429,6 @@ impl BlockRunner {
             detail,
         };
         meter.failed(lane, span, failure);
-    }
-
-    fn verify(
-        &mut self,
-        slot: usize,
-        offset: u64,
-        length: usize,
-    ) -> Result<(), (FailureKind, String)> {
-        let Some(stamps) = &self.work.stamps else {
-            return Ok(());
-        };
-        let mut expected = Expected {
-            identity: Identity {
-                run: stamps.run,
-                file: self.work.file,
-                offset,
-                generation: *stamps.reads.end(),
-            },
-            generations: stamps.reads.clone(),
-        };
-        let read = &mut self.work.engine.buffer(slot)[..length];
-        for (at, stamped) in stamped(offset, self.work.stamped_bytes, read) {
-            expected.identity.offset = at;
-            verify::check(stamped, &expected).map_err(|damage| {
-                (
-                    FailureKind::Mismatch,
-                    format!("block at offset {at}: {damage}"),
-                )
-            })?;
-        }
-        Ok(())
     }
 
     /// The lane of what the schedule starts.
@@ -477,6 +528,7 @@ impl Runner for BlockRunner {
         } else {
             self.run_many(gate, meter, limit);
         }
+        self.note_checked(meter, true);
         let late = self.next_intended.or_else(|| self.intended(gate));
         if let (Some(next), Some(schedule), Some(lane)) =
             (late, &self.work.schedule, self.main_lane())

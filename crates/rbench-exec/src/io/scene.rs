@@ -16,8 +16,9 @@ use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private};
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
 use rbench_sys::files::Advice;
 use rbench_sys::fs::OpenMode;
-use rbench_sys::{Engine, Fs, NullFs};
+use rbench_sys::{AlignedBuffer, Engine, Fs, NullFs};
 
+use super::blocks::checkers::Checkers;
 use super::blocks::{BlockRunner, Blocks, Lanes, Stamps};
 use super::data::Data;
 use super::layout::{self, LayoutRunner, Unmade};
@@ -255,7 +256,26 @@ impl Scene {
             stamped_bytes: self.io.block() as usize,
             log,
             covered: (rw == Rw::Write).then(|| Arc::clone(&self.covered[thread as usize])),
+            checkers: self.checkers(rw)?,
         })))
+    }
+
+    /// The threads that check what a worker reads, if any do.
+    fn checkers(&self, rw: Rw) -> Result<Option<Checkers>, Failure> {
+        let threads = self.io.verify_threads as usize;
+        if threads == 0 || !rw.reads() || self.stamps.is_none() {
+            return Ok(None);
+        }
+        // As long as the engine's own.
+        let pages =
+            (self.io.block_max() as usize).checked_next_multiple_of(AlignedBuffer::ALIGNMENT);
+        let made = Checkers::new(threads, pages.unwrap_or(usize::MAX));
+        made.map(Some).map_err(|error| Failure {
+            op: OpKind::Read,
+            path: "--verify-threads".to_owned(),
+            kind: nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
+            detail: error.to_string(),
+        })
     }
 
     fn small_file(

@@ -21,3 +21,4 @@ mod mounts;
 mod synced;
 mod truth;
 mod unprepared;
+mod verify_threads;

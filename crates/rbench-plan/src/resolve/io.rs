@@ -55,8 +55,10 @@ pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError>
             "--direct and --engine mmap exclude each other: mappings go through the page cache"
         );
     }
+    let verify_threads = verify_threads(io, small, depth, &engine)?;
     Ok(IoPlan {
         mix_read,
+        verify_threads,
         sizes: blocks.sizes,
         distribution: distribution(io, small, &phases)?,
         size,
@@ -73,6 +75,42 @@ pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError>
         buffers: buffers(io)?,
         phases,
     })
+}
+
+/// Most threads that check for one worker.
+const VERIFY_THREADS_MAX: u32 = 64;
+
+/// Engines that part with a buffer while its block is checked.
+const LENDING: [&str; 5] = ["psync", "sync", "vsync", "pvsync", "pvsync2"];
+
+fn verify_threads(
+    io: &spec::Io,
+    small: Option<SmallFiles>,
+    depth: u32,
+    engine: &str,
+) -> Result<u32, PlanError> {
+    let threads = io.verify_threads.unwrap_or(0);
+    if threads == 0 {
+        return Ok(0);
+    }
+    if threads > VERIFY_THREADS_MAX {
+        refuse!("--verify-threads {threads} is more than {VERIFY_THREADS_MAX}");
+    }
+    if !io.verify {
+        refuse!("--verify-threads needs --verify");
+    }
+    if small.is_some() {
+        refuse!(
+            "--verify-threads and --files exclude each other: small files are checked by their worker"
+        );
+    }
+    if depth > 1 || !LENDING.contains(&engine) {
+        refuse!(
+            "--verify-threads needs --depth 1 and one of the engines {}: others do not part with their buffers",
+            LENDING.join(", ")
+        );
+    }
+    Ok(threads)
 }
 
 fn percentage(flag: &str, value: u32) -> Result<u32, PlanError> {

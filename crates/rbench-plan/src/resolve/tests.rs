@@ -266,6 +266,24 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
             i.file_size = Some(Bytes(4096));
         },
     );
+    check_io("--verify-threads needs --verify", |_, i| {
+        i.verify_threads = Some(1)
+    });
+    check_io("--verify-threads 65 is more than 64", |_, i| {
+        (i.verify, i.verify_threads) = (true, Some(65))
+    });
+    check_io("--verify-threads and --files exclude", |_, i| {
+        (i.verify, i.verify_threads) = (true, Some(1));
+        (i.files, i.file_size) = (Some(2), Some(Bytes(4096)))
+    });
+    check_io("--verify-threads needs --depth 1 and one of", |_, i| {
+        (i.verify, i.verify_threads) = (true, Some(1));
+        (i.engine, i.depth) = (Some("io_uring".into()), Some(4))
+    });
+    check_io("--verify-threads needs --depth 1 and one of", |_, i| {
+        (i.verify, i.verify_threads) = (true, Some(1));
+        i.engine = Some("mmap".into())
+    });
     check_io("--verify and --compress exclude each other", |_, i| {
         (i.verify, i.compress) = (true, Some(50))
     });

@@ -39,6 +39,15 @@ impl Buffers {
         self.depth
     }
 
+    /// See [`crate::Engine::exchange`].
+    pub(super) fn exchange(&mut self, buffer: &mut AlignedBuffer) -> bool {
+        let fits = self.depth == 1 && buffer.len() == self.memory.len();
+        if fits {
+            std::mem::swap(&mut self.memory, buffer);
+        }
+        fits
+    }
+
     /// Length of a slot's buffer in bytes.
     pub(super) fn block(&self) -> usize {
         self.block

@@ -8,6 +8,7 @@ use nix::libc;
 
 use super::buffers::Buffers;
 use super::progress::advance;
+use crate::buffer::AlignedBuffer;
 use crate::calls;
 use crate::engine::{
     AgainByTransfer, Completion, Engine, EngineConfig, EngineCounts, Request, Transfer,
@@ -135,6 +136,11 @@ impl<C: Calls> Synchronous<C> {
 impl<C: Calls> Engine for Synchronous<C> {
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
         self.buffers.slice(slot)
+    }
+
+    fn exchange(&mut self, buffer: &mut AlignedBuffer) -> bool {
+        assert!(self.done.is_none(), "slot 0 is in use");
+        self.buffers.exchange(buffer)
     }
 
     fn attach(&mut self, fd: RawFd, advice: Option<Advice>) {

@@ -24,6 +24,7 @@ fn plan(sizes: BlockSizes, size: u64, distribution: Distribution) -> IoPlan {
         open_loop: None,
         verify: false,
         ack_journal: None,
+        verify_threads: 0,
         buffers: fresh_data(0, 0),
     }
 }

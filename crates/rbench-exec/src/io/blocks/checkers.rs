@@ -1,0 +1,188 @@
+//! Checking what was read beside the worker (`--verify-threads`): it gives a
+//! block that was read to a thread of its own, with the buffer, and reads the
+//! next one into another.
+//!
+//! Blocks are noted in the order in which they were read, as without these
+//! threads; how long a check takes is in no latency either way.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+
+use rbench_core::FailureKind;
+use rbench_sys::{AlignedBuffer, Engine};
+
+use super::stamped;
+use crate::meter::Span;
+use crate::verify::{self, Expected};
+
+/// Buffers of each thread: one is checked while the next one waits.
+const BUFFERS_EACH: usize = 2;
+
+/// What is wrong with a block that was read, if anything is.
+pub type Verdict = Result<(), (FailureKind, String)>;
+
+/// A block that was read.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// Its lane.
+    pub lane: usize,
+    /// When it was read.
+    pub span: Span,
+    /// Bytes.
+    pub length: usize,
+    /// Bytes that each stamp covers.
+    pub stamped_bytes: usize,
+    /// What it must be.
+    pub expected: Expected,
+}
+
+/// Compares `bytes` with what the block must be.
+pub fn check(block: &Block, bytes: &[u8]) -> Verdict {
+    let mut expected = block.expected.clone();
+    for (at, stamped) in stamped(expected.identity.offset, block.stamped_bytes, bytes) {
+        expected.identity.offset = at;
+        verify::check(stamped, &expected).map_err(|damage| {
+            let detail = format!("block at offset {at}: {damage}");
+            (FailureKind::Mismatch, detail)
+        })?;
+    }
+    Ok(())
+}
+
+struct Task {
+    block: Block,
+    buffer: AlignedBuffer,
+}
+
+/// A block, its buffer, and what is wrong with it.
+struct Checked {
+    task: Task,
+    verdict: Verdict,
+}
+
+struct Checker {
+    tasks: Sender<Task>,
+    checked: Receiver<Checked>,
+    thread: JoinHandle<()>,
+}
+
+/// The threads that check for one worker.
+pub struct Checkers {
+    all: Vec<Checker>,
+    spare: Vec<AlignedBuffer>,
+    /// Who has the blocks that are not noted yet, in their order.
+    under_way: VecDeque<usize>,
+    next: usize,
+}
+
+impl Checkers {
+    /// So many threads for blocks of up to `block` bytes.
+    ///
+    /// # Errors
+    /// When the system has no memory or no thread left.
+    pub fn new(threads: usize, block: usize) -> io::Result<Checkers> {
+        let buffers = (0..threads * BUFFERS_EACH).map(|_| AlignedBuffer::new(block));
+        let spare = buffers.collect::<Result<Vec<_>, _>>()?;
+        let all = (0..threads).map(|_| Checker::new());
+        Ok(Checkers {
+            all: all.collect::<io::Result<_>>()?,
+            under_way: VecDeque::with_capacity(spare.len()),
+            spare,
+            next: 0,
+        })
+    }
+
+    /// Whether the next block can be given away at once.
+    fn has_room(&self) -> bool {
+        !self.spare.is_empty()
+    }
+
+    /// Gives away the block that lies in the buffer of `engine`, which gets
+    /// another one. Whether that was done: there may be no room, the engine may
+    /// not part with its buffer, or a thread may have ended.
+    pub fn give(&mut self, engine: &mut dyn Engine, block: &Block) -> bool {
+        let Some(mut buffer) = self.spare.pop() else {
+            return false;
+        };
+        if !engine.exchange(&mut buffer) {
+            self.spare.push(buffer);
+            return false;
+        }
+        let task = Task {
+            block: block.clone(),
+            buffer,
+        };
+        let who = self.next;
+        self.next = (self.next + 1) % self.all.len();
+        match self.all[who].tasks.send(task) {
+            Ok(()) => {
+                self.under_way.push_back(who);
+                true
+            }
+            Err(back) => {
+                let Task { mut buffer, .. } = back.0;
+                engine.exchange(&mut buffer);
+                self.spare.push(buffer);
+                false
+            }
+        }
+    }
+
+    /// The next block in their order that is checked; with `wait` waits for
+    /// it. `None` where there is none (yet).
+    pub fn take(&mut self, wait: bool) -> Option<(Block, Verdict)> {
+        let who = *self.under_way.front()?;
+        let wait = wait || !self.has_room();
+        let checked = &self.all[who].checked;
+        let taken = match wait {
+            true => checked.recv().map_err(|_| TryRecvError::Disconnected),
+            false => checked.try_recv(),
+        };
+        match taken {
+            Ok(Checked { task, verdict }) => {
+                self.under_way.pop_front();
+                self.spare.push(task.buffer);
+                Some((task.block, verdict))
+            }
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                unreachable!("a checking thread ends with its channel only")
+            }
+        }
+    }
+}
+
+impl Drop for Checkers {
+    fn drop(&mut self) {
+        for Checker { tasks, thread, .. } in self.all.drain(..) {
+            drop(tasks);
+            // It ends with its channel; a panic in it was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Checker {
+    fn new() -> io::Result<Checker> {
+        let (tasks, inbox) = channel::<Task>();
+        let (outbox, checked) = channel();
+        let thread = std::thread::Builder::new()
+            .name("checker".to_owned())
+            .spawn(move || {
+                while let Ok(task) = inbox.recv() {
+                    let Task { block, buffer } = &task;
+                    let verdict = check(block, &buffer[..block.length]);
+                    if outbox.send(Checked { task, verdict }).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Checker {
+            tasks,
+            checked,
+            thread,
+        })
+    }
+}

@@ -7,6 +7,8 @@
 //! that it has open. Counts are added up exactly, as everything else is.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,8 +52,9 @@ pub(crate) fn caches<'g>(group: &'g Group<'_>) -> &'g [u32] {
 
 /// The cache of a host, by the host's number: that of its ranks.
 fn cache_of(group: &Group<'_>, host: usize) -> usize {
-    let of = group.host_of.iter().position(|h| *h as usize == host);
-    of.map_or(host, |rank| caches(group)[rank] as usize)
+    let mut ranks = group.host_of.iter().zip(caches(group));
+    let own = ranks.find(|(of, _)| **of as usize == host);
+    own.map_or(host, |(_, cache)| *cache as usize)
 }
 
 /// Whether operations of this kind ask for what is there: memory could answer.
@@ -497,15 +500,18 @@ fn read_host(message: &[u8]) -> Option<(usize, Seen)> {
 
 /// What was seen of each cache, with its number and its first host.
 fn by_cache(group: &Group<'_>, hosts: Vec<(usize, Seen)>) -> Vec<(usize, usize, Seen)> {
-    let mut caches: Vec<(usize, usize, Seen)> = Vec::new();
+    let mut caches: BTreeMap<usize, (usize, Seen)> = BTreeMap::new();
     for (host, seen) in hosts {
-        let cache = cache_of(group, host);
-        match caches.iter_mut().find(|(number, ..)| *number == cache) {
-            Some((_, _, there)) => there.add(seen),
-            None => caches.push((cache, host, seen)),
+        match caches.entry(cache_of(group, host)) {
+            Entry::Occupied(mut there) => there.get_mut().1.add(seen),
+            Entry::Vacant(place) => {
+                place.insert((host, seen));
+            }
         }
     }
-    caches
+    let all = caches.into_iter();
+    all.map(|(cache, (host, seen))| (cache, host, seen))
+        .collect()
 }
 
 /// What was seen of one row: of the lane `lane`, the `nth` that asks.

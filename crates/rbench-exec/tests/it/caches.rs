@@ -297,16 +297,16 @@ fn what_time_reads_again_is_cold_once() {
     let io = Io {
         rw: Some(vec![Rw::Read]),
         block: Some(Bytes(16 << 10)),
-        size: Some(Bytes(1 << 20)),
-        time: Some(Nanos(300_000_000)),
+        size: Some(Bytes(256 << 10)),
+        time: Some(Nanos(1_500_000_000)),
         layout: Some(Layout::PerWorker),
         ..Io::default()
     };
     let rows = rows(&mount, Run::io(&[0], mount.path(), io));
     mount.end();
     let read = row(&rows, "read");
-    let round = looked(read).round.expect("64 blocks are read in less");
-    assert_eq!(round.once, 64);
+    let round = looked(read).round.expect("16 blocks are read in less");
+    assert_eq!(round.once, 16);
     assert_eq!(round.done, read.items);
     assert!(round.after < read.elapsed, "{round:?}");
 }

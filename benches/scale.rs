@@ -224,6 +224,7 @@ fn outcome(phase: u32, rank: u32, factors: &[f64]) -> WorkerOutcome {
         busy: true,
         lanes: vec![lane],
         details: Details::default(),
+        first_lane: 0,
     }
 }
 
@@ -236,6 +237,7 @@ fn phase(number: u32) -> Phase {
             op: OpKind::Create,
             label: name.clone(),
             name,
+            unsynced: false,
         }],
         open_loop: false,
         deadline: None,
@@ -347,11 +349,14 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             embedded: false,
             shared: Some(true),
             space: None,
+            round_trip: Vec::new(),
+            data_sizes: Vec::new(),
         },
         calibration: Calibration {
             clock_ns: 22.0,
             record_ns: 9.0,
             null_op_ns: 35.0,
+            hosts: Vec::new(),
         },
         spec: Default::default(),
         phases,

@@ -79,6 +79,13 @@ struct Common {
     /// Everything random derives from it; it is in every result
     #[arg(long, value_name = "N", help_heading = "Run")]
     seed: Option<u64>,
+    /// Do not measure at the start what a request to the file system costs
+    #[arg(long, help_heading = "Run")]
+    no_round_trip: bool,
+    /// What the file system's client keeps in a cache of its own on each host,
+    /// to be held against the data that is read
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = "Run")]
+    client_cache: Option<Bytes>,
     /// Whether ranks talk over MPI
     #[arg(
         long,
@@ -492,6 +499,8 @@ impl Common {
             communicator: self.communicator,
             mdtest: None,
             fio: None,
+            no_round_trip: self.no_round_trip,
+            client_cache: self.client_cache,
         };
         (common, output)
     }

@@ -120,6 +120,10 @@ pub struct Output {
     pub mdtest: Option<MdtestView>,
     /// How `rbench fio` prints; `None` for other commands.
     pub fio: Option<FioView>,
+    /// `--no-round-trip`: what a request costs is not measured.
+    pub no_round_trip: bool,
+    /// `--client-cache`: bytes that the file system's client keeps on each host.
+    pub client_cache: Option<Bytes>,
 }
 
 /// A form of fio's report.

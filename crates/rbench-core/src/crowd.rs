@@ -92,7 +92,7 @@ pub struct RankCrowd {
     pub items: Quantiles<u64>,
     /// Failed operations.
     pub errors: Quantiles<u64>,
-    /// The end of the last worker after the common start.
+    /// The time in which its own operations were measured.
     pub elapsed: Quantiles<Nanos>,
     /// Median service time.
     pub p50: Quantiles<Nanos>,
@@ -115,7 +115,7 @@ pub struct HostCrowd {
     pub bytes: Quantiles<u64>,
     /// Failed operations.
     pub errors: Quantiles<u64>,
-    /// The end of the last worker after the common start.
+    /// The time in which its own operations were measured.
     pub elapsed: Quantiles<Nanos>,
     /// Items a second up to the end of the host's own last worker.
     pub rate: Quantiles<f64>,
@@ -138,7 +138,7 @@ pub struct HostSummary {
     pub bytes: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The end of its last worker after the common start.
+    /// The time in which its own operations were measured.
     pub elapsed: Nanos,
     /// Median service time.
     pub p50: Nanos,

@@ -85,8 +85,9 @@ pub struct DirectionOutcome {
     pub bytes: u64,
     /// Operations that moved fewer bytes than asked for.
     pub short: u64,
-    /// From the start to the end of the last operation (ramp excluded); of the
-    /// longest when merged.
+    /// fio's run time: all the time of the job's own work (ramp excluded), if
+    /// there was anything in this direction; of reads that of reading back
+    /// besides; of the longest when merged.
     pub runtime: Nanos,
     /// Prepare to submit; `None` with synchronous engines.
     pub slat: Option<Latency>,
@@ -103,6 +104,15 @@ pub struct DirectionOutcome {
 }
 
 impl DirectionOutcome {
+    /// Lets go of room that nothing more will need.
+    fn shrink(&mut self) {
+        for latency in [&mut self.slat, &mut self.response].into_iter().flatten() {
+            latency.shrink();
+        }
+        self.clat.shrink();
+        self.lat.shrink();
+    }
+
     /// Adds what another worker of the same job did in this direction.
     pub fn merge(&mut self, other: &DirectionOutcome) {
         let DirectionOutcome {
@@ -195,6 +205,13 @@ pub struct JobOutcome {
 }
 
 impl JobOutcome {
+    /// Lets go of room that nothing more will need.
+    pub fn shrink(&mut self) {
+        self.read.shrink();
+        self.write.shrink();
+        self.sync.shrink();
+    }
+
     /// Adds what other workers of the same job, or of its group, did.
     pub fn merge(&mut self, other: &JobOutcome) {
         let JobOutcome {

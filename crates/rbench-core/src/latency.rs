@@ -53,11 +53,23 @@ fn lowest_of(index: usize) -> u64 {
     ((index - (shift << (STEP_BITS - 1))) as u64) << shift
 }
 
+/// The buckets from that of `min` to that of `max`, as far as there are any.
+fn span(min: u64, max: u64) -> Range<usize> {
+    let first = index_of(min).min(BUCKETS);
+    first..(index_of(max) + 1).clamp(first, BUCKETS)
+}
+
 /// A distribution of latencies in ns, from 0 to one hour with 3 significant
 /// digits; what lies above is counted in [`Latency::above`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// [`Latency::new`] has room for every value. A clone, a default and what was
+/// merged or read have room for the values that they hold: for few or similar
+/// ones a small part of the 270 KB.
+#[derive(Debug)]
 pub struct Latency {
+    /// The buckets from `first` on; none outside holds anything.
     counts: Box<[u64]>,
+    first: usize,
     /// Values above [`HIGHEST`].
     above: u64,
     sum: u128,
@@ -67,9 +79,11 @@ pub struct Latency {
 }
 
 impl Default for Latency {
+    /// An empty distribution without room: recording into it allocates.
     fn default() -> Self {
         Latency {
-            counts: vec![0; BUCKETS].into_boxed_slice(),
+            counts: Box::default(),
+            first: 0,
             above: 0,
             sum: 0,
             sum_of_squares: 0,
@@ -79,19 +93,53 @@ impl Default for Latency {
     }
 }
 
+impl Clone for Latency {
+    fn clone(&self) -> Latency {
+        Latency {
+            counts: self.held().into(),
+            first: self.span().start,
+            ..*self
+        }
+    }
+}
+
+impl PartialEq for Latency {
+    /// Whether the same values were recorded, as far as buckets tell.
+    fn eq(&self, other: &Latency) -> bool {
+        let Latency {
+            counts: _,
+            first: _,
+            above,
+            sum,
+            sum_of_squares,
+            min,
+            max,
+        } = self;
+        (above, sum, sum_of_squares) == (&other.above, &other.sum, &other.sum_of_squares)
+            && (min, max) == (&other.min, &other.max)
+            && self.held() == other.held()
+    }
+}
+
+impl Eq for Latency {}
+
 impl Latency {
-    /// An empty distribution.
+    /// An empty distribution with room for every value.
     pub fn new() -> Latency {
-        Latency::default()
+        Latency {
+            counts: vec![0; BUCKETS].into_boxed_slice(),
+            ..Latency::default()
+        }
     }
 
-    /// Adds one value. Does not allocate.
+    /// Adds one value. Does not allocate where there is room for it.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
         let ns = value.0;
-        match self.counts.get_mut(index_of(ns)) {
+        let place = index_of(ns).wrapping_sub(self.first);
+        match self.counts.get_mut(place) {
             Some(count) if ns <= HIGHEST.0 => *count += 1,
-            _ => self.above += 1,
+            _ => self.record_outside(ns),
         }
         let wide = u128::from(ns);
         self.sum += wide;
@@ -100,10 +148,46 @@ impl Latency {
         self.max = self.max.max(ns);
     }
 
+    /// Counts a value that no bucket is there for.
+    #[cold]
+    fn record_outside(&mut self, ns: u64) {
+        // For the span, which a value above the range widens as well.
+        self.make_room(0..BUCKETS);
+        match self.counts.get_mut(index_of(ns)) {
+            Some(count) if ns <= HIGHEST.0 => *count += 1,
+            _ => self.above += 1,
+        }
+    }
+
+    /// Sees to it that there are buckets for `span`, beside those in use.
+    fn make_room(&mut self, span: Range<usize>) {
+        let own = self.first..self.first + self.counts.len();
+        if span.is_empty() || (own.start <= span.start && span.end <= own.end) {
+            return;
+        }
+        let used = self.span();
+        let all = match used.is_empty() {
+            true => span,
+            false => used.start.min(span.start)..used.end.max(span.end),
+        };
+        let mut counts = vec![0; all.len()];
+        if !used.is_empty() {
+            let place = used.start - all.start;
+            counts[place..place + used.len()].copy_from_slice(self.held());
+        }
+        (self.counts, self.first) = (counts.into_boxed_slice(), all.start);
+    }
+
+    /// Lets go of the room for values that it does not hold.
+    pub fn shrink(&mut self) {
+        *self = self.clone();
+    }
+
     /// Adds everything that `other` holds.
     pub fn merge(&mut self, other: &Latency) {
         let Latency {
-            counts,
+            counts: _,
+            first: _,
             above,
             sum,
             sum_of_squares,
@@ -111,7 +195,9 @@ impl Latency {
             max,
         } = other;
         let span = other.span();
-        for (mine, theirs) in self.counts[span.clone()].iter_mut().zip(&counts[span]) {
+        self.make_room(span.clone());
+        let place = span.start.saturating_sub(self.first);
+        for (mine, theirs) in self.counts.iter_mut().skip(place).zip(other.held()) {
             *mine += theirs;
         }
         self.above += above;
@@ -124,13 +210,21 @@ impl Latency {
     /// The buckets from that of the smallest value to that of the largest, as
     /// far as there are buckets: all others are empty.
     pub fn span(&self) -> Range<usize> {
-        let first = index_of(self.min).min(BUCKETS);
-        first..(index_of(self.max) + 1).clamp(first, BUCKETS)
+        span(self.min, self.max)
+    }
+
+    /// The counts of [`Latency::span`].
+    fn held(&self) -> &[u64] {
+        let span = self.span();
+        match span.is_empty() {
+            true => &[],
+            false => &self.counts[span.start - self.first..span.end - self.first],
+        }
     }
 
     /// Number of values, those above the range included.
     pub fn count(&self) -> u64 {
-        self.counts[self.span()].iter().sum::<u64>() + self.above
+        self.held().iter().sum::<u64>() + self.above
     }
 
     /// Whether nothing was recorded.
@@ -151,6 +245,11 @@ impl Latency {
     /// The largest value, exact; zero when empty.
     pub fn max(&self) -> Nanos {
         Nanos(self.max)
+    }
+
+    /// The sum of all values, exact; it saturates beyond five hundred years.
+    pub fn total(&self) -> Nanos {
+        Nanos(u64::try_from(self.sum).unwrap_or(u64::MAX))
     }
 
     /// The arithmetic mean in ns, from the exact sum; zero when empty.
@@ -193,7 +292,7 @@ impl Latency {
         let wanted = ((quantile * count as f64).ceil() as u64).clamp(1, count);
         let mut seen = 0;
         let span = self.span();
-        for (index, n) in span.clone().zip(&self.counts[span]) {
+        for (index, n) in span.zip(self.held()) {
             seen += n;
             // At least 1: never an empty bucket.
             if seen >= wanted {
@@ -206,7 +305,7 @@ impl Latency {
     /// The buckets that hold something, as (index, count), ascending.
     pub fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let span = self.span();
-        let counts = self.counts[span.clone()].iter().copied();
+        let counts = self.held().iter().copied();
         span.zip(counts).filter(|(_, n)| *n > 0)
     }
 
@@ -217,9 +316,12 @@ impl Latency {
             .map(|(i, n)| (Nanos(lowest_of(i)), Nanos(highest_of(i)), n))
     }
 
-    /// All buckets, [`BUCKETS`] of them: what a reduction adds up.
-    pub fn counts(&self) -> &[u64] {
-        &self.counts
+    /// The counts of `buckets`, of at most [`BUCKETS`]: what a reduction adds up.
+    pub fn counts(&self, buckets: Range<usize>) -> impl Iterator<Item = u64> + '_ {
+        buckets.map(|index| match index.checked_sub(self.first) {
+            Some(place) => self.counts.get(place).copied().unwrap_or(0),
+            None => 0,
+        })
     }
 
     /// The scalar part that a reduction adds up: `above`, and both sums in
@@ -256,15 +358,20 @@ impl Latency {
         sums: [u64; SUM_WORDS],
         extremes: (u64, u64),
     ) -> Option<Latency> {
-        let mut all = Latency::new();
+        let mut all = Latency::default();
+        let (min, max) = extremes;
+        let span = span(min, max);
+        all.make_room(span.clone());
         (all.min, all.max) = extremes;
-        let span = all.span();
         let mut given = (first..BUCKETS).zip(counts);
         if given.any(|(index, n)| *n > 0 && !span.contains(&index)) {
             return None;
         }
-        for (place, n) in all.counts.iter_mut().skip(first).zip(counts) {
-            *place = *n;
+        for (index, n) in (first..)
+            .zip(counts)
+            .filter(|(index, _)| span.contains(index))
+        {
+            all.counts[index - all.first] = *n;
         }
         let join = |p: &[u64]| {
             p.iter().enumerate().fold(0_u128, |sum, (i, piece)| {
@@ -298,7 +405,7 @@ impl Latency {
         for pair in pairs.chunks(2) {
             let [index, n] = pair else { return None };
             let index = usize::try_from(*index).ok().filter(|i| span.contains(i))?;
-            all.counts[index] = *n;
+            all.counts[index - all.first] = *n;
         }
         Some(all)
     }
@@ -313,6 +420,10 @@ mod tests {
         let mut all = Latency::new();
         values.iter().for_each(|v| all.record(Nanos(*v)));
         all
+    }
+
+    fn counts_of(all: &Latency) -> Vec<u64> {
+        all.counts(0..BUCKETS).collect()
     }
 
     /// Values spread evenly over the magnitudes, the ends of the range and
@@ -355,7 +466,7 @@ mod tests {
         words.extend([201, 1]);
         assert_eq!(Latency::from_words(&words), None);
         let all = recorded(&[100, 200]);
-        let parts = Latency::from_parts(0, all.counts(), all.sums(), (100, 199));
+        let parts = Latency::from_parts(0, &counts_of(&all), all.sums(), (100, 199));
         assert_eq!(parts, None);
         assert_eq!(recorded(&[100, 200]).span(), 100..201);
         assert_eq!(recorded(&[]).span().len(), 0);
@@ -383,6 +494,23 @@ mod tests {
             let mut merged = recorded(&x);
             merged.merge(&recorded(&y));
             let all: Vec<u64> = x.iter().chain(&y).copied().collect();
+            prop_assert_eq!(merged, recorded(&all));
+        }
+
+        #[test]
+        fn what_has_little_room_takes_every_value(
+            x in prop::collection::vec(latency(), 0..40),
+            y in prop::collection::vec(latency(), 0..40),
+        ) {
+            let all: Vec<u64> = x.iter().chain(&y).copied().collect();
+            let mut small = recorded(&x).clone();
+            prop_assert_eq!(small.counts.len(), small.span().len());
+            y.iter().for_each(|v| small.record(Nanos(*v)));
+            prop_assert_eq!(&small, &recorded(&all));
+            let mut merged = Latency::default();
+            merged.merge(&recorded(&y));
+            merged.merge(&recorded(&x).clone());
+            prop_assert_eq!(merged.counts.len(), merged.span().len());
             prop_assert_eq!(merged, recorded(&all));
         }
 
@@ -427,7 +555,7 @@ mod tests {
         fn words_and_parts_carry_everything(values in prop::collection::vec(latency(), 0..100)) {
             let all = recorded(&values);
             prop_assert_eq!(Latency::from_words(&all.to_words()), Some(all.clone()));
-            let parts = Latency::from_parts(0, all.counts(), all.sums(), all.extremes());
+            let parts = Latency::from_parts(0, &counts_of(&all), all.sums(), all.extremes());
             prop_assert_eq!(parts, Some(all));
         }
 
@@ -437,7 +565,7 @@ mod tests {
             y in prop::collection::vec(latency(), 0..100),
         ) {
             let (a, b) = (recorded(&x), recorded(&y));
-            let counts: Vec<u64> = a.counts().iter().zip(b.counts()).map(|(p, q)| p + q).collect();
+            let counts: Vec<u64> = a.counts(0..BUCKETS).zip(b.counts(0..BUCKETS)).map(|(p, q)| p + q).collect();
             let mut sums = a.sums();
             sums.iter_mut().zip(b.sums()).for_each(|(p, q)| *p += q);
             let extremes = (a.extremes().0.min(b.extremes().0), a.extremes().1.max(b.extremes().1));

@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod crowd;
+pub mod effort;
 pub mod failure;
 pub mod job;
 pub mod latency;

@@ -5,6 +5,7 @@
 //! and a timeline of its own.
 
 use crate::crowd::{HostCrowd, RankCrowd};
+use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
 use crate::latency::Latency;
 use crate::op::OpKind;
@@ -58,6 +59,62 @@ impl Again {
     }
 }
 
+/// The time in which operations were measured: from the first begin of
+/// measuring to the last end, both after the common start, less what was set
+/// aside for other work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured {
+    /// When measuring began: of several workers the earliest.
+    pub from: Nanos,
+    /// The end of the last operation, failed ones included, or of what belongs
+    /// to them: of several workers the latest.
+    pub to: Nanos,
+    /// Time in between that other operations had to themselves, as reading back
+    /// has between writes: of several workers the least.
+    pub aside: Nanos,
+}
+
+impl Measured {
+    /// Of a worker that measured nothing.
+    pub const NOTHING: Measured = Measured {
+        from: Nanos(u64::MAX),
+        to: Nanos(0),
+        aside: Nanos(u64::MAX),
+    };
+
+    /// From the common start to `end`.
+    pub fn until(end: Nanos) -> Measured {
+        Measured {
+            from: Nanos(0),
+            to: end,
+            aside: Nanos(0),
+        }
+    }
+
+    /// Whether nothing was measured.
+    pub fn is_nothing(self) -> bool {
+        self.from > self.to
+    }
+
+    /// That of both, each a worker or several.
+    #[must_use]
+    pub fn joined(self, other: Measured) -> Measured {
+        Measured {
+            from: self.from.min(other.from),
+            to: self.to.max(other.to),
+            aside: self.aside.min(other.aside),
+        }
+    }
+
+    /// What rates are over; zero when nothing was measured.
+    pub fn elapsed(self) -> Nanos {
+        match self.is_nothing() {
+            true => Nanos(0),
+            false => self.to.since(self.from).since(self.aside),
+        }
+    }
+}
+
 /// What one kind of operation of one phase did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lane {
@@ -83,6 +140,16 @@ pub struct Lane {
     pub response: Option<Latency>,
     /// Counts over time since the common start.
     pub timeline: Timeline,
+    /// When these operations were measured; `None`: from the common start to
+    /// the worker's finish.
+    pub measured: Option<Measured>,
+    /// Where the time of the workers went.
+    pub effort: Effort,
+    /// Where a stonewall came down: the service times of what had begun by
+    /// then, without what topped up.
+    pub stonewalled: Option<Latency>,
+    /// When the first worker that was given up was, after the common start.
+    pub given_up_at: Option<Nanos>,
 }
 
 impl Lane {
@@ -99,7 +166,28 @@ impl Lane {
             service: Latency::new(),
             response: open_loop.then(Latency::new),
             timeline: Timeline::default(),
+            measured: None,
+            effort: Effort::default(),
+            stonewalled: None,
+            given_up_at: None,
         }
+    }
+
+    /// Lets go of room that nothing more will need.
+    pub fn shrink(&mut self) {
+        self.service.shrink();
+        for latency in [&mut self.response, &mut self.stonewalled]
+            .into_iter()
+            .flatten()
+        {
+            latency.shrink();
+        }
+        self.timeline.shrink();
+    }
+
+    /// Operations done or failed.
+    pub fn operations(&self) -> u64 {
+        self.items.saturating_add(self.failures.total())
     }
 
     /// Adds everything that `other`, a lane of the same kind, holds.
@@ -115,6 +203,10 @@ impl Lane {
             service,
             response,
             timeline,
+            measured,
+            effort,
+            stonewalled,
+            given_up_at,
         } = other;
         debug_assert_eq!(self.op, *op);
         self.items += items;
@@ -124,12 +216,30 @@ impl Lane {
         self.unchecked += unchecked;
         self.again.add(*again);
         self.service.merge(service);
-        match (&mut self.response, response) {
-            (Some(mine), Some(theirs)) => mine.merge(theirs),
-            (None, Some(theirs)) => self.response = Some(theirs.clone()),
-            (_, None) => {}
-        }
+        merge_some(&mut self.response, response.as_ref());
         self.timeline.merge(timeline);
+        self.measured = match (self.measured, *measured) {
+            (Some(mine), Some(theirs)) => Some(mine.joined(theirs)),
+            (mine, theirs) => mine.or(theirs),
+        };
+        self.effort.add(*effort);
+        merge_some(&mut self.stonewalled, stonewalled.as_ref());
+        self.given_up_at = earliest(self.given_up_at, *given_up_at);
+    }
+}
+
+fn merge_some(mine: &mut Option<Latency>, theirs: Option<&Latency>) {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => mine.merge(theirs),
+        (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
+        (_, None) => {}
+    }
+}
+
+fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 
@@ -178,11 +288,13 @@ pub struct WorkerOutcome {
     pub finished: Nanos,
     /// Whether it had anything to do: idle workers are no first finishers.
     pub busy: bool,
-    /// One lane for each kind of operation; the same kinds in the same order
-    /// on every worker.
+    /// The lanes that it has, a stretch of those of the phase: one for each
+    /// kind of operation, but only its own job's where jobs run side by side.
     pub lanes: Vec<Lane>,
     /// What stays with the rank.
     pub details: Details,
+    /// The number of the first of its lanes among those of the phase.
+    pub first_lane: usize,
 }
 
 /// The reached counts when the stonewall came down.
@@ -199,13 +311,15 @@ pub struct Stonewall {
 }
 
 /// Results up to the moment the first worker finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstDone {
-    /// When that was after the common start.
+    /// When that was after the begin of measuring.
     pub elapsed: Nanos,
     /// Items of all workers done by then (from the timeline: exact to one of
     /// its bins, 1/512 of the phase or 66 us).
     pub items: u64,
+    /// The host of that worker.
+    pub host: String,
 }
 
 /// One host's part in a phase.
@@ -219,7 +333,7 @@ pub struct HostOutcome {
     pub bytes: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The end of its last worker after the common start.
+    /// The time in which its own operations were measured.
     pub elapsed: Nanos,
     /// Service times of its workers.
     pub service: Latency,
@@ -236,7 +350,7 @@ pub struct RankOutcome {
     pub items: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The end of its last worker after the common start.
+    /// The time in which its own operations were measured.
     pub elapsed: Nanos,
     /// Median service time.
     pub p50: Nanos,
@@ -274,9 +388,12 @@ pub struct PhaseOutcome {
     pub unchecked: u64,
     /// Calls beyond the first of an operation.
     pub again: Again,
-    /// Last finish minus common start.
+    /// The time in which its operations were measured: last end minus
+    /// `measured_from` minus `set_aside`.
     pub elapsed: Nanos,
-    /// Results when the first worker finished; `None` if none was busy.
+    /// Results when the first worker finished; `None` if none was busy, if no
+    /// worker had more than one operation, if most operations of the first one
+    /// failed, or if time was set aside.
     pub first_done: Option<FirstDone>,
     /// Spread of the actual starts of all workers.
     pub start_skew: Nanos,
@@ -300,14 +417,35 @@ pub struct PhaseOutcome {
     pub timeline: Timeline,
     /// The stonewall, where one came down.
     pub stonewall: Option<Stonewall>,
+    /// Whether it wrote data that nothing in the phase synced: neither an
+    /// fsync nor O_SYNC or O_DSYNC. Part of it may not have reached storage.
+    pub unsynced: bool,
+    /// When measuring began after the common start: at once, but for jobs with a
+    /// start delay, a ramp or data to be written before it is read back.
+    pub measured_from: Nanos,
+    /// Time after that which other operations had to themselves: no part of
+    /// `elapsed`.
+    pub set_aside: Nanos,
+    /// Where the time of the workers went.
+    pub effort: Effort,
+    /// Under a stonewall: the service times of what had begun by then.
+    pub stonewalled: Option<Latency>,
+    /// When the first worker that was given up was, after the common start.
+    pub given_up_at: Option<Nanos>,
+    /// No worker had more than one of these operations: they took a time, and
+    /// have no rate.
+    pub one_each: bool,
+    /// The host of the worker that finished first, if most of its operations
+    /// failed.
+    pub first_failed: Option<String>,
     /// What was seen around the phase of who answered; `None` where the
     /// question has no meaning.
     pub residency: Option<Residency>,
 }
 
 impl PhaseOutcome {
-    /// Items a second: items done without error / (last finish − common
-    /// start); zero when no time passed.
+    /// Items a second: items done without error / `elapsed`; zero when no time
+    /// passed.
     pub fn rate(&self) -> f64 {
         per_second(self.items, self.elapsed)
     }
@@ -347,6 +485,7 @@ mod tests {
                     Failure::new(OpKind::Write, "f", FailureKind::Short),
                 );
                 lane.unchecked += *ns % 3;
+                lane.given_up_at = earliest(lane.given_up_at, Some(Nanos(*at)));
                 lane.timeline.record(
                     Nanos(*at),
                     Bin {
@@ -365,6 +504,11 @@ mod tests {
                 if let Some(response) = &mut lane.response {
                     response.record(Nanos(*ns + 7));
                 }
+                lane.stonewalled
+                    .get_or_insert_default()
+                    .record(Nanos(*ns / 2));
+                lane.effort
+                    .add(Effort::from_words([1, *at, 2, *ns, 3, 4, 5]));
                 lane.timeline.record(
                     Nanos(*at),
                     Bin {

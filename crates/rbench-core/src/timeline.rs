@@ -122,6 +122,11 @@ impl Timeline {
         }
     }
 
+    /// Lets go of room that no bin uses.
+    pub fn shrink(&mut self) {
+        self.bins.shrink_to_fit();
+    }
+
     /// Adds everything that `other` holds.
     pub fn merge(&mut self, other: &Timeline) {
         self.widen(other.width());

@@ -1,22 +1,26 @@
 //! The I/O workload: files laid out where a phase needs them, then phase
 //! after phase.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::errno::Errno;
 use rbench_comm::Combine;
 use rbench_core::outcome::PhaseOutcome;
-use rbench_core::{FailureKind, OpKind, Rank};
+use rbench_core::{Failure, FailureKind, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Rw, worker_number};
 use rbench_plan::meta::Who;
 use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
+use rbench_sys::residency::Part;
 use rbench_sys::{Completion, Engine, Request};
 
 use crate::ack::journal::journal_path;
 use crate::ack::{self, Header, Journal, Log};
+use crate::extents;
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
 use crate::residency::{self, Looking};
@@ -30,8 +34,9 @@ mod scene;
 mod small;
 
 use blocks::{PASS_BITS, STEP_BITS, Stamps};
+use layout::Unmade;
 use scene::Scene;
-pub(crate) use scene::small_paths;
+pub(crate) use scene::{over_nothing, small_paths};
 
 /// The pass with the number `iteration`; `run_key` is what stamps say of the
 /// run.
@@ -51,6 +56,7 @@ pub(crate) fn pass<'p>(plan: &'p Plan, io: &IoPlan, run_key: u64, iteration: u32
         step: iteration << STEP_BITS,
         generations: 0..=0,
         logs: Vec::new(),
+        unmade: Unmade::default(),
         seen: Seen::default(),
     }
 }
@@ -72,6 +78,8 @@ pub(crate) struct IoPass<'p> {
     generations: RangeInclusive<u64>,
     /// The journal of each worker of this rank, with `--ack-journal`.
     logs: Vec<Log>,
+    /// Parts that could not be laid out, of all workers.
+    unmade: Unmade,
     seen: Seen,
 }
 
@@ -127,6 +135,10 @@ impl Pass<Target> for IoPass<'_> {
             } else {
                 shift::ahead(self.plan.shift, behind_first, self.plan.ranks)
             };
+            if rw.reads() && self.engine.moves_data && io.small.is_none() {
+                let parts = self.parts_read(group, target, ahead);
+                extents::look(group, parts, rw.label(), listener).await?;
+            }
             let cache = self.cache(group, rw, ahead).await?;
             let phase = self.phase(group, target, nth, rw, ahead, cache);
             let end = phase::run(group, &phase).await?;
@@ -148,6 +160,28 @@ impl Pass<Target> for IoPass<'_> {
 }
 
 impl IoPass<'_> {
+    /// The files that this rank reads; a shared one is the business of the first
+    /// rank of each host.
+    fn parts_read(&self, group: &Group<'_>, target: &Target, ahead: u32) -> Vec<Part> {
+        let owner = shift::owner(group.rank(), ahead, self.plan.ranks);
+        let shared = self.io.layout.shared();
+        let threads = match (shared, group.is_leader()) {
+            (true, false) => 0,
+            (true, true) => 1,
+            (false, _) => self.plan.threads,
+        };
+        let part = |thread| {
+            let worker = worker_number(owner, thread, self.plan.threads);
+            let name = self.io.file_name(worker);
+            Part {
+                path: target.path().join(&self.prefix).join(name),
+                from: 0,
+                to: u64::MAX,
+            }
+        };
+        (0..threads).map(part).collect()
+    }
+
     /// With `--ack-journal`: makes the journal of each worker of this rank, in
     /// this pass.
     async fn open_journals(&mut self, group: &Group<'_>, target: &Target) -> Result<(), ExecError> {
@@ -227,6 +261,7 @@ impl IoPass<'_> {
         if any[0] == 0 {
             return Ok(false);
         }
+        self.unmade = Unmade::default();
         let scene = self.scene(group, target, 0);
         let small = self.io.small.is_some();
         let op = if small {
@@ -246,6 +281,7 @@ impl IoPass<'_> {
                 op,
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
+                unsynced: true,
             }],
             open_loop: false,
             deadline: None,
@@ -263,19 +299,47 @@ impl IoPass<'_> {
         if end.stopped {
             return Ok(true);
         }
-        let failure = end.rows.first().and_then(|row| row.failures.iter().next());
-        let failed = failure.map_or(Ok(()), |(_, _, example)| {
-            Err(format!(
-                "the files could not be laid out: {}",
-                example.failure
-            ))
-        });
-        group.agree(failed).await?;
+        if end.failed && self.share_unmade(group).await? {
+            let failure = end.rows.first().and_then(|row| row.failures.iter().next());
+            let failed = failure.map_or(Ok(()), |(_, _, example)| {
+                Err(format!(
+                    "the files could not be laid out: {}",
+                    example.failure
+                ))
+            });
+            group.agree(failed).await?;
+        }
         // What was there before keeps the generation it was written as.
         self.wrote(end.covered && any[1] == 0);
         let own = Who::Each { ahead: 0 };
         self.seen.make(residency::caches(group), own);
         Ok(false)
+    }
+
+    /// Tells every rank which parts could not be laid out; whether none could.
+    async fn share_unmade(&self, group: &Group<'_>) -> Result<bool, ExecError> {
+        let workers = self.plan.workers();
+        let own = self.unmade.lock().map_or_else(
+            |_| BTreeSet::new(),
+            |unmade| unmade.keys().copied().collect(),
+        );
+        // A bit for each worker, which only its own rank sets.
+        let mut bits = vec![0_u64; workers.div_ceil(64) as usize];
+        own.iter()
+            .for_each(|w| bits[(w / 64) as usize] |= 1 << (w % 64));
+        let all = group.world.all_reduce(Combine::Sum, bits);
+        let bits = group.quietly(all).await?;
+        let is_unmade = |w: &u64| bits[(w / 64) as usize] >> (w % 64) & 1 == 1;
+        let others = (0..workers).filter(|w| is_unmade(w) && !own.contains(w));
+        for owner in others {
+            let name = format!("{}/{}", self.prefix, self.io.file_name(owner));
+            let failure = Failure {
+                detail: "its rank could not lay it out".to_owned(),
+                ..Failure::new(OpKind::Read, name, Errno::ENODATA)
+            };
+            layout::note(&self.unmade, owner, &failure);
+        }
+        Ok((0..workers).all(|w| is_unmade(&w)))
     }
 
     /// Drops the caches if asked for; what is known of them for a phase that
@@ -326,6 +390,7 @@ impl IoPass<'_> {
             stamps,
             covered: self.covered.clone(),
             logs: self.logs.clone(),
+            unmade: Arc::clone(&self.unmade),
         }
     }
 
@@ -339,7 +404,7 @@ impl IoPass<'_> {
         cache: Option<Looking>,
     ) -> Phase {
         let scene = self.scene(group, target, ahead);
-        let lanes = lanes(&self.io, nth, rw);
+        let lanes = lanes(&self.io, nth, rw, self.engine.moves_data);
         let total = self
             .io
             .time
@@ -386,7 +451,7 @@ fn one_request(
 
 /// The rows of a phase. Phases that stand more than once in `--rw` carry
 /// their position.
-fn lanes(io: &IoPlan, nth: usize, rw: Rw) -> Vec<LaneInfo> {
+fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<LaneInfo> {
     let twice = io.phases.iter().filter(|other| **other == rw).count() > 1;
     let (name, label) = if twice {
         (
@@ -398,17 +463,21 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw) -> Vec<LaneInfo> {
     };
     let mixed = rw.reads() && rw.writes();
     let lane = |op: OpKind, suffix: &str, words: &str| {
+        let writes = matches!(op, OpKind::Write | OpKind::WriteFile);
+        let unsynced = writes && moves_data && !io.fsync.syncs();
         if suffix.is_empty() {
             LaneInfo {
                 op,
                 name: name.clone(),
                 label: label.clone(),
+                unsynced,
             }
         } else {
             LaneInfo {
                 op,
                 name: format!("{name}-{suffix}"),
                 label: format!("{label}: {words}"),
+                unsynced,
             }
         }
     };

@@ -4,6 +4,7 @@
 //! There is no directory of our own here: files lie where the user named
 //! them, and stay there unless the job says otherwise.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,31 +15,38 @@ use nix::errno::Errno;
 use rbench_comm::{Combine, CommError};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::random::key;
-use rbench_core::{Clock as _, OpKind, Rank};
-use rbench_plan::jobs::{FileNames, FileService, JobPlan, JobsPlan};
+use rbench_core::{Clock as _, Failure, OpKind, Rank};
+use rbench_plan::jobs::{
+    BlockSizes, Directions, Each, FileNames, FileService, JobPlan, JobsPlan, Logs, Pace, Syncing,
+};
 use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_sys::engine::{self, EngineInfo};
 use rbench_sys::files;
+use rbench_sys::residency::Part;
 
+use crate::extents;
 use crate::group::{ExecError, Group};
 use crate::phase::{self, Before, LaneInfo, Phase};
 use crate::residency::{Looking, Sight};
 use crate::run::{Ending, Listener, stopped_by_itself};
 use crate::target::{SEEN_WITHIN, gather_texts, in_thread, left_behind};
+use crate::worker::Prepared;
 
 mod book;
 mod data;
 mod due;
+mod guard;
 mod handles;
 mod layout;
 mod runner;
 mod search;
+mod stretch;
 mod unwritten;
 pub mod verify;
 mod wire;
 
 pub(crate) use data::Filler;
-use layout::{Needs, Task, Tasks, Whose};
+use layout::{Needs, Task, Tasks, Unmade, Whose};
 use runner::{Lanes, Scene, Sink};
 
 /// What the workers of this process did so far, for reports on the way. Each
@@ -78,6 +86,57 @@ impl Board {
     }
 }
 
+/// Sequential reads of a job like `job` with the null engine: so many of that
+/// length, so many at a time.
+///
+/// # Errors
+/// When there is not the memory.
+pub(crate) fn over_nothing(
+    job: &JobPlan,
+    (operations, length): (u64, u64),
+    depth: u32,
+) -> Prepared {
+    let mut job = job.clone();
+    (job.engine, job.depth, job.direct) = ("null".to_owned(), depth, false);
+    (job.numjobs, job.verify) = (1, None);
+    job.pattern.directions = Directions {
+        read: true,
+        write: false,
+        random: false,
+    };
+    let sizes = || BlockSizes::Fixed(length);
+    job.pattern.sizes = Each {
+        read: sizes(),
+        write: sizes(),
+    };
+    let size = operations.saturating_mul(length);
+    (job.files.count, job.files.size) = (1, (size, size));
+    (job.files.offset, job.files.offset_increment) = (0, 0);
+    (job.files.create_only, job.files.names) = (false, FileNames::Format("none".to_owned()));
+    (job.syncing, job.logs) = (Syncing::default(), Logs::default());
+    job.pace = Pace {
+        loops: 1,
+        ..Pace::default()
+    };
+    let scene = Scene {
+        engine: find(&job),
+        job: Arc::new(job),
+        index: 0,
+        lanes: Lanes {
+            read: Some(0),
+            ..Lanes::default()
+        },
+        open_loop: false,
+        base: PathBuf::new(),
+        run: 0,
+        rank: Rank(0),
+        sink: Sink::default(),
+        board: None,
+        unmade: Arc::default(),
+    };
+    runner::prepare(scene, 0)
+}
+
 /// Most threads that lay out files on one rank.
 const LAYOUT_THREADS: u32 = 32;
 
@@ -101,7 +160,10 @@ struct Member {
     /// Its position among all jobs of the plan.
     index: u32,
     engine: &'static EngineInfo,
+    /// Numbered from 0 on, as each of its workers has them.
     lanes: Lanes,
+    /// Which of the group's they are.
+    lane_numbers: Range<usize>,
 }
 
 /// What groups of jobs leave for the next one.
@@ -122,6 +184,9 @@ struct Wave<'w> {
     base: &'w Path,
     run: u64,
     board: Option<Arc<Board>>,
+    /// Files of this rank's workers that could not be made ready, and why:
+    /// those workers do nothing but fail.
+    unmade: RefCell<BTreeMap<PathBuf, Failure>>,
 }
 
 /// Carries out the jobs of `plan`; relative paths are below `base`, an
@@ -140,6 +205,7 @@ pub async fn execute(
 ) -> Result<Ending, ExecError> {
     let mut ending = Ending::default();
     check_directories(group, plan, base).await?;
+    guard::check(group, plan, base).await?;
     let mut first = 0;
     let mut state = State::default();
     for (number, jobs) in plan.waves.iter().enumerate() {
@@ -214,24 +280,28 @@ impl<'w> Wave<'w> {
             } else {
                 job.name.clone()
             };
+            let first_lane = lanes.len();
             let mut lane = |wanted: bool, op: OpKind, suffix: &str, words: &str| {
                 wanted.then(|| {
                     lanes.push(LaneInfo {
                         op,
                         name: format!("{name}-{suffix}"),
                         label: format!("{name}: {words}"),
+                        unsynced: op == OpKind::Write && find(job).moves_data && !job.syncing.any(),
                     });
-                    lanes.len() - 1
+                    lanes.len() - 1 - first_lane
                 })
             };
             let [read, write, sync] = directions(job);
+            let own = Lanes {
+                read: lane(read, OpKind::Read, "read", "reads"),
+                write: lane(write, OpKind::Write, "write", "writes"),
+                sync: lane(sync, OpKind::Fsync, "sync", "syncs"),
+            };
             members.push(Member {
                 engine: find(job),
-                lanes: Lanes {
-                    read: lane(read, OpKind::Read, "read", "reads"),
-                    write: lane(write, OpKind::Write, "write", "writes"),
-                    sync: lane(sync, OpKind::Fsync, "sync", "syncs"),
-                },
+                lanes: own,
+                lane_numbers: first_lane..lanes.len(),
                 job: Arc::new(job.clone()),
                 index,
             });
@@ -243,6 +313,7 @@ impl<'w> Wave<'w> {
             base,
             run,
             board: None,
+            unmade: RefCell::default(),
         }
     }
 
@@ -253,17 +324,13 @@ impl<'w> Wave<'w> {
 
     /// The lanes of each worker of a rank.
     fn lanes_of(&self) -> Vec<Range<usize>> {
-        let mut all = Vec::new();
-        for Member { job, lanes, .. } in &self.members {
-            let used = [lanes.read, lanes.write, lanes.sync];
-            let mut used = used.into_iter().flatten();
-            // They follow one another.
-            let own = used
-                .next()
-                .map_or(0..0, |first| first..used.last().unwrap_or(first) + 1);
-            all.extend((0..job.numjobs).map(|_| own.clone()));
-        }
-        all
+        let of = |m: &Member| {
+            (0..m.job.numjobs).map({
+                let own = m.lane_numbers.clone();
+                move |_| own.clone()
+            })
+        };
+        self.members.iter().flat_map(of).collect()
     }
 
     /// Lays out, runs and reports; whether it was stopped, and what could not
@@ -286,6 +353,7 @@ impl<'w> Wave<'w> {
             group.agree(ready).await?;
             state.begun = true;
         }
+        extents::look(group, self.parts_read(group), &self.names(), listener).await?;
         Sight::turn_to(group, self.directories(group)).await?;
         let sink = Sink::default();
         let end = phase::run(group, &self.phase(group, &sink)).await?;
@@ -308,6 +376,28 @@ impl<'w> Wave<'w> {
         Ok((end.stopped, left))
     }
 
+    /// The names of its jobs.
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.members.iter().map(|m| m.job.name.as_str()).collect();
+        names.join(", ")
+    }
+
+    /// What this rank reads of files; of those that all share, the first rank of
+    /// each host answers.
+    fn parts_read(&self, group: &Group<'_>) -> Vec<Part> {
+        let reads = |m: &&Member| m.engine.moves_data && m.job.pattern.directions.read;
+        let ranks = group.world.size();
+        let whose = [Whose::Own(group.rank()), Whose::Shared { ranks }];
+        let mine = whose.iter().take(1 + usize::from(group.is_leader()));
+        let of = |whose: &Whose| {
+            let members = self.members.iter().filter(reads);
+            members
+                .flat_map(|member| layout::parts(&member.job, self.base, *whose))
+                .collect::<Vec<Part>>()
+        };
+        mine.flat_map(of).collect()
+    }
+
     fn phase(&self, group: &Group<'_>, sink: &Sink) -> Phase {
         let rated = |job: &JobPlan| {
             let pace = &job.pace;
@@ -316,6 +406,7 @@ impl<'w> Wave<'w> {
                 .any(|rate| rate.read.is_some() || rate.write.is_some())
         };
         let open_loop = self.members.iter().any(|member| rated(&member.job));
+        let unmade = Arc::new(self.unmade.borrow().clone());
         let scenes: Vec<Scene> = self
             .members
             .iter()
@@ -331,12 +422,12 @@ impl<'w> Wave<'w> {
                 rank: group.rank(),
                 sink: Arc::clone(sink),
                 board: self.board.clone(),
+                unmade: Arc::clone(&unmade),
             })
             .collect();
-        let names: Vec<&str> = self.members.iter().map(|m| m.job.name.as_str()).collect();
         Phase {
             iteration: 0,
-            label: names.join(", "),
+            label: self.names(),
             lanes: self.lanes.clone(),
             open_loop,
             deadline: None,
@@ -351,7 +442,9 @@ impl<'w> Wave<'w> {
                 let mut clone = thread;
                 for scene in &scenes {
                     if clone < scene.job.numjobs {
-                        return runner::prepare(scene.clone(), clone);
+                        let prepared = runner::prepare(scene.clone(), clone);
+                        return prepared
+                            .inspect_err(|failure| runner::unprepared(scene, clone, failure));
                     }
                     clone -= scene.job.numjobs;
                 }
@@ -419,7 +512,7 @@ impl<'w> Wave<'w> {
         if group.is_root() {
             first.join(shared.clone());
         }
-        if self.make(group, first).await? {
+        if self.make(group, first, &shared).await? {
             return Ok(None);
         }
         let one_view = self.is_seen_everywhere(group).await?;
@@ -431,30 +524,61 @@ impl<'w> Wave<'w> {
             } else {
                 Needs::default()
             };
-            if self.make(group, second).await? {
+            if self.make(group, second, &shared).await? {
                 return Ok(None);
             }
         }
         if group.is_leader() {
-            own.join(shared);
+            own.join(shared.clone());
         }
-        let stopped = self
-            .tasks(group, own.reads(), "reading files once (untimed)")
-            .await?;
+        let label = "reading files once (untimed)";
+        let stopped = self.tasks(group, own.reads(), label, &shared).await?;
         Ok((!stopped).then_some(one_view))
     }
 
     /// Makes the files that this rank is to make; whether it was stopped.
-    async fn make(&self, group: &Group<'_>, needs: Needs) -> Result<bool, ExecError> {
+    async fn make(
+        &self,
+        group: &Group<'_>,
+        needs: Needs,
+        shared: &Needs,
+    ) -> Result<bool, ExecError> {
         let survey = in_thread(move || needs.survey());
-        let tasks = group.attend(survey, || 0).await?.and_then(|tasks| tasks);
-        let tasks = group.agree(tasks).await?;
+        let surveyed = group.attend(survey, || 0).await?;
+        let (tasks, failed) = group.agree(surveyed).await?;
+        self.do_without(group, failed, shared).await?;
         // Files are there before any part of them is filled.
-        let (makes, fills) = tasks.into_iter().partition(Task::makes_the_file);
-        Ok(self.tasks(group, makes, "making files (untimed)").await?
-            || self
-                .tasks(group, fills, "laying out files (untimed)")
-                .await?)
+        let (makes, fills): (Vec<Task>, Vec<Task>) =
+            tasks.into_iter().partition(Task::makes_the_file);
+        if self
+            .tasks(group, makes, "making files (untimed)", shared)
+            .await?
+        {
+            return Ok(true);
+        }
+        let unmade = self.unmade.borrow().clone();
+        let fills = fills.into_iter().filter(|task| !task.is_of(&unmade));
+        self.tasks(group, fills.collect(), "laying out files (untimed)", shared)
+            .await
+    }
+
+    /// Goes on without the files of this rank's workers that could not be made
+    /// ready: these workers count as failed. Nobody can go on without a file
+    /// that all workers share.
+    async fn do_without(
+        &self,
+        group: &Group<'_>,
+        failed: Vec<Unmade>,
+        shared: &Needs,
+    ) -> Result<(), ExecError> {
+        let of_all = failed.iter().find(|(path, _)| shared.has(path));
+        let of_all = of_all.map_or(Ok(()), |(_, failure)| {
+            Err(format!("the files could not be made ready: {failure}"))
+        });
+        for (path, failure) in failed {
+            self.unmade.borrow_mut().entry(path).or_insert(failure);
+        }
+        group.agree(of_all).await
     }
 
     /// Does the tasks of all ranks as a phase; whether it was stopped.
@@ -463,6 +587,7 @@ impl<'w> Wave<'w> {
         group: &Group<'_>,
         tasks: Vec<Task>,
         label: &str,
+        shared: &Needs,
     ) -> Result<bool, ExecError> {
         let pieces = tasks.iter().map(Task::pieces).sum();
         let all = group.world.all_reduce(Combine::Sum, vec![pieces]);
@@ -480,6 +605,7 @@ impl<'w> Wave<'w> {
                 op: OpKind::Write,
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
+                unsynced: true,
             }],
             open_loop: false,
             deadline: None,
@@ -507,7 +633,11 @@ impl<'w> Wave<'w> {
                 "{refused}: the file is written without a reservation"
             ));
         }
-        group.agree(failed).await?;
+        // Where a failure was to end the run, it is told.
+        if end.stopped {
+            group.agree(failed).await?;
+        }
+        self.do_without(group, done.failed(), shared).await?;
         Ok(end.stopped)
     }
 
@@ -634,7 +764,7 @@ impl<'w> Wave<'w> {
 /// Removes files. What could not be removed, at rank 0.
 async fn remove(group: &Group<'_>, paths: Vec<PathBuf>) -> Result<Vec<String>, ExecError> {
     let work = in_thread(move || {
-        let failed = |path: PathBuf| match files::unlink(&path) {
+        let failed = |path: PathBuf| match files::unlink_file(&path) {
             Ok(()) | Err(Errno::ENOENT) => None,
             Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
         };

@@ -11,6 +11,7 @@ pub mod ack;
 mod around;
 pub mod calibrate;
 mod content;
+mod extents;
 pub mod group;
 pub mod io;
 pub mod jobs;
@@ -28,7 +29,7 @@ pub mod verify;
 mod watch;
 pub mod worker;
 
-pub use calibrate::{Calibration, calibrate};
+pub use calibrate::Calibration;
 pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
 pub use jobs::Board;
 pub use run::{Ending, Listener, execute};

@@ -268,6 +268,7 @@ impl MetaPass<'_> {
                 op: info.op,
                 name: info.name.to_owned(),
                 label: info.label.to_owned(),
+                unsynced: info.kind == PhaseKind::FileCreate && self.meta.leaves_unsynced(),
             }],
             open_loop: false,
             deadline: plan.deadline,

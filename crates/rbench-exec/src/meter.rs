@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use crate::pace::StopFlag;
-use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, OpTime};
+use crate::pace::{Gate, StopFlag};
+use rbench_core::effort::Effort;
+use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, Measured, OpTime};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_sys::engine::AgainByTransfer;
@@ -78,6 +79,55 @@ fn follows(op: OpKind) -> bool {
     matches!(op, OpKind::Fsync | OpKind::Close)
 }
 
+/// An empty lane of `op`: in an open loop with response times, unless such
+/// operations only follow others.
+pub fn empty_lane(op: OpKind, open_loop: bool) -> Lane {
+    Lane::new(op, open_loop && !follows(op))
+}
+
+/// The calls of a worker that has many requests under way at a time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Calls {
+    /// Since when at least one is under way, if any is.
+    since: Option<Nanos>,
+    /// Time with at least one under way, up to `since`.
+    under_way: Nanos,
+    /// Their durations added up, where the lanes do not have them all.
+    durations: Option<Nanos>,
+}
+
+impl Calls {
+    /// Of operations that are not all recorded: their durations are told.
+    pub fn told() -> Calls {
+        Calls {
+            durations: Some(Nanos(0)),
+            ..Calls::default()
+        }
+    }
+
+    /// A request is submitted at `now`.
+    #[inline]
+    pub fn begun(&mut self, now: Nanos) {
+        self.since.get_or_insert(now);
+    }
+
+    /// None is under way any more.
+    #[inline]
+    pub fn idle(&mut self, now: Nanos) {
+        if let Some(since) = self.since.take() {
+            self.under_way.0 += now.since(since).0;
+        }
+    }
+
+    /// Tells the duration of an operation.
+    #[inline]
+    pub fn took(&mut self, duration: Nanos) {
+        if let Some(all) = &mut self.durations {
+            all.0 += duration.0;
+        }
+    }
+}
+
 /// Records the operations of one worker in one phase.
 #[derive(Debug)]
 pub struct Meter {
@@ -93,6 +143,12 @@ pub struct Meter {
     logs: bool,
     failed: u64,
     patience: Patience,
+    /// Time of failed operations, which no lane has.
+    failed_for: Nanos,
+    active: Nanos,
+    waited: Nanos,
+    /// With several requests at a time: their account, and how many they are.
+    many: Option<(Calls, u64)>,
 }
 
 impl Meter {
@@ -110,10 +166,7 @@ impl Meter {
             rank,
             host: host.to_owned(),
             common_start: Nanos(0),
-            lanes: ops
-                .iter()
-                .map(|op| Lane::new(*op, open_loop && !follows(*op)))
-                .collect(),
+            lanes: ops.iter().map(|op| empty_lane(*op, open_loop)).collect(),
             last_end: Nanos(0),
             tally,
             done: 0,
@@ -122,6 +175,10 @@ impl Meter {
             logs: false,
             failed: 0,
             patience,
+            failed_for: Nanos(0),
+            active: Nanos(0),
+            waited: Nanos(0),
+            many: None,
         }
     }
 
@@ -177,6 +234,7 @@ impl Meter {
     #[cold]
     pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
         self.note_failed(&failure);
+        self.failed_for.0 += span.end.since(span.start).0;
         let lane = &mut self.lanes[lane];
         lane.failures.add(self.rank, &self.host, failure);
         let at = span.end.since(self.common_start);
@@ -215,6 +273,21 @@ impl Meter {
     /// is part of the phase.
     pub fn extend_to(&mut self, end: Nanos) {
         self.last_end = self.last_end.max(end);
+    }
+
+    /// Sets the time in which the operations of a lane were measured, where it is
+    /// not the worker's whole time; on the clock that `start_at` was told of.
+    pub fn measured(&mut self, lane: usize, measured: Measured) {
+        let start = self.common_start;
+        let after_start = match measured.is_nothing() {
+            true => measured,
+            false => Measured {
+                from: measured.from.since(start),
+                to: measured.to.since(start),
+                aside: measured.aside,
+            },
+        };
+        self.lanes[lane].measured = Some(after_start);
     }
 
     /// Notes operations of an open loop that were due and never started.
@@ -264,8 +337,149 @@ impl Meter {
             .sum()
     }
 
+    /// Notes that the worker has run since `begun`: up to the end of its last
+    /// operation, or of a wait behind it.
+    pub fn ran(&mut self, begun: Nanos, gate: &Gate) {
+        let (waited, until) = gate.waits.take();
+        let all = self.last_end.max(until).since(begun);
+        self.waited.0 += waited.0;
+        self.active.0 += all.0.saturating_sub(waited.0);
+    }
+
+    /// Notes the calls of a worker with up to `depth` requests at a time;
+    /// without this they come one after the other.
+    pub fn overlapped(&mut self, calls: Calls, depth: u64) {
+        self.many = Some((calls, depth));
+    }
+
+    /// The stonewall is down: what is done from now on tops up.
+    pub fn stonewall(&mut self) {
+        for lane in &mut self.lanes {
+            lane.stonewalled = Some(lane.service.clone());
+        }
+    }
+
+    /// Where the worker's time went.
+    fn effort(&self) -> Effort {
+        let done = self.lanes.iter().map(|lane| lane.service.total());
+        let recorded = Nanos(done.fold(self.failed_for.0, |sum, lane| sum + lane.0));
+        let (in_calls, full) = match self.many {
+            None => (recorded, recorded),
+            Some((calls, depth)) => {
+                let durations = calls.durations.unwrap_or(recorded);
+                (calls.under_way, Nanos(durations.0 / depth.max(1)))
+            }
+        };
+        Effort {
+            workers: 1,
+            active: self.active,
+            waited: self.waited,
+            in_calls,
+            full,
+            given_up: 0,
+            lost: 0,
+        }
+    }
+
     /// The lanes, and what stays with the rank.
-    pub fn into_parts(self) -> (Vec<Lane>, Details) {
+    pub fn into_parts(mut self) -> (Vec<Lane>, Details) {
+        let effort = self.effort();
+        let used = self.lanes.iter_mut().filter(|lane| lane.operations() > 0);
+        used.for_each(|lane| lane.effort = effort);
+        self.lanes.iter_mut().for_each(Lane::shrink);
         (self.lanes, self.details)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::Waits;
+    use rbench_core::{CpuClock, Latency};
+
+    fn gate() -> Gate {
+        Gate {
+            clock: CpuClock::KERNEL,
+            start: Nanos(0),
+            deadline: None,
+            stop: StopFlag::default(),
+            waits: Waits::default(),
+        }
+    }
+
+    fn meter(ops: &[OpKind]) -> Meter {
+        let (tally, patience) = (Arc::new(Tally::default()), Patience::default());
+        Meter::new(Rank(0), "h", ops, false, tally, patience)
+    }
+
+    fn span(start: u64, end: u64) -> Span {
+        Span {
+            intended: None,
+            start: Nanos(start),
+            end: Nanos(end),
+        }
+    }
+
+    fn failure() -> Failure {
+        Failure::new(OpKind::Read, "f", FailureKind::Short)
+    }
+
+    /// Workers, active, waited, in calls, full.
+    fn told(lane: &Lane) -> [u64; 5] {
+        let words = lane.effort.to_words();
+        [words[0], words[1], words[2], words[3], words[4]]
+    }
+
+    #[test]
+    fn a_workers_time_is_in_calls_in_waits_or_outside_of_both() {
+        let (gate, mut meter) = (gate(), meter(&[OpKind::Read, OpKind::Write, OpKind::Fsync]));
+        meter.start_at(Nanos(1_000));
+        meter.done(0, span(1_100, 1_150), 1);
+        gate.waits.add(Nanos(1_160), Nanos(1_360));
+        meter.failed(0, span(1_360, 1_390), failure());
+        meter.done(1, span(1_400, 1_420), 1);
+        meter.ran(Nanos(1_050), &gate);
+        // A stonewall: the pause before the topping up is nobody's time.
+        meter.stonewall();
+        meter.done(0, span(9_010, 9_050), 1);
+        meter.ran(Nanos(9_000), &gate);
+        let (lanes, _) = meter.into_parts();
+        let expect = [1, 370 - 200 + 50, 200, 50 + 30 + 20 + 40, 140];
+        assert_eq!((told(&lanes[0]), told(&lanes[1])), (expect, expect));
+        assert_eq!(told(&lanes[2]), [0; 5], "it had nothing to sync");
+        let early = |lane: &Lane| lane.stonewalled.as_ref().map(Latency::count);
+        assert_eq!((early(&lanes[0]), early(&lanes[1])), (Some(1), Some(1)));
+        assert_eq!(lanes[0].service.count(), 2);
+    }
+
+    #[test]
+    fn a_wait_that_no_operation_follows_is_a_wait_and_no_more() {
+        let (gate, mut meter) = (gate(), meter(&[OpKind::Read]));
+        meter.start_at(Nanos(0));
+        meter.done(0, span(10, 90), 1);
+        gate.waits.add(Nanos(100), Nanos(1_000));
+        meter.ran(Nanos(0), &gate);
+        let (lanes, _) = meter.into_parts();
+        assert_eq!(told(&lanes[0]), [1, 100, 900, 80, 80]);
+    }
+
+    #[test]
+    fn of_overlapping_calls_the_time_with_any_under_way_counts() {
+        let (gate, mut meter) = (gate(), meter(&[OpKind::Read]));
+        meter.start_at(Nanos(0));
+        let mut calls = Calls::default();
+        calls.begun(Nanos(10));
+        calls.begun(Nanos(20));
+        calls.idle(Nanos(60));
+        calls.idle(Nanos(70));
+        calls.begun(Nanos(80));
+        calls.idle(Nanos(100));
+        meter.done(0, span(20, 50), 1);
+        meter.done(0, span(10, 60), 1);
+        meter.done(0, span(80, 100), 1);
+        meter.ran(Nanos(0), &gate);
+        meter.overlapped(calls, 2);
+        let (lanes, _) = meter.into_parts();
+        assert_eq!(told(&lanes[0]), [1, 100, 0, 70, 50]);
     }
 }

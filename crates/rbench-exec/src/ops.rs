@@ -12,12 +12,12 @@ use rbench_core::outcome::Again;
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
-use rbench_plan::meta::{Layout, PhaseInfo, PhasePlan, Who};
+use rbench_plan::meta::{Layout, PhaseInfo, PhaseKind, PhasePlan, Who};
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
 use rbench_sys::residency::Resident;
-use rbench_sys::{AlignedBuffer, Fs, OpenMode};
+use rbench_sys::{AlignedBuffer, Fs, NullFs, OpenMode};
 
 use crate::content::Identity;
 use crate::meter::{Meter, Span};
@@ -339,6 +339,35 @@ fn read_whole(
         }
     });
     read.and(closed)
+}
+
+/// Stats of items of `plan` that nobody looks up: the loop of all metadata
+/// operations with nothing behind it, for so many operations.
+///
+/// # Errors
+/// When there is not the memory.
+pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
+    let plan = Arc::new(plan.clone());
+    let scene = Scene {
+        phase: PhasePlan {
+            kind: PhaseKind::FileStat,
+            who: Who::Each { ahead: 0 },
+            shuffled: false,
+            deadline: None,
+        },
+        info: PhaseKind::FileStat.info(),
+        fs: Arc::new(NullFs),
+        forest: Arc::new(plan.forest(0, 1)),
+        rank: Rank(0),
+        ranks: 1,
+        threads: 1,
+        seed: [0; 2],
+        made: None,
+        renamed: false,
+        all_there: true,
+        plan,
+    };
+    stat::over_nothing(&scene, operations)
 }
 
 /// The paths of a phase by the index of what a worker visits: of one owner's

@@ -2,7 +2,7 @@
 //! the request to stop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rbench_core::{Clock, CpuClock, Nanos};
@@ -45,6 +45,41 @@ impl StopFlag {
     }
 }
 
+/// The worker's account of its waits, which are none of the tool's time;
+/// clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Waits(Arc<Account>);
+
+#[derive(Debug, Default)]
+struct Account {
+    /// Sum in ns.
+    waited: AtomicU64,
+    /// Up to when the worker was at work or waited, as far as was told.
+    until: AtomicU64,
+}
+
+impl Waits {
+    /// Adds a wait. Only the worker itself writes here.
+    pub fn add(&self, from: Nanos, until: Nanos) {
+        let before = self.0.waited.load(Ordering::Relaxed);
+        let waited = before + until.since(from).0;
+        self.0.waited.store(waited, Ordering::Relaxed);
+        self.at_work_until(until);
+    }
+
+    /// The worker was at work until then.
+    pub fn at_work_until(&self, until: Nanos) {
+        self.0.until.store(until.0, Ordering::Relaxed);
+    }
+
+    /// What was waited since this was asked last, and up to when the worker
+    /// is known to have been at work; zero when nothing was told.
+    pub fn take(&self) -> (Nanos, Nanos) {
+        let take = |word: &AtomicU64| Nanos(word.swap(0, Ordering::Relaxed));
+        (take(&self.0.waited), take(&self.0.until))
+    }
+}
+
 /// What a worker keeps to while it runs.
 #[derive(Debug, Clone)]
 pub struct Gate {
@@ -56,6 +91,8 @@ pub struct Gate {
     pub deadline: Option<Nanos>,
     /// Stop issuing when raised.
     pub stop: StopFlag,
+    /// How long it waited.
+    pub waits: Waits,
 }
 
 impl Gate {
@@ -82,15 +119,16 @@ impl Gate {
     pub fn wait(&self, at: Nanos) -> bool {
         const NAP: Nanos = Nanos(50_000_000);
         let target = self.deadline.map_or(at, |d| d.min(at));
+        let mut now = self.clock.now();
+        let begun = now;
         loop {
-            let now = self.clock.now();
-            if self.closed(now) {
-                return false;
-            }
-            if now >= target {
-                return true;
+            let closed = self.closed(now);
+            if closed || now >= target {
+                self.waits.add(begun, now);
+                return !closed;
             }
             wait_until(self.clock, target.min(Nanos(now.0 + NAP.0)));
+            now = self.clock.now();
         }
     }
 }
@@ -116,6 +154,7 @@ mod tests {
             start: clock.now(),
             deadline: None,
             stop: StopFlag::default(),
+            waits: Waits::default(),
         };
         let stop = gate.stop.clone();
         let before = clock.now();

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rbench_comm::Combine;
@@ -14,11 +15,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
 use crate::group::{ExecError, Group, Seats};
+use crate::meter::empty_lane;
 use crate::reduce::{self, Part};
 use crate::residency::{self, Glance, Looking, Seen};
 use crate::target::in_thread;
 use crate::watch::Watch;
-use crate::worker::{Command, Crew, MakeRunner, Report, Worker, spawn};
+use crate::worker::{Command, Crew, MakeRunner, OwnLanes, Report, Worker, spawn};
 
 /// What a lane is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,9 @@ pub struct LaneInfo {
     pub name: String,
     /// For people: `File creation`.
     pub label: String,
+    /// Whether what it writes stays unsynced: nothing in the phase brings it to
+    /// stable storage.
+    pub unsynced: bool,
 }
 
 /// A phase to run. The same on every rank but for `make`.
@@ -52,7 +57,8 @@ pub struct Phase {
     pub total: Option<u64>,
     /// Workers of each rank.
     pub threads: u32,
-    /// Which of the lanes each worker of a rank has; empty when all have all.
+    /// Which of the lanes each worker of a rank has, and numbers from 0 on;
+    /// empty when all have all.
     pub lanes_of: Vec<Range<usize>>,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
@@ -60,6 +66,25 @@ pub struct Phase {
     pub before: Before,
     /// Makes each worker's runner.
     pub make: MakeRunner,
+}
+
+impl Phase {
+    /// The numbers of the lanes that a worker of a rank has.
+    pub fn own_lanes(&self, worker: usize) -> Range<usize> {
+        let all = 0..self.lanes.len();
+        self.lanes_of.get(worker).cloned().unwrap_or(all)
+    }
+
+    /// An empty lane for each of those with these numbers, not to be recorded
+    /// into.
+    pub fn empty_lanes(&self, numbers: Range<usize>) -> Vec<Lane> {
+        let empty = |info: &LaneInfo| {
+            let mut lane = empty_lane(info.op, self.open_loop);
+            lane.shrink();
+            lane
+        };
+        self.lanes[numbers].iter().map(empty).collect()
+    }
 }
 
 /// What a rank does before a phase, untimed.
@@ -113,6 +138,17 @@ pub struct PhaseEnd {
     pub details: Details,
 }
 
+/// How far the workers of this rank are prepared.
+#[derive(Debug, Default)]
+struct Ready {
+    /// Operations that they plan together.
+    planned: u64,
+    /// Whether any of them can work.
+    able: bool,
+    /// Why the first that cannot, cannot.
+    trouble: Option<String>,
+}
+
 /// The workers of this rank in one phase.
 struct Hands {
     workers: Vec<Worker>,
@@ -122,6 +158,9 @@ struct Hands {
 
 impl Hands {
     fn tell(&self, command: Command) {
+        if let Command::Run { start, .. } = command {
+            self.watch.begun(start);
+        }
         for worker in &self.workers {
             // A worker that failed to prepare has gone; it is known by then.
             let _ = worker.commands.send(command);
@@ -185,18 +224,27 @@ impl Hands {
         Ok(taken)
     }
 
-    /// Waits until all are prepared; the operations they plan together.
-    async fn ready(&self, group: &Group<'_>) -> Result<u64, String> {
+    /// Waits until all are prepared, or have said why they cannot be.
+    async fn ready(&self, group: &Group<'_>) -> Result<Ready, String> {
         let all = self
             .collect(group, |report| match report {
                 Report::Ready(result) => Some(result),
                 _ => None,
             })
             .await?;
-        all.into_iter().flatten().try_fold(0_u64, |sum, result| {
-            let planned = result.map_err(|failure| failure.to_string())?;
-            Ok(sum.saturating_add(planned))
-        })
+        let mut ready = Ready::default();
+        for result in all.into_iter().flatten() {
+            match result {
+                Ok(planned) => {
+                    ready.able = true;
+                    ready.planned = ready.planned.saturating_add(planned);
+                }
+                Err(failure) => {
+                    ready.trouble.get_or_insert_with(|| failure.to_string());
+                }
+            }
+        }
+        Ok(ready)
     }
 
     /// The outcomes of all workers; of those that were given up what they
@@ -240,8 +288,8 @@ impl Hands {
 /// Runs `phase` on every rank of the group.
 ///
 /// # Errors
-/// When a worker could not be prepared on some rank (the same error on every
-/// rank) or the ranks cannot talk.
+/// When no worker of any rank could be prepared (the same error on every rank)
+/// or the ranks cannot talk.
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total);
@@ -429,14 +477,14 @@ impl Mine {
 
     /// Of a rank that did not get as far as `phase`.
     fn idle(phase: &Phase) -> Mine {
-        let lane = |info: &LaneInfo| Lane::new(info.op, phase.open_loop);
         Mine {
             outcomes: vec![WorkerOutcome {
                 started_ns: 0,
                 finished: Nanos(0),
                 busy: false,
-                lanes: phase.lanes.iter().map(lane).collect(),
+                lanes: phase.empty_lanes(0..phase.lanes.len()),
                 details: Details::default(),
+                first_lane: 0,
             }],
             covered: false,
             cpu: Nanos(0),
@@ -521,7 +569,6 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
     let crew = Crew {
         rank: group.rank(),
         host: group.host_name().to_owned(),
-        ops: phase.lanes.iter().map(|lane| lane.op).collect(),
         open_loop: phase.open_loop,
         stop: group.stop_flag(),
         log_operations: phase.log_operations,
@@ -529,9 +576,20 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
         cpus,
         own_files,
     };
+    let crew = Arc::new(crew);
+    let own = |thread: u32| {
+        let numbers = phase.own_lanes(thread as usize);
+        OwnLanes {
+            first: numbers.start,
+            ops: phase.lanes[numbers].iter().map(|lane| lane.op).collect(),
+        }
+    };
     let (sender, reports) = unbounded_channel();
     let workers = (0..phase.threads)
-        .map(|thread| spawn(&crew, thread, phase.make.clone(), sender.clone()))
+        .map(|thread| {
+            let (make, sender) = (phase.make.clone(), sender.clone());
+            spawn(&crew, thread, own(thread), make, sender)
+        })
         .collect::<Result<Vec<Worker>, _>>()
         .map_err(|e| format!("cannot start {} worker threads: {e}", phase.threads))?;
     Ok(Hands {
@@ -542,10 +600,18 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
 }
 
 /// Starts the workers and waits until all of them, everywhere, are prepared;
-/// with the operations that this rank's workers plan.
+/// with the operations that this rank's workers plan. A worker that cannot be
+/// counts as one failed operation as long as any other can work.
 async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(Hands, u64), ExecError> {
     let hands = group.agree(spawn_workers(group, phase)).await?;
     let ready = group.attend(hands.ready(group), || 0).await?;
+    let able = u64::from(ready.as_ref().is_ok_and(|ready| ready.able));
+    let any = group.world.all_reduce(Combine::Max, vec![able]);
+    let any = group.quietly(any).await?[0] > 0;
+    let ready = ready.and_then(|ready| match ready.trouble {
+        Some(trouble) if !any => Err(trouble),
+        _ => Ok(ready.planned),
+    });
     match group.agree(ready).await {
         Ok(planned) => Ok((hands, planned)),
         Err(error) => {

@@ -11,8 +11,11 @@
 mod rows;
 
 use rbench_comm::{Combine, CommError};
+use rbench_core::effort::{EFFORT_WORDS, Effort};
 use rbench_core::latency::SUM_WORDS;
-use rbench_core::outcome::{Again, FirstDone, Lane, PhaseOutcome, Stonewall, WorkerOutcome};
+use rbench_core::outcome::{
+    Again, FirstDone, Lane, Measured, PhaseOutcome, Stonewall, WorkerOutcome,
+};
 use rbench_core::timeline::{Bin, Timeline};
 use rbench_core::{Latency, Nanos, Rank};
 
@@ -51,11 +54,11 @@ pub async fn reduce(
         stonewall,
         complete,
     } = part;
-    let times = times(group, &outcomes).await?;
-    let lanes = merge_workers(outcomes);
+    let start_skew = start_skew(group, &outcomes).await?;
+    let lanes = merge_workers(phase, outcomes);
     let mut rows = Vec::new();
     for (info, mut merged) in phase.lanes.iter().zip(lanes) {
-        let frame = Frame::agree(group, &merged.lane).await?;
+        let frame = Frame::agree(group, &merged.lane, stonewall.is_some()).await?;
         merged.lane.timeline.widen(frame.width);
         let sums = sum(group, &merged, &frame).await?;
         let ranks = rows::ranks_of_host(group, &merged, cpu).await?;
@@ -77,14 +80,32 @@ pub async fn reduce(
             crowd,
             failures,
             first,
+            most,
         } = ranks;
-        let first_done = first.map(|(elapsed, items)| FirstDone {
-            elapsed,
+        let one_each = most == 1;
+        let (first, failed) = match first {
+            Some((rank, first)) if first.failed => (None, Some(rank)),
+            first => (first.filter(|_| !one_each), None),
+        };
+        let host_of = |rank| group.host_name_of(rank).to_owned();
+        let measured = total.measured;
+        // How much was set aside by then, nobody knows.
+        let first = first.filter(|_| measured.aside.0 == 0);
+        let first_done = first.map(|(rank, first)| FirstDone {
+            elapsed: first.at.since(measured.from),
             // At least what the first worker itself has done, which a bin of
             // the timeline cannot tell.
-            items: items.max(total.timeline.done_by(elapsed, times.last_finish)),
+            items: first
+                .items
+                .max(total.timeline.done_by(first.at, measured.to)),
+            host: host_of(rank),
         });
+        let measures = |time: Nanos| match measured.is_nothing() {
+            true => Nanos(0),
+            false => time,
+        };
         rows.push(PhaseOutcome {
+            unsynced: info.unsynced,
             iteration: phase.iteration,
             name: info.name.clone(),
             label: info.label.clone(),
@@ -95,9 +116,9 @@ pub async fn reduce(
             unissued: total.unissued,
             unchecked: total.unchecked,
             again: total.again,
-            elapsed: times.last_finish,
+            elapsed: measured.elapsed(),
             first_done,
-            start_skew: times.start_skew,
+            start_skew,
             cache: None,
             complete,
             service: total.service,
@@ -108,81 +129,134 @@ pub async fn reduce(
             crowd,
             timeline: total.timeline,
             stonewall,
+            measured_from: measures(measured.from),
+            set_aside: measures(measured.aside),
+            effort: total.effort,
+            stonewalled: total.stonewalled,
+            given_up_at: total.given_up_at,
+            one_each,
+            first_failed: failed.map(host_of),
             residency: None,
         });
     }
     Ok(rows)
 }
 
-/// When the workers of all ranks started and finished.
-struct Times {
-    last_finish: Nanos,
-    start_skew: Nanos,
-}
-
-async fn times(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Times, ExecError> {
+/// How far apart the workers of all ranks started.
+async fn start_skew(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Nanos, ExecError> {
     let started = outcomes
         .iter()
         .map(|o| START_BIAS.saturating_add_signed(o.started_ns));
-    let busy_finish = outcomes.iter().filter(|o| o.busy).map(|o| o.finished.0);
     // Smallest values travel as complements: one reduction for all.
     let mine = vec![
-        busy_finish.max().unwrap_or(0),
         started.clone().max().unwrap_or(0),
         started.min().map_or(0, |n| !n),
     ];
     let all = group
         .quietly(group.world.all_reduce(Combine::Max, mine))
         .await?;
-    Ok(Times {
-        last_finish: Nanos(all[0]),
-        start_skew: Nanos(all[1].saturating_sub(!all[2])),
-    })
+    Ok(Nanos(all[0].saturating_sub(!all[1])))
 }
 
 /// One lane of this rank, its workers merged.
 struct Merged {
     lane: Lane,
-    finished: Nanos,
-    /// The busy worker that finished first: when, and its items.
-    first: Option<(Nanos, u64)>,
+    /// When its operations were measured.
+    measured: Measured,
+    /// The busy worker that finished first.
+    first: Option<First>,
+    /// The most operations, failed ones included, that one worker had.
+    most: u64,
 }
 
-/// The earlier of two first finishers.
-fn earlier(a: Option<(Nanos, u64)>, b: Option<(Nanos, u64)>) -> Option<(Nanos, u64)> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(if b.0 < a.0 { b } else { a }),
-        (a, b) => a.or(b),
+impl Merged {
+    fn nothing(lane: Lane) -> Merged {
+        Merged {
+            lane,
+            measured: Measured::NOTHING,
+            first: None,
+            most: 0,
+        }
+    }
+
+    fn add(&mut self, theirs: Merged) {
+        let Merged {
+            lane,
+            measured,
+            first,
+            most,
+        } = theirs;
+        self.lane.merge(&lane);
+        self.measured = self.measured.joined(measured);
+        self.first = First::earlier(self.first, first);
+        self.most = self.most.max(most);
     }
 }
 
-fn merge_workers(outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
-    let mut merged: Vec<Merged> = Vec::new();
+/// A worker that finished before the others.
+#[derive(Debug, Clone, Copy)]
+struct First {
+    at: Nanos,
+    /// Its items.
+    items: u64,
+    /// Whether most of its operations failed: it was not at work with the
+    /// others.
+    failed: bool,
+}
+
+impl First {
+    fn of(lane: &Lane, at: Nanos) -> First {
+        First {
+            at,
+            items: lane.items,
+            failed: lane.failures.total() > lane.items,
+        }
+    }
+
+    /// The earlier of two.
+    fn earlier(a: Option<First>, b: Option<First>) -> Option<First> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// Merges the lanes of this rank's workers, each with those that it has; a lane
+/// that none of them has is empty.
+fn merge_workers(phase: &Phase, outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
+    let mut merged: Vec<Option<Merged>> = phase.lanes.iter().map(|_| None).collect();
     for WorkerOutcome {
         started_ns: _,
         finished,
         busy,
         lanes,
         details: _,
+        first_lane,
     } in outcomes
     {
-        let first = |lane: &Lane| busy.then_some((finished, lane.items));
-        let finished = if busy { finished } else { Nanos(0) };
-        if merged.is_empty() {
-            merged.extend(lanes.into_iter().map(|lane| Merged {
-                first: first(&lane),
+        for (place, lane) in merged.iter_mut().skip(first_lane).zip(lanes) {
+            let whole = Measured::until(finished);
+            let measured = match busy {
+                true => lane.measured.unwrap_or(whole),
+                false => Measured::NOTHING,
+            };
+            let theirs = Merged {
+                first: (!measured.is_nothing()).then(|| First::of(&lane, measured.to)),
+                measured,
+                most: lane.operations(),
                 lane,
-                finished,
-            }));
-            continue;
-        }
-        for (mine, theirs) in merged.iter_mut().zip(&lanes) {
-            mine.first = earlier(mine.first, first(theirs));
-            mine.lane.merge(theirs);
-            mine.finished = mine.finished.max(finished);
+            };
+            match place {
+                Some(mine) => mine.add(theirs),
+                None => *place = Some(theirs),
+            }
         }
     }
-    merged
+    let empty = phase.empty_lanes(0..phase.lanes.len());
+    let all = merged.into_iter().zip(empty);
+    all.map(|(merged, empty)| merged.unwrap_or_else(|| Merged::nothing(empty)))
+        .collect()
 }
 
 /// The range of buckets and bins that any rank used, so that only these
@@ -190,6 +264,8 @@ fn merge_workers(outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
 struct Frame {
     service: Range,
     response: Option<Range>,
+    /// Under a stonewall.
+    stonewalled: Option<Range>,
     width: Nanos,
     bins: usize,
 }
@@ -220,18 +296,23 @@ impl Range {
         }
     }
 
-    fn counts<'l>(&self, latency: &'l Latency) -> &'l [u64] {
-        &latency.counts()[self.first..self.first + self.count]
+    fn counts<'l>(&self, latency: &'l Latency) -> impl Iterator<Item = u64> + 'l {
+        latency.counts(self.first..self.first + self.count)
     }
 }
 
 impl Frame {
-    async fn agree(group: &Group<'_>, lane: &Lane) -> Result<Frame, ExecError> {
+    async fn agree(group: &Group<'_>, lane: &Lane, stonewall: bool) -> Result<Frame, ExecError> {
         let width = lane.timeline.width();
         let mut mine = vec![width.0, width.0 * lane.timeline.bins().len() as u64];
         mine.extend(Range::bounds(&lane.service));
         if let Some(response) = &lane.response {
             mine.extend(Range::bounds(response));
+        }
+        let before = mine.len();
+        if stonewall {
+            // A rank whose workers were all given up has none.
+            mine.extend(lane.stonewalled.as_ref().map_or([0, 0], Range::bounds));
         }
         let all = group
             .quietly(group.world.all_reduce(Combine::Max, mine))
@@ -240,9 +321,15 @@ impl Frame {
             width: Nanos(all[0]),
             bins: all[1].div_ceil(all[0]) as usize,
             service: Range::from_bounds(&all[2..4]),
-            response: all.get(4..6).map(Range::from_bounds),
+            response: all.get(4..before).and_then(of_two),
+            stonewalled: all.get(before..).and_then(of_two),
         })
     }
+}
+
+/// The range between two bounds, where there are any.
+fn of_two(bounds: &[u64]) -> Option<Range> {
+    (bounds.len() == 2).then(|| Range::from_bounds(bounds))
 }
 
 /// A lane over a group of ranks.
@@ -253,11 +340,14 @@ struct Total {
     unissued: u64,
     unchecked: u64,
     again: Again,
-    /// The end of the last worker.
-    finished: Nanos,
+    /// When its operations were measured.
+    measured: Measured,
     service: Latency,
     response: Option<Latency>,
     timeline: Timeline,
+    effort: Effort,
+    stonewalled: Option<Latency>,
+    given_up_at: Option<Nanos>,
 }
 
 /// Adds the lane up over the ranks of each host, for its leader, and those
@@ -297,6 +387,10 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
         service,
         response,
         timeline,
+        measured: _,
+        effort,
+        stonewalled,
+        given_up_at: _,
     } = lane;
     let Again {
         interrupted,
@@ -304,11 +398,18 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
     } = again;
     let mut words = vec![*items, *bytes, failures.total()];
     words.extend([unissued, unchecked, interrupted, continued]);
+    words.extend(effort.to_words());
     words.extend(service.sums());
     words.extend(frame.service.counts(service));
     if let (Some(response), Some(range)) = (response, &frame.response) {
         words.extend(response.sums());
         words.extend(range.counts(response));
+    }
+    if let Some(range) = &frame.stonewalled {
+        let none = Latency::new();
+        let stonewalled = stonewalled.as_ref().unwrap_or(&none);
+        words.extend(stonewalled.sums());
+        words.extend(range.counts(stonewalled));
     }
     for index in 0..frame.bins {
         let Bin {
@@ -325,14 +426,20 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
 fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
     let Merged {
         lane,
-        finished,
+        measured,
         first: _,
+        most: _,
     } = merged;
-    let mut words = vec![finished.0];
-    for latency in [Some(&lane.service), lane.response.as_ref()]
-        .into_iter()
-        .flatten()
-    {
+    // The earliest is the complement of the latest complement.
+    let given_up_at = lane.given_up_at.map_or(0, |at| !at.0);
+    let Measured { from, to, aside } = measured;
+    let mut words = vec![to.0, !from.0, !aside.0, given_up_at];
+    let none = Latency::new();
+    let stonewalled = lane.stonewalled.as_ref().unwrap_or(&none);
+    let stonewalled = frame.stonewalled.is_some().then_some(stonewalled);
+    let response = lane.response.as_ref();
+    let all = [Some(&lane.service), response, stonewalled];
+    for latency in all.into_iter().flatten() {
         let (min, max) = latency.extremes();
         words.extend([!min, max]);
     }
@@ -344,7 +451,8 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors] = sums.array();
     let [unissued, unchecked, interrupted, continued] = sums.array();
-    let [finished] = maxima.array();
+    let effort: [u64; EFFORT_WORDS] = sums.array();
+    let [to, not_from, not_aside, given_up_at] = maxima.array();
     let mut latency = |range: &Range| {
         let scalars: [u64; SUM_WORDS] = sums.array();
         let counts = sums.take(range.count);
@@ -353,6 +461,10 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     };
     let service = latency(&frame.service).ok_or_else(garbled)?;
     let response = match &frame.response {
+        Some(range) => Some(latency(range).ok_or_else(garbled)?),
+        None => None,
+    };
+    let stonewalled = match &frame.stonewalled {
         Some(range) => Some(latency(range).ok_or_else(garbled)?),
         None => None,
     };
@@ -379,10 +491,17 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
             interrupted,
             continued,
         },
-        finished: Nanos(finished),
+        measured: Measured {
+            from: Nanos(!not_from),
+            to: Nanos(to),
+            aside: Nanos(!not_aside),
+        },
         service,
         response,
         timeline,
+        effort: Effort::from_words(effort),
+        stonewalled,
+        given_up_at: (given_up_at > 0).then_some(Nanos(!given_up_at)),
     })
 }
 

@@ -36,6 +36,12 @@ pub trait Listener {
     /// A sentence: the run ends before its first phase.
     fn begun(&mut self, shared: bool) -> Result<(), String>;
 
+    /// At rank 0: something to know before trusting the rows, by the code of
+    /// the warning.
+    fn warning(&mut self, code: &'static str, message: String) {
+        let _ = (code, message);
+    }
+
     /// At rank 0: a row of the report.
     fn row(&mut self, outcome: PhaseOutcome);
 

@@ -5,12 +5,12 @@
 //! progress is seen from outside, and what it waits for is asked of the kernel.
 
 use std::cell::{Cell, RefCell};
-use std::ops::Range;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::outcome::{Details, Lane, WorkerOutcome};
-use rbench_core::{Failure, Nanos, OpKind};
+use rbench_core::effort::Effort;
+use rbench_core::outcome::{Details, WorkerOutcome};
+use rbench_core::{Clock as _, Failure, Nanos, OpKind};
 use rbench_sys::waiting::{Waiting, waiting};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
@@ -31,6 +31,8 @@ struct Seen {
     told: bool,
     /// Why it is waited for no longer, and how long it was.
     given_up: Option<(Waiting, Duration)>,
+    /// When that was.
+    given_up_at: Nanos,
 }
 
 impl Seen {
@@ -55,6 +57,8 @@ pub struct Watch {
     /// When they were looked at last, and how often they are.
     looked: Cell<Instant>,
     every: Cell<Duration>,
+    /// The common start.
+    start: Cell<Nanos>,
 }
 
 impl Watch {
@@ -64,7 +68,13 @@ impl Watch {
             workers: RefCell::new(vec![Seen::default(); workers]),
             looked: Cell::new(Instant::now()),
             every: Cell::new(LONG),
+            start: Cell::new(Nanos(0)),
         }
+    }
+
+    /// The workers were told to start then.
+    pub fn begun(&self, start: Nanos) {
+        self.start.set(start);
     }
 
     /// How often to look.
@@ -129,6 +139,7 @@ impl Watch {
                     "{place}: {what} has not returned for {seconds:.1} s (--op-timeout): it is waited for no longer"
                 ));
                 seen.given_up = Some((call.clone(), span));
+                seen.given_up_at = group.clock.now();
                 group.ask_to_stop(StopReason::Stuck);
             } else {
                 group.trouble(&format!(
@@ -148,15 +159,16 @@ impl Watch {
         phase: &Phase,
         workers: &[Worker],
     ) -> WorkerOutcome {
-        let mut lanes: Vec<Lane> = phase
-            .lanes
-            .iter()
-            .map(|info| Lane::new(info.op, phase.open_loop))
-            .collect();
-        let given_up = self.workers.borrow()[worker].given_up.clone();
+        let own = phase.own_lanes(worker);
+        let mut lanes = phase.empty_lanes(own.clone());
+        let Seen {
+            given_up,
+            given_up_at,
+            ..
+        } = self.workers.borrow()[worker].clone();
         let lane = given_up
             .as_ref()
-            .and_then(|(call, _)| lane_of(call.call, &phase.lanes, phase.lanes_of.get(worker)))
+            .and_then(|(call, _)| lane_of(call.call, &phase.lanes[own.clone()]))
             .and_then(|lane| lanes.get_mut(lane));
         if let (Some((call, span)), Some(lane)) = (given_up, lane) {
             let path = call
@@ -174,6 +186,13 @@ impl Watch {
                 ),
             };
             lane.failures.add(group.rank(), group.host_name(), failure);
+            lane.given_up_at = Some(given_up_at.since(self.start.get()));
+            lane.effort = Effort {
+                workers: 1,
+                given_up: 1,
+                lost: done,
+                ..Effort::default()
+            };
         }
         WorkerOutcome {
             started_ns: 0,
@@ -182,6 +201,7 @@ impl Watch {
             busy: false,
             lanes,
             details: Details::default(),
+            first_lane: own.start,
         }
     }
 }
@@ -197,10 +217,8 @@ fn text(waiting: &Waiting) -> String {
     }
 }
 
-/// The lane of a call, among those of its worker: `own`, or all.
-fn lane_of(call: &str, lanes: &[LaneInfo], own: Option<&Range<usize>>) -> Option<usize> {
-    let whole = 0..lanes.len();
-    let own = own.filter(|own| !own.is_empty()).unwrap_or(&whole);
+/// The lane of a call, among those of its worker.
+fn lane_of(call: &str, lanes: &[LaneInfo]) -> Option<usize> {
     let ops: &[OpKind] = match call {
         "truncate" | "ftruncate" | "fallocate" => &[OpKind::Write],
         "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" => &[OpKind::Fsync, OpKind::Write],
@@ -208,8 +226,10 @@ fn lane_of(call: &str, lanes: &[LaneInfo], own: Option<&Range<usize>>) -> Option
         _ if call.trim_start_matches('p').starts_with("write") => &[OpKind::Write],
         _ => &[OpKind::Read],
     };
-    let find = |op: &OpKind| own.clone().find(|lane| lanes[*lane].op == *op);
-    ops.iter().find_map(find).or(own.clone().next())
+    let find = |op: &OpKind| lanes.iter().position(|lane| lane.op == *op);
+    ops.iter()
+        .find_map(find)
+        .or((!lanes.is_empty()).then_some(0))
 }
 
 #[cfg(test)]
@@ -221,6 +241,7 @@ mod tests {
             op: *op,
             name: String::new(),
             label: String::new(),
+            unsynced: false,
         };
         ops.iter().map(lane).collect()
     }
@@ -264,27 +285,25 @@ mod tests {
     #[test]
     fn a_call_belongs_to_the_lane_of_its_kind_among_those_of_the_worker() {
         use OpKind::{Close, Fsync, Mkdir, Read, Write};
-        let two_jobs = lanes(&[Read, Write, Fsync, Read, Write]);
-        let (first, second) = (0..3, 3..5);
+        let (first, second) = (lanes(&[Read, Write, Fsync]), lanes(&[Read, Write]));
         for (call, in_first, in_second) in [
-            ("pread64", 0, 3),
-            ("page fault", 0, 3),
-            ("pwrite64", 1, 4),
-            ("writev", 1, 4),
-            ("fdatasync", 2, 4),
-            ("close", 1, 4),
+            ("pread64", 0, 0),
+            ("page fault", 0, 0),
+            ("pwrite64", 1, 1),
+            ("writev", 1, 1),
+            ("fdatasync", 2, 1),
+            ("close", 1, 1),
         ] {
-            let of = |own| lane_of(call, &two_jobs, Some(own));
             assert_eq!(
-                (of(&first), of(&second)),
+                (lane_of(call, &first), lane_of(call, &second)),
                 (Some(in_first), Some(in_second)),
                 "{call}"
             );
         }
         let mixed = lanes(&[Read, Write, Close]);
-        assert_eq!(lane_of("close", &mixed, None), Some(2));
-        assert_eq!(lane_of("io_uring_enter", &lanes(&[Write]), None), Some(0));
-        assert_eq!(lane_of("openat", &lanes(&[Mkdir]), None), Some(0));
-        assert_eq!(lane_of("openat", &[], None), None);
+        assert_eq!(lane_of("close", &mixed), Some(2));
+        assert_eq!(lane_of("io_uring_enter", &lanes(&[Write])), Some(0));
+        assert_eq!(lane_of("openat", &lanes(&[Mkdir])), Some(0));
+        assert_eq!(lane_of("openat", &[]), None);
     }
 }

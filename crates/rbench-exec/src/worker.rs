@@ -13,7 +13,7 @@ use rbench_sys::limits;
 use rbench_sys::own_files::OwnFiles;
 
 use crate::meter::{Meter, Patience, Tally};
-use crate::pace::{Gate, StopFlag, wait_until};
+use crate::pace::{Gate, StopFlag, Waits, wait_until};
 
 /// The work of one worker in one phase.
 pub trait Runner {
@@ -46,6 +46,34 @@ pub trait Runner {
 
     /// Closes files and the like, untimed; failures are noted all the same.
     fn finish(&mut self, _meter: &mut Meter) {}
+}
+
+/// What stands for a runner that could not be made: all it does is to fail once.
+struct Unable {
+    /// The first lane of its worker; `None` where it has none.
+    lane: Option<usize>,
+    /// Taken when it is counted.
+    failure: Option<Failure>,
+}
+
+impl Runner for Unable {
+    fn run(&mut self, _gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
+        if let (Some(lane), Some(failure)) = (self.lane, self.failure.take()) {
+            meter.failed_untimed(lane, failure);
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        0
+    }
+
+    fn planned(&self) -> u64 {
+        0
+    }
+
+    fn covered(&self) -> bool {
+        false
+    }
 }
 
 /// A runner, or why it could not be made.
@@ -82,7 +110,8 @@ pub enum Command {
 /// What a worker tells the control plane.
 #[derive(Debug)]
 pub enum Report {
-    /// Prepared, with the number of operations it plans, or why not.
+    /// Prepared, with the number of operations it plans, or why not: then its
+    /// outcome will be that failure.
     Ready(Result<u64, Failure>),
     /// Stopped running.
     Reached {
@@ -116,8 +145,6 @@ pub struct Crew {
     pub rank: Rank,
     /// Its host.
     pub host: String,
-    /// One lane each.
-    pub ops: Vec<OpKind>,
     /// Whether response times are recorded.
     pub open_loop: bool,
     /// The group's request to stop.
@@ -134,10 +161,10 @@ pub struct Crew {
 
 impl Crew {
     /// What a worker has for itself from now on, until the value is dropped.
-    fn seat(&self, thread: u32) -> Result<Option<OwnFiles>, Failure> {
+    fn seat(&self, thread: u32, ops: &[OpKind]) -> Result<Option<OwnFiles>, Failure> {
         if let Some(cpu) = self.cpus.get(thread as usize) {
             limits::stay_on(*cpu).map_err(|errno| {
-                let op = self.ops.first().copied().unwrap_or(OpKind::Read);
+                let op = ops.first().copied().unwrap_or(OpKind::Read);
                 Failure {
                     detail: format!("--pin: staying on processor {cpu}"),
                     ..Failure::new(op, "", errno)
@@ -184,14 +211,24 @@ impl Drop for LostGuard {
     }
 }
 
-/// Starts worker `thread` of the crew; it prepares at once and then takes
-/// commands.
+/// The lanes of one worker among those of its phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnLanes {
+    /// The number of the first; the others follow it.
+    pub first: usize,
+    /// The operation of each.
+    pub ops: Vec<OpKind>,
+}
+
+/// Starts worker `thread` of the crew with lanes of its own; it prepares at
+/// once and then takes commands.
 ///
 /// # Errors
 /// When the system has no thread left.
 pub fn spawn(
-    crew: &Crew,
+    crew: &Arc<Crew>,
     thread: u32,
+    lanes: OwnLanes,
     make: MakeRunner,
     reports: UnboundedSender<(u32, Report)>,
 ) -> std::io::Result<Worker> {
@@ -200,7 +237,7 @@ pub fn spawn(
     let meter = Meter::new(
         crew.rank,
         &crew.host,
-        &crew.ops,
+        &lanes.ops,
         crew.open_loop,
         Arc::clone(&tally),
         Patience {
@@ -209,7 +246,7 @@ pub fn spawn(
         },
     );
     let (stop, log_operations) = (crew.stop.clone(), crew.log_operations);
-    let crew = crew.clone();
+    let crew = Arc::clone(crew);
     let here = Arc::clone(&tally);
     std::thread::Builder::new()
         .name(format!("worker-{thread}"))
@@ -218,23 +255,25 @@ pub fn spawn(
             let reports = Reports { thread, reports };
             let mut guard = LostGuard(Some(reports.clone()));
             // Gives back what is its own before the reports end.
-            match crew.seat(thread) {
-                Ok(_own) => {
-                    let prepared = (&make, log_operations);
-                    work(thread, prepared, meter, stop, &inbox, &reports);
-                }
-                Err(failure) => {
-                    reports.send(Report::Ready(Err(failure)));
-                }
-            }
+            let seat = crew.seat(thread, &lanes.ops);
+            let make = || match &seat {
+                Ok(_) => make(thread),
+                Err(failure) => Err(failure.clone()),
+            };
+            // What keeps a worker from its operations is counted with the
+            // first kind of them.
+            let lane = (!lanes.ops.is_empty()).then_some(0);
+            let prepared = (&make as &dyn Fn() -> Prepared, log_operations);
+            work(prepared, (lanes.first, lane), meter, stop, &inbox, &reports);
+            drop(seat);
             guard.0 = None;
         })?;
     Ok(Worker { commands, tally })
 }
 
 fn work(
-    thread: u32,
-    (make, log_operations): (&MakeRunner, bool),
+    (make, log_operations): (&dyn Fn() -> Prepared, bool),
+    (first_lane, lane): (usize, Option<usize>),
     mut meter: Meter,
     stop: StopFlag,
     inbox: &mpsc::Receiver<Command>,
@@ -243,17 +282,23 @@ fn work(
     // Without it the kernel may add 50 us to every sleep before an intended
     // start; a refusal only costs precision, which the start skew shows.
     let _ = rbench_sys::limits::set_timer_slack(Nanos(1));
-    let mut runner = match make(thread) {
-        Ok(runner) => runner,
+    let (mut runner, ready) = match make() {
+        Ok(runner) => {
+            let planned = runner.planned();
+            (runner, Ok(planned))
+        }
         Err(failure) => {
-            reports.send(Report::Ready(Err(failure)));
-            return;
+            let unable: Box<dyn Runner> = Box::new(Unable {
+                lane,
+                failure: Some(failure.clone()),
+            });
+            (unable, Err(failure))
         }
     };
     if log_operations {
         meter.log_operations(runner.planned());
     }
-    if !reports.send(Report::Ready(Ok(runner.planned()))) {
+    if !reports.send(Report::Ready(ready)) {
         return;
     }
     let mut gate = Gate {
@@ -261,6 +306,7 @@ fn work(
         start: Nanos(0),
         deadline: None,
         stop,
+        waits: Waits::default(),
     };
     let mut started_ns = 0;
     while let Ok(command) = inbox.recv() {
@@ -273,12 +319,17 @@ fn work(
                 (gate.clock, gate.start, gate.deadline) = (clock, start, deadline);
                 meter.start_at(start);
                 wait_until(gate.clock, start);
-                started_ns = gate.clock.now().0 as i64 - start.0 as i64;
+                let begun = gate.clock.now();
+                started_ns = begun.0 as i64 - start.0 as i64;
                 runner.run(&gate, &mut meter, None);
+                meter.ran(begun, &gate);
             }
             Command::TopUp(upto) => {
                 gate.deadline = None;
+                meter.stonewall();
+                let begun = gate.clock.now();
                 runner.run(&gate, &mut meter, Some(upto));
+                meter.ran(begun, &gate);
             }
             Command::Look { ended } => {
                 let (pages, once) = (runner.look(ended), runner.once());
@@ -296,6 +347,7 @@ fn work(
                     busy,
                     lanes,
                     details,
+                    first_lane,
                 };
                 reports.send(Report::Ended {
                     outcome: Box::new(outcome),

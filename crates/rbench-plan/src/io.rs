@@ -144,6 +144,17 @@ pub enum FsyncRule {
     Close,
 }
 
+impl FsyncRule {
+    /// Whether all that is written is synced in the end. Closing hands data to
+    /// some file systems' servers; no standard makes it stable.
+    pub fn syncs(self) -> bool {
+        match self {
+            FsyncRule::End | FsyncRule::Every(_) => true,
+            FsyncRule::Never | FsyncRule::Close => false,
+        }
+    }
+}
+
 /// Largest file of the small-file form: all its blocks are prepared before it
 /// is opened.
 pub const SMALL_FILE_MAX: Bytes = Bytes(64 << 20);

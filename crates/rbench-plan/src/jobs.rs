@@ -130,6 +130,8 @@ pub struct Files {
     pub fadvise_hint: bool,
     /// Removed at the end.
     pub unlink: bool,
+    /// Whether devices are written to although they are in use.
+    pub allow_mounted_write: bool,
 }
 
 /// Names of a job's files.
@@ -256,6 +258,21 @@ pub struct Syncing {
     pub o_sync: bool,
     /// O_DSYNC
     pub o_dsync: bool,
+}
+
+impl Syncing {
+    /// Whether anything syncs what is written.
+    pub fn any(&self) -> bool {
+        let Syncing {
+            fsync,
+            fdatasync,
+            end_fsync,
+            fsync_on_close,
+            o_sync,
+            o_dsync,
+        } = *self;
+        fsync > 0 || fdatasync > 0 || end_fsync || fsync_on_close || o_sync || o_dsync
+    }
 }
 
 /// How long and how fast.

@@ -385,9 +385,21 @@ pub struct MetaPlan {
     pub failures_end_the_run: bool,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
+    /// mdtest's `-N` in ranks, as mdtest says it: not reduced to the number of
+    /// ranks. 0: no shift.
+    pub stated_shift: u64,
+    /// Whether mdtest was asked for a random order (`-R`), for which the plan's
+    /// seed stands.
+    pub stated_random: bool,
 }
 
 impl MetaPlan {
+    /// Whether creating files writes data that nothing syncs.
+    pub fn leaves_unsynced(&self) -> bool {
+        let synced = self.fsync || self.around.sync;
+        self.write > Bytes(0) && !synced && self.backend == Backend::Posix
+    }
+
     /// The trees of the pass `iteration` of `ranks` ranks.
     pub fn forest(&self, iteration: u32, ranks: u32) -> Forest {
         let (prefixes, numbered) = match &self.site {

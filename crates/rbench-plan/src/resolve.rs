@@ -393,6 +393,8 @@ fn resolve_meta(
         items_per_rank,
         layout,
         tree_ahead: 0,
+        stated_shift: 0,
+        stated_random: false,
         naming: NATIVE,
         site: Site::Own,
         backend: Backend::Posix,

@@ -38,6 +38,10 @@ pub struct View {
     pub command: String,
     /// The directories of `-d`, as they were given.
     pub paths: Vec<String>,
+    /// `-N` in ranks; 0: no shift.
+    pub shift: u64,
+    /// The seed of `-R`.
+    pub seed: Option<u64>,
 }
 
 /// The tables of the report.

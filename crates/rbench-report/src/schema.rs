@@ -5,6 +5,7 @@
 //! know. What the fields mean is in docs/result-file.md.
 
 mod crowd;
+mod effort;
 mod residency;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::hist::Hist;
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
+pub use effort::{GivenUpResult, WorkersResult};
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
@@ -148,6 +150,46 @@ pub struct Target {
     /// How large the file system was at the start; `None` if unknown.
     #[serde(default)]
     pub space: Option<Space>,
+    /// What a request costs that no cache answers, by host, before the first
+    /// phase; hosts on which it was not measured are absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_trip: Vec<RoundTrip>,
+    /// What each host has in memory for the data that its ranks read; empty when
+    /// nothing is read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data_sizes: Vec<DataSize>,
+}
+
+/// The data that is read on a host, against what may hold it there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataSize {
+    /// The host's name.
+    pub host: String,
+    /// The files that its ranks read, each byte once; all ranks' even share.
+    pub read_bytes: u64,
+    /// The host's memory, or the limit of the control group where that is less;
+    /// `None` if unknown.
+    pub memory_bytes: Option<u64>,
+    /// `--client-cache`: what the file system's client keeps there.
+    pub client_cache_bytes: Option<u64>,
+}
+
+/// One host's round trip to the file system: one call at a time on the target
+/// directory, with nothing else under way from this run's ranks of that host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundTrip {
+    /// The host's name.
+    pub host: String,
+    /// The call: `statx` (with AT_STATX_FORCE_SYNC), `statfs` or `getxattr` (of
+    /// a missing name).
+    pub call: String,
+    /// The median, ns.
+    pub median_ns: u64,
+    /// How many calls.
+    pub calls: u64,
+    /// Whether the file system's own counter of requests saw them arrive; false
+    /// too where there is no such counter.
+    pub seen: bool,
 }
 
 /// Capacity of a file system.
@@ -170,7 +212,24 @@ pub struct Calibration {
     pub clock_ns: f64,
     /// Recording one latency, ns.
     pub record_ns: f64,
-    /// One operation of the loop with the null engine, ns.
+    /// One operation of the loop that runs, with nothing behind it, ns.
+    pub null_op_ns: f64,
+    /// The same on each host, with several; the fields above are of the host
+    /// of rank 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostCalibration>,
+}
+
+/// What measuring costs on one host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostCalibration {
+    /// Its name.
+    pub host: String,
+    /// One reading of the clock, ns.
+    pub clock_ns: f64,
+    /// Recording one latency, ns.
+    pub record_ns: f64,
+    /// One operation of the loop that runs, with nothing behind it, ns.
     pub null_op_ns: f64,
 }
 
@@ -209,13 +268,16 @@ pub struct PhaseResult {
     /// operation failed.
     #[serde(default)]
     pub continued: u64,
-    /// Last finish minus common start, s.
+    /// The time in which its operations were measured, s: last end minus
+    /// `measured_from_s` minus `set_aside_s`.
     pub elapsed_s: f64,
     /// items / elapsed_s; 0 when no time passed.
     pub rate: f64,
     /// bytes / elapsed_s; `None` where the phase moved no bytes.
     pub bandwidth: Option<f64>,
-    /// Results when the first worker finished; `None` if none was busy.
+    /// Results when the first worker finished; `None` if none was busy, if no
+    /// worker had more than one operation (`one_each`), if most operations of
+    /// the first one failed (`first_failed`), or if time was set aside.
     pub first_done: Option<FirstDoneResult>,
     /// Spread of the actual starts of all workers, s.
     pub start_skew_s: f64,
@@ -225,10 +287,32 @@ pub struct PhaseResult {
     /// Where a stonewall came down.
     #[serde(default)]
     pub stonewall: Option<StonewallResult>,
+    /// Whether it wrote data that nothing in the phase synced: neither an
+    /// fsync nor O_SYNC or O_DSYNC.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsynced: bool,
     /// Whether the phase reached its end.
     pub complete: bool,
     /// The distributions of all workers together.
     pub latency: LatencyResult,
+    /// Share of the workers' time that was spent in calls, 0 to 1: in_calls_s /
+    /// active_s of `workers`; `None` where no time passed.
+    #[serde(default)]
+    pub busy: Option<f64>,
+    /// Where the time of the workers went.
+    #[serde(default)]
+    pub workers: Option<WorkersResult>,
+    /// No worker had more than one of these operations: they took a time, and
+    /// `rate` is none.
+    #[serde(default)]
+    pub one_each: bool,
+    /// The host of the worker that finished first, if most of its operations
+    /// failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_failed: Option<String>,
+    /// Workers that were given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<GivenUpResult>,
     /// Hosts in the order of their first rank; of a crowd those at the ends.
     pub hosts: Vec<HostResult>,
     /// The spread over all hosts, when they are more than have rows.
@@ -244,6 +328,14 @@ pub struct PhaseResult {
     pub timeline_step_s: f64,
     /// Counts over time since the common start, at most [`TIMELINE_ROWS`].
     pub timeline: Vec<TimelineRow>,
+    /// When measuring began after the common start, s: at once, but for jobs
+    /// with a start delay, a ramp or data to be written before it is read back.
+    #[serde(default)]
+    pub measured_from_s: f64,
+    /// Time after that which other operations had to themselves, such as reading
+    /// back between writes, s: no part of `elapsed_s`.
+    #[serde(default)]
+    pub set_aside_s: f64,
     /// Who answered, and what that is known by; `None` where the question has
     /// no meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -294,12 +386,15 @@ pub struct ErrorExample {
 /// Results up to the moment the first worker finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FirstDoneResult {
-    /// When that was after the common start, s.
+    /// When that was after the begin of measuring, s.
     pub elapsed_s: f64,
     /// Items of all workers done by then.
     pub items: u64,
     /// items / elapsed_s.
     pub rate: f64,
+    /// The host of that worker; empty where it is not known.
+    #[serde(default)]
+    pub host: String,
 }
 
 /// What was reached when the stonewall came down.
@@ -322,6 +417,10 @@ pub struct LatencyResult {
     pub service: Hist,
     /// From the intended start to the end; in an open loop only.
     pub response: Option<Hist>,
+    /// Where a stonewall came down: the service times of what had begun by
+    /// then, without what topped up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stonewalled: Option<Hist>,
 }
 
 /// One host's part in a phase.
@@ -337,7 +436,7 @@ pub struct HostResult {
     /// Failed operations.
     #[serde(default)]
     pub errors: u64,
-    /// The end of its last worker after the common start, s.
+    /// The time in which its own operations were measured, s.
     pub elapsed_s: f64,
     /// Service times of its workers.
     pub latency: Hist,
@@ -366,7 +465,7 @@ pub struct RankResult {
     pub items: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The end of its last worker after the common start, s.
+    /// The time in which its own operations were measured, s.
     pub elapsed_s: f64,
     /// Median service time, ns.
     pub p50_ns: u64,
@@ -451,6 +550,15 @@ impl From<&PhaseOutcome> for PhaseResult {
             crowd,
             timeline,
             stonewall,
+            unsynced,
+            measured_from,
+            set_aside,
+            effort,
+            stonewalled,
+            // Part of `given_up`.
+            given_up_at: _,
+            one_each,
+            first_failed,
             residency: _,
         } = outcome;
         let mut shortened = timeline.clone();
@@ -471,14 +579,16 @@ impl From<&PhaseOutcome> for PhaseResult {
             elapsed_s: elapsed.as_secs_f64(),
             rate: outcome.rate(),
             bandwidth: (*bytes > 0).then(|| outcome.bandwidth()),
-            first_done: first_done.map(FirstDoneResult::from),
+            first_done: first_done.as_ref().map(FirstDoneResult::from),
             start_skew_s: start_skew.as_secs_f64(),
             cache: cache.map(|c| c.name().to_owned()),
             stonewall: stonewall.map(StonewallResult::from),
+            unsynced: *unsynced,
             complete: *complete,
             latency: LatencyResult {
                 service: Hist::from(service),
                 response: response.as_ref().map(Hist::from),
+                stonewalled: stonewalled.as_ref().map(Hist::from),
             },
             hosts: hosts.iter().map(HostResult::from).collect(),
             host_crowd: host_crowd.as_ref().map(HostCrowdResult::from),
@@ -486,6 +596,13 @@ impl From<&PhaseOutcome> for PhaseResult {
             crowd: crowd.as_ref().map(CrowdResult::from),
             timeline_step_s: shortened.width().as_secs_f64(),
             timeline: timeline_rows(&shortened),
+            measured_from_s: measured_from.as_secs_f64(),
+            set_aside_s: set_aside.as_secs_f64(),
+            busy: effort.busy(),
+            workers: (effort.workers > 0).then(|| WorkersResult::from(*effort)),
+            one_each: *one_each,
+            first_failed: first_failed.clone(),
+            given_up: GivenUpResult::of(outcome),
             residency: ResidencyResult::of(outcome),
         }
     }
@@ -526,13 +643,18 @@ fn timeline_rows(timeline: &Timeline) -> Vec<TimelineRow> {
     .collect()
 }
 
-impl From<FirstDone> for FirstDoneResult {
-    fn from(first: FirstDone) -> FirstDoneResult {
-        let FirstDone { elapsed, items } = first;
+impl From<&FirstDone> for FirstDoneResult {
+    fn from(first: &FirstDone) -> FirstDoneResult {
+        let FirstDone {
+            elapsed,
+            items,
+            host,
+        } = first;
         FirstDoneResult {
             elapsed_s: elapsed.as_secs_f64(),
-            items,
-            rate: per_second(items, elapsed),
+            items: *items,
+            rate: per_second(*items, *elapsed),
+            host: host.clone(),
         }
     }
 }

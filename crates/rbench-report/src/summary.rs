@@ -87,6 +87,43 @@ fn sample_stddev(values: &[f64], mean: f64) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
+/// Stretches of time of which [`over_time`] compares the rates.
+const SLICES: usize = 10;
+/// Items of a stretch on average below which whole numbers alone make rates
+/// differ.
+const ITEMS_A_SLICE: u64 = 100;
+
+/// How much the rate of a phase varied while it went on: the sample standard
+/// deviation of the items that ended in each of up to 10 equal stretches of
+/// the timeline, over their mean. The last row of the timeline, which the end
+/// of the phase cuts short, does not enter. `None` where too little happened
+/// to tell.
+pub fn over_time(phase: &PhaseResult) -> Option<f64> {
+    let (_, whole) = phase.timeline.split_last()?;
+    // Stretches of equal length; what does not fill one is left out.
+    let rows = whole.len() / SLICES;
+    if rows == 0 {
+        return None;
+    }
+    let items: Vec<u64> = whole
+        .chunks_exact(rows)
+        .take(SLICES)
+        .map(|stretch| {
+            stretch
+                .iter()
+                .map(|row| row.items)
+                .fold(0, u64::saturating_add)
+        })
+        .collect();
+    let total = items.iter().copied().fold(0, u64::saturating_add);
+    if total < ITEMS_A_SLICE * SLICES as u64 {
+        return None;
+    }
+    let counts: Vec<f64> = items.iter().map(|n| *n as f64).collect();
+    let Spread { mean, stddev, .. } = spread(&counts);
+    Some(stddev / mean)
+}
+
 /// The ranks that had something to do in a phase, as far as they have rows.
 fn busy_ranks(phase: &PhaseResult) -> impl Iterator<Item = &RankResult> {
     phase.ranks.iter().filter(|r| r.items > 0 || r.errors > 0)

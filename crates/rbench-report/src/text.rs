@@ -38,6 +38,9 @@ pub fn render(result: &RunResult) -> String {
 /// Marks the phases that did not reach their end.
 const STOPPED: &str = " *";
 
+/// Marks the phases that wrote what nothing synced.
+const UNSYNCED: &str = " ~";
+
 /// The name of the phase, marked if it was stopped.
 fn label(phase: &PhaseResult) -> String {
     let mark = if phase.complete { "" } else { STOPPED };
@@ -98,10 +101,11 @@ fn phases(result: &RunResult) -> String {
     ]);
     for_phases(result, &mut table, |phase, table| {
         let first = phase.first_done.as_ref().map(|f| f.rate);
+        let synced = if phase.unsynced { UNSYNCED } else { "" };
         let mut cells = vec![
-            label(phase),
+            label(phase) + synced,
             some(phase, human_count(phase.items)),
-            some(phase, human_rate(phase.rate)),
+            rate(phase),
             first.map_or(NONE.into(), |rate| some(phase, human_rate(rate))),
             phase.bandwidth.map_or(NONE.into(), human_bandwidth),
         ];
@@ -116,6 +120,13 @@ fn phases(result: &RunResult) -> String {
             cells.extend([String::new(), String::new()]);
             table.row(cells);
         }
+        if let Some(stonewalled) = &phase.latency.stonewalled {
+            let mut cells = vec![String::new(); 5];
+            cells[0] = "  by the stonewall".to_owned();
+            cells.extend(latencies(stonewalled));
+            cells.extend([String::new(), String::new()]);
+            table.row(cells);
+        }
     });
     if table.is_empty() {
         return "No phase has ended.\n".to_owned();
@@ -124,7 +135,20 @@ fn phases(result: &RunResult) -> String {
     if result.phases.iter().any(|p| !p.complete) {
         text.push_str("* stopped before its end\n");
     }
+    if result.phases.iter().any(|p| p.unsynced) {
+        text.push_str(
+            "~ written, and nothing synced it: part of it may not have reached storage\n",
+        );
+    }
     text
+}
+
+/// The rate, or a dash where there is none: single operations have a time.
+fn rate(phase: &PhaseResult) -> String {
+    if phase.one_each {
+        return NONE.into();
+    }
+    some(phase, human_rate(phase.rate))
 }
 
 /// `text`, or a dash where the phase had no items.
@@ -135,13 +159,22 @@ fn some(phase: &PhaseResult, text: String) -> String {
 /// Mean, p50, p99, p99.9 and maximum, dashes where there is no value.
 fn latencies(hist: &Hist) -> [String; 5] {
     [
-        hist.mean_ns,
-        hist.p50_ns as f64,
-        hist.p99_ns as f64,
-        hist.p999_ns as f64,
-        hist.max_ns as f64,
+        time_of(hist, hist.mean_ns),
+        percentile(hist, hist.p50_ns, 2),
+        percentile(hist, hist.p99_ns, 100),
+        percentile(hist, hist.p999_ns, 1000),
+        time_of(hist, hist.max_ns as f64),
     ]
-    .map(|ns| time_of(hist, ns))
+}
+
+/// A percentile above which one value in `one_in` lies. Fewer values than that
+/// cannot carry it: it would be their maximum under another name.
+fn percentile(hist: &Hist, ns: u64, one_in: u64) -> String {
+    if hist.count >= one_in {
+        human_nanos(ns as f64)
+    } else {
+        NONE.into()
+    }
 }
 
 fn time_of(hist: &Hist, ns: f64) -> String {
@@ -166,7 +199,11 @@ fn summary(result: &RunResult) -> String {
         right("Std dev"),
         right("of mean"),
     ]);
-    for row in &result.summary {
+    let no_rate = |name: &str| {
+        let mut rows = result.phases.iter().filter(|p| p.name == name);
+        rows.all(|phase| phase.one_each)
+    };
+    for row in result.summary.iter().filter(|row| !no_rate(&row.name)) {
         let (unit, show): (&str, fn(f64) -> String) = if row.unit == BYTES_PER_S {
             ("bandwidth", human_bandwidth)
         } else {

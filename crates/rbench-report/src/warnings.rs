@@ -5,10 +5,11 @@
 
 use rbench_core::units::{human_count, human_nanos};
 
-mod residency;
-
-use crate::schema::{PhaseResult, RunResult, Warning};
+use crate::schema::{HostResult, PhaseResult, RunResult, Warning};
 use crate::summary::slowest_rank;
+
+mod residency;
+mod workers;
 
 /// Share of a phase's median that the tool's own cost may have.
 const TOOL_COST_SHARE: f64 = 0.05;
@@ -65,14 +66,38 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "open-loop-behind",
+        before: |_| "The rate that was asked for was not reached: ".into(),
+        after: ".",
+        find: workers::behind,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "time-outside-calls",
         before: |_| {
-            "The target did not keep up: operations that were due were never started, and response times do \
-             not know them: "
+            "Workers spent more than 5% of their time outside of calls, which lowers the rate (filling and checking \
+             data, recording, waiting for a processor; not counted are waits for intended starts and think time): "
                 .into()
         },
         after: ".",
-        find: unissued,
-        over_iterations: Over::Total,
+        find: workers::outside_calls,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "given-up-workers",
+        before: |_| "Workers were given up (--op-timeout): ".into(),
+        after: ".",
+        find: workers::given_up,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "first-failed",
+        before: |_| {
+            "There is no rate 'first done' where most operations of the worker that finished first had failed: "
+                .into()
+        },
+        after: ".",
+        find: workers::first_failed,
+        over_iterations: Over::Worst,
     },
     Rule {
         code: "interrupted-calls",
@@ -147,9 +172,11 @@ const RULES: &[Rule] = &[
     Rule {
         code: "tool-cost",
         before: |result| {
-            let cost = human_nanos(tool_cost_ns(result));
+            let (cost, host) = dearest(result);
+            let cost = human_nanos(cost);
+            let host = host.map_or_else(String::new, |host| format!(" on {host}"));
             format!(
-                "rbench's own cost ({cost} for a null operation, fully measured) exceeds 5% of the median of "
+                "rbench's own cost ({cost} for a null operation{host}, fully measured) exceeds 5% of the median of "
             )
         },
         after: ".",
@@ -236,14 +263,34 @@ fn entry(rule: &Rule, label: &str, found: &[(u32, Finding)], iterations: usize) 
     format!("{label}{place} ({note})")
 }
 
-fn tool_cost_ns(result: &RunResult) -> f64 {
-    // Reading the clock and recording are parts of the null operation.
-    result.calibration.null_op_ns
+/// The cost of a null operation where it is highest, and the host, if there
+/// are several. Reading the clock and recording are parts of it.
+fn dearest(result: &RunResult) -> (f64, Option<&str>) {
+    let hosts = result.calibration.hosts.iter();
+    let worst = hosts.max_by(|a, b| a.null_op_ns.total_cmp(&b.null_op_ns));
+    match worst {
+        Some(host) => (host.null_op_ns, Some(&host.host)),
+        None => (result.calibration.null_op_ns, None),
+    }
 }
 
+/// The cost on each host against its own median, where it is known; else the
+/// only cost against that of all.
 fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    let median = phase.latency.service.p50_ns as f64;
-    let share = tool_cost_ns(result) / median;
+    let cost_on = |host: &str| {
+        let mut hosts = result.calibration.hosts.iter();
+        hosts.find(|h| h.host == host).map(|h| h.null_op_ns)
+    };
+    let share_on = |host: &HostResult| {
+        let median = host.latency.p50_ns as f64;
+        Some((cost_on(&host.host)? / median, median))
+    };
+    let whole = phase.latency.service.p50_ns as f64;
+    let of_hosts = phase.hosts.iter().filter(|host| host.items > 0);
+    let (share, median) = of_hosts
+        .filter_map(share_on)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .unwrap_or((result.calibration.null_op_ns / whole, whole));
     (phase.items > 0 && share > TOOL_COST_SHARE).then(|| Finding {
         weight: share,
         note: if median == 0.0 {
@@ -260,10 +307,6 @@ fn errors(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 
 fn unchecked(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     count(phase.unchecked)
-}
-
-fn unissued(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    count(phase.unissued)
 }
 
 fn interrupted(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::{
     FallocateFlags, OFlag, PosixFadviseAdvice, fallocate, posix_fadvise, posix_fallocate,
 };
-use nix::sys::stat::{Mode, fstat};
+use nix::sys::stat::{Mode, fstat, lstat};
 use nix::{libc, unistd};
 
 /// How a file is opened; by default not at all: at least one of `read` and
@@ -139,9 +139,19 @@ pub fn advise(fd: impl AsFd, advice: Advice) -> Result<(), Errno> {
     posix_fadvise(fd, 0, 0, advice)
 }
 
-/// Removes the file (the name: what has it open keeps it).
-pub fn unlink(path: &Path) -> Result<(), Errno> {
-    unistd::unlink(path)
+/// Removes a regular file (the name: what has it open keeps it). A symbolic
+/// link, a device or anything else at that name stays.
+pub fn unlink_file(path: &Path) -> Result<(), Errno> {
+    match lstat(path)?.st_mode & libc::S_IFMT {
+        libc::S_IFREG => unistd::unlink(path),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the directories in front of the last part of `path` that are missing.
+pub fn make_folders(path: &Path) -> Result<(), Errno> {
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    made.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
 }
 
 /// Repeats a call that a signal interrupted.

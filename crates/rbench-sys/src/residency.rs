@@ -4,12 +4,16 @@
 //! Nothing here is part of a timed section. All of it may wait for the file
 //! system: a control plane that must not block asks from a thread of its own.
 
+mod extents;
 mod fetched;
+mod memory;
 mod pages;
 mod requests;
 mod round_trip;
 
+pub use extents::{Extents, Part, extents};
 pub use fetched::{Fetched, fetched};
+pub use memory::memory;
 pub use pages::{Resident, resident, resident_of};
 pub use requests::{RequestCounter, Requests, Source, TOTAL};
 pub use round_trip::{Call, RoundTrip, round_trip};

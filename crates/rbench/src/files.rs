@@ -1,10 +1,17 @@
 //! The result file and its journal: nothing of the user's is overwritten, and
-//! every finished phase is on disk before the next one starts.
+//! every finished phase is on disk before the next one starts. What other files
+//! may replace is in [`place`].
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, PersistError};
+
+mod place;
+
+pub use place::{find, write_over};
 
 /// A result file that is being made.
 #[derive(Debug)]
@@ -22,7 +29,11 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn new_file(path: &Path) -> io::Result<File> {
+/// Makes a file where there is nothing, not even a symbolic link.
+///
+/// # Errors
+/// What the system said; `AlreadyExists` where there is something.
+pub fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -30,18 +41,82 @@ fn new_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Puts `text` in the place of what the user named for it, in one step.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A file with `text` on the disk, in the folder of `path` under a name that
+/// nothing had; it goes unless it is given another one.
+fn written_beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new()
+        .prefix(".rbench-")
+        .suffix(".partial")
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(folder(path))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// Gives `file` the name `path`, or with what is there already the first of
+/// `path.1`, `path.2` … that is free; the name that it has now.
+fn put(mut file: NamedTempFile, path: &Path) -> io::Result<PathBuf> {
+    let names = (1..=NAMES_MAX).map(|n| with_suffix(path, &format!(".{n}")));
+    for name in std::iter::once(path.to_owned()).chain(names) {
+        match file.persist_noclobber(&name) {
+            Ok(_) => return Ok(name),
+            Err(PersistError { error, file: same }) => match error.kind() {
+                io::ErrorKind::AlreadyExists => file = same,
+                _ => match copy(&same, &name) {
+                    Ok(()) => return Ok(name),
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => file = same,
+                    Err(e) => return Err(e),
+                },
+            },
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Most names that are tried for a file whose own is taken.
+const NAMES_MAX: u32 = 1000;
+
+/// For file systems that have neither a rename that replaces nothing nor links.
+fn copy(from: &NamedTempFile, to: &Path) -> io::Result<()> {
+    let mut file = new_file(to)?;
+    let copied = io::copy(&mut from.reopen()?, &mut file).and_then(|_| file.sync_all());
+    copied.inspect_err(|_| {
+        // It is ours, and not whole.
+        let _ = std::fs::remove_file(to);
+    })
+}
+
+/// Makes a new file for what was to go to `path`, where something else is now:
+/// the first of `path.1`, `path.2` … that is free.
 ///
 /// # Errors
-/// What the system said; the old file stays then.
-pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let partial = with_suffix(path, ".partial");
-    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
-    if written.is_err() {
-        // A partial file is of no use.
-        let _ = std::fs::remove_file(&partial);
+/// What the system said.
+pub fn new_file_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let names = (1..=NAMES_MAX).map(|n| with_suffix(path, &format!(".{n}")));
+    for name in names {
+        match new_file(&name) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|file| (name, file)),
+        }
     }
-    written
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Brings the names in the folder of `path` to the disk.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    match File::open(folder(path))?.sync_all() {
+        // Some file systems cannot, and say so.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
 }
 
 impl ResultFile {
@@ -71,7 +146,13 @@ impl ResultFile {
             journal,
             length: 0,
         };
-        file.append(header)?;
+        if let Err(message) = file.append(header) {
+            file.discard();
+            return Err(message);
+        }
+        // What is appended cannot be found after a crash without its name.
+        // Where a directory cannot be synced, its names are as safe as they get.
+        let _ = sync_folder(path);
         Ok(file)
     }
 
@@ -103,27 +184,37 @@ impl ResultFile {
     }
 
     /// Puts the whole result in place, in one step, and removes the journal.
+    /// A file that has appeared at that place meanwhile stays, and the result
+    /// gets a name of its own beside it.
     ///
     /// # Errors
-    /// One sentence; the journal stays.
+    /// One sentence, with where the result or else the journal is.
     pub fn finish(self, text: &str) -> Result<(), String> {
-        let partial = with_suffix(&self.path, ".partial");
-        let write = || {
-            let mut file = new_file(&partial)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&partial, &self.path)?;
-            std::fs::remove_file(&self.journal_path)
-        };
-        write().map_err(|e| {
-            // A partial result is of no use beside the journal.
-            let _ = std::fs::remove_file(&partial);
+        let given = self.path.display();
+        let written = written_beside(&self.path, text).and_then(|file| put(file, &self.path));
+        let place = written.map_err(|e| {
             format!(
-                "--out {} cannot be written: {e}; the finished phases are in {}",
-                self.path.display(),
+                "--out {given} cannot be written: {e}; the finished phases are in {}",
                 self.journal_path.display()
             )
-        })
+        })?;
+        // Only now: with its name on the disk the result outlasts a crash.
+        sync_folder(&self.path)
+            .and_then(|()| std::fs::remove_file(&self.journal_path))
+            .map_err(|e| {
+                let journal = self.journal_path.display();
+                format!(
+                    "the result is in {}, and {journal} stays: {e}",
+                    place.display()
+                )
+            })?;
+        if place == self.path {
+            return Ok(());
+        }
+        Err(format!(
+            "--out {given} appeared during the run and is not overwritten: the result is in {}",
+            place.display()
+        ))
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Read as _, Write as _};
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -23,6 +23,7 @@ use rbench_plan::resolve::Work;
 use rbench_report::fio::{FioEntry, FioRun, Steadiness, Target, json, logs, normal, terse};
 use rbench_sys::limits::{host_facts, page_size};
 
+use crate::files;
 use crate::launch::Launch;
 use crate::run::Refusal;
 use crate::{SUCCESS, USAGE, print};
@@ -176,21 +177,68 @@ pub fn show(view: &FioView, root: bool) -> Option<u8> {
     }
 }
 
-/// Empties the file of `--output` at rank 0, so that what cannot be written
-/// is known before anything is measured.
+/// Empties the file of `--output` at rank 0 and looks where this rank's logs
+/// will go, so that what cannot be written is known before anything is
+/// measured. Reports and logs of earlier runs may be written over, as with
+/// fio, nothing else.
 ///
 /// # Errors
-/// One sentence that names the option and the file.
-pub fn create_output(output: &Output, launch: &Launch, rank: Rank) -> Result<(), String> {
+/// One sentence that names the option or kind of file, and the file.
+pub fn check_outputs(
+    plan: &Plan,
+    output: &Output,
+    launch: &Launch,
+    rank: Rank,
+) -> Result<(), String> {
+    let cwd = Path::new(&launch.cwd);
+    check_logs(plan, cwd, rank)?;
     match output.fio.as_ref().and_then(|view| view.output.as_ref()) {
         Some(path) if rank == Rank(0) => {
-            let path = Path::new(&launch.cwd).join(path);
-            File::create(&path)
-                .map(drop)
-                .map_err(|e| format!("--output {} cannot be written: {e}", path.display()))
+            let path = cwd.join(path);
+            let unwritable = |e| format!("cannot be written: {e}");
+            files::find(&path, is_report)
+                .and_then(|place| place.open().map(drop).map_err(unwritable))
+                .map_err(|why| format!("--output {} {why}", path.display()))
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a file begins as reports of fio do, of any form.
+fn is_report(start: &[u8]) -> bool {
+    let has = |words: &str| start.windows(words.len()).any(|w| w == words.as_bytes());
+    ["\"fio version\"", ";fio-", "(groupid=", ": (g="]
+        .into_iter()
+        .any(has)
+}
+
+/// Whether a file begins as logs of fio do: a line of numbers between commas.
+fn is_log(start: &[u8]) -> bool {
+    let line = start
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let known = |byte: &u8| byte.is_ascii_hexdigit() || b", x\r".contains(byte);
+    line.first().is_some_and(u8::is_ascii_digit) && line.contains(&b',') && line.iter().all(known)
+}
+
+fn check_logs(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
+    let Work::Jobs(jobs) = &plan.work else {
+        return Ok(());
+    };
+    let mut before = 0;
+    for job in jobs.waves.iter().flatten() {
+        let workers = u64::from(job.numjobs);
+        let first = before + u64::from(rank.0) * workers + 1;
+        before += workers * u64::from(plan.ranks);
+        for number in first..first + workers {
+            for (_, path) in log_paths(job, number, cwd) {
+                let found = files::find(&path, is_log);
+                found.map_err(|why| format!("the log {} {why}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Behind what stands there already.
@@ -383,7 +431,7 @@ impl Status {
 }
 
 /// Writes the logs of this rank's workers, below `cwd`, over those of earlier
-/// runs, as fio does.
+/// runs, as fio does, and over nothing else.
 ///
 /// # Errors
 /// One sentence that names the file.
@@ -410,27 +458,37 @@ fn write_log(job: &JobPlan, log: &JobLog, number: u64, cwd: &Path) -> Result<(),
         averaged: job.logs.average.0 > 0,
         offsets: job.logs.offsets,
     };
+    for (kind, path) in log_paths(job, number, cwd) {
+        match kind {
+            None => write_lines(&path, log.histograms.iter().map(logs::histogram_line))?,
+            Some(kind) => {
+                let none = kind == Kind::Slat && !asynchronous(job);
+                let samples = log.samples.iter().filter(|_| !none);
+                write_lines(&path, samples.map(|sample| logs::line(kind, sample, form)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The logs that a worker of `job` writes: of a kind, or of histograms.
+fn log_paths(job: &JobPlan, number: u64, cwd: &Path) -> Vec<(Option<logs::Kind>, PathBuf)> {
+    use logs::Kind;
     let wanted = [
         (&job.logs.bandwidth, &[Kind::Bandwidth][..]),
         (&job.logs.iops, &[Kind::Iops]),
         (&job.logs.latency, &[Kind::Slat, Kind::Clat, Kind::Lat]),
     ];
+    let mut all = Vec::new();
     for (prefix, kinds) in wanted {
-        for (prefix, kind) in prefix
-            .iter()
-            .flat_map(|p| kinds.iter().map(move |k| (p, *k)))
-        {
-            let none = kind == Kind::Slat && !asynchronous(job);
-            let samples = log.samples.iter().filter(|_| !none);
-            let lines = samples.map(|sample| logs::line(kind, sample, form));
-            write_lines(&cwd.join(logs::file_name(prefix, kind, number)), lines)?;
-        }
+        let Some(prefix) = prefix else { continue };
+        let path = |kind| cwd.join(logs::file_name(prefix, kind, number));
+        all.extend(kinds.iter().map(|kind| (Some(*kind), path(*kind))));
     }
     if let Some(prefix) = &job.logs.histogram {
-        let path = cwd.join(logs::histogram_file_name(prefix, number));
-        write_lines(&path, log.histograms.iter().map(logs::histogram_line))?;
+        all.push((None, cwd.join(logs::histogram_file_name(prefix, number))));
     }
-    Ok(())
+    all
 }
 
 /// Whether its engine has requests under way while the worker goes on.
@@ -439,10 +497,43 @@ fn asynchronous(job: &JobPlan) -> bool {
 }
 
 fn write_lines(path: &Path, mut lines: impl Iterator<Item = String>) -> Result<(), String> {
-    let written = File::create(path).and_then(|file| {
-        let mut file = BufWriter::new(file);
-        lines.try_for_each(|line| file.write_all(line.as_bytes()))?;
-        file.flush()
-    });
-    written.map_err(|e| format!("the log {} cannot be written: {e}", path.display()))
+    files::write_over(path, is_log, |file| {
+        lines.try_for_each(|line| file.write_all(line.as_bytes()))
+    })
+    .map_err(|why| format!("the log {} {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_looks_like_a_report_of_fio_is_written_over() {
+        for ours in [
+            "{\n  \"fio version\" : \"fio-3.33\",\n",
+            "fio: a note\n{\n  \"fio version\" : \"x\"",
+            "3;fio-3.33;a;0;0;",
+            "a: (g=0): rw=write, bs=(R) 4096B",
+            "\na: (groupid=0, jobs=1): err= 0: pid=1: Sun",
+        ] {
+            assert!(is_report(ours.as_bytes()), "{ours}");
+        }
+        for other in ["My thesis", "{\"fio\": 1}", "a;fio;b"] {
+            assert!(!is_report(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_what_looks_like_a_log_of_fio_is_written_over() {
+        for ours in [
+            "0, 117, 0, 4096, 0\n1, 2",
+            "12, 0, 4096, 1, 0, 3",
+            "0, 1, 1, 4096, 0x1f\n",
+        ] {
+            assert!(is_log(ours.as_bytes()), "{ours}");
+        }
+        for other in ["time,value\n0, 1\n", "3\n", "[1, 2]\n", "", "\n1, 2\n"] {
+            assert!(!is_log(other.as_bytes()), "{other}");
+        }
+    }
 }

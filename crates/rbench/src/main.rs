@@ -10,6 +10,7 @@ use rbench_cli::Invocation;
 use rbench_core::plain::plain_lines;
 
 mod clean;
+mod data_size;
 mod embedded;
 mod files;
 mod fio;
@@ -18,6 +19,7 @@ mod mdtest;
 mod progress;
 mod recording;
 mod result;
+mod round_trip;
 mod run;
 mod show;
 mod signals;

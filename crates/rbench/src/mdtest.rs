@@ -2,7 +2,7 @@
 //! directories, the stonewall's status file, CSV files, and its report.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use rbench_plan::{Plan, Spec};
 use rbench_report::mdtest::{self as render, Kinds, View};
 use rbench_report::{PhaseResult, RunResult, text};
 
-use crate::files::replace;
+use crate::files;
 use crate::run::Refusal;
 
 fn options(spec: &Spec) -> Option<&Mdtest> {
@@ -126,6 +126,10 @@ impl Extras {
         };
         if rank == Rank(0) {
             extras.status = options.status_to_write().cloned();
+            if let Some(path) = &extras.status {
+                let found = files::find(path, is_status);
+                found.map_err(|why| format!("-x {} {why}", path.display()))?;
+            }
             if let Some(path) = &options.save_ranks {
                 let file = new_file("--saveRankPerformanceDetails", path)?;
                 extras.ranks = Some((path.clone(), file));
@@ -190,8 +194,9 @@ impl Extras {
     pub fn finish(&mut self, result: &RunResult) -> Result<(), String> {
         let created = result.phases.iter().rfind(|p| p.name == "file-create");
         if let (Some(path), Some(created)) = (self.status.take(), created) {
-            let text = format!("{}\n", items_of_each(created));
-            replace(&path, &text).map_err(|e| unwritable(&path, &e))?;
+            let items = items_of_each(created);
+            files::write_over(&path, is_status, |file| writeln!(file, "{items}"))
+                .map_err(|why| format!("-x {} {why}", path.display()))?;
         }
         if let Some((path, mut file)) = self.ranks.take() {
             file.write_all(render::rank_details_csv(result).as_bytes())
@@ -199,6 +204,12 @@ impl Extras {
         }
         Ok(())
     }
+}
+
+/// Whether a file begins as a status file does: a number.
+fn is_status(start: &[u8]) -> bool {
+    let text = std::str::from_utf8(start).unwrap_or_default();
+    text.trim().parse::<u64>().is_ok()
 }
 
 /// Items that every rank has after a stonewall, or the most that one has.
@@ -213,19 +224,15 @@ fn items_of_each(created: &PhaseResult) -> u64 {
 }
 
 fn new_file(option: &str, path: &Path) -> Result<File, String> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .map_err(|e| match e.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                format!(
-                    "{option} {} exists already, and is not overwritten",
-                    path.display()
-                )
-            }
-            _ => format!("{option} {} cannot be written: {e}", path.display()),
-        })
+    files::new_file(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            format!(
+                "{option} {} exists already, and is not overwritten",
+                path.display()
+            )
+        }
+        _ => format!("{option} {} cannot be written: {e}", path.display()),
+    })
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> String {
@@ -268,6 +275,8 @@ pub fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
         items: of_each.saturating_mul(u64::from(plan.ranks)),
         command: "mdtest".to_owned(),
         paths,
+        shift: meta.stated_shift,
+        seed: meta.stated_random.then_some(result.run.seed),
     };
     let mut out = render::render(result, &view_of_mdtest);
     if view.report {

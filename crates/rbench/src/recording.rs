@@ -144,6 +144,14 @@ impl Listener for Recording<'_> {
         Ok(())
     }
 
+    fn warning(&mut self, code: &'static str, message: String) {
+        let warning = warning(code, message);
+        // A phase that comes again finds the same.
+        if !self.report.result.warnings.contains(&warning) {
+            self.report.result.warnings.push(warning);
+        }
+    }
+
     fn row(&mut self, outcome: PhaseOutcome) {
         let phase = PhaseResult::from(&outcome);
         let line = journal::phase_line(&phase);

@@ -7,6 +7,7 @@ use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
 use rbench_sys::limits::HostFacts;
 use rbench_sys::mountinfo;
 
+use crate::data_size;
 use crate::launch::Launch;
 
 /// What surrounds the phases.
@@ -25,12 +26,16 @@ pub struct Frame<'f> {
     pub offsets: &'f [ClockOffset],
     /// Of each host.
     pub facts: &'f [HostFacts],
-    /// What the tool costs.
-    pub calibration: Calibration,
+    /// What the tool costs on each host, at rank 0.
+    pub calibration: Vec<Calibration>,
     /// Where the run's directory lies.
     pub parent: &'f std::path::Path,
     /// Whether that is the built-in file system.
     pub embedded: bool,
+    /// What a request costs, by host.
+    pub round_trip: Vec<schema::RoundTrip>,
+    /// Data against memory, by host.
+    pub data_sizes: Vec<schema::DataSize>,
 }
 
 impl Frame<'_> {
@@ -50,6 +55,11 @@ impl Frame<'_> {
                     .to_owned(),
             ));
         }
+        warnings.extend(data_size::warnings(
+            self.plan,
+            &self.data_sizes,
+            self.embedded,
+        ));
         RunResult {
             schema: SCHEMA.to_owned(),
             run: schema::Run {
@@ -69,11 +79,7 @@ impl Frame<'_> {
             },
             world: self.world(),
             target: self.target(several.then_some(shared)),
-            calibration: schema::Calibration {
-                clock_ns: self.calibration.clock_ns,
-                record_ns: self.calibration.record_ns,
-                null_op_ns: self.calibration.null_op_ns,
-            },
+            calibration: self.calibration(),
             spec: self
                 .plan
                 .describe()
@@ -84,6 +90,36 @@ impl Frame<'_> {
             summary: Vec::new(),
             warnings,
             complete: false,
+        }
+    }
+
+    fn calibration(&self) -> schema::Calibration {
+        // Rank 0 leads the first host.
+        let Calibration {
+            clock_ns,
+            record_ns,
+            null_op_ns,
+        } = self.calibration.first().copied().unwrap_or_default();
+        let all = self.topology.hosts.iter().zip(&self.calibration);
+        let several = self.topology.hosts.len() > 1;
+        let hosts = all.filter(|_| several).map(|(host, costs)| {
+            let Calibration {
+                clock_ns,
+                record_ns,
+                null_op_ns,
+            } = *costs;
+            schema::HostCalibration {
+                host: host.name.clone(),
+                clock_ns,
+                record_ns,
+                null_op_ns,
+            }
+        });
+        schema::Calibration {
+            clock_ns,
+            record_ns,
+            null_op_ns,
+            hosts: hosts.collect(),
         }
     }
 
@@ -126,6 +162,8 @@ impl Frame<'_> {
             embedded: self.embedded,
             shared,
             space,
+            round_trip: self.round_trip.clone(),
+            data_sizes: self.data_sizes.clone(),
         }
     }
 }

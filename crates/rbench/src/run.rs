@@ -2,6 +2,7 @@
 //! screen ([`pipeline`]).
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,9 +13,7 @@ use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, MonotonicClock, Rank};
 use rbench_exec::group::Seats;
-use rbench_exec::{
-    Calibration, ExecError, Group, Place, Show as _, StopReason, ack, calibrate, execute,
-};
+use rbench_exec::{ExecError, Group, Place, Show as _, StopReason, ack, calibrate, execute};
 use rbench_plan::spec::Workload;
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
@@ -22,6 +21,7 @@ use rbench_sys::engine::{ENGINES, OTHERS};
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
 use crate::clean;
+use crate::data_size;
 use crate::embedded::Embedded;
 use crate::fio;
 use crate::launch::Launch;
@@ -29,12 +29,16 @@ use crate::mdtest::{self, Extras};
 use crate::progress::Display;
 use crate::recording::{Job, Recording, Report};
 use crate::result::{Frame, warning};
+use crate::round_trip;
 use crate::show::render;
 use crate::signals::Signals;
 use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// The warning of a run that could not go on.
 pub const ENDED_EARLY: &str = "ended-early";
+
+/// Warnings of something that went wrong; others say what a figure means.
+const WRONG: [&str; 3] = ["errors", "unchecked-blocks", "left-behind"];
 
 /// Why a run gives no report. Every rank has the same; rank 0 says it.
 pub enum Refusal {
@@ -232,7 +236,7 @@ async fn once(
     let mut extras = Extras::default();
     let opened = extras
         .open(spec, comm.rank())
-        .and_then(|()| fio::create_output(output, launch, comm.rank()))
+        .and_then(|()| fio::check_outputs(&plan, output, launch, comm.rank()))
         .and_then(|()| match &plan.work {
             Work::Io(io) => ack::check_journals(io, &plan, comm.rank(), &parent),
             Work::Meta(_) | Work::Jobs(_) => Ok(()),
@@ -392,17 +396,6 @@ fn room_for(data: u64) -> Result<Bytes, String> {
     Ok(Bytes(half))
 }
 
-/// Rank 0 calibrates while the others wait, so that they do not disturb it.
-async fn calibrate_alone(group: &Group<'_>) -> Result<Calibration, Refusal> {
-    let mine = if group.is_root() {
-        calibrate(&group.counter)
-    } else {
-        Calibration::default()
-    };
-    group.quietly(group.world.barrier()).await?;
-    Ok(mine)
-}
-
 /// Measures, and journals each phase as it ends.
 async fn measure(
     group: &Group<'_>,
@@ -411,8 +404,10 @@ async fn measure(
     parent: &Path,
     display: &Display,
 ) -> Result<Report, Refusal> {
-    let calibration = calibrate_alone(group).await?;
+    let calibration = calibrate::on_each_host(group, &job.plan.work).await?;
     let (plan, launch) = (job.plan, job.launch);
+    let round_trip = round_trip::measure(group, plan, job.output, parent).await?;
+    let data_sizes = data_size::gather(group, plan, job.output).await?;
     let frame = Frame {
         launch,
         plan,
@@ -424,6 +419,8 @@ async fn measure(
         calibration,
         parent,
         embedded: plan.embedded(),
+        round_trip,
+        data_sizes,
     };
     let name = format!("rbench.{}", launch.run_id);
     let marker = clean::marker(launch);
@@ -568,10 +565,12 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     if !has_ours && !result.complete && report.broken.is_none() {
         complain("the run was interrupted: what it did until then is reported");
     }
+    // The originals say nothing on standard error unless something is wrong.
+    let people = std::io::stderr().is_terminal();
     if !has_ours && !output.quiet {
-        tell_trouble(result);
+        tell_trouble(result, people);
     }
-    if !output.quiet {
+    if !output.quiet && (has_ours || people) {
         if let Some(out) = output.out.as_ref().filter(|_| trouble.is_none()) {
             eprintln!("result: {}", out.display());
         }
@@ -590,11 +589,12 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     code
 }
 
-/// On standard error, what to know before trusting the tables of another
-/// tool, which have no place for it.
-fn tell_trouble(result: &RunResult) {
+/// On standard error, what the tables of another tool have no place for: what
+/// went wrong, and to people also what to know before trusting the tables.
+fn tell_trouble(result: &RunResult, people: bool) {
     // Why the run ended early is said by whoever ends it.
-    for warning in result.warnings.iter().filter(|w| w.code != ENDED_EARLY) {
+    let told = |code: &str| code != ENDED_EARLY && (people || WRONG.contains(&code));
+    for warning in result.warnings.iter().filter(|w| told(&w.code)) {
         complain(&warning.message);
     }
 }

@@ -482,6 +482,18 @@ const OWN: &[Opt] = &[
         "Give up waiting for an operation that takes longer",
     ),
     named(
+        "no-round-trip",
+        Nothing(|l| l.output.no_round_trip = true),
+        "Do not measure at the start what a request to the file system costs",
+    ),
+    named(
+        "client-cache",
+        Value("SIZE", |l, v| {
+            put(&mut l.output.client_cache, v, values::bytes)
+        }),
+        "What the file system's client keeps in a cache of its own on each host",
+    ),
+    named(
         "progress",
         Value("HOW", |l, v| {
             l.output.progress = values::choice(text(v)?)?;

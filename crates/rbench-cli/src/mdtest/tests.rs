@@ -126,6 +126,10 @@ const SAMPLES: &[Sample] = &[
     }),
     ("--progress plain", |l| l.output.progress = Progress::Plain),
     ("--quiet", |l| l.output.quiet = true),
+    ("--no-round-trip", |l| l.output.no_round_trip = true),
+    ("--client-cache 2g", |l| {
+        l.output.client_cache = Some(Bytes(2 << 30));
+    }),
     ("--on-error stop", |l| {
         l.limits.on_error = Some(OnError::Stop);
     }),

@@ -20,7 +20,7 @@ use rbench_sys::{Engine, Fs, Request, Transfer};
 use super::data::Data;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
-use crate::meter::{Meter, Span};
+use crate::meter::{Calls, Meter, Span};
 use crate::pace::Gate;
 use crate::verify::{self, Expected, Identity};
 use crate::worker::Runner;
@@ -162,6 +162,8 @@ pub struct BlockRunner {
     /// Filling or checking a buffer takes so long that requests complete
     /// meanwhile: their ends are read in between.
     careful: bool,
+    /// With many requests at a time.
+    calls: Calls,
 }
 
 /// From this block size on, filling a buffer takes longer than a system call.
@@ -189,6 +191,7 @@ impl BlockRunner {
             writes: 0,
             writes_since_sync: 0,
             broken: false,
+            calls: Calls::default(),
         }
     }
 
@@ -410,6 +413,8 @@ impl BlockRunner {
             start,
             end,
         };
+        self.calls.begun(start);
+        self.calls.idle(end);
         self.broken |= performed.is_err();
         let result = performed.unwrap_or_else(Err);
         if let Some(log) = &self.work.log {
@@ -447,6 +452,8 @@ impl BlockRunner {
             start,
             end: gate.clock.now(),
         };
+        self.calls.begun(start);
+        self.calls.idle(span.end);
         match result {
             Ok(()) => meter.done(lane, span, 0),
             Err(errno) => {
@@ -537,6 +544,9 @@ impl Runner for BlockRunner {
         let Lanes { read, write, sync } = self.work.lanes;
         let again = self.work.engine.counts().again;
         meter.again_of([read, write, sync], again);
+        if self.slots.len() > 1 {
+            meter.overlapped(self.calls, self.slots.len() as u64);
+        }
         let Some(fd) = self.work.fd.take() else {
             return;
         };

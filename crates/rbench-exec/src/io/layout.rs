@@ -2,11 +2,12 @@
 //! pieces, by all workers at once, and synced so that the phase does not pay
 //! for it.
 
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use rbench_core::{Clock as _, Failure, OpKind};
+use rbench_core::{Clock as _, Failure, FailureKind, OpKind};
 use rbench_plan::IoPlan;
 use rbench_plan::io::Layout;
 use rbench_sys::{Completion, Engine, Fs, Request, Transfer};
@@ -30,6 +31,16 @@ pub fn piece_blocks(plan: &IoPlan) -> u64 {
         1
     } else {
         (PIECE / plan.block()).max(1)
+    }
+}
+
+/// Why the parts of workers, by number, could not be laid out.
+pub type Unmade = Arc<Mutex<BTreeMap<u64, Failure>>>;
+
+/// Takes down why the part of worker `owner` is not there.
+pub fn note(unmade: &Unmade, owner: u64, failure: &Failure) {
+    if let Ok(mut all) = unmade.lock() {
+        all.insert(owner, failure.clone());
     }
 }
 
@@ -61,13 +72,22 @@ pub struct LayoutRunner {
     pub next: u64,
     /// Blocks written.
     pub issued: u64,
-    /// Whether a write failed: the run cannot go on.
+    /// Whether a write failed: the worker's part is not there.
     pub failed: bool,
+    /// Takes why.
+    pub unmade: Unmade,
     /// The completion of one request.
     pub done: Vec<Completion>,
 }
 
 impl LayoutRunner {
+    fn fail(&mut self, op: OpKind, kind: impl Into<FailureKind>) -> Failure {
+        let failure = Failure::new(op, self.path.as_str(), kind);
+        self.failed = true;
+        note(&self.unmade, self.owner.0, &failure);
+        failure
+    }
+
     /// What the layout is written as.
     fn generation(&self) -> u64 {
         self.stamps
@@ -147,12 +167,8 @@ impl Runner for LayoutRunner {
             match result {
                 Ok(()) => meter.done(0, span, length as u64),
                 Err(kind) => {
-                    self.failed = true;
-                    meter.failed(
-                        0,
-                        span,
-                        Failure::new(OpKind::Write, self.path.as_str(), kind),
-                    );
+                    let failure = self.fail(OpKind::Write, kind);
+                    meter.failed(0, span, failure);
                 }
             }
         }
@@ -175,8 +191,8 @@ impl Runner for LayoutRunner {
                 log.synced(synced.is_ok(), self.file);
             }
             if let Err(kind) = synced {
-                self.failed = true;
-                meter.failed_untimed(0, Failure::new(OpKind::Fsync, self.path.as_str(), kind));
+                let failure = self.fail(OpKind::Fsync, kind);
+                meter.failed_untimed(0, failure);
             }
         }
     }
@@ -198,8 +214,8 @@ impl Runner for LayoutRunner {
             if let Some(log) = &self.log {
                 log.synced(false, self.file);
             }
-            self.failed = true;
-            meter.failed_untimed(0, Failure::new(OpKind::Close, self.path.as_str(), errno));
+            let failure = self.fail(OpKind::Close, errno);
+            meter.failed_untimed(0, failure);
         }
         if self.covered() {
             self.covered.store(self.plan.blocks(), Ordering::Relaxed);

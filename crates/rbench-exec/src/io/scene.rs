@@ -9,18 +9,18 @@ use rbench_core::random::Stream;
 use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::IoPlan;
 use rbench_plan::arrival::Schedule;
-use rbench_plan::io::{FsyncRule, Order, Rw, small_shape, worker_number};
+use rbench_plan::io::{FsyncRule, Order, Rw, SmallFiles, small_shape, worker_number};
 use rbench_plan::jobs::Buffers;
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private};
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
 use rbench_sys::files::Advice;
 use rbench_sys::fs::OpenMode;
-use rbench_sys::{Engine, Fs};
+use rbench_sys::{Engine, Fs, NullFs};
 
 use super::blocks::{BlockRunner, Blocks, Lanes, Stamps};
 use super::data::Data;
-use super::layout::{self, LayoutRunner};
+use super::layout::{self, LayoutRunner, Unmade};
 use super::small::SmallFile;
 use crate::ack::{Kind, Log};
 use crate::ops::{ItemRunner, Visit};
@@ -43,6 +43,37 @@ pub(super) struct Scene {
     pub(super) covered: Vec<Arc<AtomicU64>>,
     /// The journal of each worker, with `--ack-journal`.
     pub(super) logs: Vec<Log>,
+    /// Parts that could not be laid out: who works on them does nothing but
+    /// fail.
+    pub(super) unmade: Unmade,
+}
+
+/// Reads of so many small files that are none: the loop of small files with
+/// nothing behind it.
+///
+/// # Errors
+/// When there is not the memory.
+pub(crate) fn over_nothing(plan: &IoPlan, files: u64) -> Prepared {
+    let mut io = plan.clone();
+    io.small = io.small.map(|small| SmallFiles { files, ..small });
+    (io.engine, io.depth, io.verify) = ("null".to_owned(), 1, false);
+    (io.ack_journal, io.open_loop, io.time) = (None, None, None);
+    let scene = Scene {
+        io: Arc::new(io),
+        engine: engine::find("null").unwrap_or(&engine::ENGINES[0]),
+        fs: Arc::new(NullFs),
+        prefix: String::new(),
+        rank: Rank(0),
+        owner: Rank(0),
+        threads: 1,
+        workers: 1,
+        seed: [0; 3],
+        stamps: None,
+        covered: vec![Arc::default()],
+        logs: Vec::new(),
+        unmade: Unmade::default(),
+    };
+    scene.small(Rw::Read, 0)
 }
 
 /// Paths of the small files of a worker.
@@ -174,6 +205,12 @@ impl Scene {
 
     pub(super) fn blocks(&self, rw: Rw, thread: u32) -> Prepared {
         let owner = self.worker(self.owner, thread);
+        let unmade = self.unmade.lock().ok();
+        if let Some(failure) = unmade.and_then(|all| all.get(&owner).cloned())
+            && rw.needs_files()
+        {
+            return Err(failure);
+        }
         let mut engine = self.engine(self.io.depth as usize, self.io.block_max())?;
         let (fd, path, file) = self.open_for(rw, owner, engine.as_mut())?;
         let log = rw.writes().then(|| self.opened(thread, file)).flatten();
@@ -278,6 +315,12 @@ impl Scene {
     /// The layout of what this worker's own part misses.
     pub(super) fn layout(&self, thread: u32) -> Prepared {
         let owner = self.worker(self.rank, thread);
+        self.lay_out(thread)
+            .inspect_err(|failure| layout::note(&self.unmade, owner, failure))
+    }
+
+    fn lay_out(&self, thread: u32) -> Prepared {
+        let owner = self.worker(self.rank, thread);
         let covered = Arc::clone(&self.covered[thread as usize]);
         let there = covered.load(Ordering::Relaxed);
         if self.io.small.is_some() {
@@ -316,6 +359,7 @@ impl Scene {
             next: there,
             issued: 0,
             failed: false,
+            unmade: Arc::clone(&self.unmade),
             done: Vec::with_capacity(1),
         }))
     }

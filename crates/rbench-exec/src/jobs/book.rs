@@ -2,10 +2,13 @@
 //! what makes a [`JobOutcome`].
 
 use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, LogHistogram, LogSample, Series};
+use rbench_core::outcome::Measured;
 use rbench_core::{Latency, Nanos};
 use rbench_plan::jobs::{Each, JobPlan, Logs};
 
 use super::search::{DepthSearch, Stage, SteadyWatch};
+use super::stretch::{Kind, Stretches};
+use crate::meter::Span;
 
 /// Bandwidth and operations per second are taken over stretches of this
 /// length.
@@ -47,8 +50,7 @@ struct Side {
     ios: u64,
     bytes: u64,
     short: u64,
-    /// Time of the stretches that are over, and the last end in this one.
-    runtime: Nanos,
+    /// The last end in this stretch.
     last_end: Nanos,
     slat: Option<Latency>,
     /// Where there is no submission latency, it is the whole.
@@ -95,7 +97,7 @@ pub struct Book {
     start: Nanos,
     /// When recording begins: behind the ramp.
     from: Nanos,
-    stretch: Nanos,
+    stretches: Stretches,
     sides: Each<Side>,
     sync: Latency,
     depths: [u64; 7],
@@ -121,7 +123,6 @@ impl Side {
             ios: 0,
             bytes: 0,
             short: 0,
-            runtime: Nanos(0),
             last_end: Nanos(0),
             slat: asynchronous.then(Latency::new),
             clat: asynchronous.then(Latency::new),
@@ -147,12 +148,12 @@ impl Side {
         }
     }
 
-    fn outcome(self) -> DirectionOutcome {
+    fn outcome(self, runtime: Nanos) -> DirectionOutcome {
         DirectionOutcome {
             ios: self.ios,
             bytes: self.bytes,
             short: self.short,
-            runtime: self.runtime,
+            runtime,
             slat: self.slat,
             clat: self.clat.unwrap_or_else(|| self.lat.clone()),
             lat: self.lat,
@@ -181,7 +182,7 @@ impl Book {
         Book {
             start: Nanos(0),
             from: Nanos(0),
-            stretch: Nanos(0),
+            stretches: Stretches::new(job),
             sides: Each {
                 read: side(rated(pace.rate_iops.read, pace.rate_bytes.read)),
                 write: side(rated(pace.rate_iops.write, pace.rate_bytes.write)),
@@ -210,18 +211,21 @@ impl Book {
     /// The worker starts at `start` and records from `from` on.
     pub fn begin(&mut self, start: Nanos, from: Nanos) {
         (self.start, self.from) = (start, from);
-        self.begin_stretch(from);
         self.next_window = after(from, self.logs.average);
         self.next_histogram = after(from, self.logs.histogram_every);
     }
 
-    /// A stretch of operations begins, such as those of a verification: the
-    /// directions count the stretches in which they had any.
-    pub fn begin_stretch(&mut self, now: Nanos) {
-        self.stretch = now.max(self.from);
-        self.sampled_at = self.stretch;
-        self.next_sample = after(self.stretch, SAMPLE);
-        (self.next_second, self.second_at) = (after(self.stretch, Nanos::SECOND), self.stretch);
+    /// A stretch of operations begins; the one before is over.
+    pub fn begin_stretch(&mut self, kind: Kind, now: Nanos) {
+        self.stretches.begin(kind, now, self.from);
+        self.begin_samples(now.max(self.from));
+    }
+
+    /// Samples of the rates begin at `from`.
+    fn begin_samples(&mut self, from: Nanos) {
+        self.sampled_at = from;
+        self.next_sample = after(from, SAMPLE);
+        (self.next_second, self.second_at) = (after(from, Nanos::SECOND), from);
         for side in [&mut self.sides.read, &mut self.sides.write] {
             side.sampled = (side.ios, side.bytes);
             side.at_second = side.sampled;
@@ -229,15 +233,38 @@ impl Book {
         }
     }
 
-    /// The stretch is over. `wrote_until`: writes count up to there.
-    pub fn end_stretch(&mut self, wrote_until: Option<Nanos>) {
-        if let Some(end) = wrote_until.filter(|_| self.sides.write.last_end.0 > 0) {
-            self.sides.write.last_end = self.sides.write.last_end.max(end);
+    /// The stretch, if there is one, is over at `now`.
+    pub fn end_stretch(&mut self, now: Nanos) {
+        let last_end = self.sides.read.last_end.max(self.sides.write.last_end);
+        self.stretches.note_end(last_end);
+        let did = self.did();
+        self.stretches.end(now, did);
+    }
+
+    /// Which directions have done anything: reads, writes.
+    fn did(&self) -> [bool; 2] {
+        [self.sides.read.ios > 0, self.sides.write.ios > 0]
+    }
+
+    /// What belongs to the writes of this stretch, if there are any, was over at
+    /// `end`.
+    pub fn end_writes(&mut self, end: Nanos) {
+        if self.sides.write.last_end.0 > 0 {
+            self.stretches.note_end(end);
         }
-        for side in [&mut self.sides.read, &mut self.sides.write] {
-            side.runtime.0 += side.last_end.since(self.stretch).0;
-            side.last_end = Nanos(0);
+    }
+
+    /// Notes the end of an operation that failed.
+    #[cold]
+    pub fn failed(&mut self, span: Span) {
+        if self.records(span.start) {
+            self.stretches.note_end(span.end);
         }
+    }
+
+    /// When operations were measured: reads, writes.
+    pub fn measured(&self) -> [Measured; 2] {
+        self.stretches.measured()
     }
 
     /// Whether an operation that starts at `start` is recorded.
@@ -319,12 +346,14 @@ impl Book {
         self.sync = Latency::new();
         self.depths = [0; 7];
         self.from = now;
-        self.begin_stretch(now);
+        self.stretches.restart(now);
+        self.begin_samples(now);
     }
 
     /// Notes an fsync or fdatasync.
-    pub fn synced(&mut self, took: Nanos) {
-        self.sync.record(took);
+    pub fn synced(&mut self, span: Span) {
+        self.sync.record(span.end.since(span.start));
+        self.stretches.note_end(span.end);
     }
 
     /// A reason to stop, once.
@@ -464,7 +493,9 @@ impl Book {
             let side = self.side(write);
             let block = std::mem::take(&mut side.block_max);
             let full = match &mut side.histogram {
-                Some(histogram) if !histogram.is_empty() => std::mem::take(histogram),
+                Some(histogram) if !histogram.is_empty() => {
+                    std::mem::replace(histogram, Latency::new())
+                }
                 _ => continue,
             };
             self.log.histograms.push(LogHistogram {
@@ -479,14 +510,10 @@ impl Book {
 
     /// What was written down so far, but for the logs; `now` is when that is.
     pub fn so_far(&self, now: Nanos) -> JobOutcome {
-        let outcome = |side: &Side| {
-            let mut side = side.clone();
-            side.runtime.0 += side.last_end.since(self.stretch).0;
-            side.outcome()
-        };
+        let [read, write] = self.stretches.runtimes(now, self.did());
         JobOutcome {
-            read: outcome(&self.sides.read),
-            write: outcome(&self.sides.write),
+            read: self.sides.read.clone().outcome(read),
+            write: self.sides.write.clone().outcome(write),
             sync: self.sync.clone(),
             ..self.rest(now)
         }
@@ -518,12 +545,14 @@ impl Book {
             self.close_histograms(end);
         }
         let rest = self.rest(end);
-        let outcome = JobOutcome {
-            read: self.sides.read.outcome(),
-            write: self.sides.write.outcome(),
+        let [read, write] = self.stretches.runtimes(end, self.did());
+        let mut outcome = JobOutcome {
+            read: self.sides.read.outcome(read),
+            write: self.sides.write.outcome(write),
             sync: self.sync,
             ..rest
         };
+        outcome.shrink();
         (outcome, self.log)
     }
 }

@@ -9,14 +9,14 @@ use rbench_core::residency::Pages;
 use rbench_core::{Failure, OpKind};
 use rbench_plan::jobs::JobPlan;
 use rbench_plan::pattern::file_path;
-use rbench_sys::Engine;
 use rbench_sys::files::{self, Advice, OpenFlags};
 use rbench_sys::residency::{Resident, resident};
+use rbench_sys::{Engine, InUse};
 
 use super::verify::file_key;
 
 /// How a job opens its files.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Opening {
     /// The flags of open(2).
     pub flags: OpenFlags,
@@ -28,6 +28,8 @@ pub struct Opening {
     pub attach: bool,
     /// Whether there is anything to open: the null engine has no files.
     pub real: bool,
+    /// What must not be written to.
+    pub in_use: Option<InUse>,
 }
 
 impl Opening {
@@ -57,6 +59,7 @@ impl Opening {
             // A file that is open for a few operations is not worth it.
             attach: mapped || !turns,
             real: moves_data,
+            in_use: (moves_data && write && !job.files.allow_mounted_write).then(InUse::look),
         }
     }
 }
@@ -246,6 +249,9 @@ fn open(handle: &mut Handle, how: &Opening, engine: &mut dyn Engine) -> Result<R
         }
         failure
     })?;
+    if let Some(in_use) = &how.in_use {
+        refuse_in_use(in_use, &fd, &handle.path)?;
+    }
     // Both are wishes: what is no regular file may refuse them.
     if how.invalidate {
         let _ = files::advise(&fd, Advice::DontNeed);
@@ -259,4 +265,19 @@ fn open(handle: &mut Handle, how: &Opening, engine: &mut dyn Engine) -> Result<R
     }
     handle.fd = Some(fd);
     Ok(raw)
+}
+
+/// Refuses to write to an open file or device that something uses.
+///
+/// # Errors
+/// `EBUSY`, with what uses it.
+pub fn refuse_in_use(in_use: &InUse, fd: &OwnedFd, path: &Path) -> Result<(), Failure> {
+    let failed = |errno| Failure::new(OpKind::Open, path.to_string_lossy(), errno);
+    match in_use.user_of_open(fd).map_err(failed)? {
+        None => Ok(()),
+        Some(why) => Err(Failure {
+            detail: format!("it is {why} (allow_mounted_write=1 writes to it all the same)"),
+            ..failed(Errno::EBUSY)
+        }),
+    }
 }

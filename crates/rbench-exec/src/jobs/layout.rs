@@ -18,8 +18,10 @@ use rbench_plan::jobs::{Fallocate, JobPlan};
 use rbench_plan::pattern::{file_path, file_size, shares_files};
 use rbench_sys::engine::{self, Completion, EngineConfig};
 use rbench_sys::files::{self, Allocation, OpenFlags};
-use rbench_sys::{Engine, PosixFs, Request, Transfer};
+use rbench_sys::residency::Part;
+use rbench_sys::{Engine, InUse, PosixFs, Request, Transfer};
 
+use super::handles::refuse_in_use;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::worker::{Prepared, Runner};
@@ -41,6 +43,10 @@ struct Need {
     /// Whether room is not enough: the engine makes no file longer.
     whole: bool,
     pre_read: bool,
+    /// Whether directories in its name are made, below the job's.
+    folders: bool,
+    /// Whether it is left alone if something uses it.
+    guarded: bool,
 }
 
 impl Need {
@@ -51,6 +57,8 @@ impl Need {
             reserve,
             whole,
             pre_read,
+            folders,
+            guarded,
         } = other;
         if length > self.length {
             (self.length, self.reserve) = (length, reserve);
@@ -58,8 +66,13 @@ impl Need {
         self.filled |= filled;
         self.whole |= whole;
         self.pre_read |= pre_read;
+        self.folders |= folders;
+        self.guarded |= guarded;
     }
 }
+
+/// A file that could not be made ready, and why.
+pub type Unmade = (PathBuf, Failure);
 
 /// The files that the workers of a rank need in one group of jobs.
 #[derive(Debug, Clone, Default)]
@@ -116,6 +129,8 @@ impl Needs {
                     reserve: job.files.fallocate,
                     whole: mapped,
                     pre_read: job.files.pre_read,
+                    folders: !job.files.directory.as_os_str().is_empty(),
+                    guarded: !job.files.allow_mounted_write,
                 };
                 let path = base.join(file_path(job, jobnum, file));
                 self.0
@@ -136,20 +151,25 @@ impl Needs {
         }
     }
 
-    /// Looks at what is there: what is to be done.
-    ///
-    /// # Errors
-    /// A sentence when a file cannot be looked at.
-    pub fn survey(&self) -> Result<Vec<Task>, String> {
-        let mut tasks = Vec::new();
+    /// Looks at what is there: what is to be done, and which files cannot be
+    /// looked at.
+    pub fn survey(&self) -> (Vec<Task>, Vec<Unmade>) {
+        let (mut tasks, mut failures) = (Vec::new(), Vec::new());
         for (path, need) in &self.0 {
-            let found = length_of(path).map_err(|errno| {
-                let path = path.display();
-                format!("cannot look at {path}: {} ({errno:?})", errno.desc())
-            })?;
-            plan_file(path, need, found, &mut tasks);
+            match length_of(path) {
+                Ok(found) => plan_file(path, need, found, &mut tasks),
+                Err(errno) => {
+                    let failure = Failure::new(OpKind::Open, path.to_string_lossy(), errno);
+                    failures.push((path.clone(), failure));
+                }
+            }
         }
-        Ok(tasks)
+        (tasks, failures)
+    }
+
+    /// Whether one of these files is at `path`.
+    pub fn has(&self, path: &Path) -> bool {
+        self.0.contains_key(path)
     }
 
     /// What is to be read once.
@@ -159,6 +179,8 @@ impl Needs {
             .map(|(path, _)| Task {
                 path: path.clone(),
                 work: Work::Read,
+                folders: false,
+                guarded: false,
             })
             .collect()
     }
@@ -176,6 +198,36 @@ pub fn paths(job: &JobPlan, base: &Path, whose: Whose) -> Vec<PathBuf> {
         Whose::Shared { .. } => 0..1,
     };
     let of = |jobnum| (0..job.files.count).map(move |file| base.join(file_path(job, jobnum, file)));
+    workers.flat_map(of).collect()
+}
+
+/// The parts of files that the workers of `job` use; of shared files that of
+/// every worker, as each may begin elsewhere.
+pub fn parts(job: &JobPlan, base: &Path, whose: Whose) -> Vec<Part> {
+    let shared = shares_files(&job.files);
+    let numjobs = u64::from(job.numjobs);
+    let workers = match whose {
+        Whose::Own(_) if shared => return Vec::new(),
+        Whose::Shared { .. } if !shared => return Vec::new(),
+        Whose::Own(rank) => u64::from(rank.0) * numjobs..(u64::from(rank.0) + 1) * numjobs,
+        Whose::Shared { .. } if job.files.offset_increment == 0 => 0..1,
+        Whose::Shared { ranks } => 0..u64::from(ranks) * numjobs,
+    };
+    let part = |jobnum, file| {
+        let from = job.files.start(jobnum);
+        let size = file_size(job, jobnum, file);
+        Part {
+            path: base.join(file_path(job, jobnum, file)),
+            from,
+            // No size: the file as it is.
+            to: if size == 0 {
+                u64::MAX
+            } else {
+                from.saturating_add(size)
+            },
+        }
+    };
+    let of = |jobnum| (0..job.files.count).map(move |file| part(jobnum, file));
     workers.flat_map(of).collect()
 }
 
@@ -218,6 +270,8 @@ fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>
         tasks.push(Task {
             path: path.to_owned(),
             work,
+            folders: need.folders,
+            guarded: need.guarded,
         });
     };
     push(Work::Reserve {
@@ -240,6 +294,10 @@ fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>
 pub struct Task {
     path: PathBuf,
     work: Work,
+    /// Whether directories in its name are made, below the job's.
+    folders: bool,
+    /// Whether the file is left alone if something uses it.
+    guarded: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -257,6 +315,11 @@ enum Work {
 }
 
 impl Task {
+    /// Whether its file is among these.
+    pub fn is_of(&self, files: &BTreeMap<PathBuf, Failure>) -> bool {
+        files.contains_key(&self.path)
+    }
+
     /// Whether the others of its file need it to be done.
     pub fn makes_the_file(&self) -> bool {
         matches!(self.work, Work::Reserve { .. })
@@ -276,16 +339,33 @@ impl Task {
 pub struct Tasks {
     all: Vec<Task>,
     next: AtomicUsize,
+    /// What must not be written to.
+    in_use: InUse,
     /// Reservations that were done without.
     refused: Mutex<Vec<Failure>>,
+    /// Files that could not be made ready.
+    failed: Mutex<Vec<Unmade>>,
 }
 
 impl Tasks {
     /// All to be done.
     pub fn new(all: Vec<Task>) -> Arc<Tasks> {
         let next = AtomicUsize::new(0);
-        let refused = Mutex::default();
-        Arc::new(Tasks { all, next, refused })
+        let (refused, failed) = Default::default();
+        let in_use = InUse::look();
+        Arc::new(Tasks {
+            all,
+            next,
+            in_use,
+            refused,
+            failed,
+        })
+    }
+
+    /// Files that could not be made ready, some more than once.
+    pub fn failed(&self) -> Vec<Unmade> {
+        let failed = self.failed.lock();
+        failed.map_or_else(|_| Vec::new(), |failed| failed.clone())
     }
 
     /// The first reservation for which there was no room, if any: the writes
@@ -327,7 +407,12 @@ pub fn prepare(tasks: Arc<Tasks>, parts: &[u64]) -> Prepared {
 impl LayoutRunner {
     fn task(&mut self, index: usize, gate: &Gate, meter: &mut Meter) -> Result<(), Failure> {
         let tasks = Arc::clone(&self.tasks);
-        let Task { path, work } = &tasks.all[index];
+        let Task {
+            path,
+            work,
+            folders,
+            guarded,
+        } = &tasks.all[index];
         let failed = |op| move |kind: FailureKind| Failure::new(op, path.to_string_lossy(), kind);
         let flags = OpenFlags {
             read: true,
@@ -335,8 +420,16 @@ impl LayoutRunner {
             create: matches!(work, Work::Reserve { .. }),
             ..OpenFlags::default()
         };
-        let open = || files::open(path, flags).map_err(FailureKind::from);
-        let fd = open().map_err(failed(OpKind::Open))?;
+        let open = || match files::open(path, flags) {
+            Err(Errno::ENOENT) if flags.create && *folders => {
+                files::make_folders(path).and_then(|()| files::open(path, flags))
+            }
+            opened => opened,
+        };
+        let fd = open().map_err(|errno| failed(OpKind::Open)(errno.into()))?;
+        if flags.write && *guarded {
+            refuse_in_use(&tasks.in_use, &fd, path)?;
+        }
         match *work {
             Work::Reserve { length, how, whole } => {
                 let start = gate.clock.now();
@@ -459,7 +552,7 @@ fn may_go_on(how: Fallocate, errno: Errno) -> bool {
 
 impl Runner for LayoutRunner {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
-        while !gate.stop.is_raised() && !self.failed {
+        while !gate.stop.is_raised() {
             let index = self.tasks.next.fetch_add(1, Ordering::Relaxed);
             if index >= self.tasks.all.len() {
                 break;
@@ -467,6 +560,9 @@ impl Runner for LayoutRunner {
             self.issued += 1;
             if let Err(failure) = self.task(index, gate, meter) {
                 self.failed = true;
+                if let Ok(mut failed) = self.tasks.failed.lock() {
+                    failed.push((self.tasks.all[index].path.clone(), failure.clone()));
+                }
                 meter.failed_untimed(0, failure);
             }
         }

@@ -5,7 +5,7 @@
 //! the end. [`flow`] issues and reaps, [`syncs`] syncs and closes,
 //! [`checks`] reads back.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::jobs::{Each, JobPlan};
-use rbench_plan::pattern::{Steps, file_size};
+use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_sys::Engine;
 use rbench_sys::engine::{Completion, EngineConfig, EngineCounts, EngineInfo};
 use rbench_sys::limits::{Usage, thread_usage};
@@ -26,9 +26,10 @@ use super::book::Book;
 use super::data::Filler;
 use super::due::Due;
 use super::handles::{Handles, Opening};
+use super::stretch;
 use super::unwritten::Unwritten;
 use super::verify::Marks;
-use crate::meter::{Meter, Span};
+use crate::meter::{Calls, Meter, Span};
 use crate::pace::{Gate, StopFlag};
 use crate::worker::{Prepared, Runner};
 
@@ -76,6 +77,8 @@ pub struct Scene {
     pub sink: Sink,
     /// Takes what was done so far.
     pub board: Option<Arc<Board>>,
+    /// Files that could not be made ready, and why.
+    pub unmade: Arc<BTreeMap<PathBuf, Failure>>,
 }
 
 /// What is done with a block.
@@ -192,13 +195,21 @@ pub struct JobRunner {
     start_ms: u64,
     usage_before: Usage,
     usage: Usage,
+    calls: Calls,
 }
 
 /// Makes the worker that is the `clone`-th of its job on this rank: opens its
 /// files, untimed.
 pub fn prepare(scene: Scene, clone: u32) -> Prepared {
     let job = Arc::clone(&scene.job);
-    let jobnum = u64::from(scene.rank.0) * u64::from(job.numjobs) + u64::from(clone);
+    let jobnum = jobnum(&scene, clone);
+    let own = |file| scene.base.join(file_path(&job, jobnum, file));
+    let unmade = |file| scene.unmade.get(&own(file));
+    if !scene.unmade.is_empty()
+        && let Some(failure) = (0..job.files.count).find_map(unmade)
+    {
+        return Err(failure.clone());
+    }
     let refused = |text: String| Failure {
         op: OpKind::Open,
         path: format!("job '{}'", job.name),
@@ -286,7 +297,36 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         start_ms: 0,
         usage_before: Usage::default(),
         usage: Usage::default(),
+        calls: Calls::told(),
     }))
+}
+
+/// Takes down that the `clone`-th worker of a job on this rank did nothing but
+/// fail when it was prepared.
+pub fn unprepared(scene: &Scene, clone: u32, failure: &Failure) {
+    let outcome = JobOutcome {
+        job: scene.index,
+        worker: jobnum(scene, clone),
+        workers: 1,
+        pid: std::process::id(),
+        error: match failure.kind {
+            FailureKind::Errno(code) => code,
+            FailureKind::Short | FailureKind::Mismatch | FailureKind::Command => Errno::EIO as i32,
+        },
+        start_ms: epoch_ms(),
+        ..JobOutcome::default()
+    };
+    if let Some(board) = &scene.board {
+        board.put(outcome.clone());
+    }
+    if let Ok(mut all) = scene.sink.lock() {
+        all.push((outcome, JobLog::default()));
+    }
+}
+
+/// The number of a worker among all of its job.
+fn jobnum(scene: &Scene, clone: u32) -> u64 {
+    u64::from(scene.rank.0) * u64::from(scene.job.numjobs) + u64::from(clone)
 }
 
 /// Whether something follows each pass that needs its operations to be done.
@@ -331,6 +371,7 @@ impl JobRunner {
             start: Nanos(start),
             deadline: pace.runtime.map(|runtime| Nanos(end(runtime))),
             stop: gate.stop.clone(),
+            waits: gate.waits.clone(),
         }
     }
 
@@ -341,7 +382,7 @@ impl JobRunner {
             let before = reads_back.then(|| (self.steps.clone(), self.generation));
             (self.pass_over, self.pass_steps) = (false, 0);
             let now = gate.clock.now();
-            self.book().begin_stretch(now);
+            self.book().begin_stretch(stretch::Kind::Work, now);
             let open = self.pump(gate, meter);
             self.end_writes(gate, meter);
             if let Some((steps, generation)) = before
@@ -360,6 +401,9 @@ impl JobRunner {
     /// Takes down a failure and decides whether the job goes on.
     #[cold]
     fn trouble(&mut self, failure: Failure, span: Option<Span>, meter: &mut Meter) {
+        if let Some(span) = span {
+            self.book().failed(span);
+        }
         let go_on = self.scene.job.continue_on;
         let lanes = self.scene.lanes;
         let writes = match failure.op {
@@ -386,10 +430,11 @@ impl JobRunner {
             _ if writes => lanes.write,
             _ => lanes.read,
         };
-        let lane = lane.or(lanes.write).or(lanes.read).unwrap_or(0);
-        match span {
-            Some(span) => meter.failed(lane, span, failure),
-            None => meter.failed_untimed(lane, failure),
+        match (lane.or(lanes.write).or(lanes.read), span) {
+            (Some(lane), Some(span)) => meter.failed(lane, span, failure),
+            (Some(lane), None) => meter.failed_untimed(lane, failure),
+            // A job without operations has no row: its own error tells of it.
+            (None, _) => {}
         }
         if tolerated {
             self.errors += 1;
@@ -508,6 +553,7 @@ impl Runner for JobRunner {
             self.passes(&own, meter);
         }
         self.ended = gate.clock.now();
+        gate.waits.at_work_until(self.ended);
         self.usage = thread_usage().since(self.usage_before);
     }
 
@@ -544,6 +590,13 @@ impl Runner for JobRunner {
         let counts = self.engine.counts();
         let Lanes { read, write, sync } = self.scene.lanes;
         meter.again_of([read, write, sync], counts.again);
+        let [reads, writes] = book.measured();
+        for (lane, measured) in [(read, reads), (write, writes), (sync, writes)] {
+            if let Some(lane) = lane {
+                meter.measured(lane, measured);
+            }
+        }
+        meter.overlapped(self.calls, self.slots.len() as u64);
         let (outcome, log) = book.finish(self.ended);
         let outcome = self.outcome(outcome, counts);
         if let Some(board) = &self.scene.board {
@@ -568,5 +621,6 @@ fn unhurried(gate: &Gate) -> Gate {
         start: gate.start,
         deadline: None,
         stop,
+        waits: gate.waits.clone(),
     }
 }

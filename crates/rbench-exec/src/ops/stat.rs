@@ -3,7 +3,8 @@
 use rbench_core::{FailureKind, OpKind};
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Places};
+use super::{ItemOp, ItemRunner, OpRow, Places, Scene};
+use crate::worker::Prepared;
 
 /// `fstatat`
 pub const ROW: OpRow = OpRow {
@@ -19,6 +20,17 @@ pub const ROW: OpRow = OpRow {
         )))
     },
 };
+
+/// So many of them, over the items of one worker again and again.
+pub(super) fn over_nothing(scene: &Scene, operations: u64) -> Prepared {
+    let op = Stat {
+        places: scene.places(false),
+    };
+    let mut visit = scene.visit(0);
+    visit.count = visit.count.max(1);
+    visit.visits = operations;
+    Ok(Box::new(ItemRunner::new(op, scene.fs.clone(), visit)))
+}
 
 struct Stat {
     places: Places,

@@ -10,7 +10,7 @@ use rbench_core::outcome::{HostOutcome, RankOutcome};
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Failure, FailureKind, Failures, Latency, Nanos, OpKind, Rank};
 
-use super::{Merged, Total, earlier, garbled};
+use super::{First, Merged, Total, garbled};
 use crate::group::{ExecError, Group};
 
 /// The hosts of a phase at rank 0.
@@ -33,7 +33,7 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
             .number(own.items)
             .number(own.bytes)
             .number(own.errors)
-            .number(own.finished.0)
+            .number(own.measured.elapsed().0)
             .numbers(&own.service.to_words());
     }
     let all = group.leaders.gather(Rank(0), message.finish());
@@ -52,7 +52,7 @@ async fn choose(group: &Group<'_>, own: &Total) -> Result<(bool, Option<HostCrow
     let ranks = u64::from(group.host.size());
     let (items, bytes, errors) = (own.items, own.bytes, own.errors);
     let times = [
-        own.finished,
+        own.measured.elapsed(),
         own.service.quantile(0.5),
         own.service.quantile(0.99),
         own.service.max(),
@@ -113,8 +113,10 @@ pub struct Ranks {
     pub ranks: Vec<RankOutcome>,
     pub crowd: Option<RankCrowd>,
     pub failures: Failures,
-    /// The busy worker that finished first: when, and its items.
-    pub first: Option<(Nanos, u64)>,
+    /// The busy worker that finished first, and its rank.
+    pub first: Option<(Rank, First)>,
+    /// The most operations that one worker had.
+    pub most: u64,
 }
 
 /// What the leaders tell of the ranks of their hosts: a list of numbers for
@@ -122,7 +124,7 @@ pub struct Ranks {
 pub struct RanksOfHost(Vec<u8>);
 
 /// Numbers told of each rank.
-const NUMBERS: usize = 10;
+const NUMBERS: usize = 12;
 
 /// The summaries of the ranks of this host and their failures, at its leader.
 pub async fn ranks_of_host(
@@ -149,21 +151,32 @@ pub async fn ranks_of_host(
 fn of_rank(group: &Group<'_>, merged: &Merged, cpu: Nanos) -> Vec<u8> {
     let Merged {
         lane,
-        finished,
+        measured,
         first,
+        most,
     } = merged;
-    let (first_at, first_items) = first.unwrap_or((Nanos(u64::MAX), 0));
+    let First {
+        at: first_at,
+        items: first_items,
+        failed,
+    } = first.unwrap_or(First {
+        at: Nanos(u64::MAX),
+        items: 0,
+        failed: false,
+    });
     let numbers: [u64; NUMBERS] = [
         u64::from(group.rank().0),
         lane.items,
         lane.failures.total(),
-        finished.0,
+        measured.elapsed().0,
         lane.service.quantile(0.5).0,
         lane.service.quantile(0.99).0,
         lane.service.max().0,
         cpu.0,
         first_at.0,
         first_items,
+        u64::from(failed),
+        *most,
     ];
     let mut message = Writer::default();
     message.numbers(&numbers);
@@ -184,9 +197,14 @@ pub async fn ranks(group: &Group<'_>, own: RanksOfHost) -> Result<Option<Ranks>,
         read_ranks(group, &mut r, &mut rows).ok_or_else(garbled)?;
         read_failures(group, &mut r, &mut failures).ok_or_else(garbled)?;
     }
-    rows.sort_by_key(|(row, _)| row.rank);
-    let first = rows.iter().map(|(_, first)| *first).fold(None, earlier);
-    let rows: Vec<RankOutcome> = rows.into_iter().map(|(row, _)| row).collect();
+    rows.sort_by_key(|row| row.rank.rank);
+    let firsts = rows
+        .iter()
+        .filter_map(|row| Some((row.rank.rank, row.first?)));
+    // Of several at the same time the one of the lowest rank.
+    let first = firsts.min_by_key(|(_, first)| first.at);
+    let most = rows.iter().map(|row| row.most).max().unwrap_or(0);
+    let rows: Vec<RankOutcome> = rows.into_iter().map(|row| row.rank).collect();
     let (ranks, crowd) = if rows.len() <= group.rows.ranks {
         (rows, None)
     } else {
@@ -199,15 +217,29 @@ pub async fn ranks(group: &Group<'_>, own: RanksOfHost) -> Result<Option<Ranks>,
         crowd,
         failures,
         first,
+        most,
     }))
 }
 
-type Row = (RankOutcome, Option<(Nanos, u64)>);
+/// What is told of a rank.
+struct Row {
+    rank: RankOutcome,
+    first: Option<First>,
+    most: u64,
+}
 
 fn read_ranks(group: &Group<'_>, r: &mut Reader<'_>, rows: &mut Vec<Row>) -> Option<()> {
     for _ in 0..r.number()? {
         let numbers = r.numbers()?;
-        let [rank, items, errors, times @ .., first_items]: [u64; NUMBERS] = *numbers.as_array()?;
+        let [
+            rank,
+            items,
+            errors,
+            times @ ..,
+            first_items,
+            first_failed,
+            most,
+        ]: [u64; NUMBERS] = *numbers.as_array()?;
         let [elapsed, p50, p99, max, cpu, first_at] = times.map(Nanos);
         let rank = known(group, rank)?;
         let row = RankOutcome {
@@ -221,8 +253,16 @@ fn read_ranks(group: &Group<'_>, r: &mut Reader<'_>, rows: &mut Vec<Row>) -> Opt
             max,
             cpu,
         };
-        let first = (first_at.0 != u64::MAX).then_some((first_at, first_items));
-        rows.push((row, first));
+        let first = (first_at.0 != u64::MAX).then_some(First {
+            at: first_at,
+            items: first_items,
+            failed: first_failed > 0,
+        });
+        rows.push(Row {
+            rank: row,
+            first,
+            most,
+        });
     }
     Some(())
 }

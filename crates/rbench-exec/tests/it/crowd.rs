@@ -8,14 +8,15 @@ use std::task::{Context, Poll, Wake};
 
 use rbench_comm::threads;
 use rbench_core::crowd::{self, NAMED_MAX, RowLimits};
-use rbench_core::outcome::{Details, Lane, PhaseOutcome, RankOutcome, WorkerOutcome};
+use rbench_core::effort::Effort;
+use rbench_core::outcome::{Details, Lane, PhaseOutcome, RankOutcome, Stonewall, WorkerOutcome};
 use rbench_core::timeline::Bin;
-use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
+use rbench_core::{Failure, FailureKind, Latency, Nanos, OpKind, Rank};
 use rbench_exec::phase::{Before, LaneInfo, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
 
-struct Quiet;
+pub struct Quiet;
 
 impl Interrupts for Quiet {
     fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
@@ -33,7 +34,7 @@ impl Show for Quiet {
 
 /// Drives all `ranks` in turn until each is ready. A turn of all of them that
 /// nothing comes of is the end of it: they wait for each other.
-fn in_turn<T>(mut ranks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
+pub fn in_turn<T>(mut ranks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     struct Nobody;
     impl Wake for Nobody {
         fn wake(self: Arc<Self>) {}
@@ -89,19 +90,33 @@ fn outcome(rank: u32) -> WorkerOutcome {
             lane.failures.add(Rank(rank), &host_name(rank), failure);
         }
     }
+    let n = u64::from(rank);
+    lane.effort = Effort::from_words([1, 7 * n, n, 6 * n, 5 * n, n % 3, 2 * n]);
+    lane.given_up_at = (rank % 3 > 0).then_some(Nanos(5_000 - n));
+    if stonewalled(rank) {
+        let mut early = Latency::new();
+        (0..items / 2).for_each(|item| early.record(Nanos(1_000 * (item + n))));
+        lane.stonewalled = Some(early);
+    }
     WorkerOutcome {
         started_ns: 0,
         finished: Nanos(at),
         busy: items > 0,
         lanes: vec![lane],
         details: Details::default(),
+        first_lane: 0,
     }
+}
+
+/// Whether the worker of `rank` was there to see the stonewall.
+fn stonewalled(rank: u32) -> bool {
+    !rank.is_multiple_of(10)
 }
 
 const RANKS: u32 = 1100;
 const HOSTS: u32 = 275;
 
-fn host_name(rank: u32) -> String {
+pub fn host_name(rank: u32) -> String {
     format!("host{}", rank % HOSTS)
 }
 
@@ -113,6 +128,7 @@ fn phase() -> Phase {
             op: OpKind::Create,
             name: "file-create".to_owned(),
             label: "File creation".to_owned(),
+            unsynced: false,
         }],
         open_loop: true,
         deadline: None,
@@ -129,6 +145,22 @@ fn phase() -> Phase {
 
 /// The row of a phase of the first `ranks`, as rank 0 has it.
 fn reduced(ranks: u32, rows: RowLimits) -> PhaseOutcome {
+    let stonewall = Stonewall {
+        deadline: Nanos(1),
+        items: 2,
+        least: 3,
+        most: 4,
+    };
+    reduced_of(ranks, rows, Some(stonewall), outcome)
+}
+
+/// The same of workers that did what `outcome` says.
+pub fn reduced_of(
+    ranks: u32,
+    rows: RowLimits,
+    stonewall: Option<Stonewall>,
+    outcome: fn(u32) -> WorkerOutcome,
+) -> PhaseOutcome {
     let phase = phase();
     let world = threads::world(ranks);
     let names: Vec<String> = (0..ranks.min(HOSTS)).map(host_name).collect();
@@ -146,7 +178,7 @@ fn reduced(ranks: u32, rows: RowLimits) -> PhaseOutcome {
             let part = Part {
                 outcomes: vec![outcome(rank)],
                 cpu: Nanos(u64::from(rank) * 1000),
-                stonewall: None,
+                stonewall,
                 complete: true,
             };
             reduce(&group, phase, part).await.expect("reduced")
@@ -184,9 +216,12 @@ fn a_crowd_of_ranks_and_hosts_adds_up_exactly_and_its_outliers_are_named() {
     assert_eq!(row.response, whole.response);
     assert_eq!(row.timeline, whole.timeline);
     assert_eq!(row.failures, whole.failures);
+    assert_eq!(row.effort, whole.effort);
+    assert_eq!(row.stonewalled, whole.stonewalled);
+    assert_eq!(row.given_up_at, whole.given_up_at);
     let busy = outcomes.iter().filter(|o| o.busy);
     let first = busy.map(|o| o.finished).min();
-    assert_eq!(row.first_done.map(|f| f.elapsed), first);
+    assert_eq!(row.first_done.as_ref().map(|f| f.elapsed), first);
 
     let all: Vec<RankOutcome> = (0..)
         .zip(&outcomes)

@@ -170,6 +170,19 @@ fn an_operation_that_does_not_return_is_named_and_given_up() {
             .detail
             .contains("openat has not returned for 0.")
     );
+    // What went with its worker is told.
+    let effort = row.effort;
+    assert_eq!((effort.workers, effort.given_up), (3, 1));
+    assert!(
+        example
+            .failure
+            .detail
+            .contains(&format!("; {} operations that", effort.lost))
+    );
+    // The 99 before it are of all three, and one was the run's marker.
+    assert!(effort.lost <= 98 && effort.lost + row.items >= 98);
+    let at = row.given_up_at.expect("when that was");
+    assert!(at >= Nanos(500_000_000), "{at}");
     assert!(outcome.left.iter().any(|left| left.contains("rbench.test")));
     // The stalled request ends, and so does its thread, before the mount does.
     std::thread::sleep(Duration::from_secs(6).saturating_sub(begun.elapsed()));
@@ -284,7 +297,7 @@ fn a_call_that_does_not_return_counts_for_the_job_that_made_it() {
     );
     let idle = outcome.row("idle-read");
     assert!(idle.failures.is_empty(), "{:?}", idle.failures);
-    let first = idle.first_done.expect("one has ended");
+    let first = idle.first_done.as_ref().expect("one has ended");
     assert!(first.elapsed > Nanos(0) && first.items == idle.items);
     let stuck = outcome.row("stuck-read");
     let (_, count, example) = stuck.failures.iter().next().expect("a failure");
@@ -350,6 +363,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
         op: OpKind::Read,
         name: name.to_owned(),
         label: name.to_owned(),
+        unsynced: false,
     };
     let phase = Phase {
         iteration: 0,

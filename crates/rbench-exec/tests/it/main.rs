@@ -8,10 +8,13 @@
 
 mod caches;
 mod crowd;
+mod effort;
 mod group;
 mod io;
 mod jobs;
 mod limits;
 mod mdtest;
 mod meta;
+mod synced;
 mod truth;
+mod unprepared;

@@ -221,7 +221,9 @@ fn the_first_finisher_counts_with_all_it_has_done() {
             .expect("runs");
         for row in &outcome.rows {
             assert!(
-                row.first_done.is_some_and(|first| first.items >= 1),
+                row.first_done
+                    .as_ref()
+                    .is_some_and(|first| first.items >= 1),
                 "{}",
                 row.name
             );

@@ -16,7 +16,8 @@ pub fn shares_files(files: &Files) -> bool {
 }
 
 /// The path of the `file`-th file of worker `jobnum`, relative to where the
-/// program was started unless it is absolute.
+/// program was started unless it is absolute. It lies below the directory if
+/// one is given, as in fio: a slash at the start of a name is none then.
 pub fn file_path(job: &JobPlan, jobnum: u64, file: u64) -> PathBuf {
     let name = match &job.files.names {
         FileNames::Given(names) => names
@@ -28,7 +29,11 @@ pub fn file_path(job: &JobPlan, jobnum: u64, file: u64) -> PathBuf {
             .replace("$jobnum", &jobnum.to_string())
             .replace("$filenum", &file.to_string()),
     };
-    job.files.directory.join(name)
+    let directory = &job.files.directory;
+    match directory.as_os_str().is_empty() {
+        true => name.into(),
+        false => directory.join(name.trim_start_matches('/')),
+    }
 }
 
 /// Bytes of the job's part of the `file`-th file of worker `jobnum`: between

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 use rbench_core::Nanos;
@@ -55,6 +56,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             invalidate: false,
             fadvise_hint: false,
             unlink: false,
+            allow_mounted_write: false,
         },
         engine: "null".to_owned(),
         depth: 1,
@@ -354,6 +356,9 @@ fn names_are_those_of_fio() {
     assert!(!shares_files(&plan.files));
     plan.files.names = FileNames::Given(vec!["a".to_owned(), "/b".to_owned()]);
     assert_eq!(file_path(&plan, 3, 0).to_string_lossy(), "d/a");
+    // Nothing leaves a directory that is given; without one a path is a path.
+    assert_eq!(file_path(&plan, 3, 1).to_string_lossy(), "d/b");
+    plan.files.directory = PathBuf::new();
     assert_eq!(file_path(&plan, 3, 1).to_string_lossy(), "/b");
     assert!(shares_files(&plan.files));
     plan.files.names = FileNames::Format("x.$filenum".to_owned());

@@ -120,6 +120,7 @@ fn one(
     }
     let pattern = pattern(s, index, facts, notes)?;
     let (files, io_size) = files(s, &pattern)?;
+    inside(&files, &job.name)?;
     reachable(&files, u64::from(facts.ranks()) * u64::from(numjobs))?;
     let (engine, depth) = engine(s, facts, notes)?;
     let direct = s.direct.unwrap_or(false);
@@ -278,8 +279,41 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         invalidate: s.invalidate.unwrap_or(true),
         fadvise_hint: s.fadvise_hint.unwrap_or(true),
         unlink: s.unlink.unwrap_or(false),
+        allow_mounted_write: s.allow_mounted_write.unwrap_or(false),
     };
     Ok((files, io_size))
+}
+
+/// Names lie below the directory if one is given.
+fn inside(files: &Files, job: &str) -> Result<(), PlanError> {
+    let (option, names) = match &files.names {
+        FileNames::Given(names) => ("filename", names.clone()),
+        FileNames::Format(format) => ("filename_format", vec![format.replace("$jobname", job)]),
+    };
+    let climbs = |name: &&String| !files.directory.as_os_str().is_empty() && climbs(name);
+    match names.iter().find(climbs) {
+        None => Ok(()),
+        Some(name) => refuse!(
+            "{option}: {name} leads out of the directory {}",
+            files.directory.display()
+        ),
+    }
+}
+
+/// Whether `..` in a name leads above where it starts.
+fn climbs(name: &str) -> bool {
+    let mut depth = 0_u32;
+    let mut parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.any(|part| {
+        let up = part == "..";
+        let above = up && depth == 0;
+        depth = if up {
+            depth.saturating_sub(1)
+        } else {
+            depth + 1
+        };
+        above
+    })
 }
 
 /// The kernel counts offsets in 63 bits; the last worker begins furthest on.

@@ -118,8 +118,11 @@ pub(super) fn resolve(
     } else {
         Layout::Shared
     };
-    let stride = stride(options, facts);
+    let stated_shift = stride(options, facts);
+    let stride = (stated_shift % u64::from(ranks)) as u32;
     Ok(MetaPlan {
+        stated_shift,
+        stated_random: options.random,
         nodes: extent.shape.nodes().unwrap_or(1),
         shape: extent.shape,
         loops: extent.loops,
@@ -418,8 +421,7 @@ fn exclusions(options: &Mdtest) -> Result<(), PlanError> {
 
 /// `-N`, counted in ranks: multiplied by the ranks of a node where ranks are
 /// placed node by node.
-fn stride(options: &Mdtest, facts: &Facts) -> u32 {
-    let ranks = facts.ranks();
+fn stride(options: &Mdtest, facts: &Facts) -> u64 {
     let first = facts.host_of.first();
     let by_block = facts.hosts() > 1 && facts.host_of.get(1) == first;
     let per_node = if by_block {
@@ -432,8 +434,7 @@ fn stride(options: &Mdtest, facts: &Facts) -> u32 {
     } else {
         1
     };
-    let stride = u64::from(options.stride.unwrap_or(0)) * per_node;
-    (stride % u64::from(ranks)) as u32
+    u64::from(options.stride.unwrap_or(0)) * per_node
 }
 
 /// The phases in mdtest's order, each with its multiple of the stride.

@@ -119,6 +119,8 @@ pub struct Settings {
     pub fadvise_hint: Option<bool>,
     /// `unlink`
     pub unlink: Option<bool>,
+    /// `allow_mounted_write`
+    pub allow_mounted_write: Option<bool>,
     /// `rw`
     pub rw: Option<Directions>,
     /// `rwmixread`, or 100 less `rwmixwrite`, percent.

@@ -34,6 +34,17 @@ pub fn render(result: &RunResult, view: &View) -> String {
     if let Some(space) = &result.target.space {
         out.push_str(&file_system(space));
     }
+    if view.shift > 0 {
+        // mdtest says here in which line of its source it is.
+        let shift = view.shift;
+        let _ = writeln!(
+            out,
+            "V-0: Rank   0 Line     0 Shifting ranks by {shift} for each phase."
+        );
+    }
+    if let Some(seed) = view.seed {
+        let _ = writeln!(out, "random seed: {seed}");
+    }
     let (items, words) = (view.items, view.kinds.words());
     let _ = writeln!(out, "{tasks} tasks, {items} {words}");
     out

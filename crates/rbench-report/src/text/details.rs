@@ -3,15 +3,17 @@
 
 use rbench_core::units::{human_count, human_rate};
 
-use super::{failure, for_phases, iterations, label, seconds, time_of};
+use super::{failure, for_phases, iterations, label, percentile, seconds, time_of};
 use crate::schema::{ErrorExample, HostResult, PhaseResult, RunResult};
-use crate::summary::slowest_rank;
+use crate::summary::{over_time, slowest_rank};
 use crate::table::{NONE, Table, left, right, wrapped};
 
 /// Most hosts of a phase that are all shown.
 const MOST_HOSTS: usize = 16;
 /// Of more hosts, how many are shown from either end.
 const ENDS: usize = 4;
+/// Spread of a rate over time above which one iteration is too few.
+const VARIED: f64 = 0.05;
 
 /// Rows for each phase and host, when there is more than one host.
 pub fn by_host(result: &RunResult) -> String {
@@ -72,15 +74,14 @@ fn shown_hosts(phase: &PhaseResult) -> Vec<HostLine<'_>> {
 
 fn host_cells(name: String, host: &HostResult) -> Vec<String> {
     let some = |text: String| if host.items > 0 { text } else { NONE.into() };
-    let time = |ns: u64| time_of(&host.latency, ns as f64);
     vec![
         name,
         host.host.clone(),
         some(human_count(host.items)),
         some(human_rate(host.rate())),
-        time(host.latency.p50_ns),
-        time(host.latency.p99_ns),
-        time(host.latency.max_ns),
+        percentile(&host.latency, host.latency.p50_ns, 2),
+        percentile(&host.latency, host.latency.p99_ns, 100),
+        time_of(&host.latency, host.latency.max_ns as f64),
         human_count(host.errors),
     ]
 }
@@ -93,9 +94,13 @@ pub fn ranks(result: &RunResult) -> String {
         return String::new();
     }
     let many = result.phases.iter().any(|p| p.rank_count() > 1);
+    let early = result.phases.iter().any(|p| early(result, p).is_some());
     let mut columns = vec![left("BY RANK"), right("Elapsed"), right("Start skew")];
     if many {
         columns.extend([right("Median rank"), right("Slowest rank"), left("")]);
+    }
+    if early {
+        columns.push(left("First done"));
     }
     let mut table = Table::new(columns);
     for_phases(result, &mut table, |phase, table| {
@@ -114,6 +119,11 @@ pub fn ranks(result: &RunResult) -> String {
                 None => [NONE.to_owned(), NONE.to_owned(), String::new()],
             });
         }
+        if let Some(first) = self::early(result, phase) {
+            cells.push(first);
+        } else if early {
+            cells.push(String::new());
+        }
         table.row(cells);
     });
     let crowds = result.phases.iter().filter_map(|p| p.crowd.as_ref());
@@ -124,6 +134,15 @@ pub fn ranks(result: &RunResult) -> String {
         )
     });
     table.render() + &crowd.unwrap_or_default()
+}
+
+/// Which host was done long before the others, and when.
+fn early(result: &RunResult, phase: &PhaseResult) -> Option<String> {
+    const LONG: f64 = 1.5;
+    let first = phase.first_done.as_ref()?;
+    let several = result.world.hosts.len() > 1 && !first.host.is_empty();
+    let long = first.elapsed_s * LONG < phase.elapsed_s;
+    (several && long).then(|| format!("{} on {}", seconds(first.elapsed_s), first.host))
 }
 
 /// A line for each phase in which a stonewall came down.
@@ -186,8 +205,11 @@ fn section(title: &str, lines: String) -> String {
 }
 
 fn bullet(text: &str) -> String {
-    let words: Vec<&str> = text.split(' ').collect();
-    wrapped("- ", &words, " ")
+    wrapped("- ", &words(text), " ")
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
 }
 
 /// The last line: whether this is the whole run.
@@ -200,10 +222,34 @@ pub fn ending(result: &RunResult) -> String {
         n => format!("{} operations failed", human_count(n)),
     };
     if result.complete {
-        format!("The run is complete; {errors}.\n")
+        let repeat = repetition(result).unwrap_or_default();
+        wrapped(
+            "",
+            &words(&format!("The run is complete; {errors}.{repeat}")),
+            " ",
+        )
     } else {
         format!("The run is INCOMPLETE: it ended before all its phases did; {errors}.\n")
     }
+}
+
+/// Recommends iterations where the only one varied: the phase that varied most
+/// is named.
+fn repetition(result: &RunResult) -> Option<String> {
+    // Workloads without iterations do not name their number.
+    let single = result.spec.contains_key("iterations") && iterations(result) == 1;
+    let varied = result
+        .phases
+        .iter()
+        .filter_map(|phase| Some((over_time(phase)?, phase)));
+    let (share, phase) = varied.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (single && share > VARIED).then(|| {
+        format!(
+            " One iteration, and a rate varied by {:.0}% over time ({}): --iterations 3 or more tells how sure the rates are.",
+            share * 100.0,
+            phase.label
+        )
+    })
 }
 
 #[cfg(test)]

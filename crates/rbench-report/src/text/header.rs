@@ -3,7 +3,7 @@
 use rbench_core::units::human_nanos;
 use serde_json::Value;
 
-use crate::schema::{Host, RunResult};
+use crate::schema::{Host, RoundTrip, RunResult};
 use crate::table::{Table, left, right, wrapped};
 
 /// Most hosts that get a line of their own.
@@ -40,10 +40,28 @@ pub fn render(result: &RunResult) -> String {
     let costs = [
         format!("clock {}", human_nanos(cost.clock_ns)),
         format!("recording {}", human_nanos(cost.record_ns)),
-        format!("null operation {}", human_nanos(cost.null_op_ns)),
+        format!(
+            "null operation {}{}",
+            human_nanos(cost.null_op_ns),
+            dearer(result)
+        ),
     ];
     fact(&mut out, "Tool cost", &costs, "   ");
+    fact(&mut out, "Round trip", &round_trips(result), ", ");
     out
+}
+
+/// Where a null operation costs clearly more than on the host of rank 0, in
+/// words.
+fn dearer(result: &RunResult) -> String {
+    const CLEARLY: f64 = 1.25;
+    let cost = &result.calibration;
+    let worst = cost.hosts.iter();
+    let worst = worst.max_by(|a, b| a.null_op_ns.total_cmp(&b.null_op_ns));
+    let worst = worst.filter(|host| host.null_op_ns > CLEARLY * cost.null_op_ns);
+    worst.map_or_else(String::new, |host| {
+        format!(" ({} on {})", human_nanos(host.null_op_ns), host.host)
+    })
 }
 
 /// Adds a line `name  words…`, or nothing when there are no words.
@@ -132,6 +150,29 @@ fn clock(host: &Host) -> String {
     let offset = human_nanos(host.clock_offset_ns.unsigned_abs() as f64);
     let error = human_nanos(host.clock_error_ns as f64);
     format!("clock {sign}{offset} (+/- {error})")
+}
+
+/// What a request to the file system costs: of each host, of many hosts the
+/// least and the most.
+fn round_trips(result: &RunResult) -> Vec<String> {
+    let all = &result.target.round_trip;
+    let several = result.world.hosts.len() > 1;
+    let one = |t: &RoundTrip| {
+        let host = if several {
+            format!(" ({})", t.host)
+        } else {
+            String::new()
+        };
+        format!("{} {}{host}", t.call, human_nanos(t.median_ns as f64))
+    };
+    if all.len() <= MOST_HOSTS {
+        return all.iter().map(one).collect();
+    }
+    let least = all.iter().min_by_key(|t| t.median_ns);
+    let most = all.iter().max_by_key(|t| t.median_ns);
+    let ends = least.into_iter().chain(most).map(one);
+    let count = format!("least and most of {} hosts", all.len());
+    ends.chain([count]).collect()
 }
 
 /// Ascending numbers with runs drawn together: `0-3,8`.

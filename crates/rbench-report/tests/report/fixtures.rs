@@ -1,6 +1,7 @@
 //! Runs put together by rule, the same at every call: nothing measured, every
 //! number follows from the arguments.
 
+use rbench_core::effort::Effort;
 use rbench_core::failure::{Failure, FailureKind, Failures};
 use rbench_core::outcome::{Again, Cache, FirstDone, HostOutcome, PhaseOutcome, RankOutcome};
 use rbench_core::timeline::Bin;
@@ -80,6 +81,14 @@ impl Made {
             crowd: None,
             timeline: Timeline::default(),
             stonewall: None,
+            unsynced: false,
+            measured_from: Nanos(0),
+            set_aside: Nanos(0),
+            effort: Effort::default(),
+            stonewalled: None,
+            given_up_at: None,
+            one_each: false,
+            first_failed: None,
             residency: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
@@ -94,6 +103,10 @@ impl Made {
         all.first_done = Some(FirstDone {
             elapsed: first,
             items: all.timeline.done_by(first, all.elapsed),
+            host: self
+                .hosts
+                .first()
+                .map_or_else(String::new, |h| h.to_string()),
         });
         if all.ranks.len() > 1 {
             all.start_skew = Nanos(180_000 + self.base_ns % 70_000);
@@ -217,11 +230,14 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
                 inodes_total: 4_089_447,
                 inodes_free: 4_088_000,
             }),
+            round_trip: Vec::new(),
+            data_sizes: Vec::new(),
         },
         calibration: Calibration {
             clock_ns: 22.4,
             record_ns: 8.7,
             null_op_ns: 35.1,
+            hosts: Vec::new(),
         },
         spec,
         phases: phases.iter().map(PhaseResult::from).collect(),

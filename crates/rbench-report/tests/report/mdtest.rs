@@ -21,6 +21,8 @@ fn view() -> View {
         items: 4800,
         command: "mdtest".to_owned(),
         paths: vec!["/mnt/jfs".to_owned()],
+        shift: 0,
+        seed: None,
     }
 }
 
@@ -411,4 +413,33 @@ fn every_phase_of_the_table_has_a_row_of_its_own() {
     let text = render(&result, &view());
     let shown = |phase: &&PhaseResult| numbers(&text, RATES, &phase.label)[0] > 0.0;
     assert_eq!(result.phases.iter().filter(shown).count(), 10);
+}
+
+#[test]
+fn the_shift_and_the_random_seed_stand_where_mdtest_has_them() {
+    let result = mdtest_run(2, 4, 1);
+    let head = |view: &View| -> Vec<String> {
+        let text = render(&result, view);
+        let behind = text.lines().skip_while(|line| !line.starts_with("Path"));
+        let head = behind.skip(1).take_while(|line| !line.contains(" tasks, "));
+        head.filter(|line| !line.starts_with("FS "))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert!(head(&view()).is_empty());
+    let both = View {
+        shift: 4,
+        seed: Some(7),
+        ..view()
+    };
+    let lines = head(&both);
+    let [shift, seed] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    assert!(shift.starts_with("V-0: Rank   0 Line "), "{shift}");
+    assert!(
+        shift.ends_with(" Shifting ranks by 4 for each phase."),
+        "{shift}"
+    );
+    assert_eq!(seed, "random seed: 7");
 }

@@ -2,8 +2,8 @@
 
 use rbench_core::{Nanos, OpKind};
 use rbench_report::PhaseResult;
-use rbench_report::schema::SummaryRow;
-use rbench_report::summary::{Spread, over_iterations, slowest_rank, spread};
+use rbench_report::schema::{SummaryRow, TimelineRow};
+use rbench_report::summary::{Spread, over_iterations, over_time, slowest_rank, spread};
 
 use crate::fixtures::{Made, fail, no_space};
 
@@ -105,4 +105,43 @@ fn the_slowest_rank_is_found_among_those_that_worked() {
 #[test]
 fn nothing_has_no_spread_and_no_infinities() {
     assert_eq!(spread(&[]), Spread::default());
+}
+
+/// A phase of which so many items ended in each row of the timeline.
+fn over(rows: &[u64]) -> PhaseResult {
+    let mut phase = phase("a", 0, 500, 0);
+    phase.timeline = rows
+        .iter()
+        .map(|items| TimelineRow {
+            t_s: 0.0,
+            items: *items,
+            bytes: 0,
+            errors: 0,
+            max_ns: 0,
+        })
+        .collect();
+    phase
+}
+
+#[test]
+fn a_rate_varies_by_the_deviation_of_ten_stretches_of_time() {
+    let check = |rows: &[u64], expect: Option<f64>| {
+        let found = over_time(&over(rows));
+        let near = match (found, expect) {
+            (Some(found), Some(expect)) => (found - expect).abs() < 1e-9,
+            (found, expect) => found == expect,
+        };
+        assert!(near, "{rows:?}: {found:?}, not {expect:?}");
+    };
+    // The row that the end of the phase cut short does not enter.
+    check(&[&[200; 20][..], &[1]].concat(), Some(0.0));
+    // 300 and 100 in turns, two rows a stretch: even again.
+    check(&[&[300, 100].repeat(10)[..], &[1]].concat(), Some(0.0));
+    // Half of the time 300, then 100: √(10 · 100² / 9) of 200.
+    let halves = [&[300; 5][..], &[100; 5], &[1]].concat();
+    check(&halves, Some((1e5_f64 / 9.0).sqrt() / 200.0));
+    // Too few items, too few rows, none.
+    check(&[&[10; 20][..], &[1]].concat(), None);
+    check(&[1000; 10], None);
+    check(&[], None);
 }

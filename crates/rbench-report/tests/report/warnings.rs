@@ -1,5 +1,6 @@
 //! Each rule at its bound.
 
+use rbench_core::effort::Effort;
 use rbench_core::outcome::{Again, PhaseOutcome};
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::RunResult;
@@ -59,10 +60,120 @@ fn the_tools_cost_may_be_a_twentieth_of_the_median() {
     assert!(with_cost(100.5));
 }
 
+/// The workers' time as shares of all of it.
+fn time(in_calls: u64, outside: u64, waited: u64, full: u64) -> Effort {
+    Effort {
+        workers: 4,
+        active: Nanos((in_calls + outside) * 1_000_000),
+        waited: Nanos(waited * 1_000_000),
+        in_calls: Nanos(in_calls * 1_000_000),
+        full: Nanos(full * 1_000_000),
+        ..Effort::default()
+    }
+}
+
+/// What is said of an open loop with so many operations never started (of
+/// 2,000 that were).
+fn behind(unissued: u64, effort: Effort) -> Option<String> {
+    let mut phase = quiet(OpKind::Write);
+    (phase.unissued, phase.effort) = (unissued, effort);
+    let result = of(vec![phase]);
+    let mut found = result.warnings.into_iter();
+    found
+        .find(|w| w.code == "open-loop-behind")
+        .map(|w| w.message)
+}
+
 #[test]
-fn one_operation_that_was_never_started_is_a_warning() {
-    assert!(!finds("open-loop-behind", |_| ()));
-    assert!(finds("open-loop-behind", |p| p.unissued = 1));
+fn an_open_loop_is_behind_when_more_than_a_hundredth_of_what_was_due_was_never_started() {
+    let target = time(60, 1, 39, 60);
+    assert_eq!(behind(0, target), None);
+    assert_eq!(behind(1, target), None);
+    assert_eq!(behind(20, target), None);
+    let told = behind(21, target).expect("more than 1% of 2,021");
+    assert!(told.contains("21 operations that were due, 1.0%"), "{told}");
+}
+
+#[test]
+fn an_open_loop_is_behind_when_half_of_its_operations_start_late() {
+    let with = |late_ns: u64| {
+        let mut phase = quiet(OpKind::Write);
+        phase.elapsed = Nanos(1_000_000_000);
+        all_at(&mut phase, 100_000);
+        let mut response = Latency::new();
+        (0..2000).for_each(|_| response.record(Nanos(100_000 + late_ns)));
+        phase.response = Some(response);
+        codes(&of(vec![phase])).contains(&"open-loop-behind")
+    };
+    assert!(!with(0));
+    assert!(!with(4_900_000));
+    assert!(with(5_100_000));
+}
+
+#[test]
+fn an_open_loop_that_is_behind_names_what_held_it_up() {
+    let of = |effort| behind(500, effort).expect("20% were never started");
+    let busy = of(time(97, 3, 0, 97));
+    let words = "all 4 workers were busy all the time, and more threads or depth";
+    assert!(busy.contains(words), "{busy}");
+    assert!(!busy.contains("target"), "{busy}");
+    // Workers that had time to wait were not the limit.
+    let idle = of(time(60, 3, 37, 60));
+    assert!(idle.ends_with("the target did not keep up)."), "{idle}");
+    let tool = of(time(30, 70, 0, 30));
+    assert!(
+        tool.contains("rbench itself was the limit, whose workers spent 70.0% of their time"),
+        "{tool}"
+    );
+    // With a depth something was always under way, but not all there was room for.
+    let deep = of(time(99, 1, 0, 20));
+    assert!(deep.ends_with("the target did not keep up)."), "{deep}");
+    // Older results do not know.
+    let unknown = of(Effort::default());
+    assert!(
+        unknown.ends_with("the target did not keep up)."),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn workers_may_spend_a_twentieth_of_their_time_outside_of_calls() {
+    let with = |effort| finds("time-outside-calls", |p| p.effort = effort);
+    assert!(!with(time(950, 50, 0, 950)));
+    assert!(with(time(949, 51, 0, 949)));
+    // Waiting is none of it.
+    assert!(!with(time(950, 50, 4000, 950)));
+    let of_one = finds("time-outside-calls", |p| {
+        (p.effort, p.one_each) = (time(20, 80, 0, 20), true);
+    });
+    assert!(!of_one, "a sync at the end has its writes' time");
+}
+
+#[test]
+fn what_a_worker_that_was_given_up_takes_with_it_is_told() {
+    let mut phase = quiet(OpKind::Write);
+    phase.effort = Effort {
+        workers: 4,
+        given_up: 1,
+        lost: 500,
+        ..time(95, 5, 0, 95)
+    };
+    phase.given_up_at = Some(Nanos(2_100_000_000));
+    let result = of(vec![phase]);
+    let told = message(&result, "given-up-workers");
+    assert!(
+        told.contains("1 of 4 workers after 2.10 s, with 500 operations that are not counted: 20.0% of the rate"),
+        "{told}"
+    );
+    assert!(!finds("given-up-workers", |_| ()));
+}
+
+#[test]
+fn a_first_finisher_whose_operations_failed_is_named() {
+    let mut phase = quiet(OpKind::Stat);
+    (phase.first_done, phase.first_failed) = (None, Some("client2".to_owned()));
+    let result = of(vec![phase]);
+    assert!(message(&result, "first-failed").contains("The phase (on client2)"));
 }
 
 #[test]

@@ -67,28 +67,28 @@ fn read_bytes(io: &str) -> Option<u64> {
 
 fn cgroup_bytes() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    if let Some(group) = group_of(&groups, "") {
+    let of = |controller| group_of(&groups, controller).filter(|group| *group != "/");
+    if let Some(group) = of("") {
         let file = format!("/sys/fs/cgroup{group}/io.stat");
         if let Some(bytes) = fs::read_to_string(file).ok().and_then(|t| rbytes(&t)) {
             return Some(bytes);
         }
     }
-    let group = group_of(&groups, "blkio")?;
+    let group = of("blkio")?;
     let file = format!("/sys/fs/cgroup/blkio{group}/blkio.throttle.io_service_bytes");
     fs::read_to_string(file).ok().and_then(|t| reads(&t))
 }
 
 /// The group of `controller` (version 2: the empty name) by the lines of
-/// `/proc/self/cgroup`; `None` for the root.
-fn group_of<'t>(groups: &'t str, controller: &str) -> Option<&'t str> {
-    let group = groups.lines().find_map(|line| {
+/// `/proc/self/cgroup`.
+pub(super) fn group_of<'t>(groups: &'t str, controller: &str) -> Option<&'t str> {
+    groups.lines().find_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
         controllers
             .split(',')
             .any(|name| name == controller)
             .then_some(group)
-    })?;
-    (group != "/").then_some(group)
+    })
 }
 
 /// The sum over the devices of `8:0 rbytes=180224 wbytes=0 …`.
@@ -130,10 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn the_group_is_found_in_both_versions_and_the_root_is_none() {
+    fn the_group_is_found_in_both_versions() {
         let mixed = "7:blkio,x:/a:b\n4:memory:/\n0::/user/me\n";
         assert_eq!(group_of(mixed, "blkio"), Some("/a:b"));
-        assert_eq!(group_of(mixed, "memory"), None);
+        assert_eq!(group_of(mixed, "memory"), Some("/"));
         assert_eq!(group_of(mixed, ""), Some("/user/me"));
         assert_eq!(group_of(mixed, "cpu"), None);
     }

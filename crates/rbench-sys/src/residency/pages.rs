@@ -217,7 +217,7 @@ fn cached_in(fd: BorrowedFd<'_>, offset: u64, count: u64, page: u64) -> Result<u
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
+    use std::io::Write as _;
     use std::process::Command;
 
     use super::*;
@@ -251,31 +251,36 @@ mod tests {
     fn cachestat_and_mincore_count_what_fincore_counts() {
         let (folder, file) = file();
         let path = folder.path().join("file");
-        let check = |cached: Option<u64>| {
+        let counts = || {
             let mincore = by_mincore(file.as_fd()).expect("the file is ours");
             assert_eq!(mincore.pages, PAGES);
-            assert_eq!(resident(file.as_fd()), Ok(mincore));
-            assert_eq!(resident_of(&path), Ok(mincore));
-            if let Some(theirs) = fincore(&path) {
-                assert_eq!(mincore.cached, theirs, "fincore disagrees");
-            }
-            if let Some(expect) = cached {
-                assert_eq!(mincore.cached, expect);
-            }
-            mincore.cached
+            let cachestat = resident(file.as_fd()).expect("it is open");
+            let by_path = resident_of(&path).expect("it is there");
+            let theirs = fincore(&path).unwrap_or(mincore.cached);
+            [mincore.cached, cachestat.cached, by_path.cached, theirs]
         };
-        check(Some(PAGES));
-        evict(file.as_raw_fd()).expect("the file is clean");
-        let left = check(None);
+        // Whoever drops the caches of this host meanwhile makes a try fail.
+        let agree = |prepare: &dyn Fn(), expect: &dyn Fn(u64) -> bool| {
+            let mut tries = (0..20).map(|_| {
+                prepare();
+                counts()
+            });
+            let good = |all: &[u64; 4]| all.iter().all(|n| n == &all[0]) && expect(all[0]);
+            assert!(tries.any(|all| good(&all)), "{:?}", counts());
+        };
+        let read = || drop(std::fs::read(&path).expect("there"));
+        agree(&read, &|cached| cached == PAGES);
+        let evicted = || evict(file.as_raw_fd()).expect("the file is clean");
         // A file system in memory keeps all it has.
-        assert!(left == 0 || left == PAGES, "{left}");
-        // SAFETY: no memory is involved.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
-        let mut first = [0; 10 * 4096];
-        (&file).read_exact(&mut first).expect("it is longer");
-        let some = by_mincore(file.as_fd()).expect("the file is ours");
-        assert_eq!(resident(file.as_fd()), Ok(some));
-        assert!(some.cached >= 10 * 4096 / page_size(), "{some:?}");
+        agree(&evicted, &|cached| cached == 0 || cached == PAGES);
+        let some = || {
+            evicted();
+            // SAFETY: no memory is involved.
+            unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+            let mut first = [0; 10 * 4096];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut first, 0).expect("longer");
+        };
+        agree(&some, &|cached| cached >= 10 * 4096 / page_size());
     }
 
     #[test]

@@ -47,11 +47,6 @@ impl Call {
         }
     }
 
-    /// The call with the name `name`.
-    pub fn of_name(name: &str) -> Option<Call> {
-        Call::ALL.into_iter().find(|call| call.name() == name)
-    }
-
     /// What a counter of requests calls it.
     fn request(self) -> &'static str {
         match self {
@@ -178,8 +173,6 @@ mod tests {
         let found = round_trip(folder.path()).expect("it answers");
         assert_eq!((found.call, found.seen), (Call::Statx, false));
         assert!(found.calls >= 1 && found.median > Nanos(0), "{found:?}");
-        assert_eq!(Call::of_name("statx"), Some(Call::Statx));
-        assert_eq!(Call::of_name("stat"), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::{Uid, setuid};
 use rbench_sys::files::{
-    Advice, Allocation, OpenFlags, advise, allocate, length, open, set_length, unlink,
+    Advice, Allocation, OpenFlags, advise, allocate, length, open, set_length, unlink_file,
 };
 
 use crate::support::{child, disk, is_child, place, skip};
@@ -92,8 +92,8 @@ fn the_kernel_has_the_flags_that_were_asked_for() {
     }
     let refused = open(Path::new("/proc/self/status"), direct);
     assert_eq!(refused.err(), Some(Errno::EINVAL), "not with O_DIRECT");
-    assert_eq!(unlink(&path), Ok(()));
-    assert_eq!(unlink(&path), Err(Errno::ENOENT));
+    assert_eq!(unlink_file(&path), Ok(()));
+    assert_eq!(unlink_file(&path), Err(Errno::ENOENT));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn space_is_reserved_with_and_without_the_length() {
         let (length, blocks) = size(&path);
         assert_eq!(length, expect_length, "{how:?}");
         assert!(blocks >= 2048, "{how:?}: {blocks}");
-        assert_eq!(unlink(&path), Ok(()));
+        assert_eq!(unlink_file(&path), Ok(()));
     };
     check(Allocation::Native, 1 << 20);
     check(Allocation::Posix, 1 << 20);

@@ -187,6 +187,13 @@ pub const FILES: &[Opt] = &[
         put(&mut s.unlink, g.flag())
     })
     .default("0"),
+    Opt::job(
+        "allow_mounted_write",
+        "0|1",
+        "Write to devices that are mounted or otherwise in use",
+        |s, g| put(&mut s.allow_mounted_write, g.flag()),
+    )
+    .default("0"),
 ];
 
 /// Where operations go.

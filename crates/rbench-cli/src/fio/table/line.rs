@@ -205,6 +205,23 @@ pub const OWN: &[Opt] = &[
             Ok(())
         },
     ),
+    plain(
+        "rbench-no-round-trip",
+        "Do not measure at the start what a request to the file system costs",
+        |l, _| {
+            l.output.no_round_trip = true;
+            Ok(())
+        },
+    ),
+    value(
+        "rbench-client-cache",
+        "SIZE",
+        "Size of the cache that the file system's client has on each host",
+        |l, v| {
+            l.output.client_cache = Some(values::bytes(v)?);
+            Ok(())
+        },
+    ),
     value(
         "op-timeout",
         "TIME",

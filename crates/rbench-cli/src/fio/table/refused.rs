@@ -14,7 +14,7 @@ pub const OF_ENGINES: &str = "arguments bindname brick busy_poll clientname clus
 pub const REFUSED: &[(&str, &str)] = &[
     (
         "it is not supported by rbench",
-        "allow_file_create allow_mounted_write allrandrepeat atomic aux-path bandwidth-log \
+        "allow_file_create allrandrepeat atomic aux-path bandwidth-log \
          block_error_percentiles blocksize_unaligned bs_is_seq_rand bs_unaligned bwavgtime \
          cgroup cgroup_nodelete cgroup_weight clocksource cpuclock-test cpumask cpus_allowed \
          cpus_allowed_policy crctest create_fsync debug dedupe_global dedupe_mode \

@@ -64,6 +64,9 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("invalidate=0", |s| s.invalidate = Some(false)),
     ("fadvise_hint=0", |s| s.fadvise_hint = Some(false)),
     ("unlink=1", |s| s.unlink = Some(true)),
+    ("allow_mounted_write=1", |s| {
+        s.allow_mounted_write = Some(true)
+    }),
     ("rw=randrw", |s| {
         s.rw = Some(Directions {
             read: true,
@@ -292,6 +295,10 @@ const LINE_OPTIONS: &[LineSample] = &[
     }),
     ("--progress=plain", |l| l.output.progress = Progress::Plain),
     ("--quiet", |l| l.output.quiet = true),
+    ("--rbench-no-round-trip", |l| l.output.no_round_trip = true),
+    ("--rbench-client-cache=2g", |l| {
+        l.output.client_cache = Some(rbench_core::Bytes(2 << 30));
+    }),
     ("--on-error=stop", |l| {
         l.limits.on_error = Some(OnError::Stop);
     }),

@@ -92,6 +92,7 @@ impl BlockRunner {
             );
             self.in_flight += 1;
         }
+        self.calls.begun(start);
     }
 
     /// Takes down which writes are about to start. What cannot be taken down
@@ -167,6 +168,9 @@ impl BlockRunner {
                     end,
                 )
             }));
+        }
+        if self.in_flight == 0 {
+            self.calls.idle(end);
         }
     }
 

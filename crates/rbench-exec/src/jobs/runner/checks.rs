@@ -11,8 +11,9 @@ use rbench_core::{Clock as _, Nanos};
 use rbench_plan::pattern::{Step, Steps};
 use rbench_sys::{Request, Transfer};
 
+use super::super::stretch::Kind;
 use super::super::verify::{Known, Wanted};
-use super::{JOB_SHIFT, JobRunner, Kind, Planned, unhurried};
+use super::{JOB_SHIFT, JobRunner, Kind as Does, Planned, unhurried};
 use crate::meter::Meter;
 use crate::pace::Gate;
 
@@ -82,7 +83,7 @@ impl JobRunner {
                     let step = steps.next()?;
                     if step.write {
                         *generation += 1;
-                        return Some(planned(&step, Kind::Check, *generation));
+                        return Some(planned(&step, Does::Check, *generation));
                     }
                 }
                 None
@@ -91,7 +92,7 @@ impl JobRunner {
                 let written = self.backlog.get(*next)?;
                 *next += 1;
                 Some(Planned {
-                    kind: Kind::Check,
+                    kind: Does::Check,
                     file: written.file,
                     offset: written.offset,
                     length: written.length,
@@ -119,9 +120,9 @@ impl JobRunner {
         };
         self.pass_over = step.ends_pass && self.stops_at_pass;
         let kind = match (step.write, &self.marks) {
-            (true, _) => Kind::Write,
-            (false, Some(_)) => Kind::Check,
-            (false, None) => Kind::Read,
+            (true, _) => Does::Write,
+            (false, Some(_)) => Does::Check,
+            (false, None) => Does::Read,
         };
         self.generation += u64::from(step.write);
         let mut what = planned(&step, kind, if step.write { self.generation } else { 0 });
@@ -160,6 +161,7 @@ impl JobRunner {
                 left: self.pass_steps,
                 generation,
             },
+            Kind::ReadBack,
             gate,
             meter,
         );
@@ -167,17 +169,17 @@ impl JobRunner {
 
     /// Reads back the writes of the backlog, in the middle of the work.
     pub(super) fn check_backlog(&mut self, gate: &Gate, meter: &mut Meter) {
-        self.verify_from(Source::Backlog(0), gate, meter);
+        self.verify_from(Source::Backlog(0), Kind::Backlog, gate, meter);
         self.backlog.clear();
         let now = gate.clock.now();
-        self.book().begin_stretch(now);
+        self.book().begin_stretch(Kind::Work, now);
     }
 
     /// At the end of a pass: what the backlog still holds.
     pub(super) fn rest_of_backlog(&mut self, gate: &Gate, meter: &mut Meter) {
         let wanted = self.scene.job.verify.as_ref().is_some_and(|v| v.read_back);
         if wanted && !self.backlog.is_empty() {
-            self.verify_from(Source::Backlog(0), gate, meter);
+            self.verify_from(Source::Backlog(0), Kind::ReadBack, gate, meter);
             self.backlog.clear();
         }
     }
@@ -198,6 +200,7 @@ impl JobRunner {
                 left,
                 generation: 0,
             },
+            Kind::ReadBack,
             gate,
             meter,
         );
@@ -247,20 +250,21 @@ impl JobRunner {
     }
 
     /// Reads and checks all that `source` names, as a stretch of its own.
-    fn verify_from(&mut self, source: Source, gate: &Gate, meter: &mut Meter) {
+    fn verify_from(&mut self, source: Source, kind: Kind, gate: &Gate, meter: &mut Meter) {
         if self.over || gate.stop.is_raised() {
             return;
         }
         let waiting = self.next.take();
         let gate = unhurried(gate);
-        self.book().end_stretch(None);
         let now = gate.clock.now();
-        self.book().begin_stretch(now);
+        self.book().end_stretch(now);
+        self.book().begin_stretch(kind, now);
         self.source = source;
         self.pump(&gate, meter);
         self.source = Source::Work;
         self.next = waiting;
-        self.book().end_stretch(None);
+        let now = gate.clock.now();
+        self.book().end_stretch(now);
     }
 
     /// Compares the block in `slot`, of which `moved` bytes were read, with
@@ -321,7 +325,7 @@ fn pass_length(mut steps: Steps) -> u64 {
     last.map_or(0, |last| last as u64 + 1)
 }
 
-fn planned(step: &Step, kind: Kind, generation: u64) -> Planned {
+fn planned(step: &Step, kind: Does, generation: u64) -> Planned {
     Planned {
         kind,
         file: step.file,

@@ -239,6 +239,7 @@ impl JobRunner {
                 at: 0,
             },
         );
+        self.calls.begun(now);
         if self.asynchronous {
             self.pending.push(slot);
         }
@@ -278,12 +279,16 @@ impl JobRunner {
         if let Err(errno) = waited {
             self.broken(errno, end);
         }
+        if self.in_flight == 0 {
+            self.calls.idle(end);
+        }
     }
 
     /// The engine itself fails: nothing under way will complete.
     #[cold]
     fn broken(&mut self, errno: Errno, end: Nanos) {
         self.in_flight = 0;
+        self.calls.idle(end);
         let lost = (0..self.slots.len())
             .filter(|slot| !self.free.contains(slot) && self.held != Some(*slot))
             .filter(|slot| !self.landed.iter().any(|(c, _)| c.slot == *slot));
@@ -336,6 +341,7 @@ impl JobRunner {
         let place = self.slots[slot];
         self.free.push(slot);
         let what = place.what;
+        self.calls.took(end.since(place.start));
         // A loop that is open only for others has its start as intended.
         let start = self.scene.open_loop.then_some(place.start);
         let span = Span {
@@ -490,6 +496,7 @@ impl JobRunner {
         while gate.clock.now() < busy_until {
             std::hint::spin_loop();
         }
+        gate.waits.add(now, busy_until);
         // A closed gate is seen before the next operation.
         let _ = gate.wait(Nanos(now.0.saturating_add(pace.think.0)));
     }

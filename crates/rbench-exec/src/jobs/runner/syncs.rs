@@ -13,7 +13,8 @@ impl JobRunner {
         let syncing = self.scene.job.syncing;
         let wanted = syncing.end_fsync || syncing.fsync_on_close;
         if !wanted || gate.stop.is_raised() {
-            self.book().end_stretch(None);
+            let now = gate.clock.now();
+            self.book().end_stretch(now);
             return;
         }
         for file in self.files.dirty() {
@@ -24,7 +25,8 @@ impl JobRunner {
         }
         let end = gate.clock.now();
         meter.extend_to(end);
-        self.book().end_stretch(Some(end));
+        self.book().end_writes(end);
+        self.book().end_stretch(end);
     }
 
     /// Closes a file, untimed.
@@ -80,7 +82,7 @@ impl JobRunner {
                     meter.went_on();
                     let book = self.book();
                     if book.records(span.start) {
-                        book.synced(span.end.since(span.start));
+                        book.synced(span);
                         if let Some(lane) = self.scene.lanes.sync {
                             meter.done(lane, span, 0);
                         }
@@ -110,6 +112,7 @@ impl JobRunner {
             at: 0,
         };
         let start = gate.clock.now();
+        self.calls.begun(start);
         self.engine.submit(slot, request);
         let (result, end) = loop {
             let waited = self.engine.wait(&mut self.done);
@@ -130,6 +133,10 @@ impl JobRunner {
             start,
             end,
         };
+        self.calls.took(end.since(start));
+        if self.in_flight == 0 {
+            self.calls.idle(end);
+        }
         match result {
             Ok(_) => {
                 self.files.clean(file);

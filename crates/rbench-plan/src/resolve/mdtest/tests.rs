@@ -643,3 +643,16 @@ fn task_counts_that_cannot_be_are_refused_by_their_letters() {
     );
     check("-l", [None, Some(0), None]);
 }
+
+#[test]
+fn the_shift_is_stated_in_ranks_and_the_random_order_as_it_was_asked_for() {
+    let stated = |stride, random| {
+        let plan = plan(|o| (o.items, o.stride, o.random) = (Some(5), Some(stride), random));
+        let plan = plan.expect("can be done");
+        (work(&plan).stated_shift, work(&plan).stated_random)
+    };
+    // Four ranks on each of three hosts; mdtest does not reduce it.
+    assert_eq!(stated(0, false), (0, false));
+    assert_eq!(stated(1, true), (4, true));
+    assert_eq!(stated(5, false), (20, false));
+}

@@ -2,6 +2,7 @@
 //! then go through our renderers, and have to come out as fio's text.
 
 use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
+use rbench_core::latency::BUCKETS;
 use rbench_core::{Latency, Nanos};
 use rbench_report::fio::{FioEntry, FioRun, Steadiness, Target};
 use serde_json::Value;
@@ -279,7 +280,7 @@ fn from_bins(bins: &[(u64, u64)], json: &Value) -> Latency {
         return Latency::new();
     }
     let (min, max) = (int(&json["min"]), int(&json["max"]));
-    let mut counts = Latency::new().counts().to_vec();
+    let mut counts = vec![0_u64; BUCKETS];
     for (ns, count) in bins {
         let mut one = Latency::new();
         one.record(Nanos(*ns.clamp(&min, &max)));

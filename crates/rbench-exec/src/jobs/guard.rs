@@ -1,0 +1,67 @@
+//! Before anything is opened for writing: that no job writes to a device that
+//! is in use, or to what stands behind one.
+
+use std::path::{Path, PathBuf};
+
+use rbench_plan::jobs::{FileNames, JobPlan, JobsPlan};
+use rbench_sys::InUse;
+
+use super::find;
+use super::layout::{Whose, paths};
+use crate::group::{ExecError, Group};
+use crate::target::in_thread;
+
+/// A file that a job writes: the job's name and the path.
+type Written = (String, PathBuf);
+
+/// Refuses the run if a job writes to what is in use on the host of any rank.
+///
+/// # Errors
+/// A sentence that names job, path and use, the same on every rank.
+pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<(), ExecError> {
+    let jobs = plan.waves.iter().flatten().filter(|job| writes(job));
+    let written: Vec<Written> = jobs
+        .flat_map(|job| {
+            let mut all = paths(job, base, Whose::Own(group.rank()));
+            // A device belongs to a host.
+            if group.is_leader() {
+                let ranks = group.world.size();
+                all.extend(paths(job, base, Whose::Shared { ranks }));
+            }
+            all.into_iter().map(|path| (job.name.clone(), path))
+        })
+        .collect();
+    let looked = in_thread(move || look(&written));
+    let looked = group.attend(looked, || 0).await?.and_then(|found| found);
+    group.agree(looked).await.map_err(|error| match error {
+        ExecError::SetUp(message) => ExecError::Usage(message),
+        other => other,
+    })
+}
+
+/// Whether files of `job` are looked at here: it writes to them, and it does not
+/// matter that they are looked at before it opens them. What is left out is
+/// looked at when it is open.
+fn writes(job: &JobPlan) -> bool {
+    let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
+    let named = matches!(job.files.names, FileNames::Given(_));
+    job.pattern.directions.write
+        && !only_verifies
+        && !job.files.allow_mounted_write
+        && (named || !job.files.create_on_open)
+        && find(job).moves_data
+}
+
+fn look(written: &[Written]) -> Result<(), String> {
+    let in_use = InUse::look();
+    written.iter().try_for_each(|(job, path)| {
+        // What cannot be looked at cannot be opened either, which is told then.
+        match in_use.user_of(path) {
+            Ok(None) | Err(_) => Ok(()),
+            Ok(Some(why)) => Err(format!(
+                "job '{job}': {} is {why}, and is not written to (unless allow_mounted_write=1 is given)",
+                path.display()
+            )),
+        }
+    })
+}

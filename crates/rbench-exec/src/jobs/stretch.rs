@@ -1,0 +1,169 @@
+//! The stretches of a job's time: which operations had it to themselves, and
+//! what follows for the time that each direction's rates are over.
+//!
+//! Two counts are kept apart. fio's `runtime` of a direction is the whole time
+//! of the job's own work, think times and the last waiting included, and reads
+//! have the time of the final reading back besides. rbench's own rows are over
+//! the time from the begin of measuring to the last end, less the stretches of
+//! other operations in between.
+
+use rbench_core::Nanos;
+use rbench_core::outcome::Measured;
+use rbench_plan::jobs::JobPlan;
+
+/// What is done in a stretch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What the job is there for.
+    Work,
+    /// Reading back the latest writes in the middle of the work.
+    Backlog,
+    /// Reading back behind a pass.
+    ReadBack,
+}
+
+/// One stretch.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    kind: Kind,
+    from: Nanos,
+    /// From where fio's run time counts.
+    counts_from: Nanos,
+    /// The end of the last operation that was recorded; zero: there was none.
+    last_end: Nanos,
+}
+
+/// One direction.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    /// Whether the job's own work has it.
+    works: bool,
+    runtime: Nanos,
+    measured: Option<Measured>,
+    /// Stretches of others since its last one.
+    others: Nanos,
+}
+
+impl Way {
+    fn new(works: bool) -> Way {
+        Way {
+            works,
+            runtime: Nanos(0),
+            measured: None,
+            others: Nanos(0),
+        }
+    }
+
+    /// A stretch that it has a part in.
+    fn add(&mut self, from: Nanos, to: Nanos) {
+        let others = std::mem::take(&mut self.others);
+        match &mut self.measured {
+            Some(measured) => {
+                measured.to = to;
+                measured.aside.0 += others.0;
+            }
+            None => {
+                let aside = Nanos(0);
+                self.measured = Some(Measured { from, to, aside });
+            }
+        }
+    }
+}
+
+/// The stretches of one worker so far.
+#[derive(Debug)]
+pub struct Stretches {
+    reads: Way,
+    writes: Way,
+    begun: bool,
+    now: Option<Stretch>,
+}
+
+impl Stretches {
+    /// None yet.
+    pub fn new(job: &JobPlan) -> Stretches {
+        let directions = job.pattern.directions;
+        Stretches {
+            reads: Way::new(directions.read),
+            writes: Way::new(directions.write),
+            begun: false,
+            now: None,
+        }
+    }
+
+    /// One begins at `now`; nothing before `least` is measured. Work at the start
+    /// counts from there on, however late the worker comes to it.
+    pub fn begin(&mut self, kind: Kind, now: Nanos, least: Nanos) {
+        let late = self.begun || kind != Kind::Work;
+        self.begun = true;
+        self.now = Some(Stretch {
+            kind,
+            from: if late { now.max(least) } else { least },
+            counts_from: now.max(least),
+            last_end: Nanos(0),
+        });
+    }
+
+    /// An operation of this one ended at `end`, which may be no time at all.
+    pub fn note_end(&mut self, end: Nanos) {
+        if let Some(stretch) = &mut self.now {
+            stretch.last_end = stretch.last_end.max(end);
+        }
+    }
+
+    /// fio's run time begins again.
+    pub fn restart(&mut self, now: Nanos) {
+        (self.reads.runtime, self.writes.runtime) = (Nanos(0), Nanos(0));
+        if let Some(stretch) = &mut self.now {
+            stretch.counts_from = now;
+        }
+    }
+
+    /// This one, if there is any, is over. `did`: whether anything was read and
+    /// written at all.
+    pub fn end(&mut self, now: Nanos, did: [bool; 2]) {
+        let [read, write] = self.runtimes(now, did);
+        (self.reads.runtime, self.writes.runtime) = (read, write);
+        let Some(stretch) = self.now.take() else {
+            return;
+        };
+        let Stretch {
+            kind,
+            from,
+            counts_from: _,
+            last_end,
+        } = stretch;
+        let works = kind == Kind::Work;
+        for (way, takes_part) in [(&mut self.reads, !works), (&mut self.writes, false)] {
+            if !(takes_part || works && way.works) {
+                way.others.0 += now.since(from).0;
+            } else if last_end > from {
+                way.add(from, last_end);
+            }
+        }
+    }
+
+    /// fio's run time of reads and writes, if this stretch ends at `now`.
+    pub fn runtimes(&self, now: Nanos, [reads, writes]: [bool; 2]) -> [Nanos; 2] {
+        let (mut read, mut write) = (self.reads.runtime, self.writes.runtime);
+        if let Some(Stretch {
+            kind, counts_from, ..
+        }) = self.now
+        {
+            let took = now.since(counts_from).0;
+            let checks = kind != Kind::Work;
+            if checks || self.reads.works && reads {
+                read.0 += took;
+            }
+            if kind != Kind::ReadBack && self.writes.works && writes {
+                write.0 += took;
+            }
+        }
+        [read, write]
+    }
+
+    /// When reads and writes were measured, in the stretches that are over.
+    pub fn measured(&self) -> [Measured; 2] {
+        [self.reads, self.writes].map(|way| way.measured.unwrap_or(Measured::NOTHING))
+    }
+}

@@ -1,0 +1,327 @@
+//! What rows say of the time of their workers, held against the latencies that
+//! are recorded anyway and against the file system's own account.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use rbench_comm::threads;
+use rbench_core::crowd::RowLimits;
+use rbench_core::effort::Effort;
+use rbench_core::outcome::{Details, Lane, PhaseOutcome, WorkerOutcome};
+use rbench_core::{Bytes, Failure, FailureKind, Latency, Nanos, OpKind, Rank};
+use rbench_exec::calibrate::on_each_host;
+use rbench_exec::{Calibration, Group};
+use rbench_plan::io::{FsyncRule, Rw};
+use rbench_plan::meta::PhaseKind;
+use rbench_plan::spec::{Io, Meta};
+use rbench_testfs::Kind;
+
+use crate::crowd::{Quiet, host_name, in_turn, reduced_of};
+use crate::group::{Outcome, Run};
+use crate::jobs::job;
+use crate::truth::mount;
+
+fn io(rw: &[Rw]) -> Io {
+    Io {
+        rw: Some(rw.to_vec()),
+        block: Some(Bytes(4096)),
+        size: Some(Bytes(1 << 20)),
+        ..Io::default()
+    }
+}
+
+fn done(io: Io) -> Outcome {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    Run::io(&[0, 0], dir.path(), io).go().expect("runs")
+}
+
+/// That the parts are parts of the whole: rows of `workers` workers each.
+fn check_parts(row: &PhaseOutcome, workers: u64) -> Effort {
+    let (name, effort) = (&row.name, row.effort);
+    assert_eq!(effort.workers, workers, "{name}");
+    assert!(effort.in_calls.0 > 0, "{name}");
+    assert!(effort.in_calls <= effort.active, "{name}: {effort:?}");
+    assert!(effort.full <= effort.in_calls, "{name}: {effort:?}");
+    let all = effort.active.0 + effort.waited.0;
+    let (most, elapsed) = (row.elapsed.0 * workers, row.elapsed);
+    assert!(all <= most, "{name}: {effort:?} in {elapsed}");
+    effort
+}
+
+/// The service times of these rows added up.
+fn recorded(rows: &[&PhaseOutcome]) -> Nanos {
+    Nanos(rows.iter().map(|row| row.service.total().0).sum())
+}
+
+#[test]
+fn one_call_after_the_other_the_time_in_calls_is_that_of_the_latencies() {
+    for verify in [false, true] {
+        let outcome = done(Io {
+            verify,
+            fsync: Some(FsyncRule::Never),
+            ..io(&[Rw::Write, Rw::Read])
+        });
+        for name in ["write", "read"] {
+            let row = outcome.row(name);
+            let effort = check_parts(row, 2);
+            assert_eq!(effort.in_calls, recorded(&[row]), "{name}");
+            assert_eq!(effort.full, effort.in_calls, "{name}");
+        }
+    }
+}
+
+#[test]
+fn rows_that_share_workers_have_all_their_time() {
+    let outcome = done(Io {
+        fsync: Some(FsyncRule::Every(16)),
+        ..io(&[Rw::Rw])
+    });
+    let rows: Vec<&PhaseOutcome> = outcome.rows.iter().collect();
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        assert_eq!(
+            check_parts(row, 2).in_calls,
+            recorded(&rows),
+            "{}",
+            row.name
+        );
+    }
+}
+
+#[test]
+fn with_many_requests_under_way_their_time_is_counted_once() {
+    for engine in ["io_uring", "psync"] {
+        let depth = if engine == "psync" { 1 } else { 8 };
+        let outcome = done(Io {
+            engine: Some(engine.to_owned()),
+            depth: Some(depth),
+            fsync: Some(FsyncRule::Every(64)),
+            ..io(&[Rw::Write, Rw::RandRead])
+        });
+        let read = outcome.row("randread");
+        let effort = check_parts(read, 2);
+        assert!(effort.in_calls >= read.service.max(), "{effort:?}");
+        // Each worker's sum is divided, and cut off, by itself.
+        let sum = recorded(&[read]).0 / u64::from(depth);
+        assert!(sum - effort.full.0 <= 2, "{engine}: {effort:?}");
+        check_parts(outcome.row("write"), 2);
+    }
+}
+
+#[test]
+fn waits_for_intended_starts_are_no_time_of_the_tool() {
+    for depth in [1, 4] {
+        let engine = if depth > 1 { "io_uring" } else { "psync" };
+        let outcome = done(Io {
+            engine: Some(engine.to_owned()),
+            depth: Some(depth),
+            rate: Some(400.0),
+            size: Some(Bytes(40 * 4096)),
+            ..io(&[Rw::Write, Rw::Read])
+        });
+        let read = outcome.row("read");
+        let effort = check_parts(read, 2);
+        // 40 operations each, 5 ms apart: most of 200 ms is waiting, unless
+        // the machine is that busy.
+        let missing = (2 * read.elapsed.0).saturating_sub(effort.active.0 + effort.waited.0);
+        assert!(effort.waited.0 > 0, "depth {depth}");
+        // What is left is how late the workers came to the start.
+        assert!(missing <= 2 * read.elapsed.0, "depth {depth}");
+        let late = read.response.as_ref().map_or(0, |r| r.max().0);
+        let span = 39 * 5_000_000;
+        assert!(
+            effort.waited.0 + effort.active.0 + 2 * late >= span,
+            "depth {depth}: {effort:?}"
+        );
+    }
+}
+
+#[test]
+fn the_file_systems_own_time_is_within_the_calls() {
+    let slow = mount(|config| config.latency = "read=3ms".parse().expect("valid"));
+    let spec = Io {
+        direct: true,
+        size: Some(Bytes(20 * 4096)),
+        ..io(&[Rw::Write, Rw::Read])
+    };
+    let outcome = Run::io(&[0, 0], slow.path(), spec).go().expect("runs");
+    let snapshot = slow.fs.stats().snapshot();
+    let truth = snapshot.kind(Kind::Read).map(|k| &k.latency);
+    let truth = truth.expect("it has read");
+    // Looking for the run's marker reads as well.
+    let others = Nanos((truth.count() - 40) * truth.max().0);
+    let least = truth.total().since(others);
+    let effort = check_parts(outcome.row("read"), 2);
+    assert!(effort.in_calls >= least, "{effort:?} {least}");
+    assert!(effort.in_calls.0 >= 40 * 3_000_000, "{effort:?}");
+    slow.end();
+}
+
+#[test]
+fn a_jobs_time_has_its_ramp_and_is_without_its_delay_and_its_thinking() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let line = "--name=a --rw=randrw --bs=4k --size=256k --time_based --runtime=300ms \
+                --ramp_time=100ms --startdelay=200ms --thinktime=5ms --thinktime_spin=1ms \
+                --fsync=8 --name=b --rw=write --bs=4k --size=64k --ioengine=io_uring --iodepth=4";
+    let outcome = job(&[0], dir.path(), line).go().expect("runs");
+    let own: Vec<&PhaseOutcome> = ["a-read", "a-write", "a-sync"]
+        .iter()
+        .map(|name| outcome.row(name))
+        .collect();
+    let effort = own[0].effort;
+    assert!(own.iter().all(|row| row.effort == effort));
+    assert_eq!(effort.workers, 1);
+    assert!(effort.in_calls <= effort.active, "{effort:?}");
+    // With what was done before anything was recorded.
+    assert!(effort.in_calls > recorded(&own), "{effort:?}");
+    let operations: u64 = own[..2].iter().map(|row| row.items).sum();
+    let waited = 200_000_000 + 5_000_000 * operations;
+    assert!(effort.waited.0 >= waited, "{effort:?} {waited}");
+    let other = outcome.row("b-write").effort;
+    assert_eq!(other.workers, 1, "it is none of the other job's");
+    assert_eq!(other.waited, Nanos(0));
+    assert!(other.full <= other.in_calls && other.in_calls <= other.active);
+}
+
+#[test]
+fn behind_a_stonewall_the_latencies_by_then_are_those_of_the_items_by_then() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        depth: Some(0),
+        items: Some(500_000),
+        files_only: true,
+        stonewall: Some(Nanos(30_000_000)),
+        phases: Some(vec![PhaseKind::FileRemove]),
+        ..Meta::default()
+    };
+    let hosts = [0, 0, 1];
+    let outcome = Run::meta(&hosts, dir.path(), meta).go().expect("runs");
+    let create = outcome.row("file-create");
+    let wall = create.stonewall.expect("a stonewall");
+    let early = create.stonewalled.as_ref().expect("its latencies");
+    assert_eq!(early.count(), wall.items);
+    assert_eq!(create.service.count(), 3 * wall.most);
+    assert!(early.total() <= create.service.total());
+    check_parts(create, 3);
+    assert_eq!(outcome.row("file-remove").stonewalled, None);
+}
+
+#[test]
+fn a_row_of_one_operation_for_each_worker_has_no_rate_and_no_first_finisher() {
+    let outcome = done(Io {
+        fsync: Some(FsyncRule::End),
+        ..io(&[Rw::Write])
+    });
+    let sync = outcome.row("write-fsync");
+    assert!(sync.one_each && sync.first_done.is_none());
+    assert_eq!((sync.items, &sync.first_failed), (2, &None));
+    let write = outcome.row("write");
+    assert!(!write.one_each);
+    assert!(
+        write
+            .first_done
+            .as_ref()
+            .is_some_and(|f| !f.host.is_empty())
+    );
+}
+
+/// Rank 1 is done first; `failed` of its 10 operations failed.
+fn early(rank: u32, failed: u64) -> WorkerOutcome {
+    let mut lane = Lane::new(OpKind::Stat, false);
+    let failed = if rank == 1 { failed } else { 0 };
+    for _ in 0..failed {
+        let failure = Failure::new(OpKind::Stat, "f", FailureKind::Short);
+        lane.failures.add(Rank(rank), &host_name(rank), failure);
+    }
+    lane.items = 10 - failed;
+    lane.service = Latency::new();
+    WorkerOutcome {
+        started_ns: 0,
+        finished: Nanos(if rank == 1 { 1_000 } else { 1_000_000 }),
+        busy: true,
+        lanes: vec![lane],
+        first_lane: 0,
+        details: Details::default(),
+    }
+}
+
+#[test]
+fn the_first_finisher_is_named_and_is_none_where_most_of_its_operations_failed() {
+    let row = |outcome| reduced_of(3, RowLimits::default(), None, outcome);
+    for healthy in [
+        row(|rank| early(rank, 0)),
+        // Half of them is not most of them.
+        row(|rank| early(rank, 5)),
+    ] {
+        let first = healthy.first_done.expect("a first finisher");
+        assert_eq!(first.elapsed, Nanos(1_000));
+        assert_eq!((first.host, healthy.first_failed), (host_name(1), None));
+    }
+    let broken = row(|rank| early(rank, 6));
+    assert_eq!(broken.first_done, None);
+    assert_eq!(broken.first_failed, Some(host_name(1)));
+}
+
+/// What measuring costs on each of two hosts before `run`.
+fn costs(run: &Run<'_>) -> Vec<Calibration> {
+    let work = run.plan().expect("it can be done").work;
+    let world = threads::world(3);
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let _entered = runtime.enter();
+    let ranks = world.iter().map(|comm| {
+        let work = &work;
+        let one = async move {
+            let names = vec!["one".to_owned(), "two".to_owned()];
+            let group = Group::form(comm, names, vec![0, 0, 1], 0, &Quiet, &Quiet);
+            let group = group.await.expect("formed");
+            on_each_host(&group, work).await.expect("measured")
+        };
+        Box::pin(one) as Pin<Box<dyn Future<Output = Vec<Calibration>>>>
+    });
+    let mut all = in_turn(ranks.collect());
+    assert!(all[1..].iter().all(Vec::is_empty), "at other ranks");
+    all.swap_remove(0)
+}
+
+#[test]
+fn the_tool_measures_the_loop_of_each_workload_on_every_host_and_touches_nothing() {
+    let nowhere = std::path::Path::new("/does/not/exist");
+    let hosts = [0, 0, 1];
+    let deep = Io {
+        engine: Some("io_uring".to_owned()),
+        depth: Some(512),
+        verify: true,
+        time: Some(Nanos(1_000_000_000)),
+        rate: Some(1.0),
+        ..io(&[Rw::Write])
+    };
+    let small = Io {
+        files: Some(3),
+        file_size: Some(Bytes(12_288)),
+        size: None,
+        verify: true,
+        ..io(&[Rw::Write, Rw::Read])
+    };
+    let meta = Meta {
+        items: Some(1),
+        ..Meta::default()
+    };
+    let jobs = "--directory=/does/not/exist --name=a --rw=randwrite --bs=4k --size=4k --direct=1 \
+                --rate_iops=1 --verify=crc32c --fsync=1 --thinktime=1s --write_lat_log=x \
+                --name=b --rw=read --size=8k";
+    for run in [
+        Run::io(&hosts, nowhere, io(&[Rw::Write])),
+        Run::io(&hosts, nowhere, deep),
+        Run::io(&hosts, nowhere, small),
+        Run::meta(&hosts, nowhere, meta),
+        job(&hosts, nowhere, jobs),
+    ] {
+        let costs = costs(&run);
+        assert_eq!(costs.len(), 2);
+        for cost in costs {
+            let all = [cost.clock_ns, cost.record_ns, cost.null_op_ns];
+            assert!(all.iter().all(|ns| *ns > 0.0), "{cost:?}");
+        }
+    }
+}

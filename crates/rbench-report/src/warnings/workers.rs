@@ -1,0 +1,107 @@
+//! What the time of the workers tells: whether it went into calls, and what
+//! held an open loop up.
+
+use rbench_core::units::{human_count, human_nanos};
+
+use super::{Finding, is_short, seconds};
+use crate::schema::{PhaseResult, RunResult, WorkersResult};
+
+/// Least share of the workers' time that should go into calls.
+const BUSY_LEAST: f64 = 0.95;
+/// Share of the operations due that may not have been started.
+const UNISSUED_SHARE: f64 = 0.01;
+/// How late half of the operations may start, as a share of the phase: half
+/// of what a rate that is missed by as much as `UNISSUED_SHARE` comes to.
+const LATE_SHARE: f64 = UNISSUED_SHARE / 2.0;
+/// Share of their time from which on the workers have none left.
+const FULL: f64 = 0.95;
+
+pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let busy = phase.busy.filter(|busy| *busy < BUSY_LEAST)?;
+    // With the null engine there is nothing but the tool.
+    let nothing_asked = result.spec.get("engine").and_then(|e| e.as_str()) == Some("null");
+    (phase.items > 0 && !is_short(phase) && !phase.one_each && !nothing_asked).then(|| Finding {
+        weight: -busy,
+        note: format!("{} in calls", percent(busy)),
+    })
+}
+
+/// Whether an open loop missed its rate, and why.
+pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let due = phase.items + phase.error_count() + phase.unissued;
+    let missed = phase.unissued as f64 / due.max(1) as f64;
+    let service = phase.latency.service.p50_ns;
+    let response = phase.latency.response.as_ref().map_or(0, |h| h.p50_ns);
+    let late_s = response.saturating_sub(service) as f64 / 1e9;
+    let late = response > service.saturating_mul(2) && late_s > LATE_SHARE * phase.elapsed_s;
+    let what = if missed > UNISSUED_SHARE {
+        format!(
+            "{} operations that were due, {}, were never started, and response times do not know them",
+            human_count(phase.unissued),
+            percent(missed)
+        )
+    } else if late {
+        format!(
+            "the median response time is {} where the service time is {}",
+            human_nanos(response as f64),
+            human_nanos(service as f64)
+        )
+    } else {
+        return None;
+    };
+    Some(Finding {
+        weight: missed.max(late_s / phase.elapsed_s.max(f64::MIN_POSITIVE)),
+        note: format!("{what}: {}", culprit(phase.workers.as_ref())),
+    })
+}
+
+/// What held an open loop up.
+fn culprit(workers: Option<&WorkersResult>) -> String {
+    const TARGET: &str = "the target did not keep up";
+    let shares = workers.and_then(|w| Some((w.count, w.occupied()?, w.outside()?)));
+    let Some((count, occupied, outside)) = shares else {
+        return TARGET.to_owned();
+    };
+    let all = match count {
+        1 => "the only worker was".to_owned(),
+        n => format!("all {} workers were", human_count(n)),
+    };
+    if outside > 0.5 {
+        format!(
+            "rbench itself was the limit, whose workers spent {} of their time outside of calls",
+            percent(outside)
+        )
+    } else if occupied + outside >= FULL {
+        format!("{all} busy all the time, and more threads or depth may reach more")
+    } else {
+        TARGET.to_owned()
+    }
+}
+
+/// Workers that were given up take what they did with them.
+pub(super) fn given_up(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let gone = phase.given_up.as_ref()?;
+    Some(Finding {
+        weight: gone.share,
+        note: format!(
+            "{} of {} workers after {}, with {} operations that are not counted: {} of the rate",
+            human_count(gone.workers),
+            human_count(gone.of),
+            seconds(gone.at_s),
+            human_count(gone.lost),
+            percent(gone.share)
+        ),
+    })
+}
+
+pub(super) fn first_failed(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let host = phase.first_failed.as_ref()?;
+    Some(Finding {
+        weight: 0.0,
+        note: format!("on {host}"),
+    })
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}

@@ -1,0 +1,407 @@
+//! What must not be written to: a block device that is mounted, swapped to or
+//! under another device, and a file that stands for a device.
+//!
+//! The kernel is asked by an exclusive open (O_EXCL of a block device fails
+//! while a file system, swap, device mapper or md holds it, in whatever mount
+//! namespace). What it does not count as use, and words for what it does, come
+//! from /proc and /sys. Here nothing is written.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::libc;
+use nix::sys::stat::{Mode, major, makedev, minor, stat};
+
+/// Tries to open a device exclusively: others that try it as well, as the other
+/// ranks of a host do, are through at once.
+const TRIES: u32 = 100;
+
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A loop device that has a file or device behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Loop {
+    name: String,
+    /// Device and inode number of what is behind it.
+    file: (u64, u64),
+    /// Its number where that is a device.
+    device: Option<u64>,
+}
+
+/// What a path stands for, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thing {
+    /// A block device with that number.
+    Device(u64),
+    /// A regular file: device and inode number.
+    File(u64, u64),
+    Other,
+}
+
+/// The loop devices and swap areas of this machine, at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct InUse {
+    loops: Vec<Loop>,
+    /// Files and devices that are swapped to.
+    swaps: Vec<Thing>,
+}
+
+impl InUse {
+    /// Looks. What the system does not tell is not known to be in use.
+    pub fn look() -> InUse {
+        let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+        InUse {
+            loops: loops(),
+            swaps: swap_areas(&swaps)
+                .filter_map(|area| thing(&area).ok())
+                .collect(),
+        }
+    }
+
+    /// What uses the thing at `path`, behind symbolic links, such that writing
+    /// to it would do harm: words that go behind "it is". `None` when nothing is
+    /// known to, and of what is not there.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn user_of(&self, path: &Path) -> Result<Option<String>, Errno> {
+        let thing = match thing(path) {
+            Err(Errno::ENOENT) => return Ok(None),
+            found => found?,
+        };
+        match (self.named(thing), thing) {
+            (None, Thing::Device(_)) => claimed(path),
+            (named, _) => Ok(named),
+        }
+    }
+
+    /// The same of an open file, without asking the kernel for it exclusively:
+    /// a call that no file system answers.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn user_of_open(&self, fd: impl AsFd) -> Result<Option<String>, Errno> {
+        thing_open(fd).map(|thing| self.named(thing))
+    }
+
+    fn named(&self, thing: Thing) -> Option<String> {
+        if self.swaps.contains(&thing) && thing != Thing::Other {
+            return Some("swapped to".to_owned());
+        }
+        match thing {
+            Thing::Other => None,
+            Thing::File(device, inode) => {
+                let behind = |l: &&Loop| l.device.is_none() && l.file == (device, inode);
+                self.loops.iter().find(behind).map(behind_loop)
+            }
+            Thing::Device(number) => self.device_named(number, &mount_tables()),
+        }
+    }
+
+    /// What uses a device or a partition of it.
+    fn device_named(&self, number: u64, tables: &[String]) -> Option<String> {
+        let mounted = tables.iter().find_map(|table| mounted_on(table, number));
+        let mounted = mounted.map(|place| format!("mounted on {place}"));
+        let behind = |l: &&Loop| l.device == Some(number);
+        mounted
+            .or_else(|| self.loops.iter().find(behind).map(behind_loop))
+            .or_else(|| {
+                let name = entries(&sysfs(number).join("holders")).next()?;
+                Some(format!("held by the device {name}"))
+            })
+            .or_else(|| {
+                partitions(number).find_map(|(name, part)| {
+                    let swap = self.swaps.contains(&Thing::Device(part));
+                    let swap = swap.then(|| "swapped to".to_owned());
+                    let why = swap.or_else(|| self.device_named(part, tables))?;
+                    Some(format!("in use: its partition {name} is {why}"))
+                })
+            })
+    }
+}
+
+fn behind_loop(of: &Loop) -> String {
+    format!("what stands behind the loop device /dev/{}", of.name)
+}
+
+fn thing(path: &Path) -> Result<Thing, Errno> {
+    let found = stat(path)?;
+    Ok(of_mode(
+        found.st_mode,
+        found.st_rdev,
+        (found.st_dev, found.st_ino),
+    ))
+}
+
+fn of_mode(mode: u32, number: u64, file: (u64, u64)) -> Thing {
+    match mode & libc::S_IFMT {
+        libc::S_IFBLK => Thing::Device(number),
+        libc::S_IFREG => Thing::File(file.0, file.1),
+        _ => Thing::Other,
+    }
+}
+
+/// Kind and number of an open file never change: the file system is not asked.
+fn thing_open(fd: impl AsFd) -> Result<Thing, Errno> {
+    // SAFETY: all bytes of the struct are plain numbers, for which zero is one.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open while it is borrowed, the path is a string
+    // that ends with a zero, and the kernel writes into `found` only.
+    let result = unsafe {
+        libc::statx(
+            fd.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC,
+            libc::STATX_TYPE | libc::STATX_INO,
+            &mut found,
+        )
+    };
+    Errno::result(result)?;
+    let number = |major: u32, minor: u32| makedev(u64::from(major), u64::from(minor));
+    Ok(of_mode(
+        u32::from(found.stx_mode),
+        number(found.stx_rdev_major, found.stx_rdev_minor),
+        (
+            number(found.stx_dev_major, found.stx_dev_minor),
+            found.stx_ino,
+        ),
+    ))
+}
+
+/// Whether the kernel lets nobody have the device for himself.
+fn claimed(path: &Path) -> Result<Option<String>, Errno> {
+    for _ in 0..TRIES {
+        match open(
+            path,
+            OFlag::O_RDONLY | OFlag::O_EXCL | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        ) {
+            Err(Errno::EBUSY) => std::thread::sleep(PAUSE),
+            // Without a medium, or without permission: nothing will be written.
+            Ok(_) | Err(Errno::ENOMEDIUM | Errno::ENXIO | Errno::EACCES | Errno::EPERM) => {
+                return Ok(None);
+            }
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(Some(
+        "in use: the kernel refuses to open it exclusively".to_owned(),
+    ))
+}
+
+/// The directory of a block device.
+fn sysfs(number: u64) -> PathBuf {
+    PathBuf::from(format!(
+        "/sys/dev/block/{}:{}",
+        major(number),
+        minor(number)
+    ))
+}
+
+/// Names in a directory; none where there is none.
+fn entries(dir: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
+}
+
+/// Names and numbers of the partitions of a device.
+fn partitions(number: u64) -> impl Iterator<Item = (String, u64)> {
+    let dir = sysfs(number);
+    entries(&dir).filter_map(move |name| {
+        let part = dir.join(&name);
+        let is_one = part.join("partition").exists();
+        let number = fs::read_to_string(part.join("dev"))
+            .ok()
+            .filter(|_| is_one)?;
+        Some((name, parse_number(number.trim())?))
+    })
+}
+
+/// `259:3`
+fn parse_number(text: &str) -> Option<u64> {
+    let (major, minor) = text.split_once(':')?;
+    Some(makedev(major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The tables of mounts of this process and of one process of each other mount
+/// namespace that can be seen.
+fn mount_tables() -> Vec<String> {
+    let mut spaces = BTreeSet::new();
+    let numbers = entries(Path::new("/proc")).filter(|name| name.parse::<u32>().is_ok());
+    let all = std::iter::once("self".to_owned()).chain(numbers);
+    let table = |process: String| {
+        let space = fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+        let new = space.is_none_or(|space| spaces.insert(space));
+        let table = fs::read(format!("/proc/{process}/mountinfo"));
+        table
+            .ok()
+            .filter(|_| new || process == "self")
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    all.filter_map(table).collect()
+}
+
+/// Where the device with that number is mounted, by a table of mounts. Some
+/// file systems have a number of their own and name the device as their source.
+fn mounted_on(table: &str, number: u64) -> Option<String> {
+    table.lines().find_map(|line| {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(2);
+        let (device, place) = (fields.next()?, fields.nth(1)?);
+        let source = file_system.split(' ').nth(1)?;
+        let by_source =
+            || source.starts_with("/dev/") && thing(Path::new(source)) == Ok(Thing::Device(number));
+        (parse_number(device) == Some(number) || by_source()).then(|| place.to_owned())
+    })
+}
+
+/// The first column of /proc/swaps, behind its heading.
+fn swap_areas(table: &str) -> impl Iterator<Item = PathBuf> {
+    let lines = table.lines().skip(1);
+    lines.filter_map(|line| line.split_whitespace().next().map(PathBuf::from))
+}
+
+/// The loop devices that have something behind them.
+fn loops() -> Vec<Loop> {
+    let names = entries(Path::new("/sys/block")).filter(|name| name.starts_with("loop"));
+    names.filter_map(|name| behind(name).ok()).collect()
+}
+
+fn behind(name: String) -> io::Result<Loop> {
+    let shown = Path::new("/sys/block")
+        .join(&name)
+        .join("loop/backing_file");
+    let path = fs::read_to_string(shown)?;
+    let device = open(
+        &Path::new("/dev").join(&name),
+        OFlag::O_RDONLY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    );
+    let told = device.and_then(|device| told_by(&device));
+    let (file, device) = match told {
+        Ok(told) => told,
+        // Its path is that of another place only where mounts differ.
+        Err(_) => {
+            let found = stat(Path::new(path.trim_end_matches('\n')))?;
+            let device = found.st_mode & libc::S_IFMT == libc::S_IFBLK;
+            (
+                (found.st_dev, found.st_ino),
+                device.then_some(found.st_rdev),
+            )
+        }
+    };
+    Ok(Loop { name, file, device })
+}
+
+/// `struct loop_info64` of the kernel, up to what is asked for here.
+#[repr(C)]
+struct LoopInfo {
+    device: u64,
+    inode: u64,
+    raw_device: u64,
+    /// The rest of its 232 bytes.
+    rest: [u64; 26],
+}
+
+mod request {
+    use super::LoopInfo;
+    nix::ioctl_read_bad!(loop_get_status64, 0x4c05, LoopInfo);
+}
+
+/// Device and inode number of what is behind an open loop device, and its own
+/// number if that is a device.
+fn told_by(device: &OwnedFd) -> Result<((u64, u64), Option<u64>), Errno> {
+    let mut info = LoopInfo {
+        device: 0,
+        inode: 0,
+        raw_device: 0,
+        rest: [0; 26],
+    };
+    // SAFETY: the descriptor is open, and the kernel writes no more than the
+    // 232 bytes that the struct has.
+    unsafe { request::loop_get_status64(device.as_raw_fd(), &mut info) }?;
+    let LoopInfo {
+        device,
+        inode,
+        raw_device,
+        rest: _,
+    } = info;
+    // Of a regular file kernels give nothing, or its file system's number again.
+    let is_device = raw_device != 0 && raw_device != device;
+    Ok(((device, inode), is_device.then_some(raw_device)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_found_by_its_number_and_where_it_is_mounted() {
+        let table = "22 1 0:20 / /proc rw - proc proc rw\n\
+                     36 22 7:3 / /mnt/a rw,noatime shared:1 - ext4 /dev/none rw\n\
+                     37 22 259:1 /sub /b rw - xfs /dev/none rw\n";
+        let check = |number: &str, expect: Option<&str>| {
+            let number = parse_number(number).expect("a number");
+            assert_eq!(mounted_on(table, number).as_deref(), expect);
+        };
+        check("7:3", Some("/mnt/a"));
+        check("259:1", Some("/b"));
+        check("7:30", None);
+        check("0:0", None);
+    }
+
+    #[test]
+    fn swap_areas_stand_in_the_first_column() {
+        let table =
+            "Filename\t\t\t\tType\t\tSize\n/dev/sda2    partition 1 0 -2\n/swap file 1 0 -3\n";
+        let areas: Vec<PathBuf> = swap_areas(table).collect();
+        assert_eq!(areas, [Path::new("/dev/sda2"), Path::new("/swap")]);
+        assert_eq!(swap_areas("").count(), 0);
+    }
+
+    #[test]
+    fn a_file_that_nothing_uses_may_be_written() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("file");
+        let in_use = InUse::look();
+        assert_eq!(in_use.user_of(&path), Ok(None), "not there");
+        let file = fs::File::create(&path).expect("made");
+        assert_eq!(in_use.user_of(&path), Ok(None));
+        assert_eq!(in_use.user_of_open(&file), Ok(None));
+        assert_eq!(in_use.user_of(Path::new("/dev/null")), Ok(None));
+    }
+
+    #[test]
+    fn a_file_that_is_swapped_to_or_behind_a_loop_device_is_in_use_whatever_its_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (path, link) = (dir.path().join("file"), dir.path().join("link"));
+        let file = fs::File::create(&path).expect("made");
+        std::os::unix::fs::symlink("file", &link).expect("made");
+        let Ok(Thing::File(device, inode)) = thing(&path) else {
+            panic!("it is a file");
+        };
+        let behind = InUse {
+            loops: vec![Loop {
+                name: "loop9".to_owned(),
+                file: (device, inode),
+                device: None,
+            }],
+            swaps: Vec::new(),
+        };
+        let words = "what stands behind the loop device /dev/loop9";
+        assert_eq!(behind.user_of(&link), Ok(Some(words.to_owned())));
+        assert_eq!(behind.user_of_open(&file), Ok(Some(words.to_owned())));
+        let swap = InUse {
+            loops: Vec::new(),
+            swaps: vec![Thing::File(device, inode)],
+        };
+        assert_eq!(swap.user_of(&link), Ok(Some("swapped to".to_owned())));
+    }
+}

@@ -1,0 +1,200 @@
+//! The data that each host reads, against the memory that may hold it.
+
+use rbench_cli::Output;
+use rbench_core::Rank;
+use rbench_core::wire::{Reader, Writer};
+use rbench_exec::{ExecError, Group};
+use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_plan::meta::{Backend, PhaseKind};
+use rbench_plan::{MetaPlan, Plan, Work};
+use rbench_report::schema::{DataSize, Warning};
+use rbench_sys::residency::memory;
+
+use crate::result::warning;
+use crate::round_trip::{has_a_place, moves};
+
+/// Data that is so many times as large as a memory cannot mostly come from it.
+const FACTOR: u64 = 2;
+
+/// What the plan reads on each host and what memory it has, at rank 0; nothing
+/// when nothing is read, or no result has a place for it.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub async fn gather(
+    group: &Group<'_>,
+    plan: &Plan,
+    output: &Output,
+) -> Result<Vec<DataSize>, ExecError> {
+    let each = read_bytes(plan) / u64::from(plan.ranks.max(1));
+    if each == 0 || !has_a_place(output) {
+        return Ok(Vec::new());
+    }
+    let mut message = Writer::default();
+    if group.is_leader() {
+        let known = memory().map_or(0, |memory| memory.0);
+        let ranks = u64::from(group.host.size());
+        message.number(each.saturating_mul(ranks)).number(known);
+    }
+    let all = group.quietly(group.world.gather(Rank(0), message.finish()));
+    let all = all.await?.unwrap_or_default();
+    let of = |(rank, bytes): (u32, Vec<u8>)| {
+        let mut r = Reader::new(&bytes);
+        Some(DataSize {
+            read_bytes: r.number()?,
+            memory_bytes: r.number().filter(|known| *known > 0),
+            client_cache_bytes: output.client_cache.map(|size| size.0),
+            host: group.host_name_of(Rank(rank)).to_owned(),
+        })
+    };
+    Ok((0..).zip(all).filter_map(of).collect())
+}
+
+/// Bytes of the files that are read, all ranks together; 0 when none are, or
+/// when the files are taken as large as they are.
+fn read_bytes(plan: &Plan) -> u64 {
+    match &plan.work {
+        Work::Meta(meta) if reads_files(meta) => meta
+            .items_per_rank
+            .saturating_mul(meta.read.0)
+            .saturating_mul(u64::from(plan.ranks)),
+        Work::Meta(_) => 0,
+        Work::Io(io) if moves(&io.engine) && io.phases.iter().any(|rw| rw.reads()) => {
+            plan.data_bytes()
+        }
+        Work::Io(_) => 0,
+        Work::Jobs(jobs) => {
+            let reading = |wave: &Vec<JobPlan>| wave.iter().filter(reads).cloned().collect();
+            let reading = JobsPlan {
+                waves: jobs.waves.iter().map(reading).collect(),
+                global_options: Vec::new(),
+            };
+            reading.data_bytes(plan.ranks).0
+        }
+    }
+}
+
+fn reads_files(meta: &MetaPlan) -> bool {
+    meta.backend == Backend::Posix && meta.runs(PhaseKind::FileRead)
+}
+
+fn reads(job: &&JobPlan) -> bool {
+    job.pattern.directions.read && moves(&job.engine)
+}
+
+/// Whether the page cache of a host cannot answer for what `plan` reads.
+fn goes_around_memory(plan: &Plan) -> bool {
+    plan.drop_caches
+        || match &plan.work {
+            Work::Meta(meta) => meta.direct,
+            Work::Io(io) => io.direct,
+            Work::Jobs(jobs) => {
+                let mut reading = jobs.waves.iter().flatten().filter(reads);
+                reading.all(|job| job.direct)
+            }
+        }
+}
+
+/// What is to be said where the data is not large enough.
+pub fn warnings(plan: &Plan, sizes: &[DataSize], embedded: bool) -> Vec<Warning> {
+    if embedded {
+        return Vec::new();
+    }
+    let around = goes_around_memory(plan);
+    let memory = small(sizes, |size| size.memory_bytes.filter(|_| !around));
+    let cache = small(sizes, |size| size.client_cache_bytes);
+    let memory = memory.map(|found| {
+        let message = format!("{found} of memory: reads may come from memory.");
+        warning("fits-in-memory", message)
+    });
+    let cache = cache.map(|found| {
+        let message = format!(
+            "{found} of the file system client's cache (--client-cache): reads may come from that cache."
+        );
+        warning("fits-in-client-cache", message)
+    });
+    memory.into_iter().chain(cache).collect()
+}
+
+/// Hosts that read too little for the room that they have, in words.
+fn small(sizes: &[DataSize], room: impl Fn(&DataSize) -> Option<u64>) -> Option<String> {
+    let is_small = |size: &&DataSize| {
+        room(size).is_some_and(|room| size.read_bytes < room.saturating_mul(FACTOR))
+    };
+    let found: Vec<&DataSize> = sizes.iter().filter(is_small).collect();
+    let first = found.first()?;
+    Some(format!(
+        "The data read {} is {}, less than {FACTOR} times its {}",
+        place(&found),
+        about(first.read_bytes),
+        about(room(first)?)
+    ))
+}
+
+/// Bytes for people: `1.5 GiB`.
+fn about(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, next);
+    }
+    let digits = usize::from(unit != "B" && value < 100.0);
+    format!("{value:.digits$} {unit}")
+}
+
+/// `on client1`, `on each of client1 and 2 more`.
+fn place(found: &[&DataSize]) -> String {
+    match found {
+        [] => String::new(),
+        [one] => format!("on {}", one.host),
+        [first, rest @ ..] => format!("on each of {} and {} more", first.host, rest.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, read: u64, memory: Option<u64>, cache: Option<u64>) -> DataSize {
+        DataSize {
+            host: name.to_owned(),
+            read_bytes: read,
+            memory_bytes: memory,
+            client_cache_bytes: cache,
+        }
+    }
+
+    #[test]
+    fn data_below_twice_the_room_is_small_and_no_other() {
+        let room = |size: &DataSize| size.memory_bytes;
+        let of = |hosts: &[DataSize]| small(hosts, room);
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[host("a", 200, Some(100), None)]), None);
+        assert_eq!(of(&[host("a", 1, None, Some(100))]), None);
+        let one = of(&[
+            host("a", 200, Some(100), None),
+            host("b", 199, Some(100), None),
+        ]);
+        let expect = "The data read on b is 199 B, less than 2 times its 100 B";
+        assert_eq!(one.as_deref(), Some(expect));
+        let both = of(&[
+            host("a", 1 << 30, Some(3 << 30), None),
+            host("b", 0, Some(1), None),
+        ]);
+        let expect =
+            "The data read on each of a and 1 more is 1.0 GiB, less than 2 times its 3.0 GiB";
+        assert_eq!(both.as_deref(), Some(expect));
+    }
+
+    #[test]
+    fn bytes_are_rounded_for_people() {
+        assert_eq!(about(1023), "1023 B");
+        assert_eq!(about(1 << 20), "1.0 MiB");
+        assert_eq!(about(25_275_195_392), "23.5 GiB");
+        assert_eq!(about(512 << 30), "512 GiB");
+    }
+}

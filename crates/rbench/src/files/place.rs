@@ -1,0 +1,102 @@
+//! Where a file of ours may go when its name is in use: only something that a
+//! run like this one has written is written over, symbolic links stay what they
+//! are, and devices are no files.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{new_file, new_file_beside};
+
+/// Bytes at the beginning of a file by which it is known.
+const KNOWN_BY: u64 = 64 << 10;
+
+/// What is at a path where something is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing.
+    Free(PathBuf),
+    /// A file that may be written over; behind symbolic links.
+    Ours(PathBuf),
+    /// A pipe, a terminal, `/dev/null`: what is written goes through.
+    Stream(PathBuf),
+}
+
+/// What is at `path`. A file that is not empty may be written over if its
+/// beginning says so.
+///
+/// # Errors
+/// Why nothing can be written there; words that go behind the path.
+pub fn find(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Place, String> {
+    let unreadable = |e: io::Error| format!("cannot be written: {e}");
+    let found = match path.metadata() {
+        Ok(found) => found,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return match path.symlink_metadata() {
+                Ok(_) => Err("is a symbolic link to nothing".to_owned()),
+                Err(_) => Ok(Place::Free(path.to_owned())),
+            };
+        }
+        Err(e) => return Err(unreadable(e)),
+    };
+    let kind = found.file_type();
+    if kind.is_dir() {
+        return Err("is a directory".to_owned());
+    }
+    if kind.is_block_device() {
+        return Err("is a block device, and is not overwritten".to_owned());
+    }
+    if !kind.is_file() {
+        return Ok(Place::Stream(path.to_owned()));
+    }
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(KNOWN_BY).read_to_end(&mut start));
+    read.map_err(unreadable)?;
+    if !(start.is_empty() || is_ours(&start)) {
+        return Err("holds something else, and is not overwritten".to_owned());
+    }
+    path.canonicalize().map(Place::Ours).map_err(unreadable)
+}
+
+impl Place {
+    /// Opens it for writing from the start on: a file that is there is emptied.
+    ///
+    /// # Errors
+    /// What the system said; `AlreadyExists` when the place was free and is no
+    /// more.
+    pub fn open(&self) -> io::Result<File> {
+        match self {
+            Place::Free(path) => new_file(path),
+            Place::Ours(path) => OpenOptions::new().write(true).truncate(true).open(path),
+            Place::Stream(path) => OpenOptions::new().write(true).open(path),
+        }
+    }
+}
+
+/// Writes what `write` writes to `path`; where something else is by now, to a
+/// new file beside it.
+///
+/// # Errors
+/// Words that go behind the path: why it could not be written, or where it is.
+pub fn write_over(
+    path: &Path,
+    is_ours: impl Fn(&[u8]) -> bool,
+    write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
+) -> Result<(), String> {
+    let unwritable = |e: io::Error| format!("cannot be written: {e}");
+    let opened = find(path, is_ours).and_then(|place| place.open().map_err(unwritable));
+    let (file, moved) = match opened {
+        Ok(file) => (file, None),
+        Err(why) => {
+            let (name, file) = new_file_beside(path).map_err(|e| format!("{why} ({e})"))?;
+            let moved = format!("{why}: what it was to hold is in {}", name.display());
+            (file, Some(moved))
+        }
+    };
+    let mut file = io::BufWriter::new(file);
+    write(&mut file)
+        .and_then(|()| file.flush())
+        .map_err(unwritable)?;
+    moved.map_or(Ok(()), Err)
+}

@@ -1,0 +1,109 @@
+//! What a request to the file system costs before the first phase, on every
+//! host: the unit in which rows may be read.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rbench_cli::Output;
+use rbench_core::Rank;
+use rbench_core::wire::{Reader, Writer};
+use rbench_exec::target::in_thread;
+use rbench_exec::{ExecError, Group};
+use rbench_plan::meta::Backend;
+use rbench_plan::pattern::file_path;
+use rbench_plan::{Plan, Work};
+use rbench_report::schema::RoundTrip;
+use rbench_sys::engine;
+use rbench_sys::residency::round_trip;
+
+/// A file system that has not answered by then is reported without. The thread
+/// that waits for it stays behind.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Measures at the leader of every host on the directory `dir`, or the nearest
+/// one above it that is there; by host, at rank 0. Nothing where no result has
+/// a place for it, no data moves, or the user does not want it.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub async fn measure(
+    group: &Group<'_>,
+    plan: &Plan,
+    output: &Output,
+    dir: &Path,
+) -> Result<Vec<RoundTrip>, ExecError> {
+    let Some(place) = place(plan, dir) else {
+        return Ok(Vec::new());
+    };
+    if output.no_round_trip || !has_a_place(output) {
+        return Ok(Vec::new());
+    }
+    let mut message = Writer::default();
+    if group.is_leader() {
+        group.step("measuring a round trip");
+        let work = in_thread(move || round_trip(nearest(&place)?));
+        let limited = tokio::time::timeout(PATIENCE, work);
+        let found = group.attend(limited, || 0).await?;
+        // A file system that does not answer is the first phase's to report.
+        if let Some(found) = found.ok().and_then(Result::ok).flatten() {
+            message
+                .text(found.call.name())
+                .number(found.median.0)
+                .number(u64::from(found.calls))
+                .number(u64::from(found.seen));
+        }
+    }
+    let all = group.quietly(group.world.gather(Rank(0), message.finish()));
+    let all = all.await?.unwrap_or_default();
+    let of = |(rank, bytes): (u32, Vec<u8>)| {
+        let mut r = Reader::new(&bytes);
+        Some(RoundTrip {
+            call: r.text()?,
+            median_ns: r.number()?,
+            calls: r.number()?,
+            seen: r.number()? != 0,
+            host: group.host_name_of(Rank(rank)).to_owned(),
+        })
+    };
+    Ok((0..).zip(all).filter_map(of).collect())
+}
+
+/// Whether there is a report of ours, or a result file.
+pub fn has_a_place(output: &Output) -> bool {
+    let printed = match (&output.mdtest, &output.fio) {
+        (Some(view), _) => view.report,
+        (_, Some(view)) => view.report,
+        (None, None) => true,
+    };
+    printed || output.out.is_some()
+}
+
+/// Whether the engine `name` does anything to a file system.
+pub fn moves(name: &str) -> bool {
+    engine::find(name).is_some_and(|engine| engine.moves_data)
+}
+
+/// Where operations go: `dir`, or the first file of the first job of `fio`;
+/// `None` where none goes to a file system.
+fn place(plan: &Plan, dir: &Path) -> Option<PathBuf> {
+    match &plan.work {
+        Work::Meta(meta) => (meta.backend == Backend::Posix).then(|| dir.to_owned()),
+        Work::Io(io) => moves(&io.engine).then(|| dir.to_owned()),
+        Work::Jobs(jobs) => {
+            let mut all = jobs.waves.iter().flatten();
+            let job = all.find(|job| moves(&job.engine))?;
+            // The job's directory is in both.
+            let below = file_path(job, 0, 0);
+            let within = below.strip_prefix(&job.files.directory).unwrap_or(&below);
+            Some(dir.join(within))
+        }
+    }
+}
+
+/// The directory `place`, or the nearest one above it that is there. A device
+/// has no round trip.
+fn nearest(place: &Path) -> Option<&Path> {
+    let special = place.exists() && !place.is_file() && !place.is_dir();
+    let mut above = place.ancestors().filter(|_| !special);
+    above.find(|dir| dir.is_dir())
+}

@@ -1,0 +1,268 @@
+//! What the program writes beside the target: nothing of the user's is
+//! replaced or lost, symbolic links stay what they are, and standard error is
+//! empty when nothing is wrong.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rbench_report::RunResult;
+use tempfile::TempDir;
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::create_dir(dir.path().join("target")).expect("made");
+        Place(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("written");
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect(name)
+    }
+
+    fn result(&self, name: &str) -> RunResult {
+        serde_json::from_str(&self.text(name)).expect("a result")
+    }
+
+    fn is_link(&self, name: &str) -> bool {
+        let found = self.path(name).symlink_metadata();
+        found.expect(name).file_type().is_symlink()
+    }
+
+    /// Names in the place, but for the target.
+    fn names(&self) -> Vec<String> {
+        let all = fs::read_dir(self.0.path()).expect("listing");
+        let mut names: Vec<String> = all
+            .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
+            .filter(|name| name != "target")
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rbench"));
+        command
+            .args(line.split_whitespace())
+            .current_dir(self.0.path())
+            .env_remove("RBENCH_DIR");
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().expect("starts")
+    }
+
+    fn run_well(&self, line: &str) -> Output {
+        let output = self.run(line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", said(&output));
+        output
+    }
+
+    /// That `line` ends with `code` and says each of `parts`.
+    fn check(&self, line: &str, code: i32, parts: &[&str]) {
+        let output = self.run(line);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{line}: {said}");
+        for part in parts {
+            assert!(said.contains(part), "{line}: {said}");
+        }
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+const META: &str = "meta --dir target --items 4 --threads 1 --iterations 1";
+const FIO: &str = "fio --name=a --directory=target --rw=write --bs=4k --size=16k";
+const MDTEST: &str = "mdtest -d target/md -F -C -n 3 -W 60";
+
+/// A command that rbench runs before a phase, when its journal is open.
+fn between(script: &str, place: &Place) -> String {
+    let path = place.path("between");
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+    let allowed = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&path, allowed).expect("allowed");
+    format!("--run-cmd-before-phase={}", path.display())
+}
+
+#[test]
+fn a_result_whose_name_was_taken_during_the_run_lies_beside_it() {
+    let place = Place::new();
+    place.write("run.json.1", "also precious");
+    let option = between("echo precious >run.json", &place);
+    let line = format!("mdtest -d target/md -F -n 3 --out run.json {option}");
+    place.check(
+        &line,
+        1,
+        &[
+            "run.json appeared during the run and is not overwritten",
+            "run.json.2",
+        ],
+    );
+    assert_eq!(place.text("run.json"), "precious\n");
+    assert_eq!(place.text("run.json.1"), "also precious");
+    assert!(place.result("run.json.2").complete);
+    let names = ["between", "run.json", "run.json.1", "run.json.2"];
+    assert_eq!(place.names(), names, "no journal and no part is left");
+}
+
+#[test]
+fn a_result_does_not_take_the_place_of_a_link_that_appeared() {
+    let place = Place::new();
+    place.write("victim", "precious");
+    let option = between("ln -sf victim run.json", &place);
+    let line = format!("mdtest -d target/md -F -n 3 --out run.json {option}");
+    place.check(&line, 1, &["run.json.1"]);
+    assert!(place.is_link("run.json"));
+    assert_eq!(place.text("victim"), "precious");
+    assert!(place.result("run.json.1").complete);
+}
+
+#[test]
+fn a_file_called_partial_is_nobodys_business() {
+    let place = Place::new();
+    for name in ["run.json.partial", "status.partial"] {
+        place.write(name, "precious");
+    }
+    place.run_well(&format!("{META} --out run.json"));
+    place.run_well(&format!("{MDTEST} -x status"));
+    for name in ["run.json.partial", "status.partial"] {
+        assert_eq!(place.text(name), "precious");
+    }
+    assert!(place.result("run.json").complete);
+    assert_eq!(place.text("status"), "3\n");
+}
+
+#[test]
+fn a_status_file_only_replaces_a_number_and_a_link_to_one_stays() {
+    let place = Place::new();
+    place.write("thesis", "precious");
+    place.check(
+        &format!("{MDTEST} -x thesis"),
+        1,
+        &["-x", "thesis holds something else, and is not overwritten"],
+    );
+    assert_eq!(place.text("thesis"), "precious");
+    assert!(!place.path("target/md").exists(), "nothing was made");
+    place.write("number", "17\n");
+    symlink("number", place.path("link")).expect("made");
+    place.run_well(&format!("{MDTEST} -x link"));
+    assert!(place.is_link("link"));
+    assert_eq!(place.text("number"), "3\n");
+    place.run_well(&format!("{} -x /dev/null", MDTEST.replace("/md", "/other")));
+    let null = fs::metadata("/dev/null").expect("there");
+    assert!(null.file_type().is_char_device());
+    // What was put there during the run stays, and the number is not lost.
+    let option = between("echo precious >late", &place);
+    let line = MDTEST.replace("/md", "/third");
+    place.check(&format!("{line} -x late {option}"), 1, &["late.1"]);
+    assert_eq!(place.text("late"), "precious\n");
+    assert_eq!(place.text("late.1"), "3\n");
+}
+
+#[test]
+fn an_output_of_fio_only_replaces_a_report() {
+    let place = Place::new();
+    place.write("thesis", "precious");
+    place.check(
+        &format!("{FIO} --output=thesis"),
+        1,
+        &[
+            "--output",
+            "thesis holds something else, and is not overwritten",
+        ],
+    );
+    assert_eq!(place.text("thesis"), "precious");
+    symlink("nowhere", place.path("dangling")).expect("made");
+    place.check(
+        &format!("{FIO} --output=dangling"),
+        1,
+        &["symbolic link to nothing"],
+    );
+    assert!(!place.path("nowhere").exists());
+    assert!(!place.path("target/a.0.0").exists(), "nothing was made");
+    // Reports are written over, in every form, as fio does it.
+    symlink("report", place.path("link")).expect("made");
+    for format in ["normal", "json", "terse", "json+,normal", "normal"] {
+        place.run_well(&format!("{FIO} --output=report --output-format={format}"));
+        let length = place.text("report").len();
+        place.run_well(&format!("{FIO} --output=link --output-format={format}"));
+        assert!(place.is_link("link"));
+        assert!(
+            place.text("report").len() < length * 3 / 2,
+            "{format}: not appended"
+        );
+    }
+    place.run_well(&format!("{FIO} --output=/dev/null"));
+}
+
+#[test]
+fn logs_of_fio_only_replace_logs() {
+    let place = Place::new();
+    let line = format!("{FIO} --write_lat_log=log --write_bw_log=log");
+    place.run_well(&line);
+    let first = place.text("log_lat.1.log");
+    assert_eq!(first.lines().count(), 4);
+    place.run_well(&line);
+    assert_eq!(place.text("log_lat.1.log").lines().count(), 4);
+    place.write("log_clat.1.log", "precious");
+    place.check(
+        &line,
+        1,
+        &["log_clat.1.log holds something else, and is not overwritten"],
+    );
+    assert_eq!(place.text("log_clat.1.log"), "precious");
+}
+
+#[test]
+fn standard_error_is_empty_when_nothing_is_wrong() {
+    let place = Place::new();
+    for (line, result) in [
+        (format!("{FIO} --iodepth=4 --out=fio.json"), "fio.json"),
+        (
+            "mdtest -d target/md -b 2 -z 1 -n 4 --out mdtest.json".to_owned(),
+            "mdtest.json",
+        ),
+    ] {
+        let output = place.run_well(&line);
+        assert_eq!(said(&output), "", "{line}");
+        // There is something to be said of what was asked for.
+        let told = place.result(result).warnings;
+        assert!(told.iter().any(|w| w.code == "plan"), "{told:?}");
+    }
+    let output = place.run_well(&format!("{FIO} --iodepth=4 --rbench-report"));
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(report.contains("iodepth is capped at 1"), "{report}");
+}
+
+#[test]
+fn people_are_told_on_a_terminal_and_errors_are_told_anywhere() {
+    let place = Place::new();
+    let line = format!("{} {FIO} --iodepth=4", env!("CARGO_BIN_EXE_rbench"));
+    let typescript = Command::new("script")
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .current_dir(place.0.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("script of util-linux");
+    let shown = String::from_utf8_lossy(&typescript.stdout);
+    assert!(shown.contains("iodepth is capped at 1"), "{shown}");
+    fs::create_dir(place.path("target/a.1.0")).expect("made");
+    let output = place.run(&format!("{FIO} --numjobs=2"));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("EISDIR"), "{}", said(&output));
+    assert!(Path::new(&place.path("target/a.0.0")).exists());
+}

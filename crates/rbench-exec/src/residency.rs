@@ -270,16 +270,9 @@ fn asking(phase: &Phase) -> impl Iterator<Item = usize> + '_ {
     lanes.filter(|(_, info)| asks(info.op)).map(|(at, _)| at)
 }
 
-/// The lanes of a worker's outcome with their numbers.
-fn lanes_of<'o>(
-    phase: &Phase,
-    worker: usize,
-    outcome: &'o WorkerOutcome,
-) -> impl Iterator<Item = (usize, &'o Lane)> {
-    let own = phase.lanes_of.get(worker).cloned();
-    let own = own.unwrap_or(0..phase.lanes.len());
-    let all = outcome.lanes.iter().enumerate();
-    all.filter(move |(at, _)| own.contains(at))
+/// The lanes of a worker's outcome with their numbers among the phase's.
+fn lanes_of(outcome: &WorkerOutcome) -> impl Iterator<Item = (usize, &Lane)> {
+    (outcome.first_lane..).zip(&outcome.lanes)
 }
 
 /// When and how often a worker went over its part again.
@@ -314,9 +307,9 @@ impl Seen {
         for (worker, outcome) in outcomes.iter().enumerate() {
             let before = at(0, worker).unwrap_or_default().0;
             let (after, once) = at(1, worker).unwrap_or_default();
-            let own = lanes_of(phase, worker, outcome);
+            let own = lanes_of(outcome);
             let round = round(own.map(|(_, lane)| lane), once);
-            for (number, lane) in lanes_of(phase, worker, outcome) {
+            for (number, lane) in lanes_of(outcome) {
                 lanes[number].add(LaneLook {
                     operations: lane.items + lane.failures.total(),
                     bytes: lane.bytes,

@@ -345,3 +345,17 @@ fn an_engine_that_asks_nothing_is_not_looked_at() {
     let outcome = jobs::job(&[0], dir.path(), line).go().expect("runs");
     assert_eq!(outcome.rows[0].residency, None);
 }
+
+#[test]
+fn each_job_of_a_group_has_what_its_own_workers_saw() {
+    let mount = with(LONG, true);
+    let line = "--bs=4k --invalidate=0 --name=a --rw=read --size=64k --name=b --rw=randread \
+                --size=128k --numjobs=2";
+    let rows = rows(&mount, jobs::job(&[0], mount.path(), line));
+    mount.end();
+    for (name, operations, files) in [("a-read", 16, 1), ("b-read", 64, 2)] {
+        let total = looked(row(&rows, name)).total();
+        assert_eq!((total.operations, total.asked), (operations, 80), "{name}");
+        assert_eq!(total.before.files, files, "{name}");
+    }
+}

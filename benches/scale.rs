@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 
+use rbench_comm::Clocks;
 use rbench_comm::threads::{self, ThreadsCommunicator};
 use rbench_core::outcome::{Details, Lane, PhaseOutcome, WorkerOutcome};
 use rbench_core::timeline::Bin;
@@ -255,10 +256,12 @@ fn phase(number: u32) -> Phase {
 fn form<'g>(world: &'g [ThreadsCommunicator], size: &Size) -> Vec<Group<'g>> {
     let names: Vec<String> = (0..size.hosts).map(host_name).collect();
     let host_of: Vec<u32> = (0..size.ranks).map(|rank| size.host_of(rank)).collect();
+    let clocks = Clocks::one(size.ranks);
     let ranks = world.iter().map(|comm| {
         let (names, host_of) = (names.clone(), host_of.clone());
-        Box::pin(async {
-            let group = Group::form(comm, names, host_of, 0, &Quiet, &Quiet);
+        let clocks = clocks.clone();
+        Box::pin(async move {
+            let group = Group::form(comm, names, host_of, clocks, &Quiet, &Quiet);
             group.await.expect("nobody has gone")
         }) as OneRank<'g, Group<'g>>
     });
@@ -318,6 +321,8 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             cpus: 64,
             clock_offset_ns: -4711,
             clock_error_ns: 2500,
+            clock: None,
+            caches: vec![host],
         })
         .collect();
     for rank in 0..size.ranks {

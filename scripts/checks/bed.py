@@ -73,10 +73,14 @@ def everyday(program, mount, folder):
     document = on_bed(program, "meta", "--dir", mount, out=folder / "meta.json")
     check_result(document, meta_items(RANKS), RANKS, HOSTS)
     check([len(host["ranks"]) for host in document["world"]["hosts"]] == [4, 4, 4], "4 ranks on each host")
-    for host in document["world"]["hosts"]:
-        # All namespaces share one clock: the truth is 0.
-        offset, error = abs(host["clock_offset_ns"]), host["clock_error_ns"]
-        check(offset <= error + 50_000, f"{host['name']}: clock offset {offset} ns with error {error} ns")
+    hosts = document["world"]["hosts"]
+    for host in hosts:
+        # All namespaces share one clock: 0 by definition.
+        offset, error = host["clock_offset_ns"], host["clock_error_ns"]
+        check((offset, error) == (0, 0), f"{host['name']}: clock offset {offset} ns with error {error} ns")
+    check([host["clock"]["number"] for host in hosts] == [0, 0, 0], f"one clock: {hosts}")
+    check([host["caches"] for host in hosts] == [[0], [1], [2]], f"a cache for each mount: {hosts}")
+    check(all(phase["start_error_s"] == 0 for phase in document["phases"]), "one clock starts all")
     check(document["target"]["shared"] is True, "all hosts see the same directory")
     check("mfs" in document["target"]["mount_source"], f"the file system is MooseFS: {document['target']}")
     for phase in document["phases"]:

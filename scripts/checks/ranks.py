@@ -96,6 +96,44 @@ def signals(program, launcher, ranks, folder, env):
     target.end()
 
 
+def unlike(launcher, words, *wraps):
+    """The launcher's words for a rank each of the same command, wrapped so."""
+    command = [launcher]
+    for wrap in wraps:
+        command += [*([":"] if command[1:] else []), "-np", "1", *wrap, *words]
+    return command
+
+
+def clocks(program, launcher, folder, env):
+    heading("one name, two clocks an hour apart; two names, one clock and one cache")
+    unshare = ["unshare"] if os.geteuid() == 0 else ["unshare", "-r"]
+    ahead = [*unshare, "-T", "--monotonic", "3600"]
+    target = folder / "target"
+    target.mkdir()
+    words = [program, "meta", "--dir", target, "--items", "200", "--shift", "1", "--quiet", "--out"]
+    for name, wraps in (("ahead", [[], ahead]), ("behind", [ahead, []])):
+        out = folder / f"{name}.json"
+        # On the wrong clock a rank waits for an hour, or counts one.
+        run(["timeout", "300", *unlike(launcher, [*words, out], *wraps)], env=env)
+        document = result(out)
+        check(len(document["world"]["hosts"]) == 1, f"{name}: one kernel and one name are one host")
+        for phase in document["phases"]:
+            check(phase["elapsed_s"] < 600, f"{name}: {phase['name']} took {phase['elapsed_s']:.3f} s")
+            check(0 < phase["start_error_s"] < 600, f"{name}: the start is true to {phase['start_error_s']:.9f} s")
+    out = folder / "containers.json"
+    renamed = [*unshare, "-u", "sh", "-c", 'hostname other && exec "$@"', "sh"]
+    report = run(unlike(launcher, [*words, out], [], renamed), env=env)
+    document = result(out)
+    hosts = document["world"]["hosts"]
+    check([h["ranks"] for h in hosts] == [[0], [1]], f"two names are two hosts: {hosts}")
+    check([h["clock"]["number"] for h in hosts] == [0, 0], f"one clock: {hosts}")
+    check([(h["clock_offset_ns"], h["clock_error_ns"]) for h in hosts] == [(0, 0)] * 2, f"0 by definition: {hosts}")
+    check([h["caches"] for h in hosts] == [[0], [0]], f"one cache: {hosts}")
+    check("same clock, cache shared with" in report.stdout, "the head says so")
+    check(phases(document)["file-stat"]["cache"] == "warm", "what the other container made is warm")
+    check(phases(document)["file-stat"]["start_error_s"] == 0, "one clock starts all")
+
+
 def read(path):
     try:
         return path.read_bytes()
@@ -126,6 +164,7 @@ def main():
         bad_input(program, args.mpirun, args.ranks, env)
         quiet_waiting(program, args.mpirun, args.ranks, folder, env)
         signals(program, args.mpirun, args.ranks, folder, env)
+        clocks(program, args.mpirun, folder, env)
         if args.mpirun == "mpirun":
             starts_without_mpi(program, folder, env)
     finish()

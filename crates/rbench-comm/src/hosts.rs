@@ -1,20 +1,38 @@
-//! Which ranks share a host.
+//! Which ranks share a host, and which share a clock.
 //!
-//! The names are passed in by the caller: this module asks no kernel.
+//! What tells them apart is passed in by the caller: this module asks no
+//! kernel.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 use rbench_core::Rank;
+use rbench_core::wire::{Reader, Writer};
 
 use crate::{CommError, Communicator};
 
-/// A host and the ranks on it.
+/// What a rank says of where it runs. The texts are compared, nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Identity {
+    /// The name of its machine or container; several may have the same.
+    pub node: String,
+    /// The kernel it runs on, from one start of it to the next.
+    pub kernel: String,
+    /// What it reads the time from: the same for all ranks whose clocks show
+    /// the same instant as the same number.
+    pub clock: String,
+}
+
+/// A host and the ranks on it: one name on one kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Its name, as its ranks gave it.
+    /// Its name, as its ranks gave it; the second host of a name is called
+    /// `name(2)`. No two are called the same.
     pub name: String,
     /// Its ranks, ascending; at least one.
     pub ranks: Vec<Rank>,
+    /// Its kernel, as its ranks gave it.
+    pub kernel: String,
 }
 
 impl Host {
@@ -24,33 +42,64 @@ impl Host {
     }
 }
 
-/// The hosts of a group.
+/// The hosts and the clocks of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     /// In the order of their first ranks, so rank 0's host comes first.
     pub hosts: Vec<Host>,
     /// For each rank the index of its host in `hosts`.
     pub host_of: Vec<u32>,
+    /// For each rank the number of its clock: from 0, in the order of their
+    /// first ranks, so rank 0's clock is 0.
+    pub clock_of: Vec<u32>,
+}
+
+/// Numbers equal values alike: from 0, in the order in which they first come.
+fn numbered<T: Hash + Eq>(values: impl IntoIterator<Item = T>) -> Vec<u32> {
+    let mut known: HashMap<T, u32> = HashMap::new();
+    let number = |value| {
+        let next = known.len() as u32;
+        *known.entry(value).or_insert(next)
+    };
+    values.into_iter().map(number).collect()
+}
+
+/// `name`, or with the lowest number behind it, from 2, that nobody has yet.
+fn unlike(name: &str, taken: &HashSet<String>) -> String {
+    let mut own = name.to_owned();
+    let mut number = 2_u64;
+    while taken.contains(&own) {
+        own = format!("{name}({number})");
+        number += 1;
+    }
+    own
 }
 
 impl Topology {
-    /// Groups ranks by the names of their hosts, given in the order of ranks.
-    pub fn new(names: Vec<String>) -> Topology {
+    /// Groups ranks by where they run, given in the order of ranks: a host is
+    /// a kernel and a node name.
+    pub fn new(identities: &[Identity]) -> Topology {
+        let host_of = numbered(identities.iter().map(|id| (&id.kernel, &id.node)));
+        let clock_of = numbered(identities.iter().map(|id| &id.clock));
         let mut hosts: Vec<Host> = Vec::new();
-        let mut index_of: HashMap<String, u32> = HashMap::new();
-        let mut host_of = Vec::with_capacity(names.len());
-        for (rank, name) in (0..).map(Rank).zip(names) {
-            let index = *index_of.entry(name).or_insert_with_key(|name| {
+        let mut taken = HashSet::new();
+        for ((rank, identity), index) in (0..).map(Rank).zip(identities).zip(&host_of) {
+            if *index as usize == hosts.len() {
+                let name = unlike(&identity.node, &taken);
+                taken.insert(name.clone());
                 hosts.push(Host {
-                    name: name.clone(),
+                    name,
                     ranks: Vec::new(),
+                    kernel: identity.kernel.clone(),
                 });
-                hosts.len() as u32 - 1
-            });
-            hosts[index as usize].ranks.push(rank);
-            host_of.push(index);
+            }
+            hosts[*index as usize].ranks.push(rank);
         }
-        Topology { hosts, host_of }
+        Topology {
+            hosts,
+            host_of,
+            clock_of,
+        }
     }
 
     /// The host that `rank` runs on.
@@ -64,60 +113,133 @@ impl Topology {
     }
 }
 
-/// Finds out which ranks of `comm` share a host; a collective call in which
-/// each rank gives the name of its own host.
-pub async fn topology(comm: &dyn Communicator, name: &str) -> Result<Topology, CommError> {
-    let names = comm.gather(Rank(0), name.as_bytes().to_vec()).await?;
-    let encoded = names.map(|names| encode(&names)).unwrap_or_default();
-    let encoded = comm.broadcast(Rank(0), encoded).await?;
-    Ok(Topology::new(decode(&encoded)))
+/// Finds out which ranks of `comm` share a host and which a clock; a
+/// collective call in which each rank says where it runs itself.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub async fn topology(comm: &dyn Communicator, identity: &Identity) -> Result<Topology, CommError> {
+    let all = comm.gather(Rank(0), encode(identity)).await?;
+    let all = all.map(|all| all.concat()).unwrap_or_default();
+    let all = comm.broadcast(Rank(0), all).await?;
+    Ok(Topology::new(&decode(&all)))
 }
 
-/// Each name as its length (4 bytes, little endian) and its bytes.
-fn encode(names: &[Vec<u8>]) -> Vec<u8> {
-    let mut encoded = Vec::new();
-    for name in names {
-        encoded.extend_from_slice(&(name.len() as u32).to_le_bytes());
-        encoded.extend_from_slice(name);
+/// Numbers the ranks that have a key in common, directly or through others,
+/// alike: from 0, in the order of their first ranks. A collective call in which
+/// each rank gives its own keys; one without any shares with nobody.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub async fn sharing(comm: &dyn Communicator, keys: &[String]) -> Result<Vec<u32>, CommError> {
+    let mut message = Writer::default();
+    message.number(keys.len() as u64);
+    for key in keys {
+        message.text(key);
     }
-    encoded
+    let all = comm.gather(Rank(0), message.finish()).await?;
+    let all = all.map(|all| all.concat()).unwrap_or_default();
+    let all = comm.broadcast(Rank(0), all).await?;
+    let mut reader = Reader::new(&all);
+    let one = || {
+        let keys = reader.number()?;
+        (0..keys)
+            .map(|_| reader.text())
+            .collect::<Option<Vec<String>>>()
+    };
+    Ok(joined(&std::iter::from_fn(one).collect::<Vec<_>>()))
 }
 
-/// Reads what [`encode`] wrote.
-fn decode(mut encoded: &[u8]) -> Vec<String> {
-    let mut names = Vec::new();
-    while let Some((length, rest)) = encoded.split_first_chunk::<4>() {
-        let (name, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
-        names.push(String::from_utf8_lossy(name).into_owned());
-        encoded = rest;
+/// For each list the number of the group that it belongs to: lists with a
+/// common key are in the same one.
+fn joined(lists: &[Vec<String>]) -> Vec<u32> {
+    /// The lowest list of the group of `list`.
+    fn lowest(of: &[usize], mut list: usize) -> usize {
+        while of[list] != list {
+            list = of[list];
+        }
+        list
     }
-    names
+    let mut of: Vec<usize> = (0..lists.len()).collect();
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (list, keys) in lists.iter().enumerate() {
+        for key in keys {
+            let other = *first.entry(key).or_insert(list);
+            let (a, b) = (lowest(&of, list), lowest(&of, other));
+            of[a.max(b)] = a.min(b);
+            // Keeps the way from here short.
+            of[list] = a.min(b);
+        }
+    }
+    numbered((0..lists.len()).map(|list| lowest(&of, list)))
+}
+
+fn encode(identity: &Identity) -> Vec<u8> {
+    let Identity {
+        node,
+        kernel,
+        clock,
+    } = identity;
+    let mut message = Writer::default();
+    message.text(node).text(kernel).text(clock);
+    message.finish()
+}
+
+/// Reads what [`encode`] wrote, one behind the other.
+fn decode(encoded: &[u8]) -> Vec<Identity> {
+    let mut reader = Reader::new(encoded);
+    let one = || {
+        Some(Identity {
+            node: reader.text()?,
+            kernel: reader.text()?,
+            clock: reader.text()?,
+        })
+    };
+    std::iter::from_fn(one).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(names: &[&str], hosts: &[(&str, &[u32])], host_of: &[u32]) {
-        let bytes: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let topology = Topology::new(decode(&encode(&bytes)));
-        let expected: Vec<Host> = hosts
-            .iter()
-            .map(|(name, ranks)| Host {
-                name: (*name).to_owned(),
-                ranks: ranks.iter().copied().map(Rank).collect(),
+    /// Each as `node kernel clock`.
+    fn found(places: &[&str]) -> Topology {
+        let identity = |place: &&str| {
+            let mut words = place.split(' ').map(str::to_owned);
+            let mut word = || words.next().unwrap_or_default();
+            encode(&Identity {
+                node: word(),
+                kernel: word(),
+                clock: word(),
             })
+        };
+        let encoded: Vec<u8> = places.iter().flat_map(identity).collect();
+        Topology::new(&decode(&encoded))
+    }
+
+    fn check(places: &[&str], hosts: &[(&str, &[u32])], host_of: &[u32], clock_of: &[u32]) {
+        let topology = found(places);
+        let named: Vec<(&str, Vec<u32>)> = topology
+            .hosts
+            .iter()
+            .map(|host| (host.name.as_str(), host.ranks.iter().map(|r| r.0).collect()))
             .collect();
-        assert_eq!(topology.hosts, expected);
+        let expected: Vec<(&str, Vec<u32>)> = hosts
+            .iter()
+            .map(|(n, ranks)| (*n, ranks.to_vec()))
+            .collect();
+        assert_eq!(named, expected);
         assert_eq!(topology.host_of, host_of);
+        assert_eq!(topology.clock_of, clock_of);
     }
 
     #[test]
     fn hosts_come_in_the_order_of_their_first_ranks() {
-        check(&["a"], &[("a", &[0])], &[0]);
+        check(&["a k k"], &[("a", &[0])], &[0], &[0]);
         check(
-            &["b", "a", "b", "c", "a"],
+            &["b k1 k1", "a k2 k2", "b k1 k1", "c k3 k3", "a k2 k2"],
             &[("b", &[0, 2]), ("a", &[1, 4]), ("c", &[3])],
+            &[0, 1, 0, 2, 1],
             &[0, 1, 0, 2, 1],
         );
     }
@@ -125,16 +247,63 @@ mod tests {
     #[test]
     fn names_may_be_empty_or_of_any_script() {
         check(
-            &["", "höst", ""],
+            &[" k k", "höst k k", " k k"],
             &[("", &[0, 2]), ("höst", &[1])],
             &[0, 1, 0],
+            &[0, 0, 0],
         );
     }
 
     #[test]
+    fn two_machines_of_the_same_name_are_two_hosts_with_two_clocks() {
+        check(
+            &["node k1 k1", "node k2 k2", "node k1 k1", "node k3 k3"],
+            &[("node", &[0, 2]), ("node(2)", &[1]), ("node(3)", &[3])],
+            &[0, 1, 0, 2],
+            &[0, 1, 0, 2],
+        );
+    }
+
+    #[test]
+    fn a_number_behind_a_name_is_one_that_no_host_has() {
+        check(
+            &["node(2) k1 k1", "node k1 k1", "node k2 k2"],
+            &[("node(2)", &[0]), ("node", &[1]), ("node(3)", &[2])],
+            &[0, 1, 2],
+            &[0, 0, 1],
+        );
+    }
+
+    #[test]
+    fn containers_on_one_kernel_are_hosts_that_share_a_clock() {
+        check(
+            &["a k k/time1", "b k k/time1", "a k k/time1", "b k k/time2"],
+            &[("a", &[0, 2]), ("b", &[1, 3])],
+            &[0, 1, 0, 1],
+            &[0, 0, 0, 1],
+        );
+    }
+
+    #[test]
+    fn who_has_a_key_in_common_shares_directly_or_through_others() {
+        let check = |lists: &[&str], expect: &[u32]| {
+            let split = |keys: &&str| keys.split_whitespace().map(str::to_owned).collect();
+            let lists: Vec<Vec<String>> = lists.iter().map(split).collect();
+            assert_eq!(joined(&lists), expect, "{lists:?}");
+        };
+        check(&["a", "a", "b", "a"], &[0, 0, 1, 0]);
+        check(&["a", "b", "c"], &[0, 1, 2]);
+        check(&["a", "b", "c", "b a"], &[0, 0, 1, 0]);
+        check(
+            &["a", "b", "c", "d", "c d", "d b", ""],
+            &[0, 1, 1, 1, 1, 1, 2],
+        );
+        check(&["", ""], &[0, 1]);
+    }
+
+    #[test]
     fn the_lowest_rank_of_a_host_is_its_leader() {
-        let names = ["b", "a", "b", "a"].map(str::to_owned).to_vec();
-        let topology = Topology::new(names);
+        let topology = found(&["b", "a", "b", "a"]);
         let leaders: Vec<bool> = (0..4).map(|r| topology.is_leader(Rank(r))).collect();
         assert_eq!(leaders, [true, true, false, false]);
         assert_eq!(topology.host(Rank(3)).name, "a");

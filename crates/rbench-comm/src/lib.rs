@@ -11,6 +11,7 @@
 //! At most one collective of a communicator may be under way at a rank, beside
 //! any number of notes.
 
+pub mod drift;
 pub mod hosts;
 pub mod launcher;
 mod leading;
@@ -26,9 +27,10 @@ use std::pin::Pin;
 
 use rbench_core::Rank;
 
-pub use hosts::{Host, Topology, topology};
+pub use drift::{Clocks, Drift};
+pub use hosts::{Host, Identity, Topology, sharing, topology};
 pub use leading::Leading;
-pub use offsets::{ClockOffset, clock_offsets};
+pub use offsets::{ClockOffset, Comparison, compare};
 pub use world::{Choice, World, start};
 
 /// A future of the control plane; it lives on the main thread.
@@ -126,7 +128,7 @@ pub trait Communicator {
     fn next_note(&self) -> Wait<'_, Note>;
 
     /// Sends numbers to `to` for its [`Communicator::receive`]: polled without
-    /// pause, for measuring the clock offset at start-up only.
+    /// pause, for comparing clocks only, while nothing is timed.
     fn send(&self, to: Rank, numbers: [u64; 2]) -> Result<(), CommError>;
 
     /// Receives what `from` sent with [`Communicator::send`], polling without

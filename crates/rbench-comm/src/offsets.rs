@@ -1,91 +1,106 @@
-//! How far the clocks of the hosts are apart, measured once at start-up.
+//! How far the clocks of a group are apart at one moment.
 //!
 //! Owns the ping-pong and its estimator (F. Cristian, "Probabilistic clock
 //! synchronization", 1989): of many exchanges the one with the smallest round
-//! trip bounds the offset most closely. It does not correct for the drift of
-//! the clocks after the measurement.
+//! trip bounds the offset most closely. What becomes of the offset later is
+//! `drift`'s.
 
-use rbench_core::{Clock, Rank};
+use rbench_core::{Clock, Nanos, Rank};
 
-use crate::{CommError, Communicator, Topology};
+use crate::{CommError, Communicator};
 
-/// Exchanges with each host. The first few set connections up, and the best
+/// Exchanges with each clock. The first few set connections up, and the best
 /// one counts.
 const ROUNDS: u64 = 50;
 
-/// The clock of a host compared with the clock of rank 0's host.
+/// A clock compared with that of rank 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClockOffset {
-    /// Rank 0's clock minus this host's clock, in ns: add it to an instant of
-    /// this host's clock to get the instant of rank 0's.
+    /// Rank 0's clock minus this clock, in ns: add it to an instant of this
+    /// clock to get the instant of rank 0's.
     pub offset_ns: i64,
-    /// The true offset lies within this many ns of `offset_ns`: half of the
-    /// smallest round trip.
+    /// The true offset lies within this many ns of `offset_ns`.
     pub error_ns: u64,
 }
 
-impl ClockOffset {
+/// What a clock was found to show at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Comparison {
+    /// The moment, by rank 0's clock.
+    pub at: Nanos,
+    /// How far it was apart then; the error is half of the smallest round
+    /// trip.
+    pub offset: ClockOffset,
+}
+
+impl Comparison {
     /// What one exchange says: rank 0 sent its ping at `sent_ns` and had the
-    /// answer at `received_ns`, both by its own clock, and the other host's
-    /// clock read `there_ns` in between.
-    fn of_exchange(sent_ns: u64, there_ns: u64, received_ns: u64) -> ClockOffset {
+    /// answer at `received_ns`, both by its own clock, and the other clock
+    /// read `there_ns` in between.
+    fn of_exchange(sent_ns: u64, there_ns: u64, received_ns: u64) -> Comparison {
         let round_trip_ns = received_ns.saturating_sub(sent_ns);
         let middle_ns = sent_ns + round_trip_ns / 2;
-        ClockOffset {
-            offset_ns: middle_ns.wrapping_sub(there_ns) as i64,
-            error_ns: round_trip_ns.div_ceil(2),
+        Comparison {
+            at: Nanos(middle_ns),
+            offset: ClockOffset {
+                offset_ns: middle_ns.wrapping_sub(there_ns) as i64,
+                error_ns: round_trip_ns.div_ceil(2),
+            },
         }
     }
 }
 
-/// Measures the offset of every host's clock from rank 0's, in the order of
-/// `topology.hosts`; a collective call with the same result at every rank.
-/// `clock` is the calling rank's own.
+/// Compares the clocks that the ranks `others` stand for with rank 0's, in
+/// that order; a collective call of all ranks, with the same `others` and the
+/// same result at each. `clock` is the calling rank's own.
 ///
-/// Rank 0's host is 0 ± 0 by definition. Each other host costs about 50 round
-/// trips, polled without pause by the two ranks that measure, and a barrier in
-/// which all the others wait quietly.
-pub async fn clock_offsets(
+/// Each clock costs about 50 round trips, polled without pause by the two
+/// ranks that measure, and a barrier in which all the others wait quietly:
+/// nothing may be timed meanwhile.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub async fn compare(
     comm: &dyn Communicator,
-    topology: &Topology,
+    others: &[Rank],
     clock: &dyn Clock,
-) -> Result<Vec<ClockOffset>, CommError> {
-    let mut offsets = vec![ClockOffset::default()];
-    for host in &topology.hosts[1..] {
+) -> Result<Vec<Comparison>, CommError> {
+    let mut found = Vec::new();
+    for other in others {
         if comm.rank() == Rank(0) {
-            offsets.push(measure(comm, host.leader(), clock)?);
-        } else if comm.rank() == host.leader() {
+            found.push(measure(comm, *other, clock)?);
+        } else if comm.rank() == *other {
             answer(comm, clock)?;
         }
         comm.barrier().await?;
     }
-    let table = comm.broadcast(Rank(0), encode(&offsets)).await?;
+    let table = comm.broadcast(Rank(0), encode(&found)).await?;
     Ok(decode(&table))
 }
 
 /// Rank 0's side of the ping-pong.
 fn measure(
     comm: &dyn Communicator,
-    leader: Rank,
+    other: Rank,
     clock: &dyn Clock,
-) -> Result<ClockOffset, CommError> {
+) -> Result<Comparison, CommError> {
     let exchange = |round| {
         let sent_ns = clock.now().0;
-        comm.send(leader, [round, 0])?;
-        let [_, there_ns] = comm.receive(leader)?;
-        Ok(ClockOffset::of_exchange(sent_ns, there_ns, clock.now().0))
+        comm.send(other, [round, 0])?;
+        let [_, there_ns] = comm.receive(other)?;
+        Ok(Comparison::of_exchange(sent_ns, there_ns, clock.now().0))
     };
     let mut best = exchange(0)?;
     for round in 1..ROUNDS {
         let next = exchange(round)?;
-        if next.error_ns < best.error_ns {
+        if next.offset.error_ns < best.offset.error_ns {
             best = next;
         }
     }
     Ok(best)
 }
 
-/// The other host's side of the ping-pong.
+/// The other clock's side of the ping-pong.
 fn answer(comm: &dyn Communicator, clock: &dyn Clock) -> Result<(), CommError> {
     for _ in 0..ROUNDS {
         let [round, _] = comm.receive(Rank(0))?;
@@ -94,14 +109,18 @@ fn answer(comm: &dyn Communicator, clock: &dyn Clock) -> Result<(), CommError> {
     Ok(())
 }
 
-/// Each offset as 16 bytes, little endian.
-fn encode(offsets: &[ClockOffset]) -> Vec<u8> {
-    let mut encoded = Vec::with_capacity(offsets.len() * 16);
-    for ClockOffset {
-        offset_ns,
-        error_ns,
-    } in offsets
+/// Each comparison as 24 bytes, little endian.
+fn encode(found: &[Comparison]) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(found.len() * 24);
+    for Comparison {
+        at,
+        offset: ClockOffset {
+            offset_ns,
+            error_ns,
+        },
+    } in found
     {
+        encoded.extend_from_slice(&at.0.to_le_bytes());
         encoded.extend_from_slice(&offset_ns.to_le_bytes());
         encoded.extend_from_slice(&error_ns.to_le_bytes());
     }
@@ -109,14 +128,17 @@ fn encode(offsets: &[ClockOffset]) -> Vec<u8> {
 }
 
 /// Reads what [`encode`] wrote.
-fn decode(encoded: &[u8]) -> Vec<ClockOffset> {
+fn decode(encoded: &[u8]) -> Vec<Comparison> {
     let (numbers, _) = encoded.as_chunks::<8>();
-    let (pairs, _) = numbers.as_chunks::<2>();
-    pairs
+    let (triples, _) = numbers.as_chunks::<3>();
+    triples
         .iter()
-        .map(|&[offset, error]| ClockOffset {
-            offset_ns: i64::from_le_bytes(offset),
-            error_ns: u64::from_le_bytes(error),
+        .map(|&[at, offset, error]| Comparison {
+            at: Nanos(u64::from_le_bytes(at)),
+            offset: ClockOffset {
+                offset_ns: i64::from_le_bytes(offset),
+                error_ns: u64::from_le_bytes(error),
+            },
         })
         .collect()
 }
@@ -127,7 +149,7 @@ mod tests {
 
     fn check(sent: u64, there: u64, received: u64, offset_ns: i64, error_ns: u64) {
         assert_eq!(
-            ClockOffset::of_exchange(sent, there, received),
+            Comparison::of_exchange(sent, there, received).offset,
             ClockOffset {
                 offset_ns,
                 error_ns
@@ -152,7 +174,7 @@ mod tests {
         // The other clock is 500 ns behind.
         for way_there in 0..=100_u64 {
             let there = 10_000 + way_there - 500;
-            let found = ClockOffset::of_exchange(10_000, there, 10_100);
+            let found = Comparison::of_exchange(10_000, there, 10_100).offset;
             assert!((found.offset_ns - 500).unsigned_abs() <= found.error_ns);
         }
     }
@@ -160,10 +182,13 @@ mod tests {
     #[test]
     fn a_table_survives_its_encoding() {
         let table = [
-            ClockOffset::default(),
-            ClockOffset {
-                offset_ns: -7,
-                error_ns: u64::MAX,
+            Comparison::default(),
+            Comparison {
+                at: Nanos(5),
+                offset: ClockOffset {
+                    offset_ns: -7,
+                    error_ns: u64::MAX,
+                },
             },
         ];
         assert_eq!(decode(&encode(&table)), table);

@@ -441,6 +441,18 @@ pub struct PhaseOutcome {
     /// What was seen around the phase of who answered; `None` where the
     /// question has no meaning.
     pub residency: Option<Residency>,
+    /// When all ranks were to start; `None` where each started by itself.
+    pub start: Option<CommonStart>,
+}
+
+/// The common start of all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommonStart {
+    /// By rank 0's clock.
+    pub at: Nanos,
+    /// The hosts' own clocks show that instant at most so much earlier or later
+    /// than it was, as far as their offsets were known then.
+    pub error: Nanos,
 }
 
 impl PhaseOutcome {

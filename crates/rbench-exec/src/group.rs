@@ -3,13 +3,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS, Note};
+use rbench_comm::{Clocks, Combine, CommError, Communicator, NOTE_WORDS, Note};
 use rbench_core::crowd::RowLimits;
-use rbench_core::{Clock as _, Counter, MonotonicClock, Nanos, Rank};
+use rbench_core::outcome::CommonStart;
+use rbench_core::{Clock, Counter, MonotonicClock, Rank};
 use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
@@ -52,6 +54,8 @@ pub enum StopReason {
     Errors,
     /// An operation did not return in the time it may take.
     Stuck,
+    /// A rank could not start together with the others.
+    Start,
 }
 
 impl StopReason {
@@ -61,6 +65,7 @@ impl StopReason {
             StopReason::Signal(number) => u64::from(number.unsigned_abs()),
             StopReason::Errors => 1000,
             StopReason::Stuck => 1001,
+            StopReason::Start => 1002,
         }
     }
 
@@ -68,6 +73,7 @@ impl StopReason {
         match code {
             1000 => StopReason::Errors,
             1001 => StopReason::Stuck,
+            1002 => StopReason::Start,
             number => StopReason::Signal(number as i32),
         }
     }
@@ -147,10 +153,12 @@ pub struct Group<'a> {
     pub host_names: Vec<String>,
     /// The host of each rank.
     pub host_of: Vec<u32>,
-    /// Rank 0's clock minus this rank's, in ns.
-    pub offset_ns: i64,
+    /// The cache of each rank: the ranks for which one kernel keeps the same
+    /// files in memory have the same number, from 0 in the order of their first
+    /// ranks. Each host's own unless [`Group::with_caches`] says otherwise.
+    pub cache_of: Vec<u32>,
     /// The clock that instants are agreed on by.
-    pub clock: MonotonicClock,
+    pub clock: Rc<dyn Clock>,
     /// What workers read the same time from.
     pub counter: Counter,
     /// How many ranks and hosts have rows of their own.
@@ -158,6 +166,10 @@ pub struct Group<'a> {
     /// Tells the notes of this run from late ones of a run before it on the
     /// same ranks; the same number on all of them.
     run: u64,
+    /// What is known of the clocks of all ranks.
+    clocks: RefCell<Clocks>,
+    /// The common start of the present phase.
+    start: Cell<Option<CommonStart>>,
     interrupts: &'a dyn Interrupts,
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
@@ -217,7 +229,7 @@ impl<'a> Group<'a> {
         world: &'a dyn Communicator,
         host_names: Vec<String>,
         host_of: Vec<u32>,
-        offset_ns: i64,
+        clocks: Clocks,
         interrupts: &'a dyn Interrupts,
         show: &'a dyn Show,
     ) -> Result<Group<'a>, ExecError> {
@@ -231,12 +243,14 @@ impl<'a> Group<'a> {
             host,
             leaders,
             host_names,
+            cache_of: host_of.clone(),
             host_of,
-            offset_ns,
-            clock: MonotonicClock,
+            clock: Rc::new(MonotonicClock),
             counter: Counter::begin(rbench_sys::limits::counter_is_kept()),
             rows: RowLimits::default(),
             run,
+            clocks: RefCell::new(clocks),
+            start: Cell::new(None),
             interrupts,
             show,
             stop: RefCell::new(StopFlag::default()),
@@ -280,6 +294,16 @@ impl<'a> Group<'a> {
         Group { rows, ..self }
     }
 
+    /// The same group with these caches of its ranks, the same on all of them.
+    pub fn with_caches(self, cache_of: Vec<u32>) -> Group<'a> {
+        Group { cache_of, ..self }
+    }
+
+    /// The same group on a rank with another clock.
+    pub fn with_clock(self, clock: Rc<dyn Clock>) -> Group<'a> {
+        Group { clock, ..self }
+    }
+
     /// The limits at which it stops.
     pub fn limits(&self) -> Limits {
         self.limits
@@ -314,6 +338,14 @@ impl<'a> Group<'a> {
     /// Whether this rank acts for its host.
     pub fn is_leader(&self) -> bool {
         self.host.rank() == Rank(0)
+    }
+
+    /// Whether this rank, the lowest one of them, acts for all that share its
+    /// cache.
+    pub fn is_cache_leader(&self) -> bool {
+        let mine = self.rank().0 as usize;
+        let cache = self.cache_of[mine];
+        self.cache_of[..mine].iter().all(|other| *other != cache)
     }
 
     /// The name of this rank's host.
@@ -352,6 +384,7 @@ impl<'a> Group<'a> {
             .set(self.failed.borrow()[self.rank().0 as usize]);
         self.told.set((0, 0));
         self.total.set(total);
+        self.start.set(None);
         if self.is_root() {
             self.show.phase(label, total);
         }
@@ -621,30 +654,9 @@ impl<'a> Group<'a> {
         }
         Ok(highest > 0)
     }
-
-    /// The common start of a phase on this rank's clock: rank 0 names an
-    /// instant far enough ahead for everybody to hear of it.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
-    pub async fn common_start(&self) -> Result<Nanos, ExecError> {
-        let now = self.clock.now();
-        let lead = if self.world.size() == 1 {
-            Nanos(1_000_000)
-        } else {
-            // A waiting rank looks every 2 ms at the latest; news takes
-            // log2(ranks) hops.
-            let hops = u64::from(u32::BITS - self.world.size().leading_zeros());
-            Nanos(6_000_000 + hops * 3_000_000)
-        };
-        let at = (now.0 + lead.0).to_le_bytes().to_vec();
-        let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
-        let at = heard
-            .first_chunk::<8>()
-            .map_or(now.0, |b| u64::from_le_bytes(*b));
-        Ok(Nanos(at.saturating_add_signed(-self.offset_ns)))
-    }
 }
+
+mod time;
 
 #[cfg(test)]
 mod tests;

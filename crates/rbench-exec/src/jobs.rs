@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use rbench_comm::{Combine, CommError};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::random::key;
-use rbench_core::{Clock as _, Failure, OpKind, Rank};
+use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::jobs::{
     BlockSizes, Directions, Each, FileNames, FileService, JobPlan, JobsPlan, Logs, Pace, Syncing,
 };

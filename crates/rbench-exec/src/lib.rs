@@ -9,6 +9,7 @@
 
 pub mod ack;
 mod around;
+pub mod caches;
 pub mod calibrate;
 mod content;
 mod extents;
@@ -29,6 +30,7 @@ pub mod verify;
 mod watch;
 pub mod worker;
 
+pub use caches::caches;
 pub use calibrate::Calibration;
 pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
 pub use jobs::Board;

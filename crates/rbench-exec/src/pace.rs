@@ -12,6 +12,9 @@ use rbench_plan::arrival::Schedule;
 /// wakes a thread that much late on a busy machine.
 const SPIN: Nanos = Nanos(100_000);
 
+/// How long a waiting worker sleeps before it looks for a stop.
+const NAP: Nanos = Nanos(50_000_000);
+
 /// Waits until `at`: sleeps until shortly before, then spins.
 pub fn wait_until(clock: CpuClock, at: Nanos) {
     loop {
@@ -96,6 +99,23 @@ pub struct Gate {
 }
 
 impl Gate {
+    /// Waits for the common start, waking up in between to see a stop; how
+    /// late it was met, in ns. A stop that comes before it ends the wait; that
+    /// counts as met.
+    pub fn wait_for_start(&self) -> i64 {
+        loop {
+            let now = self.clock.now();
+            let left = self.start.since(now);
+            if left.0 == 0 {
+                return i64::try_from(now.since(self.start).0).unwrap_or(i64::MAX);
+            }
+            if self.stop.is_raised() {
+                return 0;
+            }
+            wait_until(self.clock, self.start.min(Nanos(now.0 + NAP.0)));
+        }
+    }
+
     /// Whether no further operation may start at `now`.
     #[inline]
     pub fn closed(&self, now: Nanos) -> bool {
@@ -117,7 +137,6 @@ impl Gate {
     /// Waits until `at`, at most until the deadline, waking up in between to
     /// see a stop. Whether an operation may start then.
     pub fn wait(&self, at: Nanos) -> bool {
-        const NAP: Nanos = Nanos(50_000_000);
         let target = self.deadline.map_or(at, |d| d.min(at));
         let mut now = self.clock.now();
         let begun = now;
@@ -144,6 +163,40 @@ mod tests {
         wait_until(clock, at);
         let late = clock.now().since(at);
         assert!(clock.now() >= at && late < Nanos(100_000_000), "{late}");
+    }
+
+    #[test]
+    fn a_raised_stop_ends_the_wait_for_a_start_that_is_an_hour_away() {
+        let clock = CpuClock::KERNEL;
+        let gate = Gate {
+            clock,
+            start: Nanos(clock.now().0 + 3_600_000_000_000),
+            deadline: None,
+            stop: StopFlag::default(),
+            waits: Waits::default(),
+        };
+        let stop = gate.stop.clone();
+        std::thread::scope(|s| {
+            let waits = s.spawn(|| gate.wait_for_start());
+            stop.raise();
+            assert_eq!(waits.join().expect("no panic"), 0, "not early");
+        });
+        assert!(clock.now() < gate.start);
+    }
+
+    #[test]
+    fn the_wait_for_a_start_tells_how_late_it_is() {
+        let clock = CpuClock::KERNEL;
+        let gate = |start: Nanos| Gate {
+            clock,
+            start,
+            deadline: None,
+            stop: StopFlag::default(),
+            waits: Waits::default(),
+        };
+        assert!(gate(Nanos(clock.now().0 - 5_000_000)).wait_for_start() >= 5_000_000);
+        let soon = gate(Nanos(clock.now().0 + 1_000_000));
+        assert!(soon.wait_for_start() >= 0 && clock.now() >= soon.start);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use rbench_sys::{command, limits};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
-use crate::group::{ExecError, Group, Seats};
+use crate::group::{ExecError, Group, Seats, StopReason};
 use crate::meter::empty_lane;
 use crate::reduce::{self, Part};
 use crate::residency::{self, Glance, Looking, Seen};
@@ -310,8 +310,16 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         });
     }
     let before = look_before(group, phase, &hands).await?;
+    group.keep_time().await?;
     let _guard = group.guard();
-    let start = group.common_start().await?;
+    let start = match group.common_start().await? {
+        Ok(start) => start,
+        Err(message) => {
+            // The others have begun: they hear of it as of any stop.
+            group.ask_to_stop(StopReason::Start);
+            return group.agree(Err(message)).await;
+        }
+    };
     let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
     let run = Command::Run {
         clock: group.counter.clock(),
@@ -427,7 +435,6 @@ pub async fn run_freely(
 
 /// One phase of this rank by itself.
 async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>, ExecError> {
-    use rbench_core::Clock as _;
     let cpu_before = cpu();
     if let Err(message) = go_before(group, &phase.before).await? {
         return Ok(Err(message));

@@ -137,6 +137,7 @@ pub async fn reduce(
             one_each,
             first_failed: failed.map(host_of),
             residency: None,
+            start: group.started(),
         });
     }
     Ok(rows)

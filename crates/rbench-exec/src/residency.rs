@@ -42,12 +42,12 @@ pub struct Looking {
 
 /// Whether this rank asks the counters for its cache: one rank of each does.
 fn asks_for_its_cache(group: &Group<'_>) -> bool {
-    group.is_leader()
+    group.is_cache_leader()
 }
 
 /// The cache of each rank.
 pub(crate) fn caches<'g>(group: &'g Group<'_>) -> &'g [u32] {
-    &group.host_of
+    &group.cache_of
 }
 
 /// The cache of a host, by the host's number: that of its ranks.

@@ -195,6 +195,7 @@ pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
         (StopReason::Stuck, _) => {
             Some("an operation did not return in the time of --op-timeout".to_owned())
         }
+        (StopReason::Start, _) => Some("a rank could not start with the others".to_owned()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use rbench_comm::Combine;
-use rbench_core::{Clock as _, Nanos, Rank};
+use rbench_core::{Nanos, Rank};
 use rbench_sys::{Fs, OpenMode, RemoveError, WorkDir};
 use tokio::sync::oneshot;
 

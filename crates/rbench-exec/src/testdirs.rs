@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use rbench_comm::Combine;
-use rbench_core::{Clock as _, Nanos};
+use rbench_core::Nanos;
 use rbench_plan::MetaPlan;
 use rbench_plan::meta::{Backend, PhaseKind, Site};
 use rbench_sys::testdir::{self, Made};

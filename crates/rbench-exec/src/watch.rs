@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{Details, WorkerOutcome};
-use rbench_core::{Clock as _, Failure, Nanos, OpKind};
+use rbench_core::{Failure, Nanos, OpKind};
 use rbench_sys::waiting::{Waiting, waiting};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 

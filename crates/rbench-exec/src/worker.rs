@@ -13,7 +13,7 @@ use rbench_sys::limits;
 use rbench_sys::own_files::OwnFiles;
 
 use crate::meter::{Meter, Patience, Tally};
-use crate::pace::{Gate, StopFlag, Waits, wait_until};
+use crate::pace::{Gate, StopFlag, Waits};
 
 /// The work of one worker in one phase.
 pub trait Runner {
@@ -318,9 +318,9 @@ fn work(
             } => {
                 (gate.clock, gate.start, gate.deadline) = (clock, start, deadline);
                 meter.start_at(start);
-                wait_until(gate.clock, start);
+                // Who was stopped before the start has not started early.
+                started_ns = gate.wait_for_start();
                 let begun = gate.clock.now();
-                started_ns = begun.0 as i64 - start.0 as i64;
                 runner.run(&gate, &mut meter, None);
                 meter.ran(begun, &gate);
             }

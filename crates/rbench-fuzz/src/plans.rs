@@ -77,7 +77,7 @@ pub fn plan(spec: &Spec, facts: &Facts, input: usize) -> Option<Plan> {
     assert!(size <= words_max(input), "{size} bytes of plan");
     assert!(plan.threads >= 1 && plan.iterations >= 1);
     let _ = (plan.digest(), plan.describe(), plan.data_bytes());
-    let _ = (plan.needs_shared(), plan.first_dir(), plan.workers());
+    let _ = (plan.needs_shared(), plan.places(), plan.workers());
     plan.notes.iter().for_each(|note| refusal::is_plain(note));
     Some(plan)
 }

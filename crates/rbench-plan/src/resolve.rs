@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rbench_core::{Bytes, Nanos, OpKind, plain};
 
 use crate::io::IoPlan;
-use crate::jobs::JobsPlan;
+use crate::jobs::{FileNames, JobsPlan};
 use crate::meta::{
     Around, Backend, Content, Layout as TreeLayout, Making, MetaPlan, PHASES, PhaseKind, PhasePlan,
     Renaming, Site, Who,
@@ -172,6 +172,32 @@ impl Plan {
                 .map(|j| &j.files.directory)
                 .next(),
         }
+    }
+
+    /// All directories and named files that the run is about, each once, as
+    /// they were given; none: the built-in file system.
+    pub fn places(&self) -> Vec<PathBuf> {
+        let mut places: Vec<PathBuf> = match &self.work {
+            Work::Meta(meta) => match &meta.site {
+                Site::TestDirs(dirs) => dirs.clone(),
+                Site::Own => self.dir.iter().cloned().collect(),
+            },
+            Work::Io(_) => self.dir.iter().cloned().collect(),
+            Work::Jobs(jobs) => {
+                let files = jobs.waves.iter().flatten().map(|job| &job.files);
+                let places = files.flat_map(|files| match &files.names {
+                    FileNames::Given(names) => names
+                        .iter()
+                        .map(|name| files.directory.join(name))
+                        .collect(),
+                    FileNames::Format(_) => vec![files.directory.clone()],
+                });
+                places.collect()
+            }
+        };
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 
     /// Bytes of data on the target at the busiest moment, all ranks together.

@@ -130,6 +130,30 @@ pub struct Host {
     pub clock_offset_ns: i64,
     /// Uncertainty of that estimate, ns, to either side.
     pub clock_error_ns: u64,
+    /// Which clock it reads, and how that one went on; `None` in older files.
+    #[serde(default)]
+    pub clock: Option<HostClock>,
+    /// Numbers of the caches that its ranks go through, ascending, from 0 in
+    /// the order of their first ranks: a kernel's own for each file system.
+    /// Empty in older files.
+    #[serde(default)]
+    pub caches: Vec<u32>,
+}
+
+/// The clock of a host; of its lowest rank, should its ranks read several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostClock {
+    /// Its number, from 0 in the order of first ranks: hosts with the same one
+    /// read the same clock.
+    pub number: u32,
+    /// The boot id of the host's kernel.
+    pub boot: String,
+    /// How much faster it ran than rank 0's, in millionths, from its first
+    /// comparison to its last; `None` for that one itself and where it was
+    /// compared only once.
+    pub drift_ppm: Option<f64>,
+    /// Uncertainty of that, to either side.
+    pub drift_error_ppm: Option<f64>,
 }
 
 /// What was measured.
@@ -281,6 +305,11 @@ pub struct PhaseResult {
     pub first_done: Option<FirstDoneResult>,
     /// Spread of the actual starts of all workers, s.
     pub start_skew_s: f64,
+    /// How far the hosts' clocks may have missed the common start, s: two hosts
+    /// started at most twice this apart, beside the skew. 0 with one clock;
+    /// `None` where each rank started by itself, and in older files.
+    #[serde(default)]
+    pub start_error_s: Option<f64>,
     /// `cold`, `warm`, `mixed`; `None` where nothing is known or the question
     /// has no meaning.
     pub cache: Option<String>,
@@ -560,6 +589,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             one_each,
             first_failed,
             residency: _,
+            start,
         } = outcome;
         let mut shortened = timeline.clone();
         shortened.shorten(TIMELINE_ROWS);
@@ -604,6 +634,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             first_failed: first_failed.clone(),
             given_up: GivenUpResult::of(outcome),
             residency: ResidencyResult::of(outcome),
+            start_error_s: start.map(|start| start.error.as_secs_f64()),
         }
     }
 }

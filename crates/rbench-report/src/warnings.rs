@@ -170,6 +170,17 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Worst,
     },
     Rule {
+        code: "start-unsure",
+        before: |_| {
+            "The hosts' clocks are not known well enough to say that all started together; they may have been \
+             apart by as much as: "
+                .into()
+        },
+        after: ".",
+        find: start_unsure,
+        over_iterations: Over::Worst,
+    },
+    Rule {
         code: "tool-cost",
         before: |result| {
             let (cost, host) = dearest(result);
@@ -326,6 +337,15 @@ fn count(n: u64) -> Option<Finding> {
     (n > 0).then(|| Finding {
         weight: n as f64,
         note: human_count(n),
+    })
+}
+
+fn start_unsure(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    // Two clocks may be off in opposite directions.
+    let (apart, elapsed) = (2.0 * phase.start_error_s?, phase.elapsed_s);
+    (apart > SKEW_FLOOR_S && apart > SKEW_SHARE * elapsed).then(|| Finding {
+        weight: apart / elapsed,
+        note: format!("{} in {}", seconds(apart), seconds(elapsed)),
     })
 }
 

@@ -14,6 +14,7 @@ pub mod engines;
 pub mod fault;
 pub mod files;
 pub mod fs;
+pub mod identity;
 pub mod in_use;
 pub mod limits;
 pub mod mountinfo;

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use rbench_cli::Output;
+use rbench_comm::Clocks;
 use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
-use rbench_core::outcome::{Details, PhaseOutcome};
+use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
 use rbench_report::{PhaseResult, RunResult, journal};
@@ -17,7 +18,7 @@ use crate::fio;
 use crate::launch::Launch;
 use crate::mdtest::Extras;
 use crate::progress::Display;
-use crate::result::{Frame, warning};
+use crate::result::{Frame, note_drifts, warning};
 use crate::run::publish;
 
 /// What is to be done, and where its results go.
@@ -73,6 +74,8 @@ pub struct Recording<'r> {
     rank: Rank,
     host: &'r str,
     report: Report,
+    /// The common start of each phase of the result.
+    starts: Vec<Option<CommonStart>>,
 }
 
 impl<'r> Recording<'r> {
@@ -107,6 +110,17 @@ impl<'r> Recording<'r> {
                 broken: None,
                 published: None,
             },
+            starts: Vec::new(),
+        }
+    }
+
+    /// Takes in what is known of the clocks now that all is over: how they
+    /// have drifted, and how well the common starts were met.
+    pub fn settle_clocks(&mut self, clocks: &Clocks) {
+        note_drifts(&mut self.report.result, clocks);
+        for (phase, start) in self.report.result.phases.iter_mut().zip(&self.starts) {
+            let missed_by = start.map(|start| clocks.missed_by(start.at));
+            phase.start_error_s = missed_by.map(|by| by.as_secs_f64());
         }
     }
 
@@ -159,6 +173,7 @@ impl Listener for Recording<'_> {
             self.report.trouble = Some(trouble);
         }
         self.report.result.phases.push(phase);
+        self.starts.push(outcome.start);
     }
 
     /// The report first: who interrupts may not wait until a large tree is

@@ -1,6 +1,9 @@
 //! Puts the result together: what the run knows of itself beside its phases.
 
-use rbench_comm::{ClockOffset, Topology};
+use std::collections::BTreeSet;
+
+use rbench_comm::{Clocks, Topology};
+use rbench_core::Rank;
 use rbench_exec::Calibration;
 use rbench_plan::Plan;
 use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
@@ -22,8 +25,10 @@ pub struct Frame<'f> {
     pub communicator: &'f str,
     /// The hosts.
     pub topology: &'f Topology,
-    /// Of each host.
-    pub offsets: &'f [ClockOffset],
+    /// As they were compared at the start.
+    pub clocks: &'f Clocks,
+    /// Of each rank the number of its cache.
+    pub cache_of: &'f [u32],
     /// Of each host.
     pub facts: &'f [HostFacts],
     /// What the tool costs on each host, at rank 0.
@@ -124,23 +129,36 @@ impl Frame<'_> {
     }
 
     fn world(&self) -> schema::World {
-        let hosts = self.topology.hosts.iter().zip(self.offsets).zip(self.facts);
+        let hosts = self.topology.hosts.iter().zip(self.facts);
         schema::World {
             communicator: self.communicator.to_owned(),
             ranks: self.plan.ranks,
             threads_per_rank: self.plan.threads,
             hosts: hosts
-                .map(|((host, offset), facts)| schema::Host {
+                .map(|(host, facts)| schema::Host {
                     name: host.name.clone(),
                     ranks: host.ranks.iter().map(|r| r.0).collect(),
                     kernel: facts.kernel.clone(),
                     cpus: facts.cpus,
                     // The schema gives the host's clock minus rank 0's.
-                    clock_offset_ns: -offset.offset_ns,
-                    clock_error_ns: offset.error_ns,
+                    clock_offset_ns: -self.clocks.first_offset(host.leader()).offset_ns,
+                    clock_error_ns: self.clocks.first_offset(host.leader()).error_ns,
+                    clock: Some(schema::HostClock {
+                        number: self.topology.clock_of[host.leader().0 as usize],
+                        boot: host.kernel.clone(),
+                        drift_ppm: None,
+                        drift_error_ppm: None,
+                    }),
+                    caches: self.caches(&host.ranks),
                 })
                 .collect(),
         }
+    }
+
+    /// The caches that these ranks go through, ascending.
+    fn caches(&self, ranks: &[Rank]) -> Vec<u32> {
+        let caches = ranks.iter().map(|rank| self.cache_of[rank.0 as usize]);
+        caches.collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
     fn target(&self, shared: Option<bool>) -> schema::Target {
@@ -164,6 +182,18 @@ impl Frame<'_> {
             space,
             round_trip: self.round_trip.clone(),
             data_sizes: self.data_sizes.clone(),
+        }
+    }
+}
+
+/// Takes into the hosts of a result how their clocks have drifted.
+pub fn note_drifts(result: &mut RunResult, clocks: &Clocks) {
+    for host in &mut result.world.hosts {
+        let leader = host.ranks.first().map(|rank| Rank(*rank));
+        let drift = leader.and_then(|rank| clocks.drift(rank));
+        if let (Some(clock), Some(drift)) = (&mut host.clock, drift) {
+            clock.drift_ppm = Some(drift.ppm);
+            clock.drift_error_ppm = Some(drift.error_ppm);
         }
     }
 }

@@ -8,16 +8,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rbench_cli::{Communicator as Which, Invocation, Output, Stop};
-use rbench_comm::{Choice, ClockOffset, Combine, Communicator, Leading, Topology};
+use rbench_comm::{Choice, Clocks, Combine, Communicator, Identity, Leading, Topology, compare};
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Bytes, MonotonicClock, Rank};
+use rbench_core::{Bytes, Clock as _, MonotonicClock, Rank};
 use rbench_exec::group::Seats;
-use rbench_exec::{ExecError, Group, Place, Show as _, StopReason, ack, calibrate, execute};
+use rbench_exec::{
+    ExecError, Group, Place, Show as _, StopReason, ack, caches, calibrate, execute,
+};
 use rbench_plan::spec::Workload;
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
 use rbench_sys::engine::{ENGINES, OTHERS};
+use rbench_sys::identity::identity;
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
 use crate::clean;
@@ -220,19 +223,26 @@ async fn once(
         .iter()
         .map(|h| h.name.clone())
         .collect();
-    let offset_ns =
-        hosts.offsets[hosts.topology.host_of[comm.rank().0 as usize] as usize].offset_ns;
     let host_of = hosts.topology.host_of.clone();
-    let group = Group::form(comm, names, host_of, offset_ns, signals, &display)
-        .await?
-        .with_limits(plan.limits)
-        .with_rows(mdtest::rows(spec, output.mdtest.as_ref()))
-        .with_seats(Seats {
-            pinned: plan.pin,
-            own_files: true,
-        });
+    let group = Group::form(
+        comm,
+        names,
+        host_of,
+        hosts.clocks.clone(),
+        signals,
+        &display,
+    )
+    .await?
+    .with_limits(plan.limits)
+    .with_rows(mdtest::rows(spec, output.mdtest.as_ref()))
+    .with_seats(Seats {
+        pinned: plan.pin,
+        own_files: true,
+    });
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
+    let cache_of = caches(&group, &identity().kernel, places(&plan, launch, &parent)).await?;
+    let group = group.with_caches(cache_of);
     let mut extras = Extras::default();
     let opened = extras
         .open(spec, comm.rank())
@@ -284,20 +294,29 @@ fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
 /// The hosts of the run, the same on every rank.
 struct Hosts {
     topology: Topology,
-    offsets: Vec<ClockOffset>,
+    clocks: Clocks,
     facts: Vec<HostFacts>,
 }
 
 impl Hosts {
     async fn find(comm: &dyn Communicator) -> Result<Hosts, Refusal> {
-        // Naming a host cannot fail on Linux; without a name it is one more host.
+        let here = identity();
+        // What uname and sysconf tell cannot fail on Linux.
         let mine = host_facts().unwrap_or_else(|_| HostFacts {
-            name: format!("unnamed-{}", std::process::id()),
+            name: here.node.clone(),
             kernel: "unknown".to_owned(),
             cpus: 1,
         });
-        let topology = rbench_comm::topology(comm, &mine.name).await?;
-        let offsets = rbench_comm::clock_offsets(comm, &topology, &MonotonicClock).await?;
+        let here = Identity {
+            node: here.node,
+            kernel: here.kernel,
+            clock: here.clock,
+        };
+        let topology = rbench_comm::topology(comm, &here).await?;
+        let mut clocks = Clocks::of(&topology);
+        let begun = MonotonicClock.now();
+        let found = compare(comm, clocks.others(), &MonotonicClock).await?;
+        clocks.learn(&found, MonotonicClock.now().since(begun));
         let mut message = Writer::default();
         message.text(&mine.kernel).number(u64::from(mine.cpus));
         let all = comm
@@ -318,7 +337,7 @@ impl Hosts {
             .collect();
         Ok(Hosts {
             topology,
-            offsets,
+            clocks,
             facts,
         })
     }
@@ -383,6 +402,16 @@ async fn target_directory(
     ))
 }
 
+/// All that the run works in, as absolute paths; `parent` is the built-in file
+/// system where that is it.
+fn places(plan: &Plan, launch: &Launch, parent: &Path) -> Vec<PathBuf> {
+    if plan.embedded() {
+        return vec![parent.to_owned()];
+    }
+    let cwd = Path::new(&launch.cwd);
+    plan.places().iter().map(|place| cwd.join(place)).collect()
+}
+
 /// Memory for the built-in file system: half of what is available.
 fn room_for(data: u64) -> Result<Bytes, String> {
     let half = available_memory().map_or(1 << 30, |all| all.0 / 2);
@@ -414,7 +443,8 @@ async fn measure(
         labels: &job.output.labels,
         communicator: group.world.kind(),
         topology: &hosts.topology,
-        offsets: &hosts.offsets,
+        clocks: &hosts.clocks,
+        cache_of: &group.cache_of,
         facts: &hosts.facts,
         calibration,
         parent,
@@ -454,7 +484,21 @@ async fn measure(
     if matches!(&outcome, Err(e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_))) {
         display.stopping();
     }
+    if outcome.is_ok() {
+        keep_time_at_the_end(group).await;
+        recording.settle_clocks(&group.clocks());
+    }
     Ok(recording.end(outcome))
+}
+
+/// Compares the clocks for a last time, now that nothing is measured any more;
+/// after a stop there is no time for it. What was measured is worth more than
+/// how well the clocks are known: no error of this ends the run.
+async fn keep_time_at_the_end(group: &Group<'_>) {
+    let several = !group.clocks().others().is_empty();
+    if several && matches!(group.stopped().await, Ok(false)) {
+        group.keep_time_at_the_end().await.ok();
+    }
 }
 
 /// Writes the result and the report; the exit code of every rank.
@@ -603,6 +647,6 @@ fn tell_trouble(result: &RunResult, people: bool) {
 fn stop_code(group: &Group<'_>) -> Option<u8> {
     match group.stop_reason()? {
         StopReason::Signal(number) => Some(128 + number as u8),
-        StopReason::Errors | StopReason::Stuck => None,
+        StopReason::Errors | StopReason::Stuck | StopReason::Start => None,
     }
 }

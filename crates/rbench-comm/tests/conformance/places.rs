@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rbench_comm::{ClockOffset, CommError, Communicator, Topology, clock_offsets, topology};
+use rbench_comm::{Clocks, CommError, Communicator, Identity, Topology, compare, topology};
 use rbench_core::{Clock, MonotonicClock, Nanos, Rank};
 
 use crate::checks::{Checks, Outcome, ensure, passed};
@@ -19,6 +19,14 @@ pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Resu
     checks
         .record("ranks with the same host name share a host", outcome)
         .await?;
+    let outcome = containers(comm).await;
+    checks
+        .record("containers of one kernel share a clock", outcome)
+        .await?;
+    let outcome = namesakes(comm).await;
+    checks
+        .record("machines of the same name are told apart", outcome)
+        .await?;
     let outcome = same_clock(comm).await;
     checks
         .record("one machine's clocks are found to be equal", outcome)
@@ -34,8 +42,17 @@ fn host_name(rank: u32) -> String {
     format!("client{}", 9 - rank % 3)
 }
 
+/// A machine of its own for each name.
+fn identity(name: &str) -> Identity {
+    Identity {
+        node: name.to_owned(),
+        kernel: format!("boot of {name}"),
+        clock: format!("clock of {name}"),
+    }
+}
+
 async fn hosts(comm: &dyn Communicator) -> Outcome {
-    let found = topology(comm, &host_name(comm.rank().0)).await?;
+    let found = topology(comm, &identity(&host_name(comm.rank().0))).await?;
     ensure!(
         found
             .host_of
@@ -49,9 +66,42 @@ async fn hosts(comm: &dyn Communicator) -> Outcome {
         ensure!(host.name == host_name(index), "{found:?}");
         ensure!(host.ranks.iter().copied().eq(ranks), "{found:?}");
     }
-    let one = topology(comm, "here").await?;
+    ensure!(found.clock_of == found.host_of, "{found:?}");
+    let one = topology(comm, &identity("here")).await?;
     ensure!(one.hosts.len() == 1, "{one:?}");
     ensure!(one.hosts[0].ranks.len() as u32 == comm.size(), "{one:?}");
+    passed()
+}
+
+/// Containers of one kernel: as many hosts, one clock.
+async fn containers(comm: &dyn Communicator) -> Outcome {
+    let container = Identity {
+        node: host_name(comm.rank().0),
+        ..identity("machine")
+    };
+    let found = topology(comm, &container).await?;
+    ensure!(found.hosts.len() as u32 == comm.size().min(3), "{found:?}");
+    ensure!(found.clock_of.iter().all(|clock| *clock == 0), "{found:?}");
+    ensure!(Clocks::of(&found).others().is_empty(), "{found:?}");
+    passed()
+}
+
+/// Machines that have the same name, one for each rank.
+async fn namesakes(comm: &dyn Communicator) -> Outcome {
+    let machine = Identity {
+        node: "node".to_owned(),
+        ..identity(&comm.rank().0.to_string())
+    };
+    let found = topology(comm, &machine).await?;
+    for (rank, host) in (0..comm.size()).zip(&found.hosts) {
+        let name = match rank {
+            0 => "node".to_owned(),
+            rank => format!("node({})", rank + 1),
+        };
+        ensure!(host.name == name && host.ranks == [Rank(rank)], "{found:?}");
+    }
+    let own = 0..comm.size();
+    ensure!(found.clock_of.iter().copied().eq(own), "{found:?}");
     passed()
 }
 
@@ -77,14 +127,26 @@ async fn shifted_clocks(comm: &dyn Communicator) -> Outcome {
 
 /// Measures with a clock of host h that is `ahead_ns(h)` ahead.
 async fn offsets(comm: &dyn Communicator, ahead_ns: fn(u32) -> u64) -> Outcome {
-    let hosts: Topology = topology(comm, &host_name(comm.rank().0)).await?;
-    let clock = Ahead(ahead_ns(hosts.host_of[comm.rank().0 as usize]));
+    let hosts: Topology = topology(comm, &identity(&host_name(comm.rank().0))).await?;
+    let clock = Ahead(ahead_ns(hosts.clock_of[comm.rank().0 as usize]));
+    let clocks = Clocks::of(&hosts);
     let start = MonotonicClock.now();
-    let found = clock_offsets(comm, &hosts, &clock).await?;
+    let found = compare(comm, clocks.others(), &clock).await?;
     let took = Duration::from_nanos(MonotonicClock.now().0 - start.0);
-    ensure!(found.len() == hosts.hosts.len(), "{found:?}");
-    ensure!(found[0] == ClockOffset::default(), "{found:?}");
-    for (host, offset) in (0..).zip(&found).skip(1) {
+    ensure!(found.len() + 1 == hosts.hosts.len(), "{found:?}");
+    let (begun, ended) = (
+        start.0 + ahead_ns(0),
+        start.0 + ahead_ns(0) + took.as_nanos() as u64,
+    );
+    for (host, comparison) in (1..).zip(&found) {
+        let offset = comparison.offset;
+        if comm.rank() == Rank(0) {
+            let at = comparison.at.0;
+            ensure!(
+                begun <= at && at <= ended,
+                "{comparison:?}: {begun} to {ended}"
+            );
+        }
         let truth = ahead_ns(0) as i64 - ahead_ns(host) as i64;
         let wrong_by = (offset.offset_ns - truth).unsigned_abs();
         ensure!(
@@ -94,9 +156,13 @@ async fn offsets(comm: &dyn Communicator, ahead_ns: fn(u32) -> u64) -> Outcome {
     }
     let limit = TIME_PER_HOST * hosts.hosts.len() as u32;
     ensure!(took <= limit, "took {took:?}");
-    if found.len() == 1 {
+    if found.is_empty() {
         return Ok("one host only".to_owned());
     }
-    let worst = found.iter().map(|o| o.error_ns).max().unwrap_or_default();
+    let worst = found
+        .iter()
+        .map(|c| c.offset.error_ns)
+        .max()
+        .unwrap_or_default();
     Ok(format!("± {worst} ns, took {took:.1?}"))
 }

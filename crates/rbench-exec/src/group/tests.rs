@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 
+use rbench_comm::Clocks;
 use rbench_comm::threads::{self, ThreadsCommunicator};
 
 use super::*;
@@ -27,7 +28,14 @@ impl Show for Quiet {
 async fn form(world: &[ThreadsCommunicator]) -> (Group<'_>, Group<'_>) {
     let at = |rank: usize| {
         let names = vec!["host".to_owned()];
-        Group::form(&world[rank], names, vec![0, 0], 0, &Quiet, &Quiet)
+        Group::form(
+            &world[rank],
+            names,
+            vec![0, 0],
+            Clocks::one(2),
+            &Quiet,
+            &Quiet,
+        )
     };
     let (root, other) = tokio::join!(at(0), at(1));
     (root.expect("formed"), other.expect("formed"))

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 
-use rbench_comm::threads;
+use rbench_comm::{Clocks, threads};
 use rbench_core::crowd::{self, NAMED_MAX, RowLimits};
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{Details, Lane, PhaseOutcome, RankOutcome, Stonewall, WorkerOutcome};
@@ -171,7 +171,7 @@ pub fn reduced_of(
     let ranks = (0..).zip(&world).map(|(rank, comm)| {
         let (phase, names, host_of) = (&phase, names.clone(), host_of.clone());
         let one = async move {
-            let group = Group::form(comm, names, host_of, 0, &Quiet, &Quiet)
+            let group = Group::form(comm, names, host_of, Clocks::one(RANKS), &Quiet, &Quiet)
                 .await
                 .expect("formed")
                 .with_rows(rows);

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rbench_comm::threads;
+use rbench_comm::{Clocks, threads};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
@@ -218,6 +218,8 @@ pub struct Run<'r> {
     pub freeze: Option<Duration>,
     /// Called as each phase begins, before anything of it is prepared.
     pub began: Began,
+    /// The cache of each rank; empty: each host's own.
+    pub caches: Vec<u32>,
 }
 
 impl<'r> Run<'r> {
@@ -234,6 +236,7 @@ impl<'r> Run<'r> {
             key: 1,
             freeze: None,
             began: None,
+            caches: Vec::new(),
         }
     }
 
@@ -302,6 +305,7 @@ impl<'r> Run<'r> {
             key,
             freeze,
             began,
+            caches,
             ..
         } = self;
         let disturber = Disturber {
@@ -313,6 +317,7 @@ impl<'r> Run<'r> {
         };
         let between = Mutex::new(between);
         let own: PathBuf = dir.join("rbench.test");
+        let clocks = Clocks::one(hosts.len() as u32);
         let one = |comm: &dyn rbench_comm::Communicator| {
             let ear = Ear {
                 disturber: &disturber,
@@ -326,9 +331,13 @@ impl<'r> Run<'r> {
                 let names = (0..=*hosts.iter().max().expect("a rank"))
                     .map(|h| format!("host{h}"))
                     .collect();
-                let group = Group::form(comm, names, hosts.to_vec(), 0, &ear, &ear)
+                let group = Group::form(comm, names, hosts.to_vec(), clocks.clone(), &ear, &ear)
                     .await?
                     .with_limits(plan.limits);
+                let group = match caches.is_empty() {
+                    true => group,
+                    false => group.with_caches(caches.clone()),
+                };
                 let place = Place {
                     board: None,
                     parent: dir,

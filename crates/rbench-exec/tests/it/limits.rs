@@ -398,7 +398,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
             &world,
             vec!["here".to_owned()],
             vec![0],
-            0,
+            rbench_comm::Clocks::one(1),
             &Silence,
             &Silence,
         )

@@ -7,6 +7,7 @@
 )]
 
 mod caches;
+mod clocks;
 mod crowd;
 mod effort;
 mod group;

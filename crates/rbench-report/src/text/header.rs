@@ -131,7 +131,7 @@ fn hosts(out: &mut String, hosts: &[Host]) {
             },
             number_of(host.cpus, "CPU"),
             host.kernel.clone(),
-            clock(host),
+            [clock(host, hosts), shares(host, hosts)].concat(),
         ]);
     }
     out.push_str(&table.render());
@@ -141,15 +141,44 @@ fn hosts(out: &mut String, hosts: &[Host]) {
     }
 }
 
-/// How far the host's clock is from that of rank 0's host.
-fn clock(host: &Host) -> String {
+/// How far the host's clock is from that of rank 0's host, and how it drifts.
+fn clock(host: &Host, hosts: &[Host]) -> String {
     if host.ranks.contains(&0) {
         return "reference clock".to_owned();
+    }
+    let number = |host: &Host| host.clock.as_ref().map(|clock| clock.number);
+    let first = hosts.iter().find(|other| other.ranks.contains(&0));
+    if number(host).is_some() && first.and_then(number) == number(host) {
+        return "same clock".to_owned();
     }
     let sign = if host.clock_offset_ns < 0 { "-" } else { "+" };
     let offset = human_nanos(host.clock_offset_ns.unsigned_abs() as f64);
     let error = human_nanos(host.clock_error_ns as f64);
-    format!("clock {sign}{offset} (+/- {error})")
+    format!("clock {sign}{offset} (+/- {error}){}", drift(host))
+}
+
+/// How the host's clock drifts, where that is known well enough to tell it from
+/// none, or to be sure that there is little.
+fn drift(host: &Host) -> String {
+    const LITTLE_PPM: f64 = 5.0;
+    let known = host.clock.as_ref();
+    match known.and_then(|clock| Some((clock.drift_ppm?, clock.drift_error_ppm?))) {
+        Some((ppm, error)) if error <= LITTLE_PPM || ppm.abs() > error => {
+            format!(", drift {ppm:+.1} ppm (+/- {error:.1})")
+        }
+        _ => String::new(),
+    }
+}
+
+/// The first other host that goes through the same cache.
+fn shares(host: &Host, hosts: &[Host]) -> String {
+    let common = |other: &&Host| {
+        !std::ptr::eq(*other, host) && other.caches.iter().any(|cache| host.caches.contains(cache))
+    };
+    match hosts.iter().find(common) {
+        Some(other) => format!(", cache shared with {}", other.name),
+        None => String::new(),
+    }
 }
 
 /// What a request to the file system costs: of each host, of many hosts the
@@ -227,6 +256,67 @@ fn shell_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::HostClock;
+
+    fn host(name: &str, ranks: &[u32], number: u32, cache: u32) -> Host {
+        Host {
+            name: name.to_owned(),
+            ranks: ranks.to_vec(),
+            kernel: String::new(),
+            cpus: 1,
+            clock_offset_ns: 2_000,
+            clock_error_ns: 1_000,
+            clock: Some(HostClock {
+                number,
+                boot: String::new(),
+                drift_ppm: None,
+                drift_error_ppm: None,
+            }),
+            caches: vec![cache],
+        }
+    }
+
+    #[test]
+    fn who_shares_a_clock_or_a_cache_is_said() {
+        let hosts = [
+            host("a", &[0], 0, 0),
+            host("b", &[1], 0, 1),
+            host("c", &[2], 1, 1),
+        ];
+        let clocks: Vec<String> = hosts.iter().map(|h| clock(h, &hosts)).collect();
+        let apart = "clock +2.00 us (+/- 1.00 us)";
+        assert_eq!(clocks, ["reference clock", "same clock", apart]);
+        let caches: Vec<String> = hosts.iter().map(|h| shares(h, &hosts)).collect();
+        assert_eq!(
+            caches,
+            ["", ", cache shared with c", ", cache shared with b"]
+        );
+        // Files of earlier versions do not say which clocks are the same.
+        let old = hosts.map(|host| Host {
+            clock: None,
+            caches: Vec::new(),
+            ..host
+        });
+        assert_eq!(clock(&old[1], &old), apart);
+        assert_eq!(shares(&old[1], &old), "");
+    }
+
+    #[test]
+    fn a_drift_is_told_when_it_is_known_well_enough() {
+        let check = |known: Option<(f64, f64)>, expect: &str| {
+            let mut host = host("b", &[1], 1, 1);
+            if let Some(clock) = &mut host.clock {
+                clock.drift_ppm = known.map(|(ppm, _)| ppm);
+                clock.drift_error_ppm = known.map(|(_, error)| error);
+            }
+            assert_eq!(drift(&host), expect);
+        };
+        check(None, "");
+        check(Some((-20.04, 0.66)), ", drift -20.0 ppm (+/- 0.7)");
+        check(Some((0.0, 4.0)), ", drift +0.0 ppm (+/- 4.0)");
+        check(Some((300.0, 40.0)), ", drift +300.0 ppm (+/- 40.0)");
+        check(Some((30.0, 40.0)), "");
+    }
 
     #[test]
     fn runs_of_ranks_are_drawn_together() {

@@ -3,10 +3,12 @@
 
 use rbench_core::effort::Effort;
 use rbench_core::failure::{Failure, FailureKind, Failures};
-use rbench_core::outcome::{Again, Cache, FirstDone, HostOutcome, PhaseOutcome, RankOutcome};
+use rbench_core::outcome::{
+    Again, Cache, CommonStart, FirstDone, HostOutcome, PhaseOutcome, RankOutcome,
+};
 use rbench_core::timeline::Bin;
 use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
-use rbench_report::schema::{Calibration, Host, Run, SCHEMA, Space, Target, World};
+use rbench_report::schema::{Calibration, Host, HostClock, Run, SCHEMA, Space, Target, World};
 use rbench_report::{PhaseResult, RunResult};
 use serde_json::{Map, Value, json};
 
@@ -90,6 +92,7 @@ impl Made {
             one_each: false,
             first_failed: None,
             residency: None,
+            start: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);
@@ -110,6 +113,10 @@ impl Made {
         });
         if all.ranks.len() > 1 {
             all.start_skew = Nanos(180_000 + self.base_ns % 70_000);
+            all.start = Some(CommonStart {
+                at: Nanos(7_000_000_000),
+                error: Nanos(if all.hosts.len() > 1 { 4_900 } else { 0 }),
+            });
         }
         all
     }
@@ -262,6 +269,13 @@ fn world(hosts: u32, ranks: u32) -> World {
         cpus: 8,
         clock_offset_ns: -3_120 * i64::from(h),
         clock_error_ns: 2_450 * u64::from(h),
+        clock: Some(HostClock {
+            number: h,
+            boot: format!("00000000-0000-4000-8000-00000000000{h}"),
+            drift_ppm: None,
+            drift_error_ppm: None,
+        }),
+        caches: vec![h],
     };
     World {
         communicator: if hosts * ranks > 1 { "mpi" } else { "solo" }.to_owned(),

@@ -21,7 +21,9 @@ schema run world target calibration spec phases summary warnings complete
 run.id run.command run.version run.started run.finished run.utc_offset_s run.seed run.labels
 world.communicator world.ranks world.threads_per_rank world.hosts
 world.hosts[].name world.hosts[].ranks world.hosts[].kernel world.hosts[].cpus
-world.hosts[].clock_offset_ns world.hosts[].clock_error_ns
+world.hosts[].clock_offset_ns world.hosts[].clock_error_ns world.hosts[].caches
+world.hosts[].clock world.hosts[].clock.number world.hosts[].clock.boot
+world.hosts[].clock.drift_ppm world.hosts[].clock.drift_error_ppm
 target.path target.fs_type target.mount_source target.mount_options target.embedded target.shared
 target.space target.space.bytes_total target.space.bytes_free
 target.space.inodes_total target.space.inodes_free
@@ -29,7 +31,7 @@ calibration.clock_ns calibration.record_ns calibration.null_op_ns
 phases[].iteration phases[].name phases[].label phases[].op phases[].items phases[].bytes
 phases[].errors phases[].elapsed_s phases[].rate phases[].bandwidth phases[].first_done
 phases[].first_done.elapsed_s phases[].first_done.items phases[].first_done.rate
-phases[].start_skew_s phases[].cache phases[].latency phases[].latency.service
+phases[].start_skew_s phases[].start_error_s phases[].cache phases[].latency phases[].latency.service
 phases[].latency.response phases[].hosts phases[].hosts[].host phases[].hosts[].items
 phases[].hosts[].elapsed_s phases[].hosts[].latency
 phases[].ranks phases[].ranks[].rank phases[].ranks[].host phases[].ranks[].items

@@ -1,7 +1,7 @@
 //! Each rule at its bound.
 
 use rbench_core::effort::Effort;
-use rbench_core::outcome::{Again, PhaseOutcome};
+use rbench_core::outcome::{Again, CommonStart, PhaseOutcome};
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::RunResult;
 use rbench_report::schema::Warning;
@@ -253,6 +253,25 @@ fn start_skew_may_be_a_tenth_of_the_phase_or_a_millisecond() {
     assert!(skewed(2_000_001, 20_000_000));
     assert!(!skewed(1_000_000, 5_000_000));
     assert!(skewed(1_000_001, 5_000_000));
+}
+
+#[test]
+fn clocks_that_are_not_known_well_enough_may_hide_a_start_apart() {
+    let unsure = |error_ns: u64, elapsed_ns: u64| {
+        finds("start-unsure", |p| {
+            p.start = Some(CommonStart {
+                at: Nanos(1),
+                error: Nanos(error_ns),
+            });
+            p.elapsed = Nanos(elapsed_ns);
+        })
+    };
+    // Either way, so twice as much between two hosts.
+    assert!(!unsure(1_000_000, 20_000_000));
+    assert!(unsure(1_000_001, 20_000_000));
+    assert!(!unsure(500_000, 5_000_000));
+    assert!(unsure(500_001, 5_000_000));
+    assert!(!finds("start-unsure", |p| p.start = None));
 }
 
 #[test]

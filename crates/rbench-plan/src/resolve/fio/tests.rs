@@ -666,6 +666,7 @@ fn a_plan_of_jobs_brings_its_own_directories_and_workers() {
     assert_eq!((made.threads, made.workers()), (4, 16));
     assert!(!made.embedded() && made.needs_shared().is_none());
     assert_eq!(made.first_dir(), Some(&"/mnt/x".into()));
+    assert_eq!(made.places(), ["", "/mnt/x"].map(std::path::PathBuf::from));
     assert_eq!(made.data_bytes(), 16 * MIB);
     let rows = made.describe();
     assert!(rows.contains(&("jobs", "a, b".to_owned())), "{rows:?}");

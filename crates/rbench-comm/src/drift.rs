@@ -1,0 +1,289 @@
+//! What the clocks of a group show between their comparisons and after them.
+//!
+//! Two clocks move apart by what their rates differ: 20 in a million are 72 ms
+//! an hour. From two comparisons the difference of the rates is known, and with
+//! it the offset in between and for a while afterwards; how well, is said by
+//! [`ClockOffset::error_ns`]. When to compare again is decided here too; the
+//! comparing itself is `offsets`'.
+
+use rbench_core::{Nanos, Rank};
+
+use crate::{ClockOffset, Comparison, Topology};
+
+/// Two clocks of which nothing is known go apart by at most this, as a
+/// fraction: each crystal within 100 in a million of its nominal rate.
+const UNKNOWN: f64 = 200e-6;
+
+/// The difference of two rates changes by at most this, as a fraction, for
+/// reasons of temperature and of daemons that set the clocks; more when more
+/// was seen.
+const WANDER: f64 = 5e-6;
+
+/// After the first comparison the next is due so soon: it tells the drift.
+const SECOND_AFTER: Nanos = Nanos(10_000_000_000);
+
+/// After later ones.
+const AGAIN_AFTER: Nanos = Nanos(60_000_000_000);
+
+/// Comparing takes at most one part in so many of a run: with thousands of
+/// hosts it is done less often.
+const SHARE: u64 = 20;
+
+/// A rate is taken from comparisons that lie at least so far apart, where
+/// there are any.
+const BASELINE: Nanos = Nanos(30_000_000_000);
+
+/// How much faster a clock runs than rank 0's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drift {
+    /// In millionths; negative: slower.
+    pub ppm: f64,
+    /// The mean over the time between the first and the last comparison lies
+    /// within so many millionths of it.
+    pub error_ppm: f64,
+}
+
+/// The comparisons of one clock with rank 0's, in the order in which they were
+/// made; none for rank 0's own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Track(Vec<Comparison>);
+
+/// A change of an offset with time, as a fraction: ns for each ns.
+#[derive(Debug, Clone, Copy)]
+struct Slope {
+    rate: f64,
+    /// How far the true mean may lie from it.
+    error: f64,
+}
+
+impl Slope {
+    /// `None` when no time lies in between.
+    fn between(a: &Comparison, b: &Comparison) -> Option<Slope> {
+        let passed = b.at.since(a.at).0 as f64;
+        let moved = b.offset.offset_ns.wrapping_sub(a.offset.offset_ns) as f64;
+        let errors = a.offset.error_ns.saturating_add(b.offset.error_ns) as f64;
+        (passed > 0.0).then(|| Slope {
+            rate: moved / passed,
+            error: errors / passed,
+        })
+    }
+}
+
+/// How far apart two instants are, and which way: `to` − `from`, ns.
+fn signed(from: Nanos, to: Nanos) -> f64 {
+    to.0.wrapping_sub(from.0) as i64 as f64
+}
+
+impl Track {
+    /// The offset at the instant `at` of rank 0's clock.
+    fn at(&self, at: Nanos) -> ClockOffset {
+        let later = self.0.partition_point(|comparison| comparison.at <= at);
+        match (later.checked_sub(1).map(|i| &self.0[i]), self.0.get(later)) {
+            (None, None) => ClockOffset::default(),
+            (Some(before), Some(after)) => self.within(before, after, at),
+            (Some(last), None) => self.beyond(last, self.last_slope(), at),
+            (None, Some(first)) => self.beyond(first, self.first_slope(), at),
+        }
+    }
+
+    /// How far off the offset at `at` was that came from the comparisons before
+    /// it, in ns: at most.
+    fn missed_by(&self, at: Nanos) -> u64 {
+        let earlier = self.0.partition_point(|comparison| comparison.at <= at);
+        let then = Track(self.0[..earlier].to_vec()).at(at);
+        let now = self.at(at);
+        let apart = now.offset_ns.abs_diff(then.offset_ns);
+        apart.saturating_add(now.error_ns)
+    }
+
+    /// Between two comparisons: the straight line, as true as the nearer one
+    /// and what the rate may have changed since.
+    fn within(&self, before: &Comparison, after: &Comparison, at: Nanos) -> ClockOffset {
+        let Some(slope) = Slope::between(before, after) else {
+            return before.offset;
+        };
+        let (since, until) = (signed(before.at, at), signed(at, after.at));
+        let share = since / (since + until);
+        let errors =
+            before.offset.error_ns as f64 * (1.0 - share) + after.offset.error_ns as f64 * share;
+        moved(
+            before,
+            slope.rate * since,
+            errors + self.wander() * since.min(until),
+        )
+    }
+
+    /// Outside of all comparisons: on at the rate of the nearest two, or not
+    /// at all, whichever is known better.
+    fn beyond(&self, nearest: &Comparison, slope: Option<Slope>, at: Nanos) -> ClockOffset {
+        let away = signed(nearest.at, at);
+        let known = slope.map(|slope| (slope.rate, slope.error + self.wander()));
+        let (rate, widens) = known
+            .filter(|(_, widens)| *widens < UNKNOWN)
+            .unwrap_or((0.0, UNKNOWN));
+        let error = nearest.offset.error_ns as f64 + widens * away.abs();
+        moved(nearest, rate * away, error)
+    }
+
+    /// The rate of late.
+    fn last_slope(&self) -> Option<Slope> {
+        let (last, earlier) = self.0.split_last()?;
+        let long_ago = |c: &&Comparison| last.at.since(c.at) >= BASELINE;
+        let from = earlier.iter().rev().find(long_ago).or(earlier.first())?;
+        Slope::between(from, last)
+    }
+
+    /// The rate at first.
+    fn first_slope(&self) -> Option<Slope> {
+        let (first, later) = self.0.split_first()?;
+        let long_after = |c: &&Comparison| c.at.since(first.at) >= BASELINE;
+        let to = later.iter().find(long_after).or(later.last())?;
+        Slope::between(first, to)
+    }
+
+    /// What the rate may change unseen: at least [`WANDER`], and as much as it
+    /// was seen to change.
+    fn wander(&self) -> f64 {
+        let slopes = self
+            .0
+            .windows(2)
+            .map(|two| Slope::between(&two[0], &two[1]));
+        let slopes: Vec<Slope> = slopes.flatten().collect();
+        let changes = slopes
+            .windows(2)
+            .map(|two| (two[1].rate - two[0].rate).abs() - two[0].error - two[1].error);
+        changes.fold(WANDER, f64::max)
+    }
+
+    fn drift(&self) -> Option<Drift> {
+        let slope = Slope::between(self.0.first()?, self.0.last()?)?;
+        // The offset is rank 0's clock minus this one.
+        Some(Drift {
+            ppm: -slope.rate * 1e6,
+            error_ppm: slope.error * 1e6,
+        })
+    }
+}
+
+/// The offset of `from` moved by so many ns, true to so many.
+fn moved(from: &Comparison, by_ns: f64, error_ns: f64) -> ClockOffset {
+    ClockOffset {
+        offset_ns: from.offset.offset_ns.saturating_add(by_ns.round() as i64),
+        error_ns: error_ns.ceil() as u64,
+    }
+}
+
+/// The clocks of a group and what is known of them; the same at every rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clocks {
+    /// The rank that stands for each clock, the lowest one that reads it.
+    leaders: Vec<Rank>,
+    /// For each rank the number of its clock.
+    clock_of: Vec<u32>,
+    tracks: Vec<Track>,
+    /// What comparing took last.
+    took: Nanos,
+}
+
+impl Clocks {
+    /// One clock for all of `ranks` ranks.
+    pub fn one(ranks: u32) -> Clocks {
+        Clocks::new(vec![0; ranks as usize])
+    }
+
+    /// Those of a group, of which nothing is known yet.
+    pub fn of(topology: &Topology) -> Clocks {
+        Clocks::new(topology.clock_of.clone())
+    }
+
+    fn new(clock_of: Vec<u32>) -> Clocks {
+        let mut leaders = Vec::new();
+        for (rank, clock) in (0..).map(Rank).zip(&clock_of) {
+            if *clock as usize == leaders.len() {
+                leaders.push(rank);
+            }
+        }
+        Clocks {
+            tracks: vec![Track::default(); leaders.len()],
+            leaders,
+            clock_of,
+            took: Nanos(0),
+        }
+    }
+
+    /// The ranks whose clocks are to be compared with rank 0's.
+    pub fn others(&self) -> &[Rank] {
+        self.leaders.get(1..).unwrap_or_default()
+    }
+
+    /// Takes down comparisons of [`Clocks::others`], which took so long.
+    pub fn learn(&mut self, found: &[Comparison], took: Nanos) {
+        for (track, comparison) in self.tracks.iter_mut().skip(1).zip(found) {
+            track.0.push(*comparison);
+        }
+        self.took = took;
+    }
+
+    /// Whether it is time to compare again between two phases, at the instant
+    /// `now` of rank 0's clock: rank 0 decides.
+    pub fn is_due(&self, now: Nanos) -> bool {
+        let pause = match self.tracks.get(1).map_or(0, |track| track.0.len()) {
+            0 | 1 => SECOND_AFTER,
+            _ => AGAIN_AFTER,
+        };
+        self.pays_after(pause, now)
+    }
+
+    /// Whether comparing once more at the end of a run, at the instant `now` of
+    /// rank 0's clock, takes little beside the time since the last comparison.
+    pub fn pays(&self, now: Nanos) -> bool {
+        self.pays_after(Nanos(0), now)
+    }
+
+    fn pays_after(&self, pause: Nanos, now: Nanos) -> bool {
+        let Some(Track(known)) = self.tracks.get(1) else {
+            return false;
+        };
+        let pause = pause.0.max(self.took.0.saturating_mul(SHARE));
+        known
+            .last()
+            .is_none_or(|last| now.since(last.at).0 >= pause)
+    }
+
+    /// The offset of a rank's clock at the instant `at` of rank 0's: between
+    /// comparisons and beyond them.
+    pub fn offset(&self, rank: Rank, at: Nanos) -> ClockOffset {
+        self.tracks[self.clock_of[rank.0 as usize] as usize].at(at)
+    }
+
+    /// The offset of a rank's clock when it was compared first.
+    pub fn first_offset(&self, rank: Rank) -> ClockOffset {
+        let Track(known) = &self.tracks[self.clock_of[rank.0 as usize] as usize];
+        known
+            .first()
+            .map_or_else(ClockOffset::default, |c| c.offset)
+    }
+
+    /// The most that an instant `at` of rank 0's clock may be missed by, on
+    /// any of the clocks by its own offset; 0 with one clock.
+    pub fn error(&self, at: Nanos) -> Nanos {
+        let errors = self.tracks.iter().map(|track| track.at(at).error_ns);
+        Nanos(errors.max().unwrap_or(0))
+    }
+
+    /// The most that an instant `at` in the past was missed by, by ranks that
+    /// went by what was known then, as it is known now.
+    pub fn missed_by(&self, at: Nanos) -> Nanos {
+        let errors = self.tracks.iter().map(|track| track.missed_by(at));
+        Nanos(errors.max().unwrap_or(0))
+    }
+
+    /// How much faster a rank's clock runs than rank 0's; `None` for rank 0's
+    /// own and before the second comparison.
+    pub fn drift(&self, rank: Rank) -> Option<Drift> {
+        self.tracks[self.clock_of[rank.0 as usize] as usize].drift()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Which ranks share a cache: those of one kernel that work on the same file
+//! system, on however many hosts (containers) they are.
+
+use std::path::PathBuf;
+
+use rbench_comm::sharing;
+use rbench_sys::identity::file_system;
+
+use crate::group::{ExecError, Group};
+use crate::target::in_thread;
+
+/// The number of each rank's cache, the same on every rank, for a run that
+/// works in `dirs`; `kernel` names this rank's. Where nothing is known of them,
+/// ranks of a host share.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub async fn caches(
+    group: &Group<'_>,
+    kernel: &str,
+    dirs: Vec<PathBuf>,
+) -> Result<Vec<u32>, ExecError> {
+    // What cannot be looked at is complained of by whoever needs it.
+    let look = move || {
+        let found: Vec<String> = dirs.iter().flat_map(|dir| file_system(dir)).collect();
+        found
+    };
+    let found = group.attend(in_thread(look), || 0).await?;
+    let mut keys: Vec<String> = found.unwrap_or_default();
+    keys.sort_unstable();
+    keys.dedup();
+    for key in &mut keys {
+        *key = format!("{kernel} {key}");
+    }
+    if keys.is_empty() {
+        keys.push(format!("host {}", group.host_of[group.rank().0 as usize]));
+    }
+    group.quietly(sharing(group.world, &keys)).await
+}

@@ -1,0 +1,122 @@
+//! Keeping time together: comparing the clocks between phases, and the start
+//! that all ranks have in common.
+
+use rbench_comm::{Clocks, compare};
+use rbench_core::outcome::CommonStart;
+use rbench_core::{Nanos, Rank};
+
+use super::{ExecError, Group};
+
+/// A common start lies no further away than this: some milliseconds are meant.
+const START_WITHIN: Nanos = Nanos(10_000_000_000);
+
+impl Group<'_> {
+    /// What is known of the clocks by now.
+    pub fn clocks(&self) -> Clocks {
+        self.clocks.borrow().clone()
+    }
+
+    /// Between phases: compares the clocks again when it is time to. Costs
+    /// something only where there are several.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn keep_time(&self) -> Result<(), ExecError> {
+        self.compare_if(Clocks::is_due).await
+    }
+
+    /// At the end of a run: compares the clocks a last time, unless that would
+    /// take long beside the run.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn keep_time_at_the_end(&self) -> Result<(), ExecError> {
+        self.compare_if(Clocks::pays).await
+    }
+
+    /// Rank 0 decides: the others may know another time.
+    async fn compare_if(&self, due: fn(&Clocks, Nanos) -> bool) -> Result<(), ExecError> {
+        if self.clocks.borrow().others().is_empty() {
+            return Ok(());
+        }
+        let due = due(&self.clocks.borrow(), self.clock.now());
+        let due = self.world.broadcast(Rank(0), vec![u8::from(due)]);
+        if self.quietly(due).await? == [1] {
+            self.compare_clocks().await?;
+        }
+        Ok(())
+    }
+
+    /// Compares the clocks, while nothing is timed.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn compare_clocks(&self) -> Result<(), ExecError> {
+        let others = self.clocks.borrow().others().to_vec();
+        let begun = self.clock.now();
+        let found = compare(self.world, &others, &*self.clock);
+        let found = self.quietly(found).await?;
+        let took = self.clock.now().since(begun);
+        self.clocks.borrow_mut().learn(&found, took);
+        Ok(())
+    }
+
+    /// The common start of the present phase, once it is agreed on; `None`
+    /// where each rank starts by itself.
+    pub fn started(&self) -> Option<CommonStart> {
+        self.start.get()
+    }
+
+    /// The common start of a phase on this rank's clock: rank 0 names an
+    /// instant far enough ahead for everybody to hear of it. The inner error,
+    /// this rank's alone, is why it cannot start with the others, as a sentence.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn common_start(&self) -> Result<Result<Nanos, String>, ExecError> {
+        let now = self.clock.now();
+        let lead = if self.world.size() == 1 {
+            Nanos(1_000_000)
+        } else {
+            // A waiting rank looks every 2 ms at the latest; news takes
+            // log2(ranks) hops.
+            let hops = u64::from(u32::BITS - self.world.size().leading_zeros());
+            Nanos(6_000_000 + hops * 3_000_000)
+        };
+        let at = (now.0 + lead.0).to_le_bytes().to_vec();
+        let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
+        let at = heard
+            .first_chunk::<8>()
+            .map_or(now, |b| Nanos(u64::from_le_bytes(*b)));
+        let clocks = self.clocks.borrow();
+        self.start.set(Some(CommonStart {
+            at,
+            error: clocks.error(at),
+        }));
+        let offset_ns = clocks.offset(self.rank(), at).offset_ns;
+        let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
+        let near = near(here, self.clock.now());
+        Ok(near.map_err(|far| {
+            format!(
+                "the common start lies {far} by this host's clock: that one or {}'s has jumped since they were compared, or a rank stood still",
+                self.host_name_of(Rank(0))
+            )
+        }))
+    }
+}
+
+/// A common start that can be one: `here` on this host's clock, which shows
+/// `now`. Far away, it would be waited for in vain, or would have everything
+/// count as slow: the error is how far, and which way.
+fn near(here: Nanos, now: Nanos) -> Result<Nanos, String> {
+    let (ahead, back) = (here.since(now), now.since(here));
+    let (far, way) = if ahead > back {
+        (ahead, "ahead")
+    } else {
+        (back, "back")
+    };
+    if far <= START_WITHIN {
+        return Ok(here);
+    }
+    Err(format!("{:.1} s {way}", far.0 as f64 / 1e9))
+}

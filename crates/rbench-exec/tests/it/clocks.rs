@@ -1,0 +1,357 @@
+//! Starting together by clocks that differ, and which ranks share a cache: on
+//! machines made up of threads, with clocks that a test makes run ahead.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rbench_comm::{Clocks, Communicator, Identity, threads, topology};
+use rbench_core::outcome::Cache;
+use rbench_core::{Clock, CpuClock, MonotonicClock, Nanos, OpKind, Rank};
+use rbench_exec::meter::Meter;
+use rbench_exec::pace::Gate;
+use rbench_exec::phase::{self, Before, LaneInfo, Phase};
+use rbench_exec::worker::Runner;
+use rbench_exec::{ExecError, Group, Interrupts, Progress, Show, caches};
+use rbench_plan::spec::Meta;
+
+use crate::group::Run;
+
+/// Shows nothing, is asked for nothing.
+struct Quiet;
+
+impl Interrupts for Quiet {
+    fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+impl Show for Quiet {
+    fn step(&self, _: &str) {}
+    fn phase(&self, _: &str, _: Option<u64>) {}
+    fn progress(&self, _: Progress) {}
+    fn stopping(&self) {}
+    fn trouble(&self, _: &str) {}
+}
+
+/// The clock of a made-up machine: the real one, which a test has jump on, with
+/// an error of its rate from then on and an offset.
+#[derive(Clone)]
+struct Made {
+    begun: Nanos,
+    /// What all machines have jumped over, ns.
+    jumped: Arc<AtomicU64>,
+    rate_ppm: f64,
+    ahead_ns: u64,
+    /// What this machine's own clock has jumped over, ns.
+    own_jump: Arc<AtomicU64>,
+}
+
+impl Made {
+    /// What it shows at an instant after the beginning.
+    fn at(&self, truth_ns: f64) -> u64 {
+        (truth_ns * (1.0 + self.rate_ppm / 1e6)) as u64 + self.begun.0 + self.ahead_ns
+    }
+
+    /// The instant after the beginning, ns, at which it shows `now`.
+    fn truth_of(&self, now: Nanos) -> f64 {
+        (now.0 - self.begun.0 - self.ahead_ns) as f64 / (1.0 + self.rate_ppm / 1e6)
+    }
+}
+
+impl Clock for Made {
+    fn now(&self) -> Nanos {
+        let real = MonotonicClock.now().since(self.begun).0;
+        let truth = real + self.jumped.load(Ordering::SeqCst);
+        Nanos(self.at(truth as f64) + self.own_jump.load(Ordering::SeqCst))
+    }
+}
+
+/// Clocks with these errors of their rates, in millionths, and so far ahead.
+fn clocks(made: &[(f64, u64)]) -> Vec<Made> {
+    let (begun, jumped) = (MonotonicClock.now(), Arc::default());
+    let one = |(rate_ppm, ahead_ns): &(f64, u64)| Made {
+        begun,
+        jumped: Arc::clone(&jumped),
+        rate_ppm: *rate_ppm,
+        ahead_ns: *ahead_ns,
+        own_jump: Arc::default(),
+    };
+    made.iter().map(one).collect()
+}
+
+/// Does `body` at a rank on each of as many machines, all called `node`, with
+/// clocks of their own; what it gives there.
+fn on_machines<T: Send>(
+    clocks: &[Made],
+    body: impl AsyncFn(Group<'_>, &Made) -> T + Sync,
+) -> Vec<T> {
+    let one = |comm: &dyn Communicator| {
+        let clock = clocks[comm.rank().0 as usize].clone();
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let machine = format!("boot {}", comm.rank().0);
+            let identity = Identity {
+                node: "node".to_owned(),
+                clock: machine.clone(),
+                kernel: machine,
+            };
+            let topology = topology(comm, &identity).await.expect("all talk");
+            let names = topology.hosts.iter().map(|h| h.name.clone()).collect();
+            let (host_of, known) = (topology.host_of.clone(), Clocks::of(&topology));
+            let group = Group::form(comm, names, host_of, known, &Quiet, &Quiet)
+                .await
+                .expect("formed")
+                .with_clock(Rc::new(clock.clone()));
+            group.compare_clocks().await.expect("all talk");
+            body(group, &clock).await
+        })
+    };
+    std::thread::scope(|scope| {
+        let world = threads::world(clocks.len() as u32).into_iter();
+        let ranks: Vec<_> = world.map(|comm| scope.spawn(|| one(&{ comm }))).collect();
+        let join = |rank: std::thread::ScopedJoinHandle<'_, T>| rank.join().expect("no panic");
+        ranks.into_iter().map(join).collect()
+    })
+}
+
+/// Lets the time of all machines pass at once.
+async fn pass(group: &Group<'_>, clock: &Made, time_ns: u64) {
+    let barrier = || group.quietly(group.world.barrier());
+    barrier().await.expect("all talk");
+    if group.is_root() {
+        clock.jumped.fetch_add(time_ns, Ordering::SeqCst);
+    }
+    barrier().await.expect("all talk");
+}
+
+/// How far apart the machines would start, in truth, ns.
+fn apart(starts: impl Iterator<Item = f64> + Clone) -> f64 {
+    starts.clone().fold(f64::MIN, f64::max) - starts.fold(f64::MAX, f64::min)
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn over_ten_minutes_machines_that_drift_start_together_within_what_is_stated() {
+    let hour = 3600 * SECOND;
+    let made = clocks(&[(0.0, 7), (100.0, hour), (-100.0, 5 * SECOND)]);
+    let phases = on_machines(&made, async |group, clock| {
+        let mut starts = Vec::new();
+        // A phase after 5 s, and then one every 50 s.
+        for time in [5].into_iter().chain([50; 12]) {
+            pass(&group, clock, time * SECOND).await;
+            group.keep_time().await.expect("all talk");
+            let start = group.common_start().await.expect("all talk");
+            let start = start.expect("it is near");
+            let stated = group.started().expect("agreed on").error;
+            starts.push((clock.truth_of(start), stated));
+        }
+        // The last comparison tells how well the starts were met.
+        pass(&group, clock, 50 * SECOND).await;
+        group.compare_clocks().await.expect("all talk");
+        let drift = group.clocks().drift(group.rank());
+        let first = Nanos(made[0].at(starts[0].0));
+        (starts, drift, group.clocks().missed_by(first))
+    });
+    for phase in 0..13 {
+        let starts = phases.iter().map(|(starts, ..)| starts[phase].0);
+        let stated = phases[0].0[phase].1;
+        let apart = apart(starts);
+        // The worst case of two clocks, each wrong to another side.
+        assert!(
+            apart <= 2.0 * stated.0 as f64,
+            "{apart} ns, {stated} stated"
+        );
+        // 200 in a million would be 124 ms in the end: that is not said.
+        assert!(stated < Nanos(40_000_000), "{stated} in phase {phase}");
+        assert!(apart < 40e6, "{apart} ns in phase {phase}");
+    }
+    for ((_, drift, missed), clock) in phases.iter().zip(&made).skip(1) {
+        let drift = drift.expect("compared several times");
+        let wrong = (drift.ppm - clock.rate_ppm).abs();
+        assert!(
+            wrong <= drift.error_ppm + 0.01,
+            "{drift:?} of {}",
+            clock.rate_ppm
+        );
+        // The first phase was 5 s behind the only comparison until then.
+        let first = apart(phases.iter().map(|(starts, ..)| starts[0].0));
+        assert!(2.0 * missed.0 as f64 >= first, "{missed} for {first} ns");
+    }
+}
+
+#[test]
+fn machines_of_the_same_name_with_clocks_an_hour_apart_start_together() {
+    let made = clocks(&[(0.0, 0), (0.0, 3600 * SECOND)]);
+    let starts = on_machines(&made, async |group, clock| {
+        let names = group.host_names.clone();
+        assert_eq!(names, ["node", "node(2)"]);
+        assert!(group.is_leader() && group.is_cache_leader());
+        let start = group.common_start().await.expect("all talk");
+        let error = group.started().expect("agreed on").error;
+        (clock.truth_of(start.expect("it is near")), error)
+    });
+    let apart = apart(starts.iter().map(|(start, _)| *start));
+    assert!(
+        apart <= starts[0].1.0 as f64 + 1.0,
+        "{apart} ns: {starts:?}"
+    );
+}
+
+/// Runs until it is stopped, or the deadline has come.
+struct Endless;
+
+impl Runner for Endless {
+    fn run(&mut self, gate: &Gate, _: &mut Meter, _: Option<u64>) {
+        while !gate.closed(CpuClock::KERNEL.now()) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        1
+    }
+
+    fn planned(&self) -> u64 {
+        1
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
+    let cases = [
+        (1, 3600, "3600.0 s back"),
+        (1, 11, "11.0 s back"),
+        (0, 30, "30.0 s ahead"),
+    ];
+    for (rank, jump_s, words) in cases {
+        let made = clocks(&[(0.0, 0), (0.0, 0)]);
+        let ends = on_machines(&made, async |group, clock| {
+            // The next comparison, which would heal it, is a minute away.
+            group.compare_clocks().await.expect("all talk");
+            if group.rank() == Rank(rank) {
+                clock.own_jump.store(jump_s * SECOND, Ordering::SeqCst);
+            }
+            let phase = Phase {
+                iteration: 0,
+                label: "File stat".to_owned(),
+                lanes: vec![LaneInfo {
+                    op: OpKind::Stat,
+                    name: "file-stat".to_owned(),
+                    label: "File stat".to_owned(),
+                }],
+                open_loop: false,
+                // Only should nobody notice.
+                deadline: Some(Nanos(60 * SECOND)),
+                wear_out: false,
+                cache: None,
+                total: None,
+                threads: 1,
+                lanes_of: Vec::new(),
+                log_operations: false,
+                before: Before::default(),
+                make: Arc::new(|_| Ok(Box::new(Endless))),
+            };
+            phase::run(&group, &phase).await.map(drop)
+        });
+        for end in ends {
+            let Err(ExecError::SetUp(message)) = end else {
+                panic!("{end:?}");
+            };
+            assert!(
+                message.starts_with("on node(2): the common start"),
+                "{message}"
+            );
+            assert!(message.contains(words), "{message}");
+        }
+    }
+}
+
+/// The caches of ranks on hosts `host_of` that give these kernels and places.
+fn found(host_of: &[u32], ranks: &[(&str, Vec<PathBuf>)]) -> Vec<u32> {
+    let one = |comm: &dyn Communicator| {
+        let (kernel, places) = ranks[comm.rank().0 as usize].clone();
+        let names = (0..ranks.len()).map(|host| format!("host{host}")).collect();
+        let clocks = Clocks::one(comm.size());
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let group = Group::form(comm, names, host_of.to_vec(), clocks, &Quiet, &Quiet);
+            let group = group.await.expect("formed");
+            let cache_of = caches(&group, kernel, places).await.expect("all talk");
+            let group = group.with_caches(cache_of.clone());
+            let lowest = cache_of
+                .iter()
+                .position(|c| *c == cache_of[comm.rank().0 as usize]);
+            assert_eq!(
+                group.is_cache_leader(),
+                lowest == Some(comm.rank().0 as usize)
+            );
+            cache_of
+        })
+    };
+    let mut all: Vec<Vec<u32>> = std::thread::scope(|scope| {
+        let world = threads::world(ranks.len() as u32).into_iter();
+        let ranks: Vec<_> = world.map(|comm| scope.spawn(|| one(&{ comm }))).collect();
+        ranks
+            .into_iter()
+            .map(|rank| rank.join().expect("no panic"))
+            .collect()
+    });
+    assert!(all.windows(2).all(|two| two[0] == two[1]), "{all:?}");
+    all.swap_remove(Rank(0).0 as usize)
+}
+
+#[test]
+fn ranks_share_a_cache_where_one_kernel_has_one_file_system() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let here = || vec![dir.path().to_owned()];
+    let below = || vec![dir.path().join("not/yet/there")];
+    let elsewhere = || vec![PathBuf::from("/proc")];
+    // Two containers on one mount; another mount; another machine, which may
+    // number its file systems alike.
+    let ranks = [
+        ("boot 1", here()),
+        ("boot 1", below()),
+        ("boot 1", elsewhere()),
+        ("boot 2", here()),
+    ];
+    assert_eq!(found(&[0, 1, 2, 3], &ranks), [0, 0, 1, 2]);
+    // One that works in both sees what the others see.
+    let both = [here(), elsewhere()].concat();
+    let ranks = [("k", here()), ("k", elsewhere()), ("k", both)];
+    assert_eq!(found(&[0, 1, 2], &ranks), [0, 0, 0]);
+    // Without a place to look at: host by host.
+    let ranks = ["k", "k", "k"].map(|kernel| (kernel, Vec::new()));
+    assert_eq!(found(&[0, 1, 0], &ranks), [0, 1, 0]);
+}
+
+/// What the caches could do when each of two hosts stats the other's files.
+fn stat_of_the_others(dir: &Path, caches: Vec<u32>) -> Option<Cache> {
+    let meta = Meta {
+        items: Some(10),
+        ..Meta::default()
+    };
+    let mut run = Run::meta(&[0, 1], dir, meta);
+    run.common.shift = Some(1);
+    run.caches = caches;
+    run.go().expect("the run ends").row("file-stat").cache
+}
+
+#[test]
+fn what_the_other_container_on_a_kernel_made_is_warm() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let check = |caches: &[u32], expect| {
+        assert_eq!(
+            stat_of_the_others(dir.path(), caches.to_vec()),
+            Some(expect)
+        );
+    };
+    check(&[0, 1], Cache::Cold);
+    check(&[0, 0], Cache::Warm);
+}

@@ -398,8 +398,16 @@ impl Seen {
             mine.add(theirs);
         }
         self.fetched = self.fetched.zip(fetched).map(|(a, b)| a + b);
-        // Asked by one rank only.
-        self.requests = self.requests.take().or(requests);
+        // One rank of each cache has asked; ranks of a host may have several.
+        match (&mut self.requests, requests) {
+            (Some(mine), Some(theirs)) => {
+                for (kind, count) in theirs.by_kind {
+                    *mine.by_kind.entry(kind).or_default() += count;
+                }
+            }
+            (Some(_), None) => {}
+            (mine, theirs) => *mine = theirs,
+        }
     }
 }
 
@@ -605,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_added_up_and_requests_are_asked_for_once() {
+    fn ranks_are_added_up_and_requests_are_those_of_each_cache() {
         let mut all = Seen {
             requests: None,
             ..seen()
@@ -617,6 +625,12 @@ mod tests {
         assert_eq!((round.after, round.once, round.done), (Nanos(5), 6, 14));
         assert_eq!(all.fetched, Some(22));
         assert_eq!(all.requests, seen().requests);
+        all.add(Seen {
+            lanes: Vec::new(),
+            ..seen()
+        });
+        let requests = all.requests.clone().expect("of two caches");
+        assert_eq!(requests.by_kind["lookup"], 8);
         all.add(Seen {
             fetched: None,
             ..Seen::default()

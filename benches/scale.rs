@@ -323,6 +323,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             clock_error_ns: 2500,
             clock: None,
             caches: vec![host],
+            surroundings: None,
         })
         .collect();
     for rank in 0..size.ranks {

@@ -140,10 +140,12 @@ def built_in(program, folder):
     check("--shift needs a directory that all hosts share" in done.stderr, done.stderr)
     local = run([BED, "run", "sh", "-c", "echo $RBENCH_BED_LOCAL"], quiet=True).stdout.strip()
     heading("a directory that every host has for itself")
-    document = on_bed(program, "meta", "--dir", local, "--items", 20, out=folder / "local.json")
+    done = on_bed(program, "meta", "--dir", local, "--items", 20, expect=1)
+    check("client2 and client3 do not see client1's " in done.stderr, done.stderr)
+    document = on_bed(program, "meta", "--dir", local, "--items", 20, "--private-dirs", out=folder / "local.json")
     check_result(document, meta_items(RANKS, each=20), RANKS, HOSTS)
     check("target-not-shared" in [w["code"] for w in document["warnings"]], "the report warns of it")
-    done = on_bed(program, "meta", "--shift", 4, "--dir", local, expect=1)
+    done = on_bed(program, "meta", "--shift", 4, "--dir", local, "--private-dirs", expect=1)
     check("--shift needs a directory that all hosts share" in done.stderr, done.stderr)
     for host in ("client1", "client2", "client3"):
         listing = run([BED, "run", "--on", host, "ls", "-A", local], quiet=True).stdout.split()
@@ -179,6 +181,38 @@ def fio_jobs(program, mount, folder):
                          "--group_reporting")
     check(all_jobs[0]["read"]["total_ios"] == RANKS * 256, "every worker read all of the shared file")
     nothing_left(mount)
+
+
+def not_mounted(program, mount):
+    """The usual accident: the mount has failed on client3."""
+    heading("client3 without its mount: named, and nothing is made anywhere")
+    # Only the path: the client goes on, and a bind mount brings it back.
+    held = f"{mount}.held"
+    def on_3(*words):
+        return run([BED, "run", "--on", "client3", *words], quiet=True).stdout
+    on_3("mkdir", "-p", held)
+    on_3("mount", "--move", mount, held)
+    try:
+        kind = on_3("stat", "-f", "-c", "%T", mount)
+        check("fuse" not in kind, f"client3 has something else there: {kind.strip()}")
+        commands = [
+            ("meta", "--dir", mount),
+            ("io", "--dir", mount, "--size", "1M"),
+            ("mdtest", "-d", mount, "-n", 4, "-u"),
+            ("mdtest", "-d", f"{mount}/out", "-n", 4),
+            ("fio", "--name=j", f"--directory={mount}", "--rw=write", "--size=1M"),
+            ("fio", "--name=j", f"--filename={mount}/x", "--rw=randread", "--size=1M"),
+        ]
+        for words in commands:
+            done = on_bed(program, *words, expect=1)
+            said = done.stderr
+            check("client3 has " in said and ", the others fuse" in said and "--private-dirs" in said, said)
+            for host in ("client1", "client2", "client3"):
+                listing = run([BED, "run", "--on", host, "ls", "-A", mount], quiet=True).stdout.split()
+                check(listing == [], f"nothing is left on {host}: {listing}")
+    finally:
+        on_3("mount", "--move", held, mount)
+        on_3("rmdir", held)
 
 
 def ranks_left():
@@ -249,6 +283,7 @@ def main():
         variants(program, mount, folder)
         built_in(program, folder)
         fio_jobs(program, mount, folder)
+        not_mounted(program, mount)
         # Last: the file system has to find itself again afterwards.
         cut_off(program, mount, folder)
     finish()

@@ -66,6 +66,13 @@ struct Common {
     /// Leave the run's directory
     #[arg(long, help_heading = "Run")]
     keep: bool,
+    /// Each host may have a file system of its own at the target: without this
+    /// the run is refused unless all hosts see the same one
+    #[arg(long, help_heading = "Run")]
+    private_dirs: bool,
+    /// Begin even where the target has less room than the run writes
+    #[arg(long, help_heading = "Run")]
+    overfill: bool,
     /// Whether a failed operation ends the run [default: continue]
     #[arg(long, value_name = "continue|stop", value_parser = values::on_error, help_heading = "Run")]
     on_error: Option<OnError>,
@@ -488,6 +495,10 @@ impl Common {
                 on_error: self.on_error,
                 max_errors: self.max_errors,
                 op_timeout: self.op_timeout,
+            },
+            leave: spec::Leave {
+                private_dirs: self.private_dirs,
+                overfill: self.overfill,
             },
         };
         let output = Output {

@@ -35,6 +35,7 @@ pub struct Line {
     view: FioView,
     output: Output,
     limits: spec::LimitOptions,
+    leave: spec::Leave,
     /// `--append-terse`
     append_terse: bool,
     /// `--section`: only these of job files.
@@ -325,6 +326,7 @@ impl Line {
             mut view,
             mut output,
             limits,
+            leave,
             append_terse,
             show_command,
             jobs,
@@ -350,6 +352,7 @@ impl Line {
         let spec = Spec {
             common: spec::Common {
                 limits,
+                leave,
                 ..spec::Common::default()
             },
             workload: Workload::Fio(Box::new(fio)),

@@ -26,6 +26,7 @@ struct Line {
     view: MdtestView,
     output: Output,
     limits: spec::LimitOptions,
+    leave: spec::Leave,
 }
 
 /// The words that are still to be read.
@@ -134,6 +135,7 @@ impl Line {
             view,
             mut output,
             limits,
+            leave,
         } = self;
         if mdtest.dirs.is_empty() {
             mdtest.dirs.extend(values::env_dir(env_dir));
@@ -144,6 +146,7 @@ impl Line {
             seed: mdtest.seed,
             iterations: mdtest.iterations,
             limits,
+            leave,
             ..spec::Common::default()
         };
         let workload = Workload::Mdtest(Box::new(mdtest));

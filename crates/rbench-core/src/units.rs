@@ -202,6 +202,14 @@ pub fn human_bandwidth(bytes_per_s: f64) -> String {
     format!("{} B/s", three_digits(bytes_per_s))
 }
 
+/// A size in bytes for people, in binary units: `1.23 GiB`.
+pub fn human_bytes(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        _ => human_bandwidth(bytes as f64).replace("/s", ""),
+    }
+}
+
 /// A whole number with a comma every three digits: `12,345,678`.
 pub fn human_count(n: u64) -> String {
     let digits = n.to_string();

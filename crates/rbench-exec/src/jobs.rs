@@ -38,6 +38,7 @@ mod due;
 mod guard;
 mod handles;
 mod layout;
+pub(crate) mod room;
 mod runner;
 mod search;
 mod stretch;

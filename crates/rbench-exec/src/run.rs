@@ -12,7 +12,10 @@ use crate::group::{ExecError, Group, StopReason};
 use crate::residency::Sight;
 use crate::target::{Ground, Place, Target, in_thread};
 use crate::testdirs::TestDirs;
-use crate::{io, jobs, meta};
+use crate::{io, jobs, meta, room, spots};
+
+/// The warning of a run that comes near what is free.
+pub const NEARLY_FULL: &str = "nearly-full";
 
 /// How a workload ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,10 +40,8 @@ pub trait Listener {
     fn begun(&mut self, shared: bool) -> Result<(), String>;
 
     /// At rank 0: something to know before trusting the rows, by the code of
-    /// the warning.
-    fn warning(&mut self, code: &'static str, message: String) {
-        let _ = (code, message);
-    }
+    /// the warning; of the target before anything is made there.
+    fn warning(&mut self, code: &'static str, message: String);
 
     /// At rank 0: a row of the report.
     fn row(&mut self, outcome: PhaseOutcome);
@@ -90,6 +91,13 @@ pub async fn execute(
     listener: &mut dyn Listener,
 ) -> Result<Ending, ExecError> {
     preflight(group, plan).await?;
+    let spots = spots::of(plan, place);
+    if !plan.leave.private_dirs {
+        spots::compare(group, &spots, place.name).await?;
+    }
+    for warning in room::check(group, plan, place.parent, &spots).await? {
+        listener.warning(NEARLY_FULL, warning);
+    }
     match &plan.work {
         Work::Meta(work) if work.site != Site::Own => {
             let ground = TestDirs::set_up(group, work, place).await?;

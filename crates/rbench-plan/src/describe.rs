@@ -30,6 +30,10 @@ impl Plan {
         if self.drop_caches {
             rows.push(("drop-caches", "yes".to_owned()));
         }
+        rows.extend(yes_rows(&[
+            ("private-dirs", self.leave.private_dirs),
+            ("overfill", self.leave.overfill),
+        ]));
         rows
     }
 }

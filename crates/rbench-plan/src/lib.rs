@@ -6,6 +6,7 @@
 
 pub mod arrival;
 pub mod cache;
+pub mod demand;
 mod describe;
 pub mod io;
 pub mod jobs;

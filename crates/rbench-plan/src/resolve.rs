@@ -116,6 +116,8 @@ pub struct Plan {
     pub work: Work,
     /// What was rounded or implied, for the report.
     pub notes: Vec<String>,
+    /// What of the target is not to be refused.
+    pub leave: spec::Leave,
 }
 
 impl Plan {
@@ -326,7 +328,9 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         limits: limits(&common.limits)?,
         work,
         notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
+        leave: common.leave,
     };
+    check_private_trees(&plan)?;
     if plan.embedded() {
         if let Some(flag) = plan.needs_shared() {
             refuse!(
@@ -345,6 +349,27 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         }
     }
     Ok(plan)
+}
+
+/// mdtest's trees that ranks of several hosts share lie on one file system.
+fn check_private_trees(plan: &Plan) -> Result<(), PlanError> {
+    let several_hosts = plan.host_of.iter().any(|h| *h != 0);
+    let Work::Meta(meta) = &plan.work else {
+        return Ok(());
+    };
+    if meta.site == Site::Own || !several_hosts || !plan.leave.private_dirs {
+        return Ok(());
+    }
+    if meta.layout == TreeLayout::Shared {
+        refuse!("--private-dirs needs -u: without it the ranks of all hosts share one tree");
+    }
+    let others = |phase: &PhasePlan| !matches!(phase.who, Who::Each { ahead: 0 });
+    if meta.tree_ahead > 0 || meta.phases.iter().any(others) {
+        refuse!(
+            "--private-dirs and -N or -c exclude each other: ranks work on what others have made"
+        );
+    }
+    Ok(())
 }
 
 fn at_least_one(flag: &str, value: u32) -> Result<u32, PlanError> {

@@ -35,6 +35,18 @@ pub struct Common {
     pub keep: bool,
     /// When the run ends by itself.
     pub limits: LimitOptions,
+    /// What the target may be.
+    pub leave: Leave,
+}
+
+/// What is refused unless it is said to be meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leave {
+    /// `--private-dirs`: hosts may have file systems of their own at the
+    /// target.
+    pub private_dirs: bool,
+    /// `--overfill`: the run may need more room than there is.
+    pub overfill: bool,
 }
 
 /// When a run ends by itself.

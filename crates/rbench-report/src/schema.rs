@@ -7,6 +7,7 @@
 mod crowd;
 mod effort;
 mod residency;
+mod surroundings;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
 };
+pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
@@ -138,6 +140,9 @@ pub struct Host {
     /// Empty in older files.
     #[serde(default)]
     pub caches: Vec<u32>,
+    /// What surrounds the run there; `None` in files of earlier versions.
+    #[serde(default)]
+    pub surroundings: Option<Surroundings>,
 }
 
 /// The clock of a host; of its lowest rank, should its ranks read several.

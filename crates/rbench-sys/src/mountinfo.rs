@@ -1,4 +1,4 @@
-//! What is mounted where, from `/proc/self/mountinfo` (proc(5)).
+//! What is mounted where, from `/proc/thread-self/mountinfo` (proc(5)).
 
 use std::ffi::OsString;
 use std::fs;
@@ -65,9 +65,10 @@ pub fn of(path: &Path) -> io::Result<MountInfo> {
     }
 }
 
-/// The table of this process. Names may be of any encoding.
+/// The table of this thread: it may have mounts and open files of its own.
+/// Names may be of any encoding.
 fn table() -> io::Result<String> {
-    let bytes = fs::read("/proc/self/mountinfo")?;
+    let bytes = fs::read("/proc/thread-self/mountinfo")?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -75,11 +76,11 @@ fn table() -> io::Result<String> {
 /// number it tells bind mounts of the same file system apart.
 pub fn mount_id(file: impl AsFd) -> io::Result<u64> {
     let fd = file.as_fd().as_raw_fd();
-    let facts = fs::read_to_string(format!("/proc/self/fdinfo/{fd}"))?;
+    let facts = fs::read_to_string(format!("/proc/thread-self/fdinfo/{fd}"))?;
     facts
         .lines()
         .find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
-        .ok_or_else(|| io::Error::other(format!("/proc/self/fdinfo/{fd} names no mount")))
+        .ok_or_else(|| io::Error::other(format!("/proc/thread-self/fdinfo/{fd} names no mount")))
 }
 
 /// Reads `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`:

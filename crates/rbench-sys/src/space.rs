@@ -18,6 +18,10 @@ pub struct Space {
     pub inodes_total: u64,
     /// Inodes that are not in use (`f_ffree`).
     pub inodes_free: u64,
+    /// Bytes that a user without privileges may still fill (`f_bavail`).
+    pub bytes_available: u64,
+    /// Inodes that such a user may still take (`f_favail`).
+    pub inodes_available: u64,
 }
 
 /// What the file system of `path` can hold.
@@ -29,5 +33,7 @@ pub fn space(path: &Path) -> Result<Space, Errno> {
         bytes_free: bytes(found.blocks_free()),
         inodes_total: found.files(),
         inodes_free: found.files_free(),
+        bytes_available: bytes(found.blocks_available()),
+        inodes_available: found.files_available(),
     })
 }

@@ -46,6 +46,9 @@ pub fn make(path: &Path) -> Result<Made, SetupError> {
             Some(_) => Ok(Made::WasThere),
             None => Err(SetupError::NotADirectory(path.to_owned())),
         },
+        Err(Errno::ENOENT) if find(parent(path)).is_ok_and(|found| found.is_some()) => {
+            Err(SetupError::TakesNone(parent(path).to_owned()))
+        }
         Err(errno) => Err(SetupError::new("write in", parent(path), errno)),
     }
 }

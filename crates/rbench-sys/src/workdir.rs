@@ -37,6 +37,10 @@ pub enum SetupError {
     /// The root directory of the host.
     #[error("{} is the root directory: choose a directory of the file system under test", .0.display())]
     Root(PathBuf),
+    /// It is there, and the file system takes no new directory: `/proc`, or one
+    /// that was removed while it was open.
+    #[error("no directory can be made in {}", .0.display())]
+    TakesNone(PathBuf),
     /// Not one plain path component, or a relative path that leads outside.
     #[error("'{0}' cannot be the name of a directory in the run's own directory")]
     BadName(String),
@@ -102,6 +106,7 @@ impl SetupError {
             SetupError::Exists(_) => Errno::EEXIST,
             SetupError::ReadOnly(_) => Errno::EROFS,
             SetupError::NoPermission { .. } => Errno::EACCES,
+            SetupError::TakesNone(_) => Errno::ENOENT,
             SetupError::NoSpace(_) => Errno::ENOSPC,
             SetupError::NotConnected(_) => Errno::ENOTCONN,
             SetupError::Other { errno, .. } => *errno,
@@ -132,11 +137,15 @@ impl WorkDir {
         let parent_fd = open_parent(parent)?;
         mkdirat(&parent_fd, name.as_c_str(), Mode::from_bits_truncate(0o775)).map_err(|errno| {
             let at = if errno == Errno::EEXIST {
-                &path
+                path.clone()
             } else {
-                parent
+                parent.to_owned()
             };
-            SetupError::new("write in", at, errno)
+            match errno {
+                // The parent is open: it is there.
+                Errno::ENOENT => SetupError::TakesNone(at.clone()),
+                errno => SetupError::new("write in", &at, errno),
+            }
         })?;
         let made = enter(&parent_fd, &name)
             .map_err(|errno| SetupError::new("open", &path, errno))

@@ -23,6 +23,7 @@ mod round_trip;
 mod run;
 mod show;
 mod signals;
+mod surroundings;
 mod testfs;
 mod verify;
 

@@ -10,6 +10,7 @@ use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
+use rbench_report::schema::Warning;
 use rbench_report::{PhaseResult, RunResult, journal};
 
 use crate::complain;
@@ -76,6 +77,8 @@ pub struct Recording<'r> {
     report: Report,
     /// The common start of each phase of the result.
     starts: Vec<Option<CommonStart>>,
+    /// What was found, each once, to outlive the begin of the result.
+    noted: Vec<Warning>,
 }
 
 impl<'r> Recording<'r> {
@@ -111,6 +114,7 @@ impl<'r> Recording<'r> {
                 published: None,
             },
             starts: Vec::new(),
+            noted: Vec::new(),
         }
     }
 
@@ -150,6 +154,10 @@ impl<'r> Recording<'r> {
 impl Listener for Recording<'_> {
     fn begun(&mut self, shared: bool) -> Result<(), String> {
         self.report.result = self.frame.result(shared);
+        self.report
+            .result
+            .warnings
+            .extend(self.noted.iter().cloned());
         if let Some(out) = &self.output.out {
             let path = Path::new(&self.launch.cwd).join(out);
             let header = journal::header_line(&self.report.result);
@@ -161,7 +169,8 @@ impl Listener for Recording<'_> {
     fn warning(&mut self, code: &'static str, message: String) {
         let warning = warning(code, message);
         // A phase that comes again finds the same.
-        if !self.report.result.warnings.contains(&warning) {
+        if !self.noted.contains(&warning) {
+            self.noted.push(warning.clone());
             self.report.result.warnings.push(warning);
         }
     }

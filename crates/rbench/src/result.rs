@@ -1,6 +1,7 @@
 //! Puts the result together: what the run knows of itself beside its phases.
 
 use std::collections::BTreeSet;
+use std::iter::repeat;
 
 use rbench_comm::{Clocks, Topology};
 use rbench_core::Rank;
@@ -9,6 +10,7 @@ use rbench_plan::Plan;
 use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
 use rbench_sys::limits::HostFacts;
 use rbench_sys::mountinfo;
+use rbench_sys::surroundings::without_credentials;
 
 use crate::data_size;
 use crate::launch::Launch;
@@ -41,6 +43,8 @@ pub struct Frame<'f> {
     pub round_trip: Vec<schema::RoundTrip>,
     /// Data against memory, by host.
     pub data_sizes: Vec<schema::DataSize>,
+    /// Of each host.
+    pub surroundings: &'f [Option<schema::Surroundings>],
 }
 
 impl Frame<'_> {
@@ -130,12 +134,14 @@ impl Frame<'_> {
 
     fn world(&self) -> schema::World {
         let hosts = self.topology.hosts.iter().zip(self.facts);
+        let around = self.surroundings.iter().cloned().chain(repeat(None));
         schema::World {
             communicator: self.communicator.to_owned(),
             ranks: self.plan.ranks,
             threads_per_rank: self.plan.threads,
             hosts: hosts
-                .map(|(host, facts)| schema::Host {
+                .zip(around)
+                .map(|((host, facts), surroundings)| schema::Host {
                     name: host.name.clone(),
                     ranks: host.ranks.iter().map(|r| r.0).collect(),
                     kernel: facts.kernel.clone(),
@@ -150,6 +156,7 @@ impl Frame<'_> {
                         drift_error_ppm: None,
                     }),
                     caches: self.caches(&host.ranks),
+                    surroundings,
                 })
                 .collect(),
         }
@@ -175,7 +182,7 @@ impl Frame<'_> {
         schema::Target {
             path: self.parent.display().to_string(),
             fs_type: mount.as_ref().map(|m| m.fs_type.clone()),
-            mount_source: mount.as_ref().map(|m| m.source.clone()),
+            mount_source: mount.as_ref().map(|m| without_credentials(&m.source)),
             mount_options: mount.map(|m| m.options.join(",")),
             embedded: self.embedded,
             shared,

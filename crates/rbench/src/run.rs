@@ -35,6 +35,7 @@ use crate::result::{Frame, warning};
 use crate::round_trip;
 use crate::show::render;
 use crate::signals::Signals;
+use crate::surroundings;
 use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// The warning of a run that could not go on.
@@ -437,6 +438,7 @@ async fn measure(
     let (plan, launch) = (job.plan, job.launch);
     let round_trip = round_trip::measure(group, plan, job.output, parent).await?;
     let data_sizes = data_size::gather(group, plan, job.output).await?;
+    let around = surroundings::gather(group, parent, plan.embedded()).await?;
     let frame = Frame {
         launch,
         plan,
@@ -451,6 +453,7 @@ async fn measure(
         embedded: plan.embedded(),
         round_trip,
         data_sizes,
+        surroundings: &around,
     };
     let name = format!("rbench.{}", launch.run_id);
     let marker = clean::marker(launch);

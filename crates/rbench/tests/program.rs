@@ -204,6 +204,13 @@ fn misuse_ends_with_2_and_names_the_flag() {
 #[test]
 fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
     check_refused("meta --dir nowhere", 1, "nowhere does not exist");
+    let none = "no directory can be made in /proc";
+    check_refused("meta --dir /proc", 1, none);
+    check_refused("mdtest -d /proc/x -n 1", 1, none);
+    let full = "the run writes 1024 TiB at";
+    check_refused("io --dir target --size 1024t", 1, full);
+    let jobs = "fio --name=j --directory=target --rw=write --size=1024t";
+    check_refused(jobs, 1, full);
     check_refused("meta --dir /", 1, "/ is the root directory");
     check_refused("meta --dir /dev/null", 1, "/dev/null is not a directory");
     check_refused("meta --dir /sys", 1, "/sys");
@@ -462,7 +469,8 @@ fn failed_operations_are_reported_and_end_with_1() {
         .expect("the phase");
     assert_eq!((create.items, create.errors["EIO"]), (199, 1));
     // A full file system: the data does not fit into 64 MiB.
-    let output = place.run("io --dir mnt --rw write --bs 1m --size 100m --out full.json");
+    let output =
+        place.run("io --dir mnt --rw write --bs 1m --size 100m --overfill --out full.json");
     assert_eq!(output.status.code(), Some(1));
     let full = place.result("full.json");
     assert!(
@@ -478,7 +486,8 @@ fn what_was_measured_before_trouble_is_reported() {
     let place = Place::new();
     let server = Server::start(&place, "--memory 32m");
     // The write fails half-way, and so does the layout for the read.
-    let output = place.run("io --dir mnt --rw write,read --bs 1m --size 64m --out run.json");
+    let output =
+        place.run("io --dir mnt --rw write,read --bs 1m --size 64m --overfill --out run.json");
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert!(said.contains("the files could not be laid out"), "{said}");

@@ -494,6 +494,16 @@ const OWN: &[Opt] = &[
         "What the file system's client keeps in a cache of its own on each host",
     ),
     named(
+        "private-dirs",
+        Nothing(|l| l.leave.private_dirs = true),
+        "Hosts may have file systems of their own at -d",
+    ),
+    named(
+        "overfill",
+        Nothing(|l| l.leave.overfill = true),
+        "Begin even where there is less room than the run writes",
+    ),
+    named(
         "progress",
         Value("HOW", |l, v| {
             l.output.progress = values::choice(text(v)?)?;

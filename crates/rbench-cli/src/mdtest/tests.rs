@@ -130,6 +130,8 @@ const SAMPLES: &[Sample] = &[
     ("--client-cache 2g", |l| {
         l.output.client_cache = Some(Bytes(2 << 30));
     }),
+    ("--private-dirs", |l| l.leave.private_dirs = true),
+    ("--overfill", |l| l.leave.overfill = true),
     ("--on-error stop", |l| {
         l.limits.on_error = Some(OnError::Stop);
     }),

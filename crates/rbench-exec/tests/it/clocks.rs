@@ -244,6 +244,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                     op: OpKind::Stat,
                     name: "file-stat".to_owned(),
                     label: "File stat".to_owned(),
+                    unsynced: false,
                 }],
                 open_loop: false,
                 // Only should nobody notice.

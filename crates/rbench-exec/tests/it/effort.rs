@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use rbench_comm::threads;
+use rbench_comm::{Clocks, threads};
 use rbench_core::crowd::RowLimits;
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{Details, Lane, PhaseOutcome, WorkerOutcome};
@@ -273,7 +273,7 @@ fn costs(run: &Run<'_>) -> Vec<Calibration> {
         let work = &work;
         let one = async move {
             let names = vec!["one".to_owned(), "two".to_owned()];
-            let group = Group::form(comm, names, vec![0, 0, 1], 0, &Quiet, &Quiet);
+            let group = Group::form(comm, names, vec![0, 0, 1], Clocks::one(3), &Quiet, &Quiet);
             let group = group.await.expect("formed");
             on_each_host(&group, work).await.expect("measured")
         };

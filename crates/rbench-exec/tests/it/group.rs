@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rbench_comm::{Clocks, threads};
+use rbench_comm::{Clocks, Communicator as _, threads};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
@@ -14,6 +14,8 @@ use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show,
 use rbench_plan::spec::{Common, Fio, Io, Mdtest, Meta, Workload};
 use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
 use rbench_sys::{Fs, TraceFs};
+
+use crate::mounts::Mounts;
 
 /// A signal that is to come once.
 pub struct Signal {
@@ -142,6 +144,8 @@ pub struct Outcome {
     pub troubles: Vec<String>,
     /// Logs of rank 0's workers.
     pub logs: Vec<JobLog>,
+    /// What is to be known of the target: code, sentence.
+    pub warnings: Vec<(&'static str, String)>,
 }
 
 impl Outcome {
@@ -161,6 +165,7 @@ struct Taker<'t, 'r> {
     details: Vec<(u32, String, Details)>,
     jobs: Vec<JobOutcome>,
     logs: Vec<JobLog>,
+    warnings: Vec<(&'static str, String)>,
 }
 
 impl Listener for Taker<'_, '_> {
@@ -171,6 +176,10 @@ impl Listener for Taker<'_, '_> {
     fn row(&mut self, outcome: PhaseOutcome) {
         (self.between.lock().expect("no panic"))(&outcome, self.own);
         self.rows.push(outcome);
+    }
+
+    fn warning(&mut self, code: &'static str, message: String) {
+        self.warnings.push((code, message));
     }
 
     fn stopped(&mut self) {}
@@ -220,6 +229,8 @@ pub struct Run<'r> {
     pub began: Began,
     /// The cache of each rank; empty: each host's own.
     pub caches: Vec<u32>,
+    /// The mounts that each host has; empty: those of this process.
+    pub mounts: Vec<Mounts>,
 }
 
 impl<'r> Run<'r> {
@@ -237,6 +248,7 @@ impl<'r> Run<'r> {
             freeze: None,
             began: None,
             caches: Vec::new(),
+            mounts: Vec::new(),
         }
     }
 
@@ -306,6 +318,7 @@ impl<'r> Run<'r> {
             freeze,
             began,
             caches,
+            mounts,
             ..
         } = self;
         let disturber = Disturber {
@@ -355,6 +368,7 @@ impl<'r> Run<'r> {
                     details: Vec::new(),
                     jobs: Vec::new(),
                     logs: Vec::new(),
+                    warnings: Vec::new(),
                 };
                 let key = random::key(&[key]);
                 let ending = execute(&group, &plan, &place, key, &mut taker).await?;
@@ -367,6 +381,7 @@ impl<'r> Run<'r> {
                     troubles: disturber.troubles.lock().expect("no panic").clone(),
                     jobs: taker.jobs,
                     logs: taker.logs,
+                    warnings: taker.warnings,
                 })
             })
         };
@@ -375,8 +390,9 @@ impl<'r> Run<'r> {
             let handles: Vec<_> = world
                 .into_iter()
                 .map(|comm| {
+                    let mounts = mounts.get(hosts[comm.rank().0 as usize] as usize);
                     scope.spawn(move || {
-                        use rbench_comm::Communicator as _;
+                        mounts.into_iter().for_each(Mounts::enter);
                         (comm.rank(), one(&comm))
                     })
                 })

@@ -10,7 +10,7 @@ use std::path::Path;
 use rbench_cli::Invocation;
 use rbench_core::job::JobOutcome;
 use rbench_exec::ExecError;
-use rbench_plan::spec::{Fio, Workload};
+use rbench_plan::spec::{Fio, Leave, Workload};
 
 use crate::group::{Outcome, Run, check_adds_up};
 
@@ -26,13 +26,14 @@ mod verify;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// The jobs of a command line, without the program's name.
-fn fio(line: &str) -> Fio {
+/// The jobs of a command line, without the program's name, and what of the
+/// target is not to be refused.
+fn fio(line: &str) -> (Fio, Leave) {
     let words = ["rbench", "fio"].into_iter().chain(line.split_whitespace());
     let words: Vec<OsString> = words.map(OsString::from).collect();
     match rbench_cli::parse(&words, None) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
-            Workload::Fio(fio) => *fio,
+            Workload::Fio(fio) => (*fio, spec.common.leave),
             other => panic!("{line}: {other:?}"),
         },
         Ok(other) => panic!("{line}: {other:?}"),
@@ -41,7 +42,10 @@ fn fio(line: &str) -> Fio {
 }
 
 pub fn job<'r>(hosts: &'r [u32], dir: &'r Path, line: &str) -> Run<'r> {
-    Run::fio(hosts, dir, fio(line))
+    let (fio, leave) = fio(line);
+    let mut run = Run::fio(hosts, dir, fio);
+    run.common.leave = leave;
+    run
 }
 
 /// Runs a command line in `dir` on one rank; it must come to its end.

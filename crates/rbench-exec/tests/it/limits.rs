@@ -46,6 +46,8 @@ fn files(items: u64) -> Meta {
 fn run(dir: &TempDir, meta: Meta, common: Common) -> Outcome {
     let mut run = Run::meta(&[0, 0, 1], dir.path(), meta);
     run.common = common;
+    // Limits end it before it is full.
+    run.common.leave.overfill = true;
     run.go().expect("what was measured is told")
 }
 

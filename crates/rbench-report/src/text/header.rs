@@ -3,7 +3,7 @@
 use rbench_core::units::human_nanos;
 use serde_json::Value;
 
-use crate::schema::{Host, RoundTrip, RunResult};
+use crate::schema::{Host, RoundTrip, RunResult, remarks};
 use crate::table::{Table, left, right, wrapped};
 
 /// Most hosts that get a line of their own.
@@ -27,6 +27,7 @@ pub fn render(result: &RunResult) -> String {
     if result.world.hosts.len() > 1 {
         hosts(&mut out, &result.world.hosts);
     }
+    fact(&mut out, "State", &state(&result.world.hosts), "   ");
     fact(&mut out, "Settings", &settings(result), "   ");
     let mut identity = vec![run.id.clone(), format!("seed {}", run.seed)];
     identity.push(match &run.finished {
@@ -62,6 +63,16 @@ fn dearer(result: &RunResult) -> String {
     worst.map_or_else(String::new, |host| {
         format!(" ({} on {})", human_nanos(host.null_op_ns), host.host)
     })
+}
+
+/// What is remarkable of the hosts beside the target.
+fn state(hosts: &[Host]) -> Vec<String> {
+    let mut all = Vec::new();
+    for host in hosts {
+        let around = host.surroundings.as_ref();
+        all.extend(around.map(|around| (host.name.as_str(), host.cpus, around)));
+    }
+    remarks(&all)
 }
 
 /// Adds a line `name  words…`, or nothing when there are no words.
@@ -273,6 +284,7 @@ mod tests {
                 drift_error_ppm: None,
             }),
             caches: vec![cache],
+            surroundings: None,
         }
     }
 

@@ -276,6 +276,7 @@ fn world(hosts: u32, ranks: u32) -> World {
             drift_error_ppm: None,
         }),
         caches: vec![h],
+        surroundings: None,
     };
     World {
         communicator: if hosts * ranks > 1 { "mpi" } else { "solo" }.to_owned(),

@@ -176,3 +176,20 @@ fn advice_is_taken_for_files_only() {
         assert_eq!(advise(&pipe, advice), Err(Errno::ESPIPE));
     }
 }
+
+#[test]
+fn only_a_regular_file_is_removed() {
+    let place = disk();
+    let dir = place.path();
+    let (file, link) = (dir.join("file"), dir.join("link"));
+    std::fs::write(&file, "precious").expect("the directory is ours");
+    std::os::unix::fs::symlink("file", &link).expect("the directory is ours");
+    assert_eq!(unlink_file(&link), Ok(()));
+    assert_eq!(unlink_file(dir), Ok(()));
+    assert!(
+        link.symlink_metadata().is_ok() && file.exists(),
+        "they stay"
+    );
+    assert_eq!(unlink_file(&file), Ok(()));
+    assert!(!file.exists());
+}

@@ -193,6 +193,8 @@ fn space_is_counted_as_the_mount_was_made() {
         bytes_free: 1 << 20,
         inodes_total: 100,
         inodes_free: 99,
+        bytes_available: 1 << 20,
+        inodes_available: 99,
     };
     assert_eq!(space(&place), Ok(total), "the root directory is an inode");
     for i in 0..5 {
@@ -201,6 +203,8 @@ fn space_is_counted_as_the_mount_was_made() {
     let rest = Space {
         bytes_free: total.bytes_free - 15 * page,
         inodes_free: 94,
+        bytes_available: total.bytes_available - 15 * page,
+        inodes_available: 94,
         ..total
     };
     assert_eq!(space(&place.join("0")), Ok(rest));

@@ -231,6 +231,22 @@ pub const OWN: &[Opt] = &[
             Ok(())
         },
     ),
+    plain(
+        "private-dirs",
+        "Hosts may have file systems of their own where the files lie",
+        |l, _| {
+            l.leave.private_dirs = true;
+            Ok(())
+        },
+    ),
+    plain(
+        "overfill",
+        "Begin even where there is less room than the jobs write",
+        |l, _| {
+            l.leave.overfill = true;
+            Ok(())
+        },
+    ),
     value(
         "progress",
         "HOW",

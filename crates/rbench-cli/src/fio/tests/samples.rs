@@ -299,6 +299,8 @@ const LINE_OPTIONS: &[LineSample] = &[
     ("--rbench-client-cache=2g", |l| {
         l.output.client_cache = Some(rbench_core::Bytes(2 << 30));
     }),
+    ("--private-dirs", |l| l.leave.private_dirs = true),
+    ("--overfill", |l| l.leave.overfill = true),
     ("--on-error=stop", |l| {
         l.limits.on_error = Some(OnError::Stop);
     }),

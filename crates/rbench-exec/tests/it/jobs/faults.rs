@@ -168,7 +168,7 @@ fn a_failed_sync_belongs_to_the_syncs_with_its_time() {
 #[test]
 fn a_file_is_written_until_it_is_full_where_its_blocks_could_not_be_reserved() {
     let full = || mount(|config| config.quota = Some(Bytes(MIB)));
-    let line = "--name=x --rw=write --bs=4k --size=2m";
+    let line = "--overfill --name=x --rw=write --bs=4k --size=2m";
     for how in ["native", "posix"] {
         let target = full();
         let outcome = run(target.path(), &format!("{line} --fallocate={how}"));

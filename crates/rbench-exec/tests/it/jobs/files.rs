@@ -424,7 +424,7 @@ fn files_that_do_not_fit_are_an_error_before_anything_runs() {
         };
     });
     for more in ["", "--fallocate=none", "--numjobs=2 --fallocate=truncate"] {
-        let line = format!("--name=x --rw=read --size=4M {more}");
+        let line = format!("--overfill --name=x --rw=read --size=4M {more}");
         let why = refusal(target.path(), &line);
         assert!(
             why.contains("ENOSPC") && why.contains("x."),

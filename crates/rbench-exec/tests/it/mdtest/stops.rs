@@ -224,6 +224,7 @@ fn a_signal_while_trees_are_made_leaves_nothing() {
             // More than hold the trees.
             at: at_more(dir.path(), true, 50),
         });
+        run.common.leave.overfill = true;
         let outcome = run.go().expect("what was measured is told");
         let row = outcome.row("tree-create");
         assert_eq!(outcome.rows.len(), 1);

@@ -656,3 +656,29 @@ fn the_shift_is_stated_in_ranks_and_the_random_order_as_it_was_asked_for() {
     assert_eq!(stated(1, true), (4, true));
     assert_eq!(stated(5, false), (20, false));
 }
+
+#[test]
+fn private_directories_need_trees_that_nobody_shares() {
+    let of = |change: fn(&mut Mdtest)| {
+        let facts = facts(&BY_BLOCK, None);
+        plan_on(&facts, |common, options| {
+            common.leave.private_dirs = true;
+            change(options);
+        })
+    };
+    let check = |expect: &str, change: fn(&mut Mdtest)| {
+        let got = of(change).expect_err(expect).0;
+        assert!(got.starts_with(expect), "{got}");
+    };
+    check("--private-dirs needs -u", |_| ());
+    check("--private-dirs and -N", |o| {
+        (o.unique_dir, o.stride) = (true, Some(4));
+    });
+    assert!(
+        of(|o| o.unique_dir = true)
+            .expect("valid")
+            .leave
+            .private_dirs
+    );
+    assert!(plan(|_| ()).is_ok());
+}

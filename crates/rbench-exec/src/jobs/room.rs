@@ -1,0 +1,156 @@
+//! What jobs take of the room where their files lie, as far as it is certain:
+//! files that are there already are written over, not added.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rbench_plan::demand::{Demand, is_incompressible};
+use rbench_plan::jobs::{Distribution, JobPlan, JobsPlan};
+use rbench_plan::pattern::{file_path, file_size, shares_files};
+use rbench_sys::standing::{Entry, entry};
+
+use super::find;
+
+/// Most files that are looked at one by one: with more, nothing is certain.
+const MOST_FILES: u64 = 200_000;
+
+/// The part of a file that a group of jobs is sure to leave.
+#[derive(Debug, Clone, Copy, Default)]
+struct File {
+    sure: u64,
+    dense: u64,
+    at_most: u64,
+    stays: bool,
+}
+
+/// What the workers of `ranks` take in each directory, group of jobs by group
+/// of jobs, with what earlier groups leave. `looks`: whether files that are
+/// there are taken off; without, none is touched and it is all that it can be.
+/// `None`: there are too many files to tell.
+pub(crate) fn demands(
+    plan: &JobsPlan,
+    base: &Path,
+    ranks: &[u32],
+    looks: bool,
+) -> Option<Vec<BTreeMap<PathBuf, Demand>>> {
+    let count = |job: &JobPlan| {
+        let workers = u64::from(job.numjobs).saturating_mul(ranks.len() as u64);
+        job.files.count.saturating_mul(workers)
+    };
+    let jobs = plan.waves.iter().flatten();
+    if jobs.map(count).fold(0, u64::saturating_add) > MOST_FILES {
+        return None;
+    }
+    let mut there: BTreeMap<PathBuf, File> = BTreeMap::new();
+    let mut moments = Vec::new();
+    for wave in &plan.waves {
+        for job in wave.iter().filter(|job| find(job).moves_data) {
+            add(job, base, ranks, &mut there);
+        }
+        moments.push(sums(&there, looks));
+        there.retain(|_, file| file.stays);
+    }
+    Some(moments)
+}
+
+fn add(job: &JobPlan, base: &Path, ranks: &[u32], there: &mut BTreeMap<PathBuf, File>) {
+    let shared = shares_files(&job.files);
+    for rank in ranks {
+        let first = u64::from(*rank) * u64::from(job.numjobs);
+        for jobnum in first..first + u64::from(job.numjobs) {
+            for file in 0..job.files.count {
+                let part = part(job, jobnum, file);
+                let path = base.join(file_path(job, jobnum, file));
+                let known = there.entry(path).or_default();
+                let File {
+                    sure,
+                    dense,
+                    at_most,
+                    stays,
+                } = part;
+                known.sure = known.sure.max(sure);
+                known.dense = known.dense.max(dense);
+                known.at_most = known.at_most.max(at_most);
+                known.stays |= stays;
+            }
+            if shared && job.files.offset_increment == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// What a worker does to a file, in bytes from its beginning on.
+fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
+    let directions = job.pattern.directions;
+    let size = file_size(job, jobnum, file);
+    let leaves_alone = job
+        .verify
+        .as_ref()
+        .is_some_and(|v| v.only || !directions.write);
+    if leaves_alone || size == 0 {
+        return File::default();
+    }
+    let makes = !job.files.create_on_open;
+    // Laid out with data; a hole before the offset is not written by others.
+    let filled = makes && (directions.read || job.files.overwrite);
+    let start = job.files.start(jobnum);
+    let sure = match (filled, directions.write && writes_all(job)) {
+        (true, _) => start.saturating_add(size),
+        (false, true) => size,
+        (false, false) => 0,
+    };
+    // The layout's own data is; what verification writes may be a pattern.
+    let laid_out = filled && !directions.write;
+    let dense = laid_out || (job.verify.is_none() && is_incompressible(&job.buffers));
+    File {
+        sure,
+        dense: if dense { sure } else { 0 },
+        at_most: start.saturating_add(size),
+        stays: !job.files.unlink,
+    }
+}
+
+/// Whether every block of the files is written, whatever happens.
+fn writes_all(job: &JobPlan) -> bool {
+    let (pattern, pace) = (&job.pattern, &job.pace);
+    let everywhere = !pattern.directions.random
+        || (pattern.distribution == Distribution::Uniform && !pattern.repeats);
+    everywhere
+        && !pattern.directions.read
+        && !job.files.create_only
+        && pace.runtime.is_none()
+        && pace.number_ios.is_none()
+        && pace.io_size.is_none()
+        && pace.steady.is_none()
+}
+
+/// Bytes that a path has already: what is no regular file takes no room.
+fn taken(path: &Path) -> Option<u64> {
+    match entry(path) {
+        Entry::File(length) => Some(length),
+        Entry::Other => Some(u64::MAX),
+        Entry::Missing => None,
+    }
+}
+
+/// Directory by directory.
+fn sums(there: &BTreeMap<PathBuf, File>, looks: bool) -> BTreeMap<PathBuf, Demand> {
+    let mut sums: BTreeMap<PathBuf, Demand> = BTreeMap::new();
+    for (path, file) in there {
+        let Some(directory) = path.parent() else {
+            continue;
+        };
+        let found = looks.then(|| taken(path)).flatten();
+        let rest = |bytes: u64| bytes.saturating_sub(found.unwrap_or(0));
+        let demand = Demand {
+            bytes: rest(file.dense),
+            plain_bytes: rest(file.sure),
+            bytes_at_most: rest(file.at_most),
+            inodes: u64::from(file.sure > 0 && found.is_none()),
+        };
+        let sum = sums.entry(directory.to_owned()).or_default();
+        *sum = sum.and(demand);
+    }
+    sums
+}

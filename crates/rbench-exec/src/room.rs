@@ -1,0 +1,362 @@
+//! Whether what a run writes has room where it works, before anything is
+//! made. Only what cannot fit is refused: what is certain to be written, in
+//! data that no file system stores in less, against what is free. What comes
+//! near is a warning.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rbench_core::units::{human_bytes, human_count};
+use rbench_plan::demand::{Demand, demand};
+use rbench_plan::meta::Site;
+use rbench_plan::{Plan, Work};
+use rbench_sys::standing::{Standing, standing};
+use rbench_sys::{MountInfo, Space, testdir};
+
+use crate::group::{ExecError, Group};
+use crate::jobs;
+use crate::spots::Spot;
+use crate::target::{gather_texts, in_thread};
+
+/// From how many bytes on a file system of other machines that says it has as
+/// many has no bound: object stores give such numbers.
+const NO_BOUND: u64 = 1 << 50;
+
+/// Tenths of what is free from which on a run comes near the edge.
+const EDGE_TENTHS: u64 = 9;
+
+/// What one host judges: all that ends in the file systems that it sees.
+struct Part {
+    plan: Plan,
+    base: PathBuf,
+    /// Where it works, and with how many ranks.
+    spots: Vec<(PathBuf, Vec<u32>)>,
+    root: bool,
+}
+
+/// Looks at the room for the run. Warnings, at rank 0.
+///
+/// # Errors
+/// One sentence, the same on every rank, when it cannot fit.
+pub(crate) async fn check(
+    group: &Group<'_>,
+    plan: &Plan,
+    base: &Path,
+    spots: &[Spot],
+) -> Result<Vec<String>, ExecError> {
+    if plan.leave.overfill || spots.is_empty() {
+        return Ok(Vec::new());
+    }
+    let part = Part {
+        plan: plan.clone(),
+        base: base.to_owned(),
+        spots: judged_here(group, plan, spots),
+        root: nix::unistd::geteuid().is_root(),
+    };
+    let warnings = if part.spots.is_empty() {
+        Ok(Vec::new())
+    } else {
+        let judged = in_thread(move || part.judge());
+        group.attend(judged, || 0).await?.and_then(|judged| judged)
+    };
+    let warnings = group.agree(warnings).await?;
+    gather_texts(group, warnings).await
+}
+
+/// The spots that this rank judges, with the ranks that fill them: one host
+/// for all that see the same, each host for its own where they do not.
+fn judged_here(group: &Group<'_>, plan: &Plan, spots: &[Spot]) -> Vec<(PathBuf, Vec<u32>)> {
+    if !group.is_leader() {
+        return Vec::new();
+    }
+    let host = |rank: u32| group.host_of[rank as usize];
+    let me = host(group.rank().0);
+    let of = |spot: &Spot| {
+        let ranks: Vec<u32> = if plan.leave.private_dirs {
+            let all = spot.ranks.iter().copied();
+            all.filter(|rank| host(*rank) == me).collect()
+        } else if spot.ranks.iter().copied().map(host).min() == Some(me) {
+            spot.ranks.clone()
+        } else {
+            Vec::new()
+        };
+        (!ranks.is_empty()).then(|| (spot.path.clone(), ranks))
+    };
+    spots.iter().filter_map(of).collect()
+}
+
+impl Part {
+    fn judge(&self) -> Result<Vec<String>, String> {
+        let Work::Jobs(jobs) = &self.plan.work else {
+            return judge_moment(&self.of_trees(), self.root);
+        };
+        let ranks = &self.spots[0].1;
+        // Files are only looked at where it matters.
+        for looks in [false, true] {
+            let Some(moments) = jobs::room::demands(jobs, &self.base, ranks, looks) else {
+                return Ok(Vec::new());
+            };
+            let judged = moments.into_iter().try_fold(Vec::new(), |mut all, moment| {
+                let moment: Vec<(PathBuf, Demand)> = moment.into_iter().collect();
+                all.extend(judge_moment(&moment, self.root)?);
+                Ok(all)
+            });
+            match judged {
+                Ok(warnings) if warnings.is_empty() => break,
+                Ok(mut warnings) if looks => {
+                    warnings.dedup();
+                    return Ok(warnings);
+                }
+                Err(refused) if looks => return Err(refused),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn of_trees(&self) -> Vec<(PathBuf, Demand)> {
+        let again = |dir: &Path| match &self.plan.work {
+            // Trees of an earlier run are used again.
+            Work::Meta(meta) if meta.site != Site::Own => {
+                testdir::is_there(&dir.join("test-dir.0-0")).unwrap_or(true)
+            }
+            _ => false,
+        };
+        let spots = self.spots.iter().filter(|(dir, _)| !again(dir));
+        let of = |(dir, ranks): &(PathBuf, Vec<u32>)| {
+            (dir.clone(), demand(&self.plan, ranks.len() as u32))
+        };
+        spots.map(of).collect()
+    }
+}
+
+/// Holds the demands against the file systems that they are for. Warnings.
+fn judge_moment(moment: &[(PathBuf, Demand)], root: bool) -> Result<Vec<String>, String> {
+    let mut by_device: BTreeMap<u64, (&Path, Standing, Demand)> = BTreeMap::new();
+    for (path, demand) in moment {
+        // What is not there, what follows will tell of.
+        let Ok(found) = standing(path) else {
+            continue;
+        };
+        by_device
+            .entry(found.device)
+            .and_modify(|(_, _, sum)| *sum = sum.and(*demand))
+            .or_insert((path, found, *demand));
+    }
+    let mut warnings = Vec::new();
+    for (path, found, demand) in by_device.into_values() {
+        if let Some(space) = found.space {
+            let room = Room::of(&space, found.mount.as_ref(), root);
+            warnings.extend(room.judge(path, &demand)?);
+        }
+    }
+    Ok(warnings)
+}
+
+/// What is free; `None` where the file system does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Room {
+    /// Bytes and inodes that this user can have at the very most.
+    bytes: Option<u64>,
+    inodes: Option<u64>,
+    /// Those that are there for everybody.
+    bytes_for_all: Option<u64>,
+    inodes_for_all: Option<u64>,
+    /// Whether data takes its length whatever is in it.
+    as_it_is: bool,
+}
+
+impl Room {
+    fn of(space: &Space, mount: Option<&MountInfo>, root: bool) -> Room {
+        let remote = mount.is_none_or(MountInfo::may_be_remote);
+        let told = |total: u64, free: u64, bound: u64| {
+            let nominal = remote && (total >= bound || free == 0);
+            (total > 0 && free <= total && !nominal).then_some(free)
+        };
+        let bytes = |free| told(space.bytes_total, free, NO_BOUND);
+        let inodes = |free| told(space.inodes_total, free, u64::MAX);
+        let (most_bytes, most_inodes) = match root {
+            true => (space.bytes_free, space.inodes_free),
+            false => (space.bytes_available, space.inodes_available),
+        };
+        Room {
+            bytes: bytes(most_bytes),
+            inodes: inodes(most_inodes),
+            bytes_for_all: bytes(space.bytes_available),
+            inodes_for_all: inodes(space.inodes_available),
+            as_it_is: mount.is_some_and(MountInfo::stores_as_it_is),
+        }
+    }
+
+    /// A warning when it comes near the edge.
+    ///
+    /// # Errors
+    /// A sentence when it cannot fit.
+    fn judge(&self, path: &Path, demand: &Demand) -> Result<Option<String>, String> {
+        let path = path.display();
+        let sure = match self.as_it_is {
+            true => demand.plain_bytes,
+            false => demand.bytes,
+        };
+        if let Some(free) = self.bytes.filter(|free| sure > *free) {
+            return Err(format!(
+                "the run writes {} at {path}, where {} is free: take less, or say --overfill",
+                human_bytes(sure),
+                human_bytes(free)
+            ));
+        }
+        if let Some(free) = self.inodes.filter(|free| demand.inodes > *free) {
+            return Err(format!(
+                "the run makes {} files and directories at {path}, where {} more can be made (inodes): \
+                 take fewer, or say --overfill",
+                human_count(demand.inodes),
+                human_count(free)
+            ));
+        }
+        let near = |needed: u64, free: u64| needed / EDGE_TENTHS > free / 10;
+        let bytes = self
+            .bytes_for_all
+            .filter(|f| near(demand.bytes_at_most, *f));
+        let inodes = self.inodes_for_all.filter(|f| near(demand.inodes, *f));
+        Ok(match (bytes, inodes) {
+            (Some(free), _) => Some(format!(
+                "The target may become full: the run writes up to {} at {path}, where {} was free. Nearly \
+                 full file systems are slower.",
+                human_bytes(demand.bytes_at_most),
+                human_bytes(free)
+            )),
+            (None, Some(free)) => Some(format!(
+                "The target may run out of inodes: the run makes {} files and directories at {path}, where \
+                 {} more could be made.",
+                human_count(demand.inodes),
+                human_count(free)
+            )),
+            (None, None) => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn space(bytes: (u64, u64, u64), inodes: (u64, u64)) -> Space {
+        Space {
+            bytes_total: bytes.0,
+            bytes_free: bytes.1,
+            inodes_total: inodes.0,
+            inodes_free: inodes.1,
+            bytes_available: bytes.2,
+            inodes_available: inodes.1,
+        }
+    }
+
+    fn mount(fs_type: &str) -> MountInfo {
+        MountInfo {
+            fs_type: fs_type.to_owned(),
+            source: String::new(),
+            options: Vec::new(),
+            mount_point: PathBuf::from("/"),
+        }
+    }
+
+    fn check(space: Space, fs_type: &str, root: bool, demand: Demand, expect: &str) {
+        let room = Room::of(&space, Some(&mount(fs_type)), root);
+        let judged = match room.judge(Path::new("/mnt"), &demand) {
+            Err(refused) => refused,
+            Ok(warning) => warning.unwrap_or_default(),
+        };
+        match expect {
+            "" => assert_eq!(judged, ""),
+            words => assert!(judged.contains(words), "{judged}"),
+        }
+    }
+
+    fn writes(bytes: u64) -> Demand {
+        Demand {
+            bytes,
+            plain_bytes: bytes,
+            bytes_at_most: bytes,
+            inodes: 1,
+        }
+    }
+
+    #[test]
+    fn only_what_cannot_fit_is_refused() {
+        let disk = space((10 * GIB, 2 * GIB, GIB), (1000, 500));
+        let refused = "the run writes 1.50 GiB at /mnt, where 1.00 GiB is free: take less";
+        check(disk, "ext4", false, writes(GIB + GIB / 2), refused);
+        // What is kept for root is there for root.
+        check(disk, "ext4", true, writes(GIB + GIB / 2), "may become full");
+        check(
+            disk,
+            "ext4",
+            true,
+            writes(2 * GIB + 1),
+            "where 2.00 GiB is free",
+        );
+        check(disk, "ext4", false, writes(GIB / 2), "");
+        check(
+            disk,
+            "ext4",
+            false,
+            writes(GIB / 100 * 91),
+            "up to 932 MiB at /mnt",
+        );
+        let many = Demand {
+            inodes: 501,
+            ..Demand::default()
+        };
+        check(
+            disk,
+            "ext4",
+            false,
+            many,
+            "makes 501 files and directories at /mnt, where 500 more",
+        );
+        let fewer = Demand {
+            inodes: 480,
+            ..many
+        };
+        check(disk, "ext4", false, fewer, "out of inodes");
+    }
+
+    #[test]
+    fn data_that_may_take_less_than_its_length_is_only_warned_of() {
+        let disk = space((10 * GIB, GIB, GIB), (0, 0));
+        let shrinks = Demand {
+            bytes: 0,
+            ..writes(5 * GIB)
+        };
+        check(disk, "btrfs", false, shrinks, "may become full");
+        check(disk, "ext4", false, shrinks, "the run writes 5.00 GiB");
+        let perhaps = Demand {
+            bytes: 0,
+            plain_bytes: 0,
+            ..writes(5 * GIB)
+        };
+        check(disk, "ext4", false, perhaps, "may become full");
+    }
+
+    #[test]
+    fn numbers_that_mean_nothing_are_told_apart() {
+        let huge = writes(1 << 52);
+        for (space, fs_type) in [
+            (space((0, 0, 0), (0, 0)), "fuse.s3fs"),
+            (space((1 << 50, 1 << 50, 1 << 50), (0, 0)), "fuse.juicefs"),
+            (space((u64::MAX, u64::MAX, u64::MAX), (0, 0)), "fuse.rclone"),
+            // Used inodes only.
+            (space((0, 0, 0), (7, 0)), "ceph"),
+            (space((GIB, 2 * GIB, 2 * GIB), (0, 0)), "fuse.odd"),
+        ] {
+            check(space, fs_type, false, huge, "");
+        }
+        // Disks mean what they say.
+        let large = space((1 << 51, 1 << 51, 1 << 51), (0, 0));
+        check(large, "xfs", false, huge, "the run writes 4096 TiB");
+        let full = space((GIB, 0, 0), (10, 10));
+        check(full, "ext4", true, writes(1), "where 0 B is free");
+    }
+}

@@ -1,0 +1,596 @@
+//! The directories that a run works in, and what each host has there: hosts
+//! whose file system is not that of the others are found before anything is
+//! made.
+//!
+//! Two things are compared. The type of the file system, as the kernel of each
+//! host names it: no request is made for that. Then whether all hosts see the
+//! same directory: one of them makes an empty directory there, the others look
+//! for it, and it is removed again. Sources are shown and not compared: the
+//! same server may be mounted by several names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rbench_comm::Combine;
+use rbench_core::wire::{Reader, Writer};
+use rbench_core::{Nanos, Rank};
+use rbench_plan::jobs::{FileNames, JobPlan, JobsPlan};
+use rbench_plan::meta::{Backend, Site};
+use rbench_plan::pattern::file_path;
+use rbench_plan::{Plan, Work};
+use rbench_sys::engine;
+use rbench_sys::standing::{Standing, file_length, standing};
+use rbench_sys::surroundings::without_credentials;
+use rbench_sys::{MountInfo, testdir};
+
+use crate::group::{ExecError, Group};
+use crate::target::{Place, SEEN_WITHIN, in_thread};
+
+/// Most hosts that a sentence names.
+const MOST_NAMES: usize = 4;
+
+/// A directory that a run works in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// The directory, absolute.
+    pub path: PathBuf,
+    /// Whether the run makes it where it is not there.
+    makes: bool,
+    /// A file in it that is only read: where it is there, nothing is made to
+    /// find out what hosts see.
+    witness: Option<PathBuf>,
+    /// The ranks that work in it.
+    pub ranks: Vec<u32>,
+}
+
+/// The directories of a run, the same on every rank; none where nothing
+/// reaches a file system of the user's.
+pub(crate) fn of(plan: &Plan, place: &Place<'_>) -> Vec<Spot> {
+    let all = || (0..plan.ranks).collect::<Vec<u32>>();
+    let own = |moves_data: bool| {
+        let real = moves_data && !plan.embedded() && place.recorder.is_none();
+        let spot = Spot {
+            path: place.parent.to_owned(),
+            makes: false,
+            witness: None,
+            ranks: all(),
+        };
+        real.then_some(spot).into_iter().collect()
+    };
+    match &plan.work {
+        Work::Meta(meta) if place.recorder.is_some() || meta.backend == Backend::Dummy => {
+            Vec::new()
+        }
+        Work::Meta(meta) => match &meta.site {
+            Site::Own => own(true),
+            Site::TestDirs(dirs) => of_test_dirs(dirs, plan.ranks),
+        },
+        Work::Io(io) => own(engine::find(&io.engine).is_none_or(|e| e.moves_data)),
+        Work::Jobs(jobs) => of_jobs(jobs, place.parent, &all()),
+    }
+}
+
+/// Rank r works in directory r modulo their number.
+fn of_test_dirs(dirs: &[PathBuf], ranks: u32) -> Vec<Spot> {
+    let spot = |(k, path): (usize, &PathBuf)| Spot {
+        path: path.clone(),
+        makes: true,
+        witness: None,
+        ranks: (0..ranks)
+            .filter(|r| *r as usize % dirs.len() == k)
+            .collect(),
+    };
+    let spots = dirs.iter().enumerate().map(spot);
+    spots.filter(|spot| !spot.ranks.is_empty()).collect()
+}
+
+fn of_jobs(jobs: &JobsPlan, base: &Path, ranks: &[u32]) -> Vec<Spot> {
+    let mut spots: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
+    for job in jobs.waves.iter().flatten() {
+        if !engine::find(&job.engine).is_none_or(|e| e.moves_data) {
+            continue;
+        }
+        for file in 0..names(job) {
+            let path = base.join(file_path(job, 0, file));
+            let Some(directory) = path.parent().filter(|dir| !holds_devices(dir)) else {
+                continue;
+            };
+            let read_only = !job.pattern.directions.write;
+            let witness = read_only.then(|| path.clone());
+            spots
+                .entry(directory.to_owned())
+                .and_modify(|there| *there = there.take().filter(|_| read_only))
+                .or_insert(witness);
+        }
+    }
+    let spot = |(path, witness)| Spot {
+        path,
+        makes: false,
+        witness,
+        ranks: ranks.to_vec(),
+    };
+    spots.into_iter().map(spot).collect()
+}
+
+/// How many of the first files of a worker may lie in different directories.
+fn names(job: &JobPlan) -> u64 {
+    match &job.files.names {
+        FileNames::Given(names) => (names.len() as u64).min(job.files.count),
+        FileNames::Format(_) => 1,
+    }
+}
+
+/// Devices are those of each host.
+fn holds_devices(directory: &Path) -> bool {
+    directory.starts_with("/dev") && !directory.starts_with("/dev/shm")
+}
+
+/// What one host has at a spot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Has {
+    host: u32,
+    /// The directory that is there: itself, or, where the run makes it, the
+    /// one above. `None`: neither is.
+    at: Option<PathBuf>,
+    mount: Option<MountInfo>,
+    witness: Option<u64>,
+}
+
+impl Has {
+    fn look(spot: &Spot, host: u32) -> Has {
+        let found = standing(&spot.path).ok();
+        let near = |found: &Standing| {
+            let above = spot.makes && spot.path.parent() == Some(&found.at);
+            found.at == spot.path || above
+        };
+        Has {
+            host,
+            at: found.as_ref().filter(|f| near(f)).map(|f| f.at.clone()),
+            witness: spot.witness.as_deref().and_then(file_length),
+            mount: found.and_then(|found| found.mount),
+        }
+    }
+
+    fn encode(&self, w: &mut Writer) {
+        let Has {
+            host,
+            at,
+            mount,
+            witness,
+        } = self;
+        let at = at.as_ref().map(|p| p.display().to_string());
+        w.number(u64::from(*host))
+            .number(u64::from(at.is_some()))
+            .text(&at.unwrap_or_default())
+            .number(u64::from(mount.is_some()));
+        let (fs_type, source) = mount
+            .as_ref()
+            .map_or(("", ""), |m| (m.fs_type.as_str(), m.source.as_str()));
+        w.text(fs_type).text(source);
+        w.number(u64::from(witness.is_some()))
+            .number(witness.unwrap_or(0));
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Option<Has> {
+        let host = r.number()? as u32;
+        let (there, at) = (r.number()? == 1, r.text()?);
+        let (told, fs_type, source) = (r.number()? == 1, r.text()?, r.text()?);
+        let (seen, length) = (r.number()? == 1, r.number()?);
+        Some(Has {
+            host,
+            at: there.then(|| PathBuf::from(at)),
+            mount: told.then(|| MountInfo {
+                fs_type,
+                source,
+                options: Vec::new(),
+                mount_point: PathBuf::new(),
+            }),
+            witness: seen.then_some(length),
+        })
+    }
+
+    /// `ext4 (/dev/vda)`
+    fn words(&self) -> String {
+        match (&self.at, &self.mount) {
+            (None, Some(_)) => "nothing".to_owned(),
+            (None, None) => "a file system that does not answer".to_owned(),
+            (_, None) => "an unknown file system".to_owned(),
+            (_, Some(mount)) => {
+                format!("{} ({})", mount.fs_type, without_credentials(&mount.source))
+            }
+        }
+    }
+
+    /// Whether types say that both may have the same.
+    fn is_like(&self, other: &Has) -> bool {
+        match (&self.mount, &other.mount) {
+            _ if self.at.is_some() != other.at.is_some() => false,
+            (Some(a), Some(b)) => a.is_of_the_type_of(b),
+            // What is not told is not held against anybody.
+            _ => true,
+        }
+    }
+
+    fn may_be_remote(&self) -> bool {
+        let remote = self.mount.as_ref().is_some_and(MountInfo::may_be_remote);
+        self.at.is_some() && remote
+    }
+}
+
+/// Finds hosts whose file system is not that of the others. On several hosts
+/// only.
+///
+/// # Errors
+/// One sentence that names the hosts, the same on every rank; nothing of what
+/// was made to find out is left.
+pub(crate) async fn compare(
+    group: &Group<'_>,
+    spots: &[Spot],
+    name: &str,
+) -> Result<(), ExecError> {
+    let hosts = |spot: &&Spot| Spot::hosts(spot, group).len() > 1;
+    let spots: Vec<Spot> = spots.iter().filter(hosts).cloned().collect();
+    if spots.is_empty() {
+        return Ok(());
+    }
+    group.step("comparing the hosts' file systems");
+    let me = group.host_of[group.rank().0 as usize];
+    let mine = looks_at(group, &spots);
+    let facts = on_its_own(group, move || {
+        let look = |(k, spot): &(usize, Spot)| (*k, Has::look(spot, me));
+        mine.iter().map(look).collect::<Vec<_>>()
+    })
+    .await?;
+    let all = gather(group, &facts, spots.len()).await?;
+    let refused = all.as_ref().and_then(|all| unlike(group, &spots, all));
+    verdict(group, refused).await?;
+
+    let marks = group
+        .world
+        .broadcast(Rank(0), marks(&spots, all.as_deref(), name));
+    let marks = read_marks(&group.quietly(marks).await?);
+    // Local file systems show at once what is there.
+    let waits = facts.iter().any(|(_, has)| has.may_be_remote());
+    let within = if waits { SEEN_WITHIN } else { Nanos(0) };
+    let unseen = seek(group, &spots, &marks, within).await?;
+    let seen = gather_unseen(group, unseen).await?;
+    let refused = all.and_then(|all| unseen_by(group, &spots, &all, &seen));
+    verdict(group, refused).await
+}
+
+impl Spot {
+    /// The hosts that work in it, ascending.
+    fn hosts(&self, group: &Group<'_>) -> Vec<u32> {
+        let mut hosts: Vec<u32> = self
+            .ranks
+            .iter()
+            .map(|rank| group.host_of[*rank as usize])
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts
+    }
+}
+
+/// The spots that this rank looks at for its host.
+fn looks_at(group: &Group<'_>, spots: &[Spot]) -> Vec<(usize, Spot)> {
+    let me = group.host_of[group.rank().0 as usize];
+    let mine = |spot: &Spot| group.is_leader() && spot.hosts(group).contains(&me);
+    let spots = spots.iter().cloned().enumerate();
+    spots.filter(|(_, spot)| mine(spot)).collect()
+}
+
+/// Does what may wait for a file system beside the control plane.
+async fn on_its_own<T: Send + 'static>(
+    group: &Group<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ExecError> {
+    let done = group.attend(in_thread(work), || 0).await?;
+    group.agree(done).await
+}
+
+/// What the hosts have at each spot, at rank 0.
+async fn gather(
+    group: &Group<'_>,
+    facts: &[(usize, Has)],
+    spots: usize,
+) -> Result<Option<Vec<Vec<Has>>>, ExecError> {
+    let mut message = Writer::default();
+    for (k, has) in facts {
+        message.number(*k as u64);
+        has.encode(&mut message);
+    }
+    let all = group.world.gather(Rank(0), message.finish());
+    let Some(all) = group.quietly(all).await? else {
+        return Ok(None);
+    };
+    let mut found = vec![Vec::new(); spots];
+    for bytes in &all {
+        let mut reader = Reader::new(bytes);
+        while let (Some(k), Some(has)) = (reader.number(), Has::decode(&mut reader)) {
+            if let Some(found) = found.get_mut(k as usize) {
+                found.push(has);
+            }
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Rank 0's refusal on every rank.
+async fn verdict(group: &Group<'_>, refused: Option<String>) -> Result<(), ExecError> {
+    let text = refused.unwrap_or_default().into_bytes();
+    let text = group.quietly(group.world.broadcast(Rank(0), text)).await?;
+    if text.is_empty() {
+        return Ok(());
+    }
+    Err(ExecError::SetUp(
+        String::from_utf8_lossy(&text).into_owned(),
+    ))
+}
+
+/// Hosts that have another type of file system than the others, in words.
+fn unlike(group: &Group<'_>, spots: &[Spot], all: &[Vec<Has>]) -> Option<String> {
+    spots
+        .iter()
+        .zip(all)
+        .find_map(|(spot, all)| unlike_at(&group.host_names, spot, all))
+}
+
+fn unlike_at(names: &[String], spot: &Spot, all: &[Has]) -> Option<String> {
+    let mut kinds: Vec<Vec<&Has>> = Vec::new();
+    for has in all {
+        match kinds.iter_mut().find(|kind| kind[0].is_like(has)) {
+            Some(kind) => kind.push(has),
+            None => kinds.push(vec![has]),
+        }
+    }
+    if kinds.len() < 2 {
+        return None;
+    }
+    // What is mounted from elsewhere is what was meant.
+    let worth = |kind: &Vec<&Has>| (kind[0].may_be_remote(), kind[0].at.is_some(), kind.len());
+    let best = kinds.iter().map(worth).max()?;
+    let meant = kinds.iter().position(|kind| worth(kind) == best)?;
+    let meant = kinds.remove(meant);
+    let odd: Vec<String> = kinds
+        .iter()
+        .map(|kind| {
+            let have = if kind.len() == 1 { "has" } else { "have" };
+            format!("{} {have} {}", named(names, kind), kind[0].words())
+        })
+        .collect();
+    let others = match meant.len() {
+        1 => named(names, &meant),
+        _ => "the others".to_owned(),
+    };
+    Some(format!(
+        "{} at {}, {others} {}: mount it there, or say --private-dirs",
+        odd.join(", "),
+        spot.path.display(),
+        meant[0].words()
+    ))
+}
+
+/// `client1, client2 and client3`
+fn named(names: &[String], all: &[&Has]) -> String {
+    let of = |has: &&Has| names.get(has.host as usize).cloned().unwrap_or_default();
+    let mut words: Vec<String> = all.iter().take(MOST_NAMES).map(of).collect();
+    if all.len() > MOST_NAMES {
+        words.push(format!("{} others", all.len() - MOST_NAMES));
+    }
+    match words.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, before)) => format!("{} and {last}", before.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// Where hosts look for what the first of them makes, for each spot; empty
+/// where nothing is to be made.
+fn marks(spots: &[Spot], all: Option<&[Vec<Has>]>, name: &str) -> Vec<u8> {
+    let mut message = Writer::default();
+    for (spot, all) in spots.iter().zip(all.unwrap_or_default()) {
+        let first = all.iter().min_by_key(|has| has.host);
+        let none = spot.witness.is_some() && first.is_some_and(|has| has.witness.is_some());
+        let at = first.and_then(|has| has.at.as_ref()).filter(|_| !none);
+        let mark = at.map(|at| at.join(format!(".{name}.seen")).display().to_string());
+        message.text(&mark.unwrap_or_default());
+    }
+    message.finish()
+}
+
+fn read_marks(bytes: &[u8]) -> Vec<PathBuf> {
+    let mut reader = Reader::new(bytes);
+    std::iter::from_fn(|| reader.text().map(PathBuf::from)).collect()
+}
+
+/// Makes the marks, looks for those of others, and removes them; the spots
+/// where this host does not see what another has made.
+async fn seek(
+    group: &Group<'_>,
+    spots: &[Spot],
+    marks: &[PathBuf],
+    within: Nanos,
+) -> Result<Vec<usize>, ExecError> {
+    let me = group.host_of[group.rank().0 as usize];
+    let first = |spot: &Spot| spot.hosts(group).first() == Some(&me);
+    let looks = looks_at(group, spots);
+    let mark = |k: &usize| marks.get(*k).filter(|mark| !mark.as_os_str().is_empty());
+    let of = |mine: bool| {
+        let looks = looks.iter().filter(move |(_, spot)| first(spot) == mine);
+        looks.filter_map(|(k, _)| Some((*k, mark(k)?.clone())))
+    };
+    let (own, others): (Vec<_>, Vec<_>) = (of(true).collect(), of(false).collect());
+    let (made, own) = on_its_own(group, move || {
+        // Where nothing can be made, the types have to do.
+        let make = |(k, mark): &(usize, PathBuf)| Some((*k, testdir::make(mark).ok()?));
+        let made: Vec<usize> = own.iter().filter_map(make).map(|(k, _)| k).collect();
+        (made, own)
+    })
+    .await?;
+    let mut is_made = vec![0_u64; spots.len()];
+    made.iter().for_each(|k| is_made[*k] = 1);
+    let is_made = group.world.all_reduce(Combine::Max, is_made);
+    let is_made = group.quietly(is_made).await?;
+    let sought = others.into_iter().filter(|(k, _)| is_made[*k] == 1);
+    let unseen = look_for(group, sought.collect(), within).await;
+    // Marks stay until all have looked.
+    group.quietly(group.world.barrier()).await?;
+    let removed = in_thread(move || {
+        let own = own.iter().filter(|(k, _)| made.contains(k));
+        let failed = |(_, mark): &(usize, PathBuf)| testdir::remove_empty(mark).err();
+        own.filter_map(failed).next().map(|e| e.to_string())
+    });
+    let removed = group.attend(removed, || 0).await?;
+    let removed = removed.and_then(|failed| failed.map_or(Ok(()), Err));
+    group.agree(removed).await?;
+    Ok(unseen)
+}
+
+/// Of the marks that others have made, the numbers of those that this host
+/// does not see in this time: some clients keep a listing for a while.
+async fn look_for(
+    group: &Group<'_>,
+    mut sought: Vec<(usize, PathBuf)>,
+    within: Nanos,
+) -> Vec<usize> {
+    let begun = group.clock.now();
+    loop {
+        sought.retain(|(_, mark)| !testdir::is_there(mark).unwrap_or(false));
+        if sought.is_empty() || group.clock.now().since(begun) >= within {
+            return sought.into_iter().map(|(k, _)| k).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// (spot, host) of all that was not seen, at rank 0.
+async fn gather_unseen(
+    group: &Group<'_>,
+    unseen: Vec<usize>,
+) -> Result<Vec<(usize, u32)>, ExecError> {
+    let mut message = Writer::default();
+    message.numbers(&unseen.iter().map(|k| *k as u64).collect::<Vec<u64>>());
+    let all = group.world.gather(Rank(0), message.finish());
+    let all = group.quietly(all).await?.unwrap_or_default();
+    let mut found = Vec::new();
+    for (bytes, host) in all.iter().zip(&group.host_of) {
+        let numbers = Reader::new(bytes).numbers().unwrap_or_default();
+        found.extend(numbers.into_iter().map(|k| (k as usize, *host)));
+    }
+    Ok(found)
+}
+
+/// Hosts that do not see what another host has, in words.
+fn unseen_by(
+    group: &Group<'_>,
+    spots: &[Spot],
+    all: &[Vec<Has>],
+    unseen: &[(usize, u32)],
+) -> Option<String> {
+    let spots = spots.iter().zip(all).enumerate();
+    spots.into_iter().find_map(|(k, (spot, all))| {
+        let first = all.iter().min_by_key(|has| has.host)?;
+        let differs = |has: &&Has| {
+            let told = first.witness.is_some() && has.witness != first.witness;
+            told || unseen.contains(&(k, has.host))
+        };
+        let blind: Vec<&Has> = all.iter().filter(differs).collect();
+        let one = blind.first()?;
+        let (names, path) = (&group.host_names, spot.path.display());
+        let (does, they) = match blind.len() {
+            1 => ("does", "it has"),
+            _ => ("do", "they have"),
+        };
+        Some(format!(
+            "{0} {does} not see {1}'s {path}: {they} {2} there, {1} {3}: mount the same file system on all \
+             hosts, or say --private-dirs",
+            named(names, &blind),
+            named(names, &[first]),
+            one.words(),
+            first.words(),
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(host: u32, fs_type: &str, source: &str) -> Has {
+        Has {
+            host,
+            at: (!fs_type.is_empty()).then(|| PathBuf::from("/mnt/mfs")),
+            mount: Some(MountInfo {
+                fs_type: fs_type.to_owned(),
+                source: source.to_owned(),
+                options: Vec::new(),
+                mount_point: PathBuf::new(),
+            }),
+            witness: None,
+        }
+    }
+
+    fn check(all: &[(&str, &str)], expect: Option<&str>) {
+        let names: Vec<String> = (1..9).map(|n| format!("client{n}")).collect();
+        let spot = Spot {
+            path: PathBuf::from("/mnt/mfs"),
+            makes: false,
+            witness: None,
+            ranks: Vec::new(),
+        };
+        let all = (0..).zip(all);
+        let all: Vec<Has> = all.map(|(host, (t, s))| has(host, t, s)).collect();
+        assert_eq!(unlike_at(&names, &spot, &all).as_deref(), expect);
+    }
+
+    #[test]
+    fn hosts_that_have_something_else_are_named_with_it() {
+        const MFS: (&str, &str) = ("fuse.mfs", "mfsmaster:9421");
+        const DISK: (&str, &str) = ("ext4", "/dev/vda");
+        check(&[MFS, MFS, MFS], None);
+        check(&[MFS, ("fuse", "10.0.0.1:9421"), MFS], None);
+        check(&[DISK, DISK], None);
+        check(
+            &[MFS, MFS, DISK],
+            Some(
+                "client3 has ext4 (/dev/vda) at /mnt/mfs, the others fuse.mfs (mfsmaster:9421): mount it \
+                 there, or say --private-dirs",
+            ),
+        );
+        // What is meant is not what most hosts have.
+        check(
+            &[DISK, DISK, MFS],
+            Some(
+                "client1 and client2 have ext4 (/dev/vda) at /mnt/mfs, client3 fuse.mfs (mfsmaster:9421): \
+                 mount it there, or say --private-dirs",
+            ),
+        );
+        check(
+            &[("", ""), MFS, DISK],
+            Some(
+                "client1 has nothing, client3 has ext4 (/dev/vda) at /mnt/mfs, client2 fuse.mfs \
+                 (mfsmaster:9421): mount it there, or say --private-dirs",
+            ),
+        );
+        check(
+            &[DISK, DISK, DISK, DISK, DISK, DISK, MFS, MFS],
+            Some(
+                "client1, client2, client3, client4 and 2 others have ext4 (/dev/vda) at /mnt/mfs, the \
+                 others fuse.mfs (mfsmaster:9421): mount it there, or say --private-dirs",
+            ),
+        );
+    }
+
+    #[test]
+    fn what_a_host_has_arrives_as_it_was_sent() {
+        for sent in [has(3, "ext4", "/dev/vda"), has(0, "", "")] {
+            let mut message = Writer::default();
+            sent.encode(&mut message);
+            let message = message.finish();
+            let mut reader = Reader::new(&message);
+            assert_eq!(Has::decode(&mut reader), Some(sent));
+        }
+    }
+}

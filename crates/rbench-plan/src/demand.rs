@@ -1,0 +1,266 @@
+//! What a run takes of the room on its target, as far as the plan tells it.
+
+use crate::io::{IoPlan, Rw};
+use crate::jobs::{BufferContent, Buffers};
+use crate::meta::{Content, Layout, MetaPlan, Packet, PhaseKind, Site};
+use crate::resolve::{Plan, Work};
+
+/// Bytes and inodes at the fullest moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Demand {
+    /// Bytes that are written for certain, and that no file system stores in
+    /// less than as many.
+    pub bytes: u64,
+    /// Bytes that are written for certain, whatever is in them.
+    pub plain_bytes: u64,
+    /// Bytes when everything is written that may be.
+    pub bytes_at_most: u64,
+    /// Files and directories that are made for certain.
+    pub inodes: u64,
+}
+
+impl Demand {
+    /// The demands of both.
+    pub fn and(self, other: Demand) -> Demand {
+        let Demand {
+            bytes,
+            plain_bytes,
+            bytes_at_most,
+            inodes,
+        } = other;
+        Demand {
+            bytes: self.bytes.saturating_add(bytes),
+            plain_bytes: self.plain_bytes.saturating_add(plain_bytes),
+            bytes_at_most: self.bytes_at_most.saturating_add(bytes_at_most),
+            inodes: self.inodes.saturating_add(inodes),
+        }
+    }
+
+    /// So many times.
+    pub fn times(self, n: u64) -> Demand {
+        let Demand {
+            bytes,
+            plain_bytes,
+            bytes_at_most,
+            inodes,
+        } = self;
+        Demand {
+            bytes: bytes.saturating_mul(n),
+            plain_bytes: plain_bytes.saturating_mul(n),
+            bytes_at_most: bytes_at_most.saturating_mul(n),
+            inodes: inodes.saturating_mul(n),
+        }
+    }
+}
+
+/// Whether no file system can store so made data in less than its length: no
+/// two blocks are alike, and nothing in them compresses.
+pub fn is_incompressible(buffers: &Buffers) -> bool {
+    let random = matches!(&buffers.content, BufferContent::Random { percent: 0, .. });
+    random && buffers.dedupe_percent == 0 && (buffers.refill || buffers.scramble)
+}
+
+/// What `ranks` ranks of `plan` take where they work, with all that earlier
+/// iterations have left. That of jobs depends on the files that are there:
+/// see [`crate::jobs`].
+pub fn demand(plan: &Plan, ranks: u32) -> Demand {
+    let passes = u64::from(plan.iterations);
+    match &plan.work {
+        Work::Meta(meta) => {
+            let ranks = u64::from(ranks);
+            let (peak, left) = of_meta(meta, ranks);
+            let stays = plan.keep || meta.site != Site::Own;
+            let earlier = if stays { passes - 1 } else { 0 };
+            peak.and(left.times(earlier))
+        }
+        Work::Io(io) => {
+            let workers = u64::from(ranks) * u64::from(plan.threads);
+            of_io(io, workers).times(if plan.keep { passes } else { 1 })
+        }
+        Work::Jobs(_) => Demand::default(),
+    }
+}
+
+/// At the fullest moment of a pass, and at its end.
+fn of_meta(meta: &MetaPlan, ranks: u64) -> (Demand, Demand) {
+    let runs = |kind| meta.runs(kind);
+    // A deadline may come before anything is made.
+    let timed = |kind| {
+        let mut phases = meta.phases.iter();
+        meta.open_ended() || phases.any(|p| p.kind == kind && p.deadline.is_some())
+    };
+    let items = meta.items_per_rank.saturating_mul(ranks);
+    let of = |kind| if runs(kind) && !timed(kind) { items } else { 0 };
+    let dirs = of(PhaseKind::DirCreate);
+    let files = of(PhaseKind::FileCreate);
+    let trees = match (runs(PhaseKind::TreeCreate), meta.layout) {
+        (false, _) => 0,
+        (true, Layout::Unique) => meta.nodes.saturating_mul(meta.loops).saturating_mul(ranks),
+        (true, Layout::Shared) => meta.nodes.saturating_mul(meta.loops),
+    };
+    let written = files.saturating_mul(meta.write.0);
+    let at_most = match runs(PhaseKind::FileCreate) && !meta.open_ended() {
+        true => items.saturating_mul(meta.write.0),
+        false => written,
+    };
+    let dense = match meta.content {
+        Content::Fresh => true,
+        Content::Packet { packet, .. } => matches!(packet, Packet::Incompressible | Packet::Random),
+    };
+    let demand = |inodes: u64, bytes: u64, at_most: u64| Demand {
+        bytes: if dense { bytes } else { 0 },
+        plain_bytes: bytes,
+        bytes_at_most: at_most,
+        inodes,
+    };
+    let dirs_left = if runs(PhaseKind::DirRemove) { 0 } else { dirs };
+    let fullest = trees
+        .saturating_add(dirs)
+        .max(trees.saturating_add(dirs_left).saturating_add(files));
+    let removed = runs(PhaseKind::FileRemove);
+    let files_left = if removed { 0 } else { files };
+    let trees_left = if runs(PhaseKind::TreeRemove) {
+        0
+    } else {
+        trees
+    };
+    let bytes_left = if removed { 0 } else { written };
+    let most_left = if removed { 0 } else { at_most };
+    let inodes_left = trees_left
+        .saturating_add(dirs_left)
+        .saturating_add(files_left);
+    (
+        demand(fullest, written, at_most),
+        demand(inodes_left, bytes_left, most_left),
+    )
+}
+
+fn of_io(io: &IoPlan, workers: u64) -> Demand {
+    let each = io
+        .small
+        .map_or(io.size.0, |s| s.size.0.saturating_mul(s.files));
+    let all = each.saturating_mul(workers);
+    // Files that a phase needs are laid out in full; a time may end writes.
+    let fills = |rw: &Rw| rw.needs_files() || io.time.is_none();
+    let sure = if io.phases.iter().any(fills) { all } else { 0 };
+    let dense = io.verify || is_incompressible(&io.buffers);
+    let files = match (io.small, io.layout.shared()) {
+        (Some(small), _) => small.files.saturating_mul(workers),
+        (None, true) => 1,
+        (None, false) => workers,
+    };
+    Demand {
+        bytes: if dense { sure } else { 0 },
+        plain_bytes: sure,
+        bytes_at_most: all,
+        inodes: if sure > 0 || io.small.is_none() {
+            files
+        } else {
+            0
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rbench_core::{Bytes, Nanos};
+
+    use super::*;
+    use crate::resolve::{Facts, resolve};
+    use crate::spec::{self, Spec, Workload};
+
+    fn of(workload: Workload, change: impl FnOnce(&mut spec::Common), ranks: u32) -> Demand {
+        let mut common = spec::Common {
+            dir: Some("/mnt".into()),
+            ..spec::Common::default()
+        };
+        change(&mut common);
+        let facts = Facts {
+            host_of: vec![0; ranks as usize],
+            seed: 1,
+            engines: vec![("psync", 1)],
+            other_engines: Vec::new(),
+            stonewalled: None,
+        };
+        let plan = resolve(&Spec { common, workload }, &facts).expect("it can be done");
+        demand(&plan, ranks)
+    }
+
+    fn io(change: impl FnOnce(&mut spec::Io)) -> Workload {
+        let mut io = spec::Io {
+            size: Some(Bytes(1 << 20)),
+            ..spec::Io::default()
+        };
+        change(&mut io);
+        Workload::Io(io)
+    }
+
+    fn check(got: Demand, bytes: u64, plain_bytes: u64, bytes_at_most: u64, inodes: u64) {
+        let expect = Demand {
+            bytes,
+            plain_bytes,
+            bytes_at_most,
+            inodes,
+        };
+        assert_eq!(got, expect);
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn every_worker_of_io_writes_its_part_once() {
+        let two = |c: &mut spec::Common| c.threads = Some(2);
+        check(of(io(|_| ()), two, 3), 6 * MIB, 6 * MIB, 6 * MIB, 6);
+        let shared = io(|io| io.layout = Some(crate::io::Layout::SharedSegmented));
+        check(of(shared, |_| (), 3), 3 * MIB, 3 * MIB, 3 * MIB, 1);
+        let small = io(|io| {
+            (io.size, io.files, io.file_size) = (None, Some(10), Some(Bytes(4096)));
+        });
+        let bytes = 2 * 10 * 4096;
+        check(of(small, |_| (), 2), bytes, bytes, bytes, 20);
+        // Passes remove what they wrote, unless it is kept.
+        let passes = |c: &mut spec::Common| c.iterations = Some(3);
+        check(of(io(|_| ()), passes, 1), MIB, MIB, MIB, 1);
+        let kept = |c: &mut spec::Common| (c.iterations, c.keep) = (Some(3), true);
+        check(of(io(|_| ()), kept, 1), 3 * MIB, 3 * MIB, 3 * MIB, 3);
+    }
+
+    #[test]
+    fn what_time_ends_or_data_that_shrinks_is_not_certain() {
+        let timed =
+            |rw: Vec<Rw>| io(move |io| (io.rw, io.time) = (Some(rw), Some(Nanos(1_000_000_000))));
+        check(of(timed(vec![Rw::Write]), |_| (), 1), 0, 0, MIB, 1);
+        // Laid out before anything is timed.
+        check(of(timed(vec![Rw::RandRead]), |_| (), 1), MIB, MIB, MIB, 1);
+        for change in [
+            (|io| io.compress = Some(50)) as fn(&mut spec::Io),
+            |io| io.dedupe = Some(10),
+            |io| io.no_refill = true,
+        ] {
+            check(of(io(change), |_| (), 1), 0, MIB, MIB, 1);
+        }
+    }
+
+    #[test]
+    fn metadata_runs_are_as_large_as_their_fullest_moment() {
+        let meta = |change: fn(&mut spec::Meta)| {
+            let mut meta = spec::Meta {
+                items: Some(10),
+                write: Some(Bytes(100)),
+                ..spec::Meta::default()
+            };
+            change(&mut meta);
+            Workload::Meta(meta)
+        };
+        // 4 tree directories; directories are gone when files are made.
+        check(of(meta(|_| ()), |_| (), 2), 8000, 8000, 8000, 8 + 80);
+        let makes = |m: &mut spec::Meta| {
+            m.phases = Some(vec![PhaseKind::DirCreate, PhaseKind::FileCreate]);
+        };
+        let kept = |c: &mut spec::Common| (c.iterations, c.keep) = (Some(2), true);
+        check(of(meta(makes), |_| (), 2), 8000, 8000, 8000, 8 + 160);
+        check(of(meta(makes), kept, 2), 16000, 16000, 16000, 2 * 168);
+        let walled = |m: &mut spec::Meta| m.stonewall = Some(Nanos(1));
+        check(of(meta(walled), |_| (), 1), 0, 0, 4000, 4);
+    }
+}

@@ -1,0 +1,280 @@
+//! What surrounds a run on a host. `None` (`null`): it could not be found out,
+//! or there is none.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What may shape the figures of a host.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// Frequency governors of its processors, each once; empty where the
+    /// kernel sets no frequencies.
+    #[serde(default)]
+    pub governors: Vec<String>,
+    /// What its kernel keeps time by: `tsc`, `kvm-clock` …
+    #[serde(default)]
+    pub clock_source: Option<String>,
+    /// The kernel's clock discipline.
+    #[serde(default)]
+    pub ntp: Option<NtpState>,
+    /// Processors' worth of CPU time that the process's control groups leave
+    /// it; `None`: no limit.
+    #[serde(default)]
+    pub cpu_limit: Option<f64>,
+    /// Memory, page cache included, that they leave it, bytes; `None`: no
+    /// limit.
+    #[serde(default)]
+    pub memory_limit_bytes: Option<u64>,
+    /// What this host has mounted at the target.
+    #[serde(default)]
+    pub mount: Option<HostMount>,
+    /// The connection of a FUSE mount.
+    #[serde(default)]
+    pub fuse: Option<FuseSettings>,
+    /// The program that serves it.
+    #[serde(default)]
+    pub client: Option<ClientProgram>,
+}
+
+/// The state of a clock as adjtimex(2) tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NtpState {
+    /// Whether the kernel was told that the clock is right.
+    pub synchronised: bool,
+    /// Largest error that the clock may have, us.
+    pub max_error_us: u64,
+    /// Error that it is estimated to have, us.
+    pub estimated_error_us: u64,
+    /// How much its rate is corrected, parts per million.
+    pub frequency_ppm: f64,
+}
+
+/// A mount as one host sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostMount {
+    /// Type of the file system.
+    pub fs_type: String,
+    /// What is mounted, without credentials.
+    pub source: String,
+    /// Options, comma-separated.
+    pub options: String,
+    /// Where.
+    pub point: String,
+}
+
+/// A FUSE connection as the kernel tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FuseSettings {
+    /// Its number in `/sys/fs/fuse/connections`.
+    pub connection: u64,
+    /// Most requests in the background.
+    pub max_background: Option<u64>,
+    /// From how many on the file system counts as congested.
+    pub congestion_threshold: Option<u64>,
+}
+
+/// The program behind a FUSE mount.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientProgram {
+    /// Its process on that host.
+    pub process: u32,
+    /// The name of the process.
+    pub name: String,
+    /// The program's file.
+    pub program: Option<String>,
+    /// Its command line; `***` stands for what may be secret.
+    pub command: Vec<String>,
+    /// Its version, where the mount itself tells it.
+    pub version: Option<String>,
+    /// How long the kernel may keep attributes, s, as the command line says.
+    pub attr_timeout_s: Option<f64>,
+    /// How long the kernel may keep names, s, as the command line says.
+    pub entry_timeout_s: Option<f64>,
+    /// Whether the command line turns on the kernel's write-back cache.
+    pub writeback_cache: Option<bool>,
+}
+
+/// One line of what the reader should know of the hosts; empty when they are
+/// alike and nothing is remarkable. Takes (name, processors, surroundings) of
+/// each.
+pub fn remarks(hosts: &[(&str, u32, &Surroundings)]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut tell =
+        |of: &dyn Fn(u32, &Surroundings) -> Option<String>| {
+            let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+            for (name, cpus, around) in hosts {
+                if let Some(text) = of(*cpus, around) {
+                    found.entry(text).or_default().push(name);
+                }
+            }
+            remarks.extend(found.into_iter().map(|(text, names)| {
+                match names.len() == hosts.len() {
+                    true => text,
+                    false => format!("{text} on {}", some(&names)),
+                }
+            }));
+        };
+    tell(&|_, s| {
+        let slow = s.governors.iter().any(|g| g != "performance");
+        slow.then(|| format!("governor {}", s.governors.join(" and ")))
+    });
+    tell(&|_, s| {
+        let slow = |c: &&String| matches!(c.as_str(), "hpet" | "acpi_pm" | "jiffies");
+        s.clock_source
+            .as_ref()
+            .filter(slow)
+            .map(|c| format!("clock source {c}"))
+    });
+    if hosts.len() > 1 {
+        tell(&|_, s| {
+            let ntp = s.ntp.filter(|ntp| !ntp.synchronised);
+            ntp.map(|_| "clock not synchronised (NTP)".to_owned())
+        });
+    }
+    tell(&|cpus, s| {
+        let limit = s.cpu_limit.filter(|limit| *limit < f64::from(cpus));
+        limit.map(|limit| format!("limited to {limit:.1} of {cpus} CPUs"))
+    });
+    tell(&|_, s| {
+        let limit = s.memory_limit_bytes;
+        limit.map(|b| {
+            format!(
+                "limited to {} of memory",
+                rbench_core::units::human_bytes(b)
+            )
+        })
+    });
+    tell_differences(hosts, &mut remarks);
+    remarks
+}
+
+/// What should be the same on all hosts of one target.
+fn tell_differences(hosts: &[(&str, u32, &Surroundings)], remarks: &mut Vec<String>) {
+    type Of = fn(&Surroundings) -> Option<String>;
+    let all: [(&str, Of); 3] = [
+        ("client version", |s| s.client.as_ref()?.version.clone()),
+        ("client command", |s| {
+            let client = s.client.as_ref()?;
+            // Beside what differs anyhow.
+            Some(client.command.get(1..)?.join(" "))
+        }),
+        ("max_background", |s| {
+            Some(s.fuse.as_ref()?.max_background?.to_string())
+        }),
+    ];
+    for (what, of) in all {
+        let mut found: Vec<(String, &str)> = Vec::new();
+        for (name, _, around) in hosts {
+            let new = of(around).filter(|text| found.iter().all(|(known, _)| known != text));
+            found.extend(new.map(|text| (text, *name)));
+        }
+        if found.len() > 1 {
+            let short = found.iter().all(|(text, _)| text.len() <= 30);
+            let each = found.iter().map(|(text, name)| match short {
+                true => format!("{text} on {name}"),
+                false => (*name).to_owned(),
+            });
+            let each: Vec<String> = each.collect();
+            remarks.push(format!("{what} differs: {}", each.join(", ")));
+        }
+    }
+}
+
+/// The first of some names.
+fn some(names: &[&str]) -> String {
+    match names {
+        [a, b, c, rest @ ..] if rest.len() > 1 => format!("{a}, {b}, {c} and {} more", rest.len()),
+        all => all.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(hosts: &[Surroundings], expect: &[&str]) {
+        let names = ["client1", "client2", "client3"];
+        let hosts: Vec<(&str, u32, &Surroundings)> = names
+            .into_iter()
+            .zip(hosts)
+            .map(|(n, s)| (n, 8, s))
+            .collect();
+        assert_eq!(remarks(&hosts), expect);
+    }
+
+    fn ntp(synchronised: bool) -> Option<NtpState> {
+        Some(NtpState {
+            synchronised,
+            max_error_us: 1,
+            estimated_error_us: 1,
+            frequency_ppm: 0.0,
+        })
+    }
+
+    #[test]
+    fn only_what_is_remarkable_or_differs_is_told() {
+        let plain = Surroundings {
+            governors: vec!["performance".to_owned()],
+            clock_source: Some("tsc".to_owned()),
+            ntp: ntp(true),
+            cpu_limit: Some(8.0),
+            ..Surroundings::default()
+        };
+        check(std::slice::from_ref(&plain), &[]);
+        check(&[plain.clone(), plain.clone()], &[]);
+        check(&[Surroundings::default()], &[]);
+        let slow = Surroundings {
+            governors: vec!["powersave".to_owned()],
+            clock_source: Some("hpet".to_owned()),
+            ntp: ntp(false),
+            cpu_limit: Some(1.5),
+            memory_limit_bytes: Some(1 << 30),
+            ..Surroundings::default()
+        };
+        let words = [
+            "governor powersave",
+            "clock source hpet",
+            "limited to 1.5 of 8 CPUs",
+            "limited to 1.00 GiB of memory",
+        ];
+        check(std::slice::from_ref(&slow), &words);
+        let on: Vec<String> = [
+            words[0],
+            words[1],
+            "clock not synchronised (NTP)",
+            words[2],
+            words[3],
+        ]
+        .iter()
+        .map(|w| format!("{w} on client2"))
+        .collect();
+        let on: Vec<&str> = on.iter().map(String::as_str).collect();
+        check(&[plain, slow], &on);
+    }
+
+    #[test]
+    fn clients_that_differ_are_told() {
+        let client = |version: &str, option: &str| Surroundings {
+            client: Some(ClientProgram {
+                process: 1,
+                name: "c".to_owned(),
+                program: None,
+                command: vec!["c".to_owned(), option.to_owned()],
+                version: Some(version.to_owned()),
+                attr_timeout_s: None,
+                entry_timeout_s: None,
+                writeback_cache: None,
+            }),
+            ..Surroundings::default()
+        };
+        check(&[client("1", "a"), client("1", "a")], &[]);
+        check(
+            &[client("1", "a"), client("2", "a"), client("1", "b")],
+            &[
+                "client version differs: 1 on client1, 2 on client2",
+                "client command differs: a on client1, b on client3",
+            ],
+        );
+    }
+}

@@ -1,0 +1,237 @@
+//! The program that serves a FUSE mount: the process that holds its
+//! connection open. It is only looked at, never run.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::libc;
+
+use super::words::{harmless, has, value};
+use crate::standing::Standing;
+
+/// Most descriptors that are looked at: a host may have any number.
+const MOST_DESCRIPTORS: usize = 200_000;
+
+/// A program that serves a mount.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Client {
+    /// Its process.
+    pub process: u32,
+    /// The name of the process.
+    pub name: String,
+    /// The program's file.
+    pub program: Option<PathBuf>,
+    /// Its command line without what may be secret.
+    pub command: Vec<String>,
+    /// Its version, where the mount itself tells it.
+    pub version: Option<String>,
+    /// How long the kernel may keep attributes, s, as its command line says.
+    pub attr_timeout_s: Option<f64>,
+    /// How long the kernel may keep names, s, as its command line says.
+    pub entry_timeout_s: Option<f64>,
+    /// Whether its command line turns on the kernel's write-back cache;
+    /// `None`: it says nothing of it.
+    pub writeback_cache: Option<bool>,
+}
+
+/// The client behind a FUSE mount, if this user may see it.
+pub(super) fn of(below: &Standing) -> Option<Client> {
+    let mount = below.mount.as_ref()?;
+    let connection = u64::from(libc::minor(below.device));
+    let candidates = holders(Path::new("/proc"));
+    let process = choose(&candidates, connection, &mount.mount_point)?;
+    let words = command_line(process)?;
+    let text = |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).ok();
+    let seconds = |names: &[&str]| value(&words, names).and_then(as_seconds);
+    Some(Client {
+        process,
+        name: text("comm").unwrap_or_default().trim().to_owned(),
+        program: fs::read_link(format!("/proc/{process}/exe")).ok(),
+        command: harmless(&words),
+        version: version(&mount.fs_type, &mount.mount_point),
+        attr_timeout_s: seconds(&["attr_timeout", "attr_cache", "mfsattrcacheto"]),
+        entry_timeout_s: seconds(&["entry_timeout", "entry_cache", "mfsentrycacheto"]),
+        writeback_cache: has(&words, &["writeback_cache"]).then_some(true),
+    })
+}
+
+/// A process that has the FUSE device open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Holder {
+    process: u32,
+    /// The connections that its descriptors are for, where the kernel tells.
+    connections: Vec<u64>,
+    words: Vec<String>,
+}
+
+fn holders(proc: &Path) -> Vec<Holder> {
+    let Ok(entries) = fs::read_dir(proc) else {
+        return Vec::new();
+    };
+    let mut left = MOST_DESCRIPTORS;
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        let open = open_devices(&entry.path(), &mut left);
+        if !open.is_empty() {
+            found.push(Holder {
+                process,
+                connections: open.into_iter().flatten().collect(),
+                words: command_line(process).unwrap_or_default(),
+            });
+        }
+    }
+    found
+}
+
+/// The connection of each FUSE device that a process has open.
+fn open_devices(process: &Path, left: &mut usize) -> Vec<Option<u64>> {
+    let mut found = Vec::new();
+    let Ok(descriptors) = fs::read_dir(process.join("fd")) else {
+        return found;
+    };
+    for descriptor in descriptors.flatten() {
+        if *left == 0 {
+            break;
+        }
+        *left -= 1;
+        let leads = fs::read_link(descriptor.path());
+        if leads.is_ok_and(|to| to == Path::new("/dev/fuse")) {
+            let facts = process.join("fdinfo").join(descriptor.file_name());
+            found.push(
+                fs::read_to_string(facts)
+                    .ok()
+                    .as_deref()
+                    .and_then(connection),
+            );
+        }
+    }
+    found
+}
+
+/// Newer kernels say `fuse_connection: 53`.
+fn connection(facts: &str) -> Option<u64> {
+    let mut lines = facts.lines();
+    lines.find_map(|line| line.strip_prefix("fuse_connection:")?.trim().parse().ok())
+}
+
+/// The process that serves a connection: the one of which the kernel says so;
+/// else the only one whose command line names the mount point. Processes that
+/// inherited the device from another are behind it.
+fn choose(holders: &[Holder], number: u64, mount_point: &Path) -> Option<u32> {
+    let told = holders.iter().filter(|h| h.connections.contains(&number));
+    if let Some(first) = told.map(|h| h.process).min() {
+        return Some(first);
+    }
+    let names = |h: &&Holder| {
+        let silent = h.connections.is_empty();
+        silent && h.words.iter().any(|word| Path::new(word) == mount_point)
+    };
+    let mut named = holders.iter().filter(names);
+    match (named.next(), named.next()) {
+        (Some(only), None) => Some(only.process),
+        _ => None,
+    }
+}
+
+fn command_line(process: u32) -> Option<Vec<String>> {
+    let bytes = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let words = bytes.split(|b| *b == 0).filter(|word| !word.is_empty());
+    Some(
+        words
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect(),
+    )
+}
+
+/// `1`, `0.5`, `1.5s`, `200ms`
+fn as_seconds(text: &str) -> Option<f64> {
+    let (number, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1e-3),
+        (None, Some(number)) => (number, 1.0),
+        (None, None) => (text, 1.0),
+    };
+    let value = number.parse::<f64>().ok()? * scale;
+    value.is_finite().then_some(value)
+}
+
+/// The version that JuiceFS writes into a file of the mount that only it has.
+fn version(fs_type: &str, mount_point: &Path) -> Option<String> {
+    if fs_type != "fuse.juicefs" {
+        return None;
+    }
+    let path = mount_point.join(".config");
+    // A file of the client's own: small inode numbers are not given to users.
+    let file = fs::File::open(&path).ok()?;
+    file.metadata().ok().filter(|found| found.ino() > 1 << 62)?;
+    let mut text = String::new();
+    file.take(1 << 20).read_to_string(&mut text).ok()?;
+    version_in(&text)
+}
+
+/// The value of `"Version"` in a text of JSON.
+fn version_in(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("\"Version\"")?;
+    let rest = rest.trim_start().strip_prefix(':')?.trim_start();
+    let (version, _) = rest.strip_prefix('"')?.split_once('"')?;
+    Some(version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(process: u32, connections: &[u64], words: &[&str]) -> Holder {
+        Holder {
+            process,
+            connections: connections.to_vec(),
+            words: words.iter().map(|w| (*w).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn the_process_of_the_connection_is_chosen_or_none() {
+        let mnt = Path::new("/mnt/a");
+        let check = |holders: &[Holder], expect: Option<u32>| {
+            assert_eq!(choose(holders, 53, mnt), expect);
+        };
+        let a = holder(7, &[], &["mfsmount", "/mnt/a"]);
+        let b = holder(8, &[], &["mfsmount", "/mnt/b"]);
+        check(&[], None);
+        check(&[a.clone(), b.clone()], Some(7));
+        check(&[a.clone(), holder(9, &[], &["sshfs", "/mnt/a"])], None);
+        // The kernel's word counts, the parent before its children.
+        let told = [holder(12, &[53], &["x"]), holder(11, &[53], &["x"]), a];
+        check(&told, Some(11));
+        check(&[holder(5, &[54], &["x", "/mnt/a"]), b], None);
+        assert_eq!(connection("pos:\t0\nfuse_connection:\t53\n"), Some(53));
+        assert_eq!(connection("pos:\t0\n"), None);
+    }
+
+    #[test]
+    fn times_have_units_or_are_seconds() {
+        for (text, expect) in [
+            ("1", Some(1.0)),
+            ("0.5", Some(0.5)),
+            ("1.5s", Some(1.5)),
+            ("200ms", Some(0.2)),
+            ("x", None),
+            ("inf", None),
+        ] {
+            assert_eq!(as_seconds(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_found_in_the_clients_own_file() {
+        let text = "{\n \"Meta\": {\"Strict\": true},\n \"Version\": \"1.2.3+2025-01-01.abc\"\n}";
+        assert_eq!(version_in(text).as_deref(), Some("1.2.3+2025-01-01.abc"));
+        assert_eq!(version_in("{}"), None);
+        assert_eq!(version("ext4", Path::new("/")), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! What surrounds the run on each host, brought to rank 0.
+
+use std::path::Path;
+
+use rbench_core::Rank;
+use rbench_exec::target::in_thread;
+use rbench_exec::{ExecError, Group};
+use rbench_report::schema::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings};
+use rbench_sys::mountinfo;
+use rbench_sys::surroundings::{self as sys, without_credentials};
+
+/// Of each host, at rank 0; `None` where nothing came.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub async fn gather(
+    group: &Group<'_>,
+    target: &Path,
+    embedded: bool,
+) -> Result<Vec<Option<Surroundings>>, ExecError> {
+    let message = if group.is_leader() {
+        let target = target.to_owned();
+        let found = in_thread(move || look(&target, embedded));
+        let found = group.attend(found, || 0).await?.ok();
+        // Its fields are numbers and text: there is nothing to fail.
+        found.and_then(|found| serde_json::to_vec(&found).ok())
+    } else {
+        None
+    };
+    let all = group.world.gather(Rank(0), message.unwrap_or_default());
+    let all = group.quietly(all).await?.unwrap_or_default();
+    let mut hosts = vec![None; group.host_names.len()];
+    for (bytes, host) in all.iter().zip(&group.host_of) {
+        if let Ok(found) = serde_json::from_slice(bytes) {
+            hosts[*host as usize] = Some(found);
+        }
+    }
+    Ok(hosts)
+}
+
+fn look(target: &Path, embedded: bool) -> Surroundings {
+    let sys::Surroundings {
+        governors,
+        clock_source,
+        ntp,
+        limits,
+        fuse,
+        client,
+    } = sys::surroundings(target);
+    let at = target.ancestors().find(|dir| dir.exists());
+    let mount = at.and_then(|at| mountinfo::of(at).ok());
+    Surroundings {
+        governors,
+        clock_source,
+        ntp: ntp.map(|ntp| NtpState {
+            synchronised: ntp.synchronised,
+            max_error_us: ntp.max_error_us,
+            estimated_error_us: ntp.estimated_error_us,
+            frequency_ppm: ntp.frequency_ppm,
+        }),
+        cpu_limit: limits.cpus,
+        memory_limit_bytes: limits.memory_bytes,
+        mount: mount.map(|mount| HostMount {
+            fs_type: mount.fs_type,
+            source: without_credentials(&mount.source),
+            options: mount.options.join(","),
+            point: mount.mount_point.display().to_string(),
+        }),
+        fuse: fuse.map(|fuse| FuseSettings {
+            connection: fuse.number,
+            max_background: fuse.max_background,
+            congestion_threshold: fuse.congestion_threshold,
+        }),
+        // The built-in file system is this program.
+        client: client.filter(|_| !embedded).map(program),
+    }
+}
+
+fn program(client: sys::Client) -> ClientProgram {
+    let sys::Client {
+        process,
+        name,
+        program,
+        command,
+        version,
+        attr_timeout_s,
+        entry_timeout_s,
+        writeback_cache,
+    } = client;
+    ClientProgram {
+        process,
+        name,
+        program: program.map(|path| path.display().to_string()),
+        command,
+        version,
+        attr_timeout_s,
+        entry_timeout_s,
+        writeback_cache,
+    }
+}

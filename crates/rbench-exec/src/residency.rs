@@ -7,6 +7,8 @@
 //! that it has open. Counts are added up exactly, as everything else is.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,8 +52,9 @@ pub(crate) fn caches<'g>(group: &'g Group<'_>) -> &'g [u32] {
 
 /// The cache of a host, by the host's number: that of its ranks.
 fn cache_of(group: &Group<'_>, host: usize) -> usize {
-    let of = group.host_of.iter().position(|h| *h as usize == host);
-    of.map_or(host, |rank| caches(group)[rank] as usize)
+    let mut ranks = group.host_of.iter().zip(caches(group));
+    let own = ranks.find(|(of, _)| **of as usize == host);
+    own.map_or(host, |(_, cache)| *cache as usize)
 }
 
 /// Whether operations of this kind ask for what is there: memory could answer.
@@ -267,16 +270,9 @@ fn asking(phase: &Phase) -> impl Iterator<Item = usize> + '_ {
     lanes.filter(|(_, info)| asks(info.op)).map(|(at, _)| at)
 }
 
-/// The lanes of a worker's outcome with their numbers.
-fn lanes_of<'o>(
-    phase: &Phase,
-    worker: usize,
-    outcome: &'o WorkerOutcome,
-) -> impl Iterator<Item = (usize, &'o Lane)> {
-    let own = phase.lanes_of.get(worker).cloned();
-    let own = own.unwrap_or(0..phase.lanes.len());
-    let all = outcome.lanes.iter().enumerate();
-    all.filter(move |(at, _)| own.contains(at))
+/// The lanes of a worker's outcome with their numbers among the phase's.
+fn lanes_of(outcome: &WorkerOutcome) -> impl Iterator<Item = (usize, &Lane)> {
+    (outcome.first_lane..).zip(&outcome.lanes)
 }
 
 /// When and how often a worker went over its part again.
@@ -311,9 +307,9 @@ impl Seen {
         for (worker, outcome) in outcomes.iter().enumerate() {
             let before = at(0, worker).unwrap_or_default().0;
             let (after, once) = at(1, worker).unwrap_or_default();
-            let own = lanes_of(phase, worker, outcome);
+            let own = lanes_of(outcome);
             let round = round(own.map(|(_, lane)| lane), once);
-            for (number, lane) in lanes_of(phase, worker, outcome) {
+            for (number, lane) in lanes_of(outcome) {
                 lanes[number].add(LaneLook {
                     operations: lane.items + lane.failures.total(),
                     bytes: lane.bytes,
@@ -402,8 +398,16 @@ impl Seen {
             mine.add(theirs);
         }
         self.fetched = self.fetched.zip(fetched).map(|(a, b)| a + b);
-        // Asked by one rank only.
-        self.requests = self.requests.take().or(requests);
+        // One rank of each cache has asked; ranks of a host may have several.
+        match (&mut self.requests, requests) {
+            (Some(mine), Some(theirs)) => {
+                for (kind, count) in theirs.by_kind {
+                    *mine.by_kind.entry(kind).or_default() += count;
+                }
+            }
+            (Some(_), None) => {}
+            (mine, theirs) => *mine = theirs,
+        }
     }
 }
 
@@ -497,15 +501,18 @@ fn read_host(message: &[u8]) -> Option<(usize, Seen)> {
 
 /// What was seen of each cache, with its number and its first host.
 fn by_cache(group: &Group<'_>, hosts: Vec<(usize, Seen)>) -> Vec<(usize, usize, Seen)> {
-    let mut caches: Vec<(usize, usize, Seen)> = Vec::new();
+    let mut caches: BTreeMap<usize, (usize, Seen)> = BTreeMap::new();
     for (host, seen) in hosts {
-        let cache = cache_of(group, host);
-        match caches.iter_mut().find(|(number, ..)| *number == cache) {
-            Some((_, _, there)) => there.add(seen),
-            None => caches.push((cache, host, seen)),
+        match caches.entry(cache_of(group, host)) {
+            Entry::Occupied(mut there) => there.get_mut().1.add(seen),
+            Entry::Vacant(place) => {
+                place.insert((host, seen));
+            }
         }
     }
-    caches
+    let all = caches.into_iter();
+    all.map(|(cache, (host, seen))| (cache, host, seen))
+        .collect()
 }
 
 /// What was seen of one row: of the lane `lane`, the `nth` that asks.
@@ -606,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_added_up_and_requests_are_asked_for_once() {
+    fn ranks_are_added_up_and_requests_are_those_of_each_cache() {
         let mut all = Seen {
             requests: None,
             ..seen()
@@ -618,6 +625,12 @@ mod tests {
         assert_eq!((round.after, round.once, round.done), (Nanos(5), 6, 14));
         assert_eq!(all.fetched, Some(22));
         assert_eq!(all.requests, seen().requests);
+        all.add(Seen {
+            lanes: Vec::new(),
+            ..seen()
+        });
+        let requests = all.requests.clone().expect("of two caches");
+        assert_eq!(requests.by_kind["lookup"], 8);
         all.add(Seen {
             fetched: None,
             ..Seen::default()

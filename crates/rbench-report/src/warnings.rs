@@ -133,8 +133,8 @@ const RULES: &[Rule] = &[
     Rule {
         code: "verified-memory",
         before: |_| {
-            "What was verified came from the client's memory, which says nothing of what the \
-             storage holds: "
+            "What was verified came, in whole or in part, from the client's memory, which says \
+             nothing of what the storage holds: "
                 .into()
         },
         after: ".",

@@ -297,16 +297,16 @@ fn what_time_reads_again_is_cold_once() {
     let io = Io {
         rw: Some(vec![Rw::Read]),
         block: Some(Bytes(16 << 10)),
-        size: Some(Bytes(1 << 20)),
-        time: Some(Nanos(300_000_000)),
+        size: Some(Bytes(256 << 10)),
+        time: Some(Nanos(1_500_000_000)),
         layout: Some(Layout::PerWorker),
         ..Io::default()
     };
     let rows = rows(&mount, Run::io(&[0], mount.path(), io));
     mount.end();
     let read = row(&rows, "read");
-    let round = looked(read).round.expect("64 blocks are read in less");
-    assert_eq!(round.once, 64);
+    let round = looked(read).round.expect("16 blocks are read in less");
+    assert_eq!(round.once, 16);
     assert_eq!(round.done, read.items);
     assert!(round.after < read.elapsed, "{round:?}");
 }
@@ -344,4 +344,18 @@ fn an_engine_that_asks_nothing_is_not_looked_at() {
     let line = "--name=a --rw=read --bs=4k --size=64k --ioengine=null";
     let outcome = jobs::job(&[0], dir.path(), line).go().expect("runs");
     assert_eq!(outcome.rows[0].residency, None);
+}
+
+#[test]
+fn each_job_of_a_group_has_what_its_own_workers_saw() {
+    let mount = with(LONG, true);
+    let line = "--bs=4k --invalidate=0 --name=a --rw=read --size=64k --name=b --rw=randread \
+                --size=128k --numjobs=2";
+    let rows = rows(&mount, jobs::job(&[0], mount.path(), line));
+    mount.end();
+    for (name, operations, files) in [("a-read", 16, 1), ("b-read", 64, 2)] {
+        let total = looked(row(&rows, name)).total();
+        assert_eq!((total.operations, total.asked), (operations, 80), "{name}");
+        assert_eq!(total.before.files, files, "{name}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use rbench_core::units::human_count;
 
-use super::{for_phases, label};
+use super::{for_phases, label, seconds};
 use crate::schema::{CacheResult, EvidenceResult, PhaseResult, ResidencyResult, RunResult};
 use crate::table::{NONE, Table, left, right};
 
@@ -29,7 +29,12 @@ pub fn cell(phase: &PhaseResult) -> String {
         // Of an earlier version, or no question.
         return phase.cache.clone().unwrap_or_else(|| NONE.into());
     };
-    let word = word(&residency.verdict);
+    // Shorter than in the table of its own.
+    let word = match residency.verdict.as_str() {
+        "cold-then-memory" => "cold/warm",
+        "cold-then-perhaps" => "cold/warm?",
+        other => word(other),
+    };
     let then = residency.verdict.starts_with("cold-then");
     match short(residency).filter(|_| !then) {
         Some(measure) if word == NONE => measure,
@@ -95,7 +100,11 @@ pub fn render(result: &RunResult) -> String {
 }
 
 fn rows(name: String, residency: &ResidencyResult, table: &mut Table) {
-    let because = residency.reason.clone();
+    let then = residency.verdict.starts_with("cold-then");
+    let because = match &residency.came_round {
+        Some(round) if then => format!("{} until {}", residency.reason, seconds(round.after_s)),
+        _ => residency.reason.clone(),
+    };
     let done = match (residency.dropped, residency.direct) {
         (true, true) => "dropped, direct",
         (true, false) => "dropped",

@@ -1,6 +1,7 @@
 //! Rules about who answered: they judge nothing themselves, the verdict was
 //! made of the measurements.
 
+use rbench_core::residency::Reason;
 use rbench_core::units::human_count;
 
 use super::{Finding, seconds};
@@ -24,6 +25,9 @@ fn measure(phase: &PhaseResult, residency: &ResidencyResult) -> String {
         fetched,
         ..
     } = &residency.total;
+    if residency.ground == "memory" {
+        return residency.reason.clone();
+    }
     if let Some(requests) = requests.as_ref().filter(|r| r.operations > 0) {
         return format!(
             "{} {}, {} requests",
@@ -79,10 +83,15 @@ pub fn came_round(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// What was compared was in memory.
+/// What was compared was in memory, or a part of it.
 pub fn verified_memory(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    phase.residency.as_ref().filter(|r| r.verifies)?;
-    found(phase, &["memory", "cold-then-memory"], |residency| {
+    let residency = phase.residency.as_ref().filter(|r| r.verifies)?;
+    let partly = residency.reason == Reason::Partly.words();
+    let verdicts: &[&str] = match partly {
+        true => &["memory", "cold-then-memory", "mixed"],
+        false => &["memory", "cold-then-memory"],
+    };
+    found(phase, verdicts, |residency| {
         (1.0, measure(phase, residency))
     })
 }

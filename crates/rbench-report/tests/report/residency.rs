@@ -179,8 +179,8 @@ fn warnings_name_the_rows_in_which_memory_answered() {
     assert_eq!(
         message("verified-memory"),
         Some(
-            "What was verified came from the client's memory, which says nothing of what the \
-             storage holds: Sequential read (326,400 reads, 9 requests)."
+            "What was verified came, in whole or in part, from the client's memory, which says \
+             nothing of what the storage holds: Sequential read (326,400 reads, 9 requests)."
         )
     );
 }

@@ -173,7 +173,7 @@ fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
         assert_eq!(end / width.0, bins.len() as u64 - 1, "{name}");
         // Operations start before the deadline, however late they end.
         assert!(end < to * MS + row.service.max().0 + 1, "{name}: {end} ns");
-        let first = row.first_done.expect("someone was busy");
+        let first = row.first_done.as_ref().expect("someone was busy");
         assert!(first.elapsed <= row.elapsed && first.items <= row.items);
         let longest = row.ranks.iter().map(|r| r.elapsed).max();
         assert_eq!(longest, Some(row.elapsed), "{name}");

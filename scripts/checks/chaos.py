@@ -23,7 +23,7 @@ from common import Testfs, check, finish, heading, in_session, meta_items, mpiru
 TARGETS = ("mpirun", "rank 0", "another rank")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 NATIVE = ("meta", "io")
-GONE_WITHIN_S = 30
+GONE_WITHIN_S = 120
 # In memory, and by way of FUSE.
 META_ITEMS = {True: 2500, False: 200}
 
@@ -137,7 +137,7 @@ class Chaos:
         if (workload, place) not in self.known:
             begun = time.monotonic()
             process, out, folder, local, log = self.begin(workload, place)
-            check(process.wait(timeout=120) == 0, f"{workload}, {place}: an undisturbed run ends with 0")
+            check(process.wait(timeout=1200) == 0, f"{workload}, {place}: an undisturbed run ends with 0")
             took = time.monotonic() - begun
             phases = json.loads(out.read_text())["phases"]
             if workload == "meta":
@@ -224,7 +224,7 @@ class Chaos:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
+            process.wait(timeout=60)
         return left
 
     def kept(self, label, out, wanted, before, expected_there):

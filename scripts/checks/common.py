@@ -14,6 +14,8 @@ import time
 import zlib
 
 FAILURES = []
+# Whatever takes longer hangs, however busy the machine is.
+PATIENCE_S = 120
 
 
 def check(condition, message):
@@ -21,6 +23,27 @@ def check(condition, message):
     if not condition:
         FAILURES.append(message)
         print(f"FAILED: {message}", flush=True)
+
+
+def attempt(times, once):
+    """For what a busy machine may spoil now and then, and a defect always: `once` says what is wrong, or nothing.
+    Only when something is wrong every time, that is a failure."""
+    for number in range(1, times + 1):
+        wrong = once()
+        if not wrong:
+            return
+        print(f"   attempt {number} of {times}: {wrong}", flush=True)
+    check(False, f"{wrong} ({times} times)")
+
+
+def wait_until(holds, patience_s=PATIENCE_S):
+    """Whether `holds` came to hold."""
+    deadline = time.monotonic() + patience_s
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def finish():
@@ -34,7 +57,7 @@ def heading(text):
     print(f"-- {text}", flush=True)
 
 
-def run(command, expect=0, env=None, timeout=300, quiet=False):
+def run(command, expect=0, env=None, timeout=1200, quiet=False):
     """Runs a command to its end and checks its exit code."""
     shown = " ".join(str(word) for word in command)
     if not quiet:
@@ -175,11 +198,9 @@ class Testfs:
         self.process = subprocess.Popen([str(word) for word in command])
         # A check that breaks off leaves no mount behind.
         atexit.register(self.process.terminate)
-        deadline = time.monotonic() + 10
-        while not os.path.ismount(self.mountpoint):
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                raise SystemExit(f"{self.mountpoint} was not mounted")
-            time.sleep(0.01)
+        wait_until(lambda: os.path.ismount(self.mountpoint) or self.process.poll() is not None)
+        if self.process.poll() is not None or not os.path.ismount(self.mountpoint):
+            raise SystemExit(f"{self.mountpoint} was not mounted")
 
     def fault_log(self):
         """The faults that fired so far, with `faults`."""
@@ -190,16 +211,13 @@ class Testfs:
         """What it has counted so far."""
         self.stats_file.unlink(missing_ok=True)
         self.process.send_signal(signal.SIGUSR1)
-        deadline = time.monotonic() + 10
-        while not self.stats_file.exists():
-            if time.monotonic() > deadline:
-                raise SystemExit("SIGUSR1 wrote no statistics")
-            time.sleep(0.01)
+        if not wait_until(self.stats_file.exists):
+            raise SystemExit("SIGUSR1 wrote no statistics")
         return json.loads(self.stats_file.read_text())["requests"]
 
     def end(self):
         self.process.send_signal(signal.SIGTERM)
-        check(self.process.wait(timeout=15) == 0, "rbench testfs ends well on SIGTERM")
+        check(self.process.wait(timeout=PATIENCE_S) == 0, "rbench testfs ends well on SIGTERM")
         check(not os.path.ismount(self.mountpoint), "rbench testfs unmounts itself")
         atexit.unregister(self.process.terminate)
         self.mountpoint.rmdir()

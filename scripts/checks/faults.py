@@ -19,13 +19,16 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from common import Testfs, check, check_phase, finish, heading, in_session, longer_than, result, run
+from common import (
+    PATIENCE_S, Testfs, check, check_phase, finish, heading, in_session, longer_than, result, run, wait_until,
+)
 
 # Items of meta and mdtest, bytes of each; blocks of each worker of io and fio, bytes of each.
 ITEMS, EACH = 300, 8 << 10
 BLOCKS, BLOCK = 128, 64 << 10
-# Far above what a busy machine does to a call.
+# Far above what a busy machine does to a call, except now and then.
 SLOW_NS = 700_000_000
+SLOW_BY_CHANCE = 2
 SLOW_KINDS = ("stall", "hang")
 # The kernel asks for a name once more before it tells anybody that it is stale.
 NAME_KINDS = ("lookup", "create", "open", "getattr", "mkdir", "rmdir", "rename", "unlink")
@@ -520,8 +523,9 @@ class Bench:
         follows = sum(sum(errors.values()) for errors in expected.follows.values()) if row != "the daemon dies" else 0
         # Where nothing was held, this machine may have been busy.
         held = [phase for phase in document["phases"] if expected.slow[phase["name"]]]
-        slow = sum(longer_than(phase["latency"]["service"], SLOW_NS) for phase in held)
-        check(slow == sum(expected.slow.values()), f"{label}: {slow} slow operations, not {dict(expected.slow)}")
+        found = sum(longer_than(phase["latency"]["service"], SLOW_NS) for phase in held)
+        slow = sum(expected.slow.values())
+        check(slow <= found <= slow + SLOW_BY_CHANCE, f"{label}: {found} slow operations, not {dict(expected.slow)}")
         check(code == (1 if failed or not expected.complete else 0), f"{label}: exit code {code} with {failed} errors: {told}")
         again = sum(phase["interrupted"] + phase["continued"] for phase in document["phases"])
         refused = len(re.findall(r"fallocate \S+: No space left on device \(ENOSPC\)", told))
@@ -539,12 +543,10 @@ class Bench:
         process = subprocess.Popen(words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
         if release:
-            deadline = time.monotonic() + 20
-            while not target.fault_log() and time.monotonic() < deadline and process.poll() is None:
-                time.sleep(0.02)
+            wait_until(lambda: target.fault_log() or process.poll() is not None)
             time.sleep(1.1 * SLOW_NS / 1e9)
             target.process.send_signal(signal.SIGUSR2)
-        printed, err = process.communicate(timeout=60)
+        printed, err = process.communicate(timeout=3 * PATIENCE_S)
         check(in_session(process.pid) == [], f"processes are left: {' '.join(words)}")
         return process.returncode, err, printed
 

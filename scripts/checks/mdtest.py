@@ -14,15 +14,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
-from common import check, finish, heading, phases, result, run
+from common import PATIENCE_S, check, finish, heading, phases, result, run, wait_until
 
 RANKS = 12
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 PARSE = pathlib.Path(__file__).resolve().parents[2] / "crates/rbench-report/tests/parse_mdtest.py"
 ROW = re.compile(r"^ {3}([A-Z]\w+ \w+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", re.MULTILINE)
-# As in the published commands.
+# As in the published commands. Open MPI waits that long in any case.
 PATIENT = ["--mca", "odls_base_sigkill_timeout", "15"]
 FLAGS = ["--use-hwthread-cpus", "--allow-run-as-root", "--map-by", "slot"]
 
@@ -157,10 +156,10 @@ def interrupted(place):
     for whom, code, flags in (("a rank", 130, []), ("mpirun", None, PATIENT)):
         process = subprocess.Popen(place.mpirun(*line, flags=flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
-        time.sleep(6 if place.bed else 1.5)
+        wait_until(lambda: len(place.listing()) > 100 or process.poll() is not None)
         before = len(place.listing())
         os.kill(descendant(process.pid, "mpirun" if whom == "mpirun" else "rbench"), signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=3 * PATIENCE_S)
         created = rows(out).get("File creation", [0])[0]
         wanted = process.returncode == code if code else process.returncode != 0
         check(wanted, f"SIGINT at {whom}: exit code {process.returncode}: {err[-400:]}")

@@ -10,11 +10,14 @@ import re
 import signal
 import subprocess
 import tempfile
-import time
 
 from common import (
-    Testfs, check, check_result, finish, heading, meta_items, mpirun, phases, result, run,
+    PATIENCE_S, Testfs, check, check_result, finish, heading, meta_items, mpirun, phases, result, run, wait_until,
 )
+
+# Of a core, for each rank that waits: some hundred polls a second take a fifth of that, and as many ranks that spin
+# take all that there is of two CPUs, or most of it beside other programs.
+QUIET = 0.06
 
 
 def leftovers(folder):
@@ -69,7 +72,8 @@ def quiet_waiting(program, launcher, ranks, folder, env):
     cores = waiting / phase["elapsed_s"]
     print(f"   {ranks - 1} ranks waited {phase['elapsed_s']:.1f} s and used {waiting:.2f} s of CPU: {cores:.3f} cores")
     check(phase["elapsed_s"] > 9, "rank 0 worked for about 10 s")
-    check(cores < 0.25, f"the waiting ranks use {cores:.3f} cores, a quarter is allowed")
+    allowed = max(QUIET * (ranks - 1), 0.25)
+    check(cores < allowed, f"the waiting ranks use {cores:.3f} cores, {allowed:.2f} are allowed")
     target.end()
 
 
@@ -77,18 +81,23 @@ def signals(program, launcher, ranks, folder, env):
     heading("a signal at the launcher: a partial result, nothing left")
     target = Testfs(program, "--latency", "create=20ms")
     out = folder / "signal.json"
-    # The launcher gives its ranks a second before it kills them.
+    # The launcher gives its ranks a second before it kills them. By itself the run ends in half an hour.
     command = [*mpirun(launcher, ranks), program, "meta", "--dir", target.mountpoint, "--files-only", "--items",
-               "1000", "--out", out, "--quiet"]
+               "100000", "--out", out, "--quiet"]
+    journal = out.with_name("signal.json.journal")
     process = subprocess.Popen([str(w) for w in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True)
-    time.sleep(4)
-    begun = time.monotonic()
+    # The first phase is done, and the second one goes on.
+    measured = wait_until(lambda: b'{"phase"' in read(journal) and target.stats().get("create", {}).get("count", 0) > 100)
+    check(measured, "something was measured")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    try:
+        process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        check(False, "the run does not end")
+        process.kill()
     check(process.returncode != 0, "the exit code is not 0")
-    check(time.monotonic() - begun < 10, "the run ends within 10 s")
-    kept = out if out.exists() else out.with_name("signal.json.journal")
+    kept = out if out.exists() else journal
     shown = run([program, "show", kept])
     check("Tree creation" in shown.stdout, "what was measured can be shown")
     still = [p for p in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(out).encode() in read(p)]

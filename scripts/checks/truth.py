@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 
-from common import Testfs, check, finish, heading, mpirun, phases, result, run
+from common import Testfs, check, finish, heading, longer_than, mpirun, phases, result, run
 
 QUANTILES = ["p50_ns", "p99_ns", "p999_ns"]
 
@@ -40,6 +40,17 @@ def known_latency(program, folder):
         for name, kind, injected in [("file-create", "create", 2e6), ("file-read", "read", 5e5)]:
             compare(workers, name, injected, reported[name]["latency"]["service"], measured[kind],
                     without[name]["latency"]["service"])
+            enclosed(workers, name, reported[name], measured[kind])
+
+
+def enclosed(workers, name, phase, truth):
+    """However late the machine wakes its threads: all requests of a worker lie in its operations, and these one
+    behind the other in the phase."""
+    spent = phase["latency"]["service"]["mean_ns"] * phase["items"]
+    label = f"{workers} workers, {name}"
+    check(spent >= truth["mean_ns"] * truth["count"] * 0.999, f"{label}: operations are shorter than their requests")
+    room = workers * phase["elapsed_s"] * 1e9
+    check(spent <= room * 1.001, f"{label}: {spent / 1e9:.3f} s of operations in {room / 1e9:.3f} s")
 
 
 def compare(workers, name, injected, reported, truth, without):
@@ -54,11 +65,8 @@ def compare(workers, name, injected, reported, truth, without):
     for quantile in QUANTILES:
         label = f"{workers} workers, {name}, {quantile}"
         check(truth[quantile] >= injected, f"{label}: the file system kept its own time")
+        # How far above is in the table: it depends on how late this machine wakes threads.
         check(reported[quantile] >= truth[quantile], f"{label}: reported below the truth")
-        # Sanity only: how far above is in the table, and depends on how late
-        # this machine wakes threads.
-        above = reported[quantile] - truth[quantile]
-        check(above < 10 * without[quantile] + 5e6, f"{label}: {above / 1000:.0f} us above the truth")
 
 
 def request_counts(program, folder):
@@ -89,18 +97,20 @@ def request_counts(program, folder):
 
 def stall(program, folder):
     heading("one 500 ms stall in an open loop of 1000/s")
-    target = Testfs(program, "--fault", "read:stall=500ms@nth=3000")
+    target = Testfs(program, "--fault", "read:stall=500ms@nth=1000")
     out = folder / "stall.json"
     run([program, "io", "--dir", target.mountpoint, "--rw", "randread", "--bs", "4k", "--size", "16M", "--direct",
-         "--rate", "1000", "--time", "10", "--out", out, "--quiet"])
+         "--rate", "1000", "--time", "6", "--out", out, "--quiet"])
     target.end()
     latency = phases(result(out))["randread"]["latency"]
     for what in ["service", "response"]:
         times = ", ".join(f"{q[:-3]} {latency[what][q] / 1e6:.3f} ms" for q in [*QUANTILES, "max_ns"])
         print(f"   {what}: {times}")
-    check(latency["service"]["p50_ns"] < 5e6, "the median service time does not show the stall")
-    check(latency["service"]["p99_ns"] < 100e6, "nor does the 99th percentile of the service time")
-    check(latency["response"]["p99_ns"] > 300e6, "the 99th percentile of the response time shows it")
+    # Whoever was to start in the first half of the stall waits for more than the other half.
+    late = {what: longer_than(latency[what], 250_000_000) for what in ["service", "response"]}
+    print(f"   longer than 250 ms: {late}")
+    check(1 <= late["service"] <= 20, f"one service time shows the stall, and no others: {late}")
+    check(late["response"] >= 240, f"so do the response times of all that was to start in it: {late}")
 
 
 def system_calls(program, folder):

@@ -254,17 +254,20 @@ pub fn spawn(
             here.is_here();
             let reports = Reports { thread, reports };
             let mut guard = LostGuard(Some(reports.clone()));
-            // Gives back what is its own before the reports end.
             let seat = crew.seat(thread, &lanes.ops);
-            let make = || match &seat {
+            let prepare = || match &seat {
                 Ok(_) => make(thread),
                 Err(failure) => Err(failure.clone()),
             };
             // What keeps a worker from its operations is counted with the
             // first kind of them.
             let lane = (!lanes.ops.is_empty()).then_some(0);
-            let prepared = (&make as &dyn Fn() -> Prepared, log_operations);
+            let prepared = (&prepare as &dyn Fn() -> Prepared, log_operations);
             work(prepared, (lanes.first, lane), meter, stop, &inbox, &reports);
+            // Gives back what is its own before the reports end; and before
+            // that, while its table still has the files in it, what the runner
+            // is made of: nobody else may hold that any more.
+            drop(make);
             drop(seat);
             guard.0 = None;
         })?;
@@ -363,4 +366,89 @@ fn work(
     }
     // Let go without an outcome: what is open is closed all the same.
     runner.finish(&mut meter);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use nix::fcntl::{FcntlArg, fcntl};
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    /// What a runner is made of, as a journal is: a file that was opened before
+    /// the worker began.
+    struct Held {
+        file: File,
+        gone: mpsc::Sender<bool>,
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            let open = fcntl(&self.file, FcntlArg::F_GETFD).is_ok();
+            let _ = self.gone.send(open);
+        }
+    }
+
+    struct Idle;
+
+    impl Runner for Idle {
+        fn run(&mut self, _: &Gate, _: &mut Meter, _: Option<u64>) {}
+        fn issued(&self) -> u64 {
+            0
+        }
+        fn planned(&self) -> u64 {
+            0
+        }
+    }
+
+    /// Lets a worker be the last one to hold what its runner is made of. Whether
+    /// the file in it was still open when it let go, and whether that was before
+    /// the worker's reports ended.
+    fn last_to_hold(cpus: Vec<usize>) -> (bool, bool) {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let file = nix::fcntl::open(
+            folder.path(),
+            nix::fcntl::OFlag::O_RDONLY,
+            nix::sys::stat::Mode::empty(),
+        );
+        let (gone, heard) = mpsc::channel();
+        let held = Held {
+            file: file.expect("it is there").into(),
+            gone,
+        };
+        let make: MakeRunner = Arc::new(move |_| {
+            assert!(held.file.metadata().is_ok_and(|found| found.is_dir()));
+            Ok(Box::new(Idle))
+        });
+        let crew = Crew {
+            rank: Rank(0),
+            host: "here".to_owned(),
+            open_loop: false,
+            stop: StopFlag::default(),
+            log_operations: false,
+            errors_max: None,
+            cpus,
+            own_files: true,
+        };
+        let (sender, mut reports) = unbounded_channel();
+        let lanes = OwnLanes {
+            first: 0,
+            ops: vec![OpKind::Read],
+        };
+        let worker = spawn(&Arc::new(crew), 0, lanes, make, sender).expect("a thread is to be had");
+        drop(worker.commands);
+        while reports.blocking_recv().is_some() {}
+        let first = heard.try_recv();
+        let open = first.or_else(|_| heard.recv()).expect("it lets go");
+        (open, first.is_ok())
+    }
+
+    #[test]
+    fn what_a_runner_is_made_of_is_let_go_while_its_files_are_open_and_before_the_reports_end() {
+        assert_eq!(last_to_hold(Vec::new()), (true, true));
+        // A worker that cannot take its seat, for want of that processor.
+        assert_eq!(last_to_hold(vec![100_000]), (true, true));
+    }
 }

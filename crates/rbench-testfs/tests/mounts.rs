@@ -92,7 +92,7 @@ fn a_file_that_is_open_goes_on_while_the_mount_is_gone() {
     // Its last user gone, the file system ends and lets go of all it had.
     let soon = std::time::Instant::now();
     while std::sync::Arc::strong_count(&stats) > 1 {
-        assert!(soon.elapsed().as_secs() < 10, "it does not end");
+        assert!(soon.elapsed().as_secs() < 120, "it does not end");
         std::thread::yield_now();
     }
 }

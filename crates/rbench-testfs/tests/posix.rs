@@ -762,12 +762,24 @@ fn a_listing_takes_time_in_proportion_to_its_entries() {
         assert_eq!(count.expect("a folder"), expect + 1);
         start.elapsed().as_secs_f64()
     };
+    let fastest = |expect: usize, tries: usize| {
+        let times = (0..tries).map(|_| time(expect));
+        times.fold(f64::INFINITY, f64::min)
+    };
     fill(10_000);
-    let small = time(10_000).max(0.002);
+    let small = fastest(10_000, 5).max(0.002);
     fill(100_000);
-    let large = time(100_000);
     // Ten times the entries; a quadratic listing would take a hundred times.
-    assert!(large < small * 40.0, "{large} s after {small} s");
+    // What else the machine does makes it slow now and then.
+    let mut large = f64::INFINITY;
+    let near = |large: &mut f64| {
+        *large = large.min(time(100_000));
+        *large < small * 40.0
+    };
+    assert!(
+        (0..10).any(|_| near(&mut large)),
+        "{large} s after {small} s"
+    );
 }
 
 #[test]
@@ -813,6 +825,10 @@ fn statfs_and_enospc_hold_to_the_cap_and_space_comes_back() {
     for i in 0..made {
         fs::remove_file(bed.join(format!("i{i}"))).expect("there");
     }
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(free(), CAP);
+    // Releases come when they like.
+    let begun = std::time::Instant::now();
+    while free() != CAP {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{}", free());
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -31,7 +31,7 @@ const ROLE: &str = "RBENCH_TESTFS_ROLE";
 const NOBODY: u32 = 65534;
 
 /// A time in which everything here is long over.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 const TESTS: &[(&str, fn())] = &[
     (
@@ -489,10 +489,11 @@ fn a_request_that_is_held_does_not_keep_it_from_ending() {
     let nothing = tempfile::tempdir().expect("a temporary folder");
     let file = nothing.path().join("stats.json");
     let stall = Path::new("mkdir:stall=1h@nth=1");
-    let mut served = Served::start("watch", &[&file, stall]);
+    let log = nothing.path().join("log");
+    let mut served = Served::start("watch", &[&file, stall, &log]);
     let path = served.point.join("d");
     let stuck = std::thread::spawn(move || fs::create_dir(path).is_err());
-    std::thread::sleep(Duration::from_millis(200));
+    await_that("the stall", || !fault_log(&log).is_empty());
     assert!(!stuck.is_finished());
     drop(served.child.stdin.take());
     served.end_well();

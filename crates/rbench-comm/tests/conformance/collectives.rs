@@ -1,6 +1,6 @@
 //! Every collective with empty, large and uneven content, and sub-groups.
 
-use rbench_comm::{Combine, CommError, Communicator};
+use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS};
 use rbench_core::Rank;
 
 use crate::checks::{Checks, Outcome, ensure, passed};
@@ -271,7 +271,10 @@ async fn abandoned(comm: &dyn Communicator) -> Outcome {
     let group = comm.split(0).await?;
     let late = Rank(comm.size() - 1);
     if comm.rank() == late {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Comes when all others have given up.
+        for _ in 1..comm.size() {
+            comm.next_note().await?;
+        }
         let reduction = group.all_reduce(Combine::Sum, vec![1; MANY_NUMBERS]);
         // The others still take part: their libraries go on with it.
         let (sum, ()) = (reduction.await?, comm.barrier().await?);
@@ -286,6 +289,7 @@ async fn abandoned(comm: &dyn Communicator) -> Outcome {
             given_up.is_err(),
             "the reduction did not wait for rank {late}"
         );
+        comm.post(late, 0, [0; NOTE_WORDS]);
         let canaries: Vec<Vec<u64>> = (0..4).map(|_| vec![0xCA; MANY_NUMBERS]).collect();
         comm.barrier().await?;
         ensure!(

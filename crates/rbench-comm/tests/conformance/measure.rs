@@ -56,7 +56,7 @@ pub async fn measure(comm: &dyn Communicator) -> Result<(), CommError> {
         ));
     }
     let sleep = Duration::from_secs(4);
-    let used = wait_for_one(comm, sleep).await?;
+    let used = wait_for_one(comm, sleep).await?.share();
     let waits = comm.rank().0 + 1 < comm.size();
     let parts = vec![if waits { (used * 1e6) as u64 } else { 0 }];
     let total = comm.all_reduce(Combine::Sum, parts).await?[0] as f64 / 1e6;

@@ -92,15 +92,18 @@ async fn dropped_waits(comm: &dyn Communicator) -> Outcome {
 }
 
 /// Each rank waits in a reduction that the last rank joins only when it has
-/// had a note of everybody, and they have had its answer.
+/// had a note of everybody, and they say that they have had its answer.
 async fn beside_a_collective(comm: &dyn Communicator) -> Outcome {
     let last = Rank(comm.size() - 1);
     if comm.rank() == last {
-        for _ in 1..comm.size() {
+        let mut satisfied = 1;
+        while satisfied < comm.size() {
             let note = comm.next_note().await?;
-            comm.post(note.from, 2, words(note.kind));
+            match note.kind {
+                1 => comm.post(note.from, 2, words(1)),
+                _ => satisfied += 1,
+            }
         }
-        tokio::time::sleep(Duration::from_millis(30)).await;
         comm.all_reduce(Combine::Sum, vec![1]).await?;
         return passed();
     }
@@ -115,6 +118,7 @@ async fn beside_a_collective(comm: &dyn Communicator) -> Outcome {
                 let note = note?;
                 ensure!(note.from == last && note.kind == 2, "{note:?}");
                 answered = true;
+                comm.post(last, 3, words(0));
             }
             sum = &mut collective => {
                 ensure!(sum? == [u64::from(comm.size())], "the sum differs");

@@ -11,9 +11,6 @@ use crate::checks::{Checks, Outcome, ensure, passed};
 /// much for a machine under load.
 const TOLERANCE_NS: u64 = 50_000;
 
-/// Start-up time that one host may cost: some ms, but much more under load.
-const TIME_PER_HOST: Duration = Duration::from_secs(1);
-
 pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Result<(), CommError> {
     let outcome = hosts(comm).await;
     checks
@@ -154,8 +151,6 @@ async fn offsets(comm: &dyn Communicator, ahead_ns: fn(u32) -> u64) -> Outcome {
             "{offset:?} of host {host} is wrong by {wrong_by} ns"
         );
     }
-    let limit = TIME_PER_HOST * hosts.hosts.len() as u32;
-    ensure!(took <= limit, "took {took:?}");
     if found.is_empty() {
         return Ok("one host only".to_owned());
     }

@@ -2,15 +2,26 @@
 
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use rbench_comm::{CommError, Communicator};
+use rbench_comm::{CommError, Communicator, NOTE_WORDS};
 use rbench_core::Rank;
 
 use crate::checks::{Checks, Outcome, ensure};
 
-/// The part of a core that a waiting rank may use.
-const QUIET: f64 = 0.02;
+/// Ticks that go on while a rank waits.
+const TICKS: u64 = 20;
+
+/// How often a waiting rank may wake up beyond once in a millisecond: while its
+/// pauses are still short.
+const WAKE_UPS: f64 = 200.0;
+
+/// CPU time that a wake-up may take, however slow the machine; a rank that spins
+/// sleeps so rarely that this is exceeded many times over.
+const CPU_PER_WAKE_UP: Duration = Duration::from_micros(500);
+
+/// CPU time that is no wake-up's.
+const CPU_BESIDE: Duration = Duration::from_millis(30);
 
 pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Result<(), CommError> {
     let outcome = others_go_on(comm).await;
@@ -23,9 +34,7 @@ pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Resu
         .await
 }
 
-/// CPU time of this process so far.
-pub fn cpu_time() -> Duration {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("getrusage of this process");
+fn cpu_time(usage: &Usage) -> Duration {
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Duration::from_micros(micros as u64)
 }
@@ -37,7 +46,10 @@ async fn others_go_on(comm: &dyn Communicator) -> Outcome {
     let late = Rank(comm.size() - 1);
     comm.barrier().await?;
     if comm.rank() == late {
-        std::thread::sleep(Duration::from_millis(400));
+        // Comes when everybody else says that it has gone on.
+        for _ in 1..comm.size() {
+            comm.next_note().await?;
+        }
         comm.barrier().await?;
         return Ok(String::new());
     }
@@ -48,34 +60,75 @@ async fn others_go_on(comm: &dyn Communicator) -> Outcome {
     loop {
         tokio::select! {
             done = &mut barrier => break done?,
-            _ = interval.tick() => ticks += 1,
+            _ = interval.tick() => {
+                ticks += 1;
+                if ticks == TICKS {
+                    comm.post(late, ticks, [0; NOTE_WORDS]);
+                }
+            }
         }
     }
-    ensure!(ticks >= 20, "{ticks} ticks of 5 ms in 400 ms");
-    Ok(format!("{ticks} ticks of 5 ms in 400 ms"))
+    ensure!(ticks >= TICKS, "the barrier was over after {ticks} ticks");
+    Ok(format!("{ticks} ticks while it waited"))
 }
 
 async fn quietness(comm: &dyn Communicator) -> Outcome {
     if comm.size() == 1 {
         return Ok("skipped: nothing to wait for".to_owned());
     }
-    if comm.kind() == "threads" {
-        return Ok("skipped: the threads of a process share its CPU time".to_owned());
-    }
-    let used = wait_for_one(comm, Duration::from_secs(2)).await?;
-    ensure!(used < QUIET, "used {:.2}% of a core", used * 100.0);
-    Ok(format!("rank 0 used {:.2}% of a core", used * 100.0))
+    let wait = wait_for_one(comm, Duration::from_secs(2)).await?;
+    let often = wait.took.as_secs_f64() * 1000.0 + WAKE_UPS;
+    ensure!(
+        (wait.wake_ups as f64) < often,
+        "woke up {} times in {:?}",
+        wait.wake_ups,
+        wait.took
+    );
+    let most = CPU_PER_WAKE_UP * wait.wake_ups as u32 + CPU_BESIDE;
+    ensure!(
+        wait.cpu < most,
+        "used {:?} of CPU, and woke up only {} times in {:?}",
+        wait.cpu,
+        wait.wake_ups,
+        wait.took
+    );
+    let share = wait.share() * 100.0;
+    Ok(format!(
+        "rank 0 used {share:.2}% of a core, {} wake-ups in {:.1?}",
+        wait.wake_ups, wait.took
+    ))
 }
 
-/// The last rank sleeps and the others wait in a barrier; the part of a core
-/// that this rank used.
-pub async fn wait_for_one(comm: &dyn Communicator, sleep: Duration) -> Result<f64, CommError> {
+/// What a wait cost the thread that waited.
+pub struct Wait {
+    took: Duration,
+    cpu: Duration,
+    /// How often it had given up the CPU by itself.
+    wake_ups: u64,
+}
+
+impl Wait {
+    /// The part of a core.
+    pub fn share(&self) -> f64 {
+        self.cpu.as_secs_f64() / self.took.as_secs_f64()
+    }
+}
+
+/// The last rank sleeps and the others wait in a barrier; what that cost this
+/// one.
+pub async fn wait_for_one(comm: &dyn Communicator, sleep: Duration) -> Result<Wait, CommError> {
+    let usage = || getrusage(UsageWho::RUSAGE_THREAD).expect("getrusage of this thread");
     comm.barrier().await?;
-    let (start, cpu_start) = (Instant::now(), cpu_time());
+    let (start, before) = (Instant::now(), usage());
     if comm.rank() == Rank(comm.size() - 1) {
         std::thread::sleep(sleep);
     }
     comm.barrier().await?;
-    let cpu = cpu_time().saturating_sub(cpu_start);
-    Ok(cpu.as_secs_f64() / start.elapsed().as_secs_f64())
+    let after = usage();
+    let switches = after.voluntary_context_switches() - before.voluntary_context_switches();
+    Ok(Wait {
+        took: start.elapsed(),
+        cpu: cpu_time(&after).saturating_sub(cpu_time(&before)),
+        wake_ups: switches.unsigned_abs(),
+    })
 }

@@ -4,10 +4,11 @@
 use std::fs::File;
 use std::future::Future;
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
 
 use rbench_core::{Bytes, Nanos, OpKind};
 use rbench_exec::meter::Meter;
@@ -22,6 +23,7 @@ use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
 use rbench_testfs::{Config, Kind, Mounted};
 use tempfile::TempDir;
 
+use crate::clock::PATIENCE;
 use crate::group::{At, Outcome, Run, Signal};
 use crate::jobs::job;
 
@@ -32,6 +34,48 @@ fn faulty(fault: &str) -> (Mounted, TempDir) {
     config.faults = vec![fault.parse().expect("valid")];
     let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
     (fs, dir)
+}
+
+/// Does what is not to wait for the calls that hang, and then lets these go:
+/// their threads end before the mount does.
+fn while_it_hangs<T>(fs: &Mounted, work: impl FnOnce() -> T) -> T {
+    let (done, ended) = mpsc::channel::<()>();
+    let outcome = std::thread::scope(|scope| {
+        let guard = scope.spawn(move || {
+            let waits = ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
+            if waits {
+                fs.release_hangs();
+            }
+            waits
+        });
+        let outcome = work();
+        drop(done);
+        assert!(!guard.join().expect("no panic"), "it has waited");
+        outcome
+    });
+    assert!(fs.hanging() > 0, "a call hangs");
+    let begun = std::time::Instant::now();
+    loop {
+        let open = open_below(fs.mountpoint());
+        if open.is_empty() && fs.hanging() == 0 {
+            return outcome;
+        }
+        assert!(begun.elapsed() < PATIENCE, "still open: {open:?}");
+        fs.release_hangs();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The files that any thread has open below `dir`, each in its own table. A run
+/// that ends like this keeps directories, which are names only.
+fn open_below(dir: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let descriptors =
+        entries("/proc/self/task".into()).flat_map(|task| entries(task.path().join("fd")));
+    let named = descriptors.filter_map(|fd| Some((fd.path(), std::fs::read_link(fd.path()).ok()?)));
+    named
+        .filter(|(_, to)| to.starts_with(dir) && !to.is_dir())
+        .collect()
 }
 
 fn files(items: u64) -> Meta {
@@ -122,24 +166,15 @@ fn errors_below_the_limit_do_not_end_the_run() {
 
 #[test]
 fn an_operation_that_does_not_return_is_named_and_given_up() {
-    let (fs, dir) = faulty("create:stall=6s@nth=100");
-    let begun = Instant::now();
-    let outcome = run(
-        &dir,
-        files(1_000_000),
-        Common {
-            limits: LimitOptions {
-                op_timeout: Some(Nanos(500_000_000)),
-                ..LimitOptions::default()
-            },
-            ..Common::default()
+    let (fs, dir) = faulty("create:hang@nth=100");
+    let common = Common {
+        limits: LimitOptions {
+            op_timeout: Some(Nanos(1_000_000_000)),
+            ..LimitOptions::default()
         },
-    );
-    assert!(
-        begun.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        begun.elapsed()
-    );
+        ..Common::default()
+    };
+    let outcome = while_it_hangs(&fs, || run(&dir, files(1_000_000), common));
     assert!(!outcome.complete);
     assert!(
         outcome
@@ -170,7 +205,7 @@ fn an_operation_that_does_not_return_is_named_and_given_up() {
         example
             .failure
             .detail
-            .contains("openat has not returned for 0.")
+            .contains("openat has not returned for ")
     );
     // What went with its worker is told.
     let effort = row.effort;
@@ -186,15 +221,12 @@ fn an_operation_that_does_not_return_is_named_and_given_up() {
     let at = row.given_up_at.expect("when that was");
     assert!(at >= Nanos(500_000_000), "{at}");
     assert!(outcome.left.iter().any(|left| left.contains("rbench.test")));
-    // The stalled request ends, and so does its thread, before the mount does.
-    std::thread::sleep(Duration::from_secs(6).saturating_sub(begun.elapsed()));
     drop(fs);
 }
 
 #[test]
 fn reads_in_a_ring_that_do_not_return_are_given_up_too() {
-    let (fs, dir) = faulty("read:stall=4s@after=50");
-    let begun = Instant::now();
+    let (fs, dir) = faulty("read:hang@after=50");
     let mut run = Run::io(
         &[0, 0],
         dir.path(),
@@ -209,19 +241,13 @@ fn reads_in_a_ring_that_do_not_return_are_given_up_too() {
             ..Io::default()
         },
     );
-    run.common.limits.op_timeout = Some(Nanos(700_000_000));
-    let outcome = run.go().expect("what was measured is told");
-    assert!(
-        begun.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        begun.elapsed()
-    );
+    run.common.limits.op_timeout = Some(Nanos(1_000_000_000));
+    let outcome = while_it_hangs(&fs, || run.go().expect("what was measured is told"));
     assert!(
         outcome
             .trouble
             .is_some_and(|why| why.contains("--op-timeout"))
     );
-    std::thread::sleep(Duration::from_secs(5).saturating_sub(begun.elapsed()));
     drop(fs);
 }
 
@@ -250,15 +276,15 @@ fn healthy_jobs_are_not_given_up_however_long_they_sleep_sync_open_and_ramp() {
     std::thread::scope(|scope| {
         for line in [
             // One call now and then.
-            format!("--name=a --rw=read --time_based --runtime=3 --thinktime=1300000{block}a"),
+            format!("--name=a --rw=read --time_based --runtime=6 --thinktime=2600000{block}a"),
             // Nothing is counted, and the same call comes again and again.
-            format!("--name=b --rw=read --time_based --runtime=1 --ramp_time=2{block}b"),
+            format!("--name=b --rw=read --time_based --runtime=1 --ramp_time=4{block}b"),
             // Many files are opened, synced, and closed, which counts for nothing either.
             "--name=c --rw=write --bs=4k --nrfiles=10 --filesize=4k --end_fsync=1".to_owned(),
         ] {
             let dir = &dir;
             scope.spawn(move || {
-                let outcome = limited(dir, &line, Nanos(600_000_000));
+                let outcome = limited(dir, &line, Nanos(1_200_000_000));
                 assert_eq!(outcome.trouble, None, "{line}: {:?}", outcome.troubles);
                 assert!(outcome.complete, "{line}");
             });
@@ -269,34 +295,24 @@ fn healthy_jobs_are_not_given_up_however_long_they_sleep_sync_open_and_ramp() {
 
 #[test]
 fn files_with_unlink_stay_and_are_named_when_a_call_does_not_return() {
-    let (fs, dir) = faulty("write:stall=6s@nth=60");
-    let begun = Instant::now();
+    let (fs, dir) = faulty("write:hang@nth=60");
     let line = "--rw=write --bs=4k --size=64k --fallocate=none --unlink=1 --nrfiles=2 \
                 --time_based --runtime=20 --name=a --name=b";
-    let outcome = limited(&dir, line, Nanos(500_000_000));
-    assert!(begun.elapsed() < Duration::from_secs(5), "it has waited");
+    let outcome = while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
     let left = outcome.left.join("; ");
     assert!(left.contains("a.0.0 is left behind"), "{left}");
     assert!(left.contains("3 other files"), "{left}");
     assert!(dir.path().join("a.0.0").exists());
-    std::thread::sleep(Duration::from_secs(7).saturating_sub(begun.elapsed()));
     drop(fs);
 }
 
 #[test]
 fn a_call_that_does_not_return_counts_for_the_job_that_made_it() {
-    let (fs, dir) = faulty("read:stall=5s@nth=3");
-    let begun = Instant::now();
+    let (fs, dir) = faulty("read:hang@nth=3");
     let line = "--name=idle --ioengine=null --rw=read --size=1m --runtime=20 --time_based \
                 --thinktime=1000 \
                 --name=stuck --rw=randread --bs=4k --size=1m --filename=f";
-    let outcome = limited(&dir, line, Nanos(500_000_000));
-    assert!(
-        begun.elapsed() < Duration::from_secs(4),
-        "{:?} {:?}",
-        begun.elapsed(),
-        outcome.troubles
-    );
+    let outcome = while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
     let idle = outcome.row("idle-read");
     assert!(idle.failures.is_empty(), "{:?}", idle.failures);
     let first = idle.first_done.as_ref().expect("one has ended");
@@ -306,12 +322,11 @@ fn a_call_that_does_not_return_counts_for_the_job_that_made_it() {
     assert_eq!(count, 1);
     let detail = &example.failure.detail;
     assert!(detail.starts_with("pread64 has not"), "{detail}");
-    std::thread::sleep(Duration::from_secs(6).saturating_sub(begun.elapsed()));
     drop(fs);
 }
 
-/// Shows nothing, is asked for nothing.
-struct Silence;
+/// Is asked for nothing, shows nothing, and hears of troubles.
+struct Silence(Mutex<mpsc::Sender<()>>);
 
 impl Interrupts for Silence {
     fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
@@ -324,12 +339,15 @@ impl Show for Silence {
     fn phase(&self, _: &str, _: Option<u64>) {}
     fn progress(&self, _: Progress) {}
     fn stopping(&self) {}
-    fn trouble(&self, _: &str) {}
+    fn trouble(&self, _: &str) {
+        self.0.lock().expect("no panic").send(()).expect("heard");
+    }
 }
 
-/// Waits for a byte from a pipe with a name, or takes long to end.
+/// Waits for a byte from a pipe with a name, or for the one that does.
 struct Slow {
     reads: Option<PathBuf>,
+    both: Arc<Barrier>,
 }
 
 impl Runner for Slow {
@@ -349,9 +367,7 @@ impl Runner for Slow {
     }
 
     fn finish(&mut self, _: &mut Meter) {
-        if self.reads.is_none() {
-            std::thread::sleep(Duration::from_secs(2));
-        }
+        self.both.wait();
     }
 }
 
@@ -361,6 +377,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
     let pipe = dir.path().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
     let (path, writer) = (pipe.clone(), pipe);
+    let both = Arc::new(Barrier::new(2));
     let lane = |name: &str| LaneInfo {
         op: OpKind::Read,
         name: name.to_owned(),
@@ -383,12 +400,15 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
         make: Arc::new(move |worker| {
             Ok(Box::new(Slow {
                 reads: (worker == 1).then(|| path.clone()),
+                both: Arc::clone(&both),
             }))
         }),
     };
-    // Lets it go after it was given up, and before the other one has ended.
+    // Lets it go after it was given up; the other one ends with it.
+    let (trouble, given_up) = mpsc::channel();
+    let silence = Silence(Mutex::new(trouble));
     let lets_go = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(1500));
+        given_up.recv().expect("told");
         let mut pipe = File::options().write(true).open(writer).expect("opened");
         pipe.write_all(b"x").expect("written");
     });
@@ -401,8 +421,8 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
             vec!["here".to_owned()],
             vec![0],
             rbench_comm::Clocks::one(1),
-            &Silence,
-            &Silence,
+            &silence,
+            &silence,
         )
         .await
         .expect("formed")
@@ -420,7 +440,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
 }
 
 #[test]
-fn a_rank_that_is_silent_is_noticed_within_ten_seconds() {
+fn a_rank_that_is_silent_is_noticed_and_named() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let mut run = Run::io(
         &[0, 0, 1],
@@ -438,7 +458,6 @@ fn a_rank_that_is_silent_is_noticed_within_ten_seconds() {
         at: At::After(Duration::from_millis(100)),
     });
     run.freeze = Some(Duration::from_secs(12));
-    let begun = Instant::now();
     let error = run.go().err().expect("a rank is lost");
     let ExecError::Lost(text) = error else {
         panic!("{error}");
@@ -447,7 +466,6 @@ fn a_rank_that_is_silent_is_noticed_within_ten_seconds() {
         text.starts_with("rank 2 on host1 has not been heard of for 7 s"),
         "{text}"
     );
-    assert!(begun.elapsed() < Duration::from_secs(24));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 )]
 
 mod caches;
+mod clock;
 mod clocks;
 mod crowd;
 mod effort;

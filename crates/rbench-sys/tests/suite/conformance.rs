@@ -416,17 +416,17 @@ fn waiting_with_a_limit_brings_what_is_complete() {
             continue;
         };
         let mut done = Vec::with_capacity(depth);
-        let minute = Nanos(60 * Nanos::SECOND.0);
-        assert_eq!(engine.wait_for(&mut done, minute), Ok(()));
+        let long = Nanos(300 * Nanos::SECOND.0);
+        assert_eq!(engine.wait_for(&mut done, long), Ok(()));
         assert_eq!(done, [], "{}: at once with nothing under way", info.name);
         let start = Instant::now();
         for slot in 0..depth {
             engine.submit(slot, write_at(&file, 0, BLOCK));
         }
         while done.len() < depth {
-            engine.wait_for(&mut done, minute).expect("waiting works");
+            engine.wait_for(&mut done, long).expect("waiting works");
         }
-        assert!(start.elapsed() < Duration::from_secs(30), "{}", info.name);
+        assert!(start.elapsed() < Duration::from_secs(200), "{}", info.name);
     }
 }
 
@@ -459,7 +459,7 @@ fn a_request_that_hangs_holds_up_neither_others_nor_a_wait_with_a_limit() {
     let waited = start.elapsed();
     // Before Linux 5.11 it is a nap of this length.
     assert!(waited >= Duration::from_micros(50), "{waited:?}");
-    assert!(waited < Duration::from_secs(20), "{waited:?}");
+    assert!(waited < Duration::from_secs(200), "{waited:?}");
     engine.poll(&mut done).expect("polling works");
     assert_eq!(done, []);
 
@@ -497,7 +497,7 @@ fn polling_brings_every_completion_without_waiting() {
         let start = Instant::now();
         while done.len() < depth {
             engine.poll(&mut done).expect("polling works");
-            assert!(start.elapsed() < Duration::from_secs(30), "{}", info.name);
+            assert!(start.elapsed() < Duration::from_secs(200), "{}", info.name);
         }
         assert!(done.iter().all(|completion| completion.result.is_ok()));
     }
@@ -514,7 +514,7 @@ fn after_a_flush_the_kernel_works_without_further_calls() {
         let start = Instant::now();
         let mut found = vec![0; BLOCK];
         while file.read_exact_at(&mut found, 0).is_err() || found != content {
-            assert!(start.elapsed() < Duration::from_secs(30), "{name}");
+            assert!(start.elapsed() < Duration::from_secs(200), "{name}");
         }
     });
 }

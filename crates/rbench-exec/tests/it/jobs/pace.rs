@@ -1,5 +1,5 @@
-//! How long and how fast: rates, times and searches. Bounds that a busy
-//! machine could break are wide.
+//! How long and how fast: rates, times and searches. Where a busy machine could
+//! break a bound, the test is tried again.
 
 use std::time::Instant;
 
@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use rbench_testfs::Kind;
 
 use super::*;
+use crate::clock::tried_again;
 use crate::truth::{Mount, mount};
 
 const MS: u64 = 1_000_000;
@@ -41,6 +42,10 @@ fn check_share(got: u64, expect: f64, percent: f64, what: &str) {
 
 #[test]
 fn rates_are_kept() {
+    tried_again(rates_are_kept_once);
+}
+
+fn rates_are_kept_once() {
     let dir = tempdir();
     let timed = "--time_based --runtime=1";
     for (more, expect) in [
@@ -66,6 +71,10 @@ fn rates_are_kept() {
 
 #[test]
 fn poisson_arrivals_come_to_the_rate_at_a_high_rate_too() {
+    tried_again(poisson_arrivals_come_to_the_rate_at_a_high_rate_too_once);
+}
+
+fn poisson_arrivals_come_to_the_rate_at_a_high_rate_too_once() {
     let dir = tempdir();
     let line = "--time_based --runtime=2 --rate_process=poisson --bs=512";
     for (rate, jobs) in [(1000_u64, 1_u64), (50_000, 1), (20_000, 3)] {
@@ -80,6 +89,10 @@ fn poisson_arrivals_come_to_the_rate_at_a_high_rate_too() {
 
 #[test]
 fn gaps_of_poisson_arrivals_are_spread_like_exponential_ones() {
+    tried_again(gaps_of_poisson_arrivals_are_spread_like_exponential_ones_once);
+}
+
+fn gaps_of_poisson_arrivals_are_spread_like_exponential_ones_once() {
     let target = reads_take("1us");
     let line = "--name=x --rw=randread --size=4M --direct=1 --rate_iops=500 --rate_process=poisson \
                 --write_lat_log=x";
@@ -96,6 +109,10 @@ fn gaps_of_poisson_arrivals_are_spread_like_exponential_ones() {
 
 #[test]
 fn thinking_comes_behind_operations() {
+    tried_again(thinking_comes_behind_operations_once);
+}
+
+fn thinking_comes_behind_operations_once() {
     let dir = tempdir();
     for (more, pauses) in [
         ("--thinktime=10ms", 20),
@@ -116,11 +133,7 @@ fn thinking_comes_behind_operations() {
             "{line}: {}",
             job.elapsed
         );
-        assert!(
-            job.elapsed.0 < least + 10 * MS + 300 * MS,
-            "{line}: {}",
-            job.elapsed
-        );
+        assert!(job.elapsed.0 < least + 100 * MS, "{line}: {}", job.elapsed);
         // No operation took that long.
         assert_eq!(job.write.ios, 20);
         if more.contains("spin") {
@@ -132,6 +145,10 @@ fn thinking_comes_behind_operations() {
 
 #[test]
 fn what_is_done_in_the_ramp_is_not_counted() {
+    tried_again(what_is_done_in_the_ramp_is_not_counted_once);
+}
+
+fn what_is_done_in_the_ramp_is_not_counted_once() {
     let dir = tempdir();
     let line = "--name=x --rw=randread --size=1M --ioengine=null --rate_iops=2000 --time_based \
                 --ramp_time=400ms --runtime=500ms --write_lat_log=x";
@@ -214,6 +231,10 @@ fn reading_back_is_no_part_of_the_time_of_the_writes() {
 
 #[test]
 fn a_delayed_start_counts_nowhere_but_in_the_clock() {
+    tried_again(a_delayed_start_counts_nowhere_but_in_the_clock_once);
+}
+
+fn a_delayed_start_counts_nowhere_but_in_the_clock_once() {
     let dir = tempdir();
     let line = "--name=x --rw=write --size=64k --startdelay=300ms --name=y --rw=write --size=64k";
     let begun = Instant::now();
@@ -232,6 +253,10 @@ fn a_delayed_start_counts_nowhere_but_in_the_clock() {
 
 #[test]
 fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again() {
+    tried_again(runtime_caps_what_would_take_longer_and_time_based_work_begins_again_once);
+}
+
+fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again_once() {
     let target = reads_take("10ms");
     let line = "--name=x --rw=read --direct=1 --runtime=300ms";
     let outcome = run_well(target.path(), &format!("{line} --size=4M"));
@@ -252,6 +277,10 @@ fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again() {
 
 #[test]
 fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself() {
+    tried_again(the_depth_that_keeps_a_latency_is_found_and_shown_by_itself_once);
+}
+
+fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself_once() {
     let target = reads_take("2ms");
     let line = "--name=x --rw=randread --size=1M --direct=1 --ioengine=io_uring --iodepth=8 \
                 --time_based --latency_window=150ms --latency_percentile=90";
@@ -293,6 +322,10 @@ fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself() {
 
 #[test]
 fn a_steady_rate_ends_the_job() {
+    tried_again(a_steady_rate_ends_the_job_once);
+}
+
+fn a_steady_rate_ends_the_job_once() {
     let dir = tempdir();
     let line = "--time_based --runtime=20 --rate_iops=500 --steadystate=iops:20% \
                 --steadystate_duration=2";
@@ -319,7 +352,7 @@ fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
     let slow = one("--rate_min=2m --runtime=20");
     assert_eq!(slow.error, Errno::EIO as i32);
     assert!(
-        slow.elapsed.0 < 10_000 * MS && slow.read.ios > 10,
+        slow.elapsed.0 < 19_000 * MS && slow.read.ios > 0,
         "{}",
         slow.elapsed
     );
@@ -332,7 +365,7 @@ fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
     assert_eq!((only(&back).error, only(&back).read.ios), (0, 120));
     let late = one("--max_latency=5ms");
     assert_eq!((late.error, late.read.ios), (Errno::ETIMEDOUT as i32, 1));
-    let fine = one("--max_latency=5s --number_ios=10");
+    let fine = one("--max_latency=60s --number_ios=10");
     assert_eq!((fine.error, fine.read.ios), (0, 10));
     target.end();
 }
@@ -340,21 +373,25 @@ fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
 #[test]
 fn an_operation_that_stalls_ends_the_job_where_it_was() {
     let target = mount(|config| {
-        let stall = "read:stall=400ms@nth=20".parse().expect("valid");
+        let stall = "read:stall=1500ms@nth=20".parse().expect("valid");
         config.faults.push(stall);
     });
-    let line = "--name=x --rw=read --size=1M --direct=1 --max_latency=300ms";
+    let line = "--name=x --rw=read --size=1M --direct=1 --max_latency=1000ms";
     // The layout writes only.
     assert_eq!(target.fs.stats().snapshot().counts(Kind::Read).requests, 0);
     let outcome = run(target.path(), line);
     let job = only(&outcome);
     assert_eq!((job.error, job.read.ios), (Errno::ETIMEDOUT as i32, 20));
-    assert!(job.read.clat.max().0 >= 400 * MS);
+    assert!(job.read.clat.max().0 >= 1500 * MS);
     target.end();
 }
 
 #[test]
 fn a_stall_shows_in_the_response_times_of_those_that_had_to_wait() {
+    tried_again(a_stall_shows_in_the_response_times_of_those_that_had_to_wait_once);
+}
+
+fn a_stall_shows_in_the_response_times_of_those_that_had_to_wait_once() {
     let target = mount(|config| {
         let stall = "read:stall=500ms@nth=200".parse().expect("valid");
         config.faults.push(stall);

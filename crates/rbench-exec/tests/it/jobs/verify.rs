@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use rbench_core::FailureKind;
 
 use super::*;
+use crate::clock::PATIENCE;
 
 const BLOCK: u64 = 4 * KIB;
 
@@ -278,7 +279,7 @@ fn damage_between_writing_and_reading_back_is_found_in_the_same_run() {
             };
             // The second block tells that the first is whole.
             while !written(1) {
-                assert!(begun.elapsed() < Duration::from_secs(20));
+                assert!(begun.elapsed() < PATIENCE);
                 std::thread::sleep(Duration::from_millis(1));
             }
             let file = OpenOptions::new().read(true).write(true).open(&path);
@@ -288,7 +289,7 @@ fn damage_between_writing_and_reading_back_is_found_in_the_same_run() {
             file.write_all_at(&[byte[0] ^ 2], 2000).expect("written");
         });
         let line = "--name=v --filename=f --rw=write --bs=4k --size=64k --verify=crc32c \
-                    --thinktime=30ms --fallocate=none";
+                    --thinktime=100ms --fallocate=none";
         let (job, told) = verdict(1, dir.path(), line);
         damage.join().expect("damaged");
         check_told(
@@ -333,14 +334,14 @@ fn an_older_write_of_the_same_job_is_stale() {
     let dir = tempdir();
     let path = dir.path().join("f");
     let line = "--name=v --filename=f --rw=write --bs=4k --size=32k --verify=crc32c --do_verify=0 \
-                --loops=2 --thinktime=20ms";
+                --loops=2 --thinktime=60ms";
     let kept = std::thread::scope(|scope| {
         let keep = scope.spawn(|| {
             let mut kept = vec![0; 4096];
             let begun = Instant::now();
             let whole = |block: &[u8]| block[..8] != [0; 8] && block[4088..] != [0; 8];
             while !whole(&kept) {
-                assert!(begun.elapsed() < Duration::from_secs(20));
+                assert!(begun.elapsed() < PATIENCE);
                 std::thread::sleep(Duration::from_millis(1));
                 if let Ok(file) = fs::File::open(&path) {
                     // The last block: the second pass is far from it.

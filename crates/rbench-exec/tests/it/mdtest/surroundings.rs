@@ -72,6 +72,10 @@ fn a_stonewall_is_for_files_alone_and_the_phases_behind_it_know_its_count() {
 
 #[test]
 fn pauses_come_before_the_directories_and_before_the_files() {
+    crate::clock::tried_again(pauses_come_before_the_directories_and_before_the_files_once);
+}
+
+fn pauses_come_before_the_directories_and_before_the_files_once() {
     let took = |phases: fn(&mut Mdtest)| {
         let dir = tempdir();
         let mut options = Mdtest {
@@ -172,6 +176,12 @@ fn without_barriers_what_was_measured_before_a_command_failed_is_told() {
 
 #[test]
 fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not() {
+    crate::clock::tried_again(
+        the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not_once,
+    );
+}
+
+fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not_once() {
     let dir = tempdir();
     let options = |before: Option<&str>, after: Option<&str>| Mdtest {
         items: Some(2),

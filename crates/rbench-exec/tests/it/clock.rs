@@ -1,0 +1,22 @@
+//! What is measured by the clock, on a machine that has other things to do.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// Whatever takes longer hangs, however busy the machine is.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often a test of times may be tried.
+const TRIES: u32 = 5;
+
+/// Plays a test whose upper bounds are times again when it fails: a busy machine
+/// spoils it now and then, and a defect always.
+pub fn tried_again(test: impl Fn()) {
+    for number in 1..TRIES {
+        if catch_unwind(AssertUnwindSafe(&test)).is_ok() {
+            return;
+        }
+        eprintln!("try {number} of {TRIES} has failed");
+    }
+    test();
+}

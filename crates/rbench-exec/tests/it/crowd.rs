@@ -92,7 +92,7 @@ fn outcome(rank: u32) -> WorkerOutcome {
     }
     let n = u64::from(rank);
     lane.effort = Effort::from_words([1, 7 * n, n, 6 * n, 5 * n, n % 3, 2 * n]);
-    lane.given_up_at = (rank % 3 > 0).then_some(Nanos(5_000 - n));
+    lane.given_up_at = (!rank.is_multiple_of(3)).then_some(Nanos(5_000 - n));
     if stonewalled(rank) {
         let mut early = Latency::new();
         (0..items / 2).for_each(|item| early.record(Nanos(1_000 * (item + n))));

@@ -16,9 +16,7 @@ use rbench_comm::{Combine, CommError};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::random::key;
 use rbench_core::{Failure, OpKind, Rank};
-use rbench_plan::jobs::{
-    BlockSizes, Directions, Each, FileNames, FileService, JobPlan, JobsPlan, Logs, Pace, Syncing,
-};
+use rbench_plan::jobs::{FileNames, FileService, JobPlan, JobsPlan};
 use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_sys::engine::{self, EngineInfo};
 use rbench_sys::files;
@@ -30,7 +28,6 @@ use crate::phase::{self, Before, LaneInfo, Phase};
 use crate::residency::{Looking, Sight};
 use crate::run::{Ending, Listener, stopped_by_itself};
 use crate::target::{SEEN_WITHIN, gather_texts, in_thread, left_behind};
-use crate::worker::Prepared;
 
 mod book;
 mod data;
@@ -38,6 +35,7 @@ mod due;
 mod guard;
 mod handles;
 mod layout;
+mod nothing;
 pub(crate) mod room;
 mod runner;
 mod search;
@@ -48,6 +46,7 @@ mod wire;
 
 pub(crate) use data::Filler;
 use layout::{Needs, Task, Tasks, Unmade, Whose};
+pub(crate) use nothing::over_nothing;
 use runner::{Lanes, Scene, Sink};
 
 /// What the workers of this process did so far, for reports on the way. Each
@@ -85,57 +84,6 @@ impl Board {
             all.insert((outcome.job, outcome.worker), outcome);
         }
     }
-}
-
-/// Sequential reads of a job like `job` with the null engine: so many of that
-/// length, so many at a time.
-///
-/// # Errors
-/// When there is not the memory.
-pub(crate) fn over_nothing(
-    job: &JobPlan,
-    (operations, length): (u64, u64),
-    depth: u32,
-) -> Prepared {
-    let mut job = job.clone();
-    (job.engine, job.depth, job.direct) = ("null".to_owned(), depth, false);
-    (job.numjobs, job.verify) = (1, None);
-    job.pattern.directions = Directions {
-        read: true,
-        write: false,
-        random: false,
-    };
-    let sizes = || BlockSizes::Fixed(length);
-    job.pattern.sizes = Each {
-        read: sizes(),
-        write: sizes(),
-    };
-    let size = operations.saturating_mul(length);
-    (job.files.count, job.files.size) = (1, (size, size));
-    (job.files.offset, job.files.offset_increment) = (0, 0);
-    (job.files.create_only, job.files.names) = (false, FileNames::Format("none".to_owned()));
-    (job.syncing, job.logs) = (Syncing::default(), Logs::default());
-    job.pace = Pace {
-        loops: 1,
-        ..Pace::default()
-    };
-    let scene = Scene {
-        engine: find(&job),
-        job: Arc::new(job),
-        index: 0,
-        lanes: Lanes {
-            read: Some(0),
-            ..Lanes::default()
-        },
-        open_loop: false,
-        base: PathBuf::new(),
-        run: 0,
-        rank: Rank(0),
-        sink: Sink::default(),
-        board: None,
-        unmade: Arc::default(),
-    };
-    runner::prepare(scene, 0)
 }
 
 /// Most threads that lay out files on one rank.

@@ -28,7 +28,8 @@ pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<F
 
 /// Whether an open loop missed its rate, and why.
 pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    let due = phase.items + phase.error_count() + phase.unissued;
+    let done = phase.items.saturating_add(phase.error_count());
+    let due = done.saturating_add(phase.unissued);
     let missed = phase.unissued as f64 / due.max(1) as f64;
     let service = phase.latency.service.p50_ns;
     let response = phase.latency.response.as_ref().map_or(0, |h| h.p50_ns);

@@ -116,10 +116,17 @@ fn requests_are_those_of_the_account_whatever_is_cached() {
             assert!(expect["create"] > 0 && found.has_kinds());
             (10..20).for_each(|i| fs::remove_file(folder.join(format!("f{i}"))).expect("there"));
             expect.retain(|_, count| *count > 0);
-            assert_eq!(
-                found.by_kind, expect,
-                "{timeout} {keep_cache} {stats_file:?}"
-            );
+            let mut found = found.by_kind;
+            if stats_file == RootStats::Counted {
+                // Nobody waits for the release of the file that is read for the
+                // counts: it may arrive before or after the next reading.
+                let of = |all: &BTreeMap<String, u64>| all.get("release").copied();
+                let apart = of(&found).zip(of(&expect)).map(|(a, b)| a.abs_diff(b));
+                assert!(apart.is_some_and(|n| n <= 1), "{found:?} {expect:?}");
+                found.remove("release");
+                expect.remove("release");
+            }
+            assert_eq!(found, expect, "{timeout} {keep_cache} {stats_file:?}");
         }
     };
     for timeout in [Nanos(0), Nanos::SECOND, HOUR] {

@@ -1,0 +1,483 @@
+//! The rows of the result file: one for each kind of operation of a phase.
+
+use std::collections::BTreeMap;
+
+use rbench_core::failure::{Example, FailureKind, Failures};
+use rbench_core::outcome::{
+    FirstDone, HostOutcome, PhaseOutcome, RankOutcome, Stonewall, per_second,
+};
+use rbench_core::{Nanos, Timeline};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    CrowdResult, GivenUpResult, HostCrowdResult, ResidencyResult, TIMELINE_ROWS, WorkersResult,
+};
+use crate::hist::Hist;
+
+/// One phase: a row of the report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// The pass over all phases, from 0.
+    pub iteration: u32,
+    /// Name for machines, such as `file-create`.
+    pub name: String,
+    /// Name for people, such as `File creation`.
+    pub label: String,
+    /// The kind of operation.
+    pub op: String,
+    /// Operations done without error.
+    pub items: u64,
+    /// Bytes that these moved.
+    pub bytes: u64,
+    /// Failed operations by name of the error.
+    pub errors: BTreeMap<String, u64>,
+    /// The first failure of each kind.
+    #[serde(default)]
+    pub error_examples: Vec<ErrorExample>,
+    /// In an open loop: operations that were due and never started; response
+    /// times do not know them.
+    #[serde(default)]
+    pub unissued: u64,
+    /// Under verification: blocks that were not read back because their write,
+    /// or a later one to the same place, had failed.
+    #[serde(default)]
+    pub unchecked: u64,
+    /// Interrupted calls (EINTR) that were made again; no operation failed.
+    #[serde(default)]
+    pub interrupted: u64,
+    /// Calls that moved only a part, whose rest further calls moved; no
+    /// operation failed.
+    #[serde(default)]
+    pub continued: u64,
+    /// The time in which its operations were measured, s: last end minus
+    /// `measured_from_s` minus `set_aside_s`.
+    pub elapsed_s: f64,
+    /// items / elapsed_s; 0 when no time passed.
+    pub rate: f64,
+    /// bytes / elapsed_s; `None` where the phase moved no bytes.
+    pub bandwidth: Option<f64>,
+    /// Results when the first worker finished; `None` if none was busy, if no
+    /// worker had more than one operation (`one_each`), if most operations of
+    /// the first one failed (`first_failed`), or if time was set aside.
+    pub first_done: Option<FirstDoneResult>,
+    /// Spread of the actual starts of all workers, s.
+    pub start_skew_s: f64,
+    /// How far the hosts' clocks may have missed the common start, s: two hosts
+    /// started at most twice this apart, beside the skew. 0 with one clock;
+    /// `None` where each rank started by itself, and in older files.
+    #[serde(default)]
+    pub start_error_s: Option<f64>,
+    /// `cold`, `warm`, `mixed`; `None` where nothing is known or the question
+    /// has no meaning.
+    pub cache: Option<String>,
+    /// Where a stonewall came down.
+    #[serde(default)]
+    pub stonewall: Option<StonewallResult>,
+    /// Whether it wrote data that nothing in the phase synced: neither an
+    /// fsync nor O_SYNC or O_DSYNC.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsynced: bool,
+    /// Whether the phase reached its end.
+    pub complete: bool,
+    /// The distributions of all workers together.
+    pub latency: LatencyResult,
+    /// Share of the workers' time that was spent in calls, 0 to 1: in_calls_s /
+    /// active_s of `workers`; `None` where no time passed.
+    #[serde(default)]
+    pub busy: Option<f64>,
+    /// Where the time of the workers went.
+    #[serde(default)]
+    pub workers: Option<WorkersResult>,
+    /// No worker had more than one of these operations: they took a time, and
+    /// `rate` is none.
+    #[serde(default)]
+    pub one_each: bool,
+    /// The host of the worker that finished first, if most of its operations
+    /// failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_failed: Option<String>,
+    /// Workers that were given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<GivenUpResult>,
+    /// Hosts in the order of their first rank; of a crowd those at the ends.
+    pub hosts: Vec<HostResult>,
+    /// The spread over all hosts, when they are more than have rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_crowd: Option<HostCrowdResult>,
+    /// Ranks ascending; of a crowd those at the ends.
+    pub ranks: Vec<RankResult>,
+    /// The spread over all ranks, when they are more than have rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<CrowdResult>,
+    /// Width of each row of the timeline, s.
+    #[serde(default)]
+    pub timeline_step_s: f64,
+    /// Counts over time since the common start, at most [`TIMELINE_ROWS`].
+    pub timeline: Vec<TimelineRow>,
+    /// When measuring began after the common start, s: at once, but for jobs
+    /// with a start delay, a ramp or data to be written before it is read back.
+    #[serde(default)]
+    pub measured_from_s: f64,
+    /// Time after that which other operations had to themselves, such as reading
+    /// back between writes, s: no part of `elapsed_s`.
+    #[serde(default)]
+    pub set_aside_s: f64,
+    /// Who answered, and what that is known by; `None` where the question has
+    /// no meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residency: Option<ResidencyResult>,
+}
+
+impl PhaseResult {
+    /// Failed operations of all kinds.
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().copied().fold(0, u64::saturating_add)
+    }
+
+    /// How many ranks took part, with a row of their own or not.
+    pub fn rank_count(&self) -> u64 {
+        let rows = self.ranks.len() as u64;
+        self.crowd.as_ref().map_or(rows, |crowd| crowd.ranks)
+    }
+
+    /// How many hosts took part.
+    pub fn host_count(&self) -> u64 {
+        let rows = self.hosts.len() as u64;
+        self.host_crowd.as_ref().map_or(rows, |crowd| crowd.hosts)
+    }
+}
+
+/// The first failure of its kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorExample {
+    /// Name of the error, as in `errors`: `ENOSPC`, `SHORT`, `MISMATCH`.
+    pub error: String,
+    /// What it means, in words.
+    #[serde(default)]
+    pub meaning: String,
+    /// How often it happened.
+    pub count: u64,
+    /// The operation.
+    pub op: String,
+    /// The path it was for.
+    pub path: String,
+    /// More words; may be empty.
+    pub detail: String,
+    /// The rank that met it.
+    pub rank: u32,
+    /// The host of that rank.
+    pub host: String,
+}
+
+/// Results up to the moment the first worker finished.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FirstDoneResult {
+    /// When that was after the begin of measuring, s.
+    pub elapsed_s: f64,
+    /// Items of all workers done by then.
+    pub items: u64,
+    /// items / elapsed_s.
+    pub rate: f64,
+    /// The host of that worker; empty where it is not known.
+    #[serde(default)]
+    pub host: String,
+}
+
+/// What was reached when the stonewall came down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StonewallResult {
+    /// The deadline after the common start, s.
+    pub deadline_s: f64,
+    /// Items of all workers done by then.
+    pub items: u64,
+    /// Items of the worker with the fewest.
+    pub least: u64,
+    /// Items of the worker with the most.
+    pub most: u64,
+}
+
+/// The distributions of a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LatencyResult {
+    /// From the actual start of an operation to its end.
+    pub service: Hist,
+    /// From the intended start to the end; in an open loop only.
+    pub response: Option<Hist>,
+    /// Where a stonewall came down: the service times of what had begun by
+    /// then, without what topped up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stonewalled: Option<Hist>,
+}
+
+/// One host's part in a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostResult {
+    /// Its name.
+    pub host: String,
+    /// Operations done without error.
+    pub items: u64,
+    /// Bytes that these moved.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Failed operations.
+    #[serde(default)]
+    pub errors: u64,
+    /// The time in which its own operations were measured, s.
+    pub elapsed_s: f64,
+    /// Service times of its workers.
+    pub latency: Hist,
+}
+
+impl HostResult {
+    /// Items a second up to the end of its own last worker; 0 when no time
+    /// passed.
+    pub fn rate(&self) -> f64 {
+        if self.elapsed_s > 0.0 {
+            self.items as f64 / self.elapsed_s
+        } else {
+            0.0
+        }
+    }
+}
+
+/// One rank's part in a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankResult {
+    /// Its number.
+    pub rank: u32,
+    /// Its host.
+    pub host: String,
+    /// Operations done without error.
+    pub items: u64,
+    /// Failed operations.
+    pub errors: u64,
+    /// The time in which its own operations were measured, s.
+    pub elapsed_s: f64,
+    /// Median service time, ns.
+    pub p50_ns: u64,
+    /// 99th percentile of the service time, ns.
+    pub p99_ns: u64,
+    /// Longest service time, ns.
+    pub max_ns: u64,
+    /// CPU time, user and system, that its process used, s.
+    #[serde(default)]
+    pub cpu_s: f64,
+}
+
+/// The counts of one stretch of time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimelineRow {
+    /// Start of the stretch after the common start, s.
+    pub t_s: f64,
+    /// Operations that ended in it without error.
+    pub items: u64,
+    /// Bytes that these moved.
+    pub bytes: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// The longest service time among them, ns.
+    pub max_ns: u64,
+}
+
+impl From<&PhaseOutcome> for PhaseResult {
+    fn from(outcome: &PhaseOutcome) -> PhaseResult {
+        // Taken apart whole: a field added to the outcome cannot be forgotten.
+        let PhaseOutcome {
+            iteration,
+            name,
+            label,
+            op,
+            items,
+            bytes,
+            failures,
+            unissued,
+            unchecked,
+            again,
+            elapsed,
+            first_done,
+            start_skew,
+            cache,
+            complete,
+            service,
+            response,
+            hosts,
+            host_crowd,
+            ranks,
+            crowd,
+            timeline,
+            stonewall,
+            unsynced,
+            measured_from,
+            set_aside,
+            effort,
+            stonewalled,
+            // Part of `given_up`.
+            given_up_at: _,
+            one_each,
+            first_failed,
+            residency: _,
+            start,
+        } = outcome;
+        let mut shortened = timeline.clone();
+        shortened.shorten(TIMELINE_ROWS);
+        PhaseResult {
+            iteration: *iteration,
+            name: name.clone(),
+            label: label.clone(),
+            op: op.name().to_owned(),
+            items: *items,
+            bytes: *bytes,
+            errors: failures.iter().map(|(k, n, _)| (k.name(), n)).collect(),
+            error_examples: error_examples(failures),
+            unissued: *unissued,
+            unchecked: *unchecked,
+            interrupted: again.interrupted,
+            continued: again.continued,
+            elapsed_s: elapsed.as_secs_f64(),
+            rate: outcome.rate(),
+            bandwidth: (*bytes > 0).then(|| outcome.bandwidth()),
+            first_done: first_done.as_ref().map(FirstDoneResult::from),
+            start_skew_s: start_skew.as_secs_f64(),
+            cache: cache.map(|c| c.name().to_owned()),
+            stonewall: stonewall.map(StonewallResult::from),
+            unsynced: *unsynced,
+            complete: *complete,
+            latency: LatencyResult {
+                service: Hist::from(service),
+                response: response.as_ref().map(Hist::from),
+                stonewalled: stonewalled.as_ref().map(Hist::from),
+            },
+            hosts: hosts.iter().map(HostResult::from).collect(),
+            host_crowd: host_crowd.as_ref().map(HostCrowdResult::from),
+            ranks: ranks.iter().map(RankResult::from).collect(),
+            crowd: crowd.as_ref().map(CrowdResult::from),
+            timeline_step_s: shortened.width().as_secs_f64(),
+            timeline: timeline_rows(&shortened),
+            measured_from_s: measured_from.as_secs_f64(),
+            set_aside_s: set_aside.as_secs_f64(),
+            busy: effort.busy(),
+            workers: (effort.workers > 0).then(|| WorkersResult::from(*effort)),
+            one_each: *one_each,
+            first_failed: first_failed.clone(),
+            given_up: GivenUpResult::of(outcome),
+            residency: ResidencyResult::of(outcome),
+            start_error_s: start.map(|start| start.error.as_secs_f64()),
+        }
+    }
+}
+
+fn error_examples(failures: &Failures) -> Vec<ErrorExample> {
+    let example = |(kind, count, first): (FailureKind, u64, &Example)| {
+        let Example {
+            rank,
+            host,
+            failure,
+        } = first;
+        ErrorExample {
+            error: kind.name(),
+            meaning: kind.describe(),
+            count,
+            op: failure.op.name().to_owned(),
+            path: failure.path.clone(),
+            detail: failure.detail.clone(),
+            rank: rank.0,
+            host: host.clone(),
+        }
+    };
+    failures.iter().map(example).collect()
+}
+
+fn timeline_rows(timeline: &Timeline) -> Vec<TimelineRow> {
+    let width = timeline.width().0;
+    let start = |i: usize| Nanos(width * i as u64).as_secs_f64();
+    let rows = timeline.bins().iter().enumerate();
+    rows.map(|(i, bin)| TimelineRow {
+        t_s: start(i),
+        items: bin.items,
+        bytes: bin.bytes,
+        errors: bin.errors,
+        max_ns: bin.max.0,
+    })
+    .collect()
+}
+
+impl From<&FirstDone> for FirstDoneResult {
+    fn from(first: &FirstDone) -> FirstDoneResult {
+        let FirstDone {
+            elapsed,
+            items,
+            host,
+        } = first;
+        FirstDoneResult {
+            elapsed_s: elapsed.as_secs_f64(),
+            items: *items,
+            rate: per_second(*items, *elapsed),
+            host: host.clone(),
+        }
+    }
+}
+
+impl From<Stonewall> for StonewallResult {
+    fn from(stonewall: Stonewall) -> StonewallResult {
+        let Stonewall {
+            deadline,
+            items,
+            least,
+            most,
+        } = stonewall;
+        StonewallResult {
+            deadline_s: deadline.as_secs_f64(),
+            items,
+            least,
+            most,
+        }
+    }
+}
+
+impl From<&HostOutcome> for HostResult {
+    fn from(outcome: &HostOutcome) -> HostResult {
+        let HostOutcome {
+            host,
+            items,
+            bytes,
+            errors,
+            elapsed,
+            service,
+        } = outcome;
+        HostResult {
+            host: host.clone(),
+            items: *items,
+            bytes: *bytes,
+            errors: *errors,
+            elapsed_s: elapsed.as_secs_f64(),
+            latency: Hist::from(service),
+        }
+    }
+}
+
+impl From<&RankOutcome> for RankResult {
+    fn from(outcome: &RankOutcome) -> RankResult {
+        let RankOutcome {
+            rank,
+            host,
+            items,
+            errors,
+            elapsed,
+            p50,
+            p99,
+            max,
+            cpu,
+        } = outcome;
+        RankResult {
+            rank: rank.0,
+            host: host.clone(),
+            items: *items,
+            errors: *errors,
+            elapsed_s: elapsed.as_secs_f64(),
+            p50_ns: p50.0,
+            p99_ns: p99.0,
+            max_ns: max.0,
+            cpu_s: cpu.as_secs_f64(),
+        }
+    }
+}

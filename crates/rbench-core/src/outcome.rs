@@ -9,7 +9,7 @@ use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
 use crate::latency::Latency;
 use crate::op::OpKind;
-use crate::residency::Residency;
+use crate::residency::{Residency, Round};
 use crate::timeline::Timeline;
 use crate::units::{Nanos, Rank};
 
@@ -150,6 +150,9 @@ pub struct Lane {
     pub stonewalled: Option<Latency>,
     /// When the first worker that was given up was, after the common start.
     pub given_up_at: Option<Nanos>,
+    /// With a time limit, of workers that do nothing but write: that they had
+    /// written everything once and went over it again.
+    pub rewritten: Option<Round>,
 }
 
 impl Lane {
@@ -170,6 +173,7 @@ impl Lane {
             effort: Effort::default(),
             stonewalled: None,
             given_up_at: None,
+            rewritten: None,
         }
     }
 
@@ -207,6 +211,7 @@ impl Lane {
             effort,
             stonewalled,
             given_up_at,
+            rewritten,
         } = other;
         debug_assert_eq!(self.op, *op);
         self.items += items;
@@ -225,6 +230,7 @@ impl Lane {
         self.effort.add(*effort);
         merge_some(&mut self.stonewalled, stonewalled.as_ref());
         self.given_up_at = earliest(self.given_up_at, *given_up_at);
+        self.rewritten = Round::join(self.rewritten, *rewritten);
     }
 }
 
@@ -438,6 +444,9 @@ pub struct PhaseOutcome {
     /// The host of the worker that finished first, if most of its operations
     /// failed.
     pub first_failed: Option<String>,
+    /// With a time limit: that workers had written everything once and wrote
+    /// over it from then on.
+    pub rewritten: Option<Round>,
     /// What was seen around the phase of who answered; `None` where the
     /// question has no meaning.
     pub residency: Option<Residency>,

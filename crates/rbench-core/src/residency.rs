@@ -201,6 +201,20 @@ pub struct Round {
     pub done: u64,
 }
 
+impl Round {
+    /// The earlier of two, with the operations of both.
+    pub fn join(a: Option<Round>, b: Option<Round>) -> Option<Round> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(Round {
+                after: a.after.min(b.after),
+                once: a.once + b.once,
+                done: a.done + b.done,
+            }),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
 /// What was seen around the operations of one row, over all caches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Residency {

@@ -16,6 +16,7 @@ use rbench_core::latency::SUM_WORDS;
 use rbench_core::outcome::{
     Again, FirstDone, Lane, Measured, PhaseOutcome, Stonewall, WorkerOutcome,
 };
+use rbench_core::residency::Round;
 use rbench_core::timeline::{Bin, Timeline};
 use rbench_core::{Latency, Nanos, Rank};
 
@@ -134,6 +135,7 @@ pub async fn reduce(
             effort: total.effort,
             stonewalled: total.stonewalled,
             given_up_at: total.given_up_at,
+            rewritten: total.rewritten,
             one_each,
             first_failed: failed.map(host_of),
             residency: None,
@@ -349,6 +351,7 @@ struct Total {
     effort: Effort,
     stonewalled: Option<Latency>,
     given_up_at: Option<Nanos>,
+    rewritten: Option<Round>,
 }
 
 /// Adds the lane up over the ranks of each host, for its leader, and those
@@ -392,6 +395,7 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
         effort,
         stonewalled,
         given_up_at: _,
+        rewritten,
     } = lane;
     let Again {
         interrupted,
@@ -399,6 +403,7 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
     } = again;
     let mut words = vec![*items, *bytes, failures.total()];
     words.extend([unissued, unchecked, interrupted, continued]);
+    words.extend(rewritten.map_or([0; 2], |round| [round.once, round.done]));
     words.extend(effort.to_words());
     words.extend(service.sums());
     words.extend(frame.service.counts(service));
@@ -434,7 +439,8 @@ fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
     // The earliest is the complement of the latest complement.
     let given_up_at = lane.given_up_at.map_or(0, |at| !at.0);
     let Measured { from, to, aside } = measured;
-    let mut words = vec![to.0, !from.0, !aside.0, given_up_at];
+    let rewritten = lane.rewritten.map_or(0, |round| !round.after.0);
+    let mut words = vec![to.0, !from.0, !aside.0, given_up_at, rewritten];
     let none = Latency::new();
     let stonewalled = lane.stonewalled.as_ref().unwrap_or(&none);
     let stonewalled = frame.stonewalled.is_some().then_some(stonewalled);
@@ -452,8 +458,9 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors] = sums.array();
     let [unissued, unchecked, interrupted, continued] = sums.array();
+    let [once, done] = sums.array();
     let effort: [u64; EFFORT_WORDS] = sums.array();
-    let [to, not_from, not_aside, given_up_at] = maxima.array();
+    let [to, not_from, not_aside, given_up_at, not_rewritten] = maxima.array();
     let mut latency = |range: &Range| {
         let scalars: [u64; SUM_WORDS] = sums.array();
         let counts = sums.take(range.count);
@@ -503,6 +510,11 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         effort: Effort::from_words(effort),
         stonewalled,
         given_up_at: (given_up_at > 0).then_some(Nanos(!given_up_at)),
+        rewritten: (done > 0).then_some(Round {
+            after: Nanos(!not_rewritten),
+            once,
+            done,
+        }),
     })
 }
 

@@ -190,7 +190,7 @@ impl LaneLook {
         self.bytes += bytes;
         self.before.add(before);
         self.after.add(after);
-        self.round = join(self.round, round);
+        self.round = Round::join(self.round, round);
     }
 
     fn write(&self, message: &mut Writer) {
@@ -243,18 +243,6 @@ impl LaneLook {
     }
 }
 
-/// The earlier of two rounds, with the operations of both.
-fn join(a: Option<Round>, b: Option<Round>) -> Option<Round> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(Round {
-            after: a.after.min(b.after),
-            once: a.once + b.once,
-            done: a.done + b.done,
-        }),
-        (a, b) => a.or(b),
-    }
-}
-
 /// What one rank saw around a phase, by the lanes that ask.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Seen {
@@ -288,6 +276,19 @@ fn round<'l>(lanes: impl Iterator<Item = &'l Lane>, once: Option<u64>) -> Option
         once,
         done,
     })
+}
+
+/// Notes of a worker that did nothing but write that it had written everything,
+/// which takes it `once` operations, and wrote over it from then on.
+pub fn note_rewritten(lanes: &mut [Lane], once: Option<u64>) {
+    if lanes.iter().any(|lane| asks(lane.op)) {
+        return;
+    }
+    let found = round(lanes.iter(), once);
+    let writes = |lane: &&mut Lane| matches!(lane.op, OpKind::Write | OpKind::WriteFile);
+    if let Some(lane) = lanes.iter_mut().find(writes) {
+        lane.rewritten = found;
+    }
 }
 
 impl Seen {
@@ -558,7 +559,7 @@ fn row_of(
         dropped: *dropped,
         direct: *direct,
         verifies: verifies.contains(&lane),
-        round: rounds.fold(None, |all, lane| join(all, lane.round)),
+        round: rounds.fold(None, |all, lane| Round::join(all, lane.round)),
         caches: caches.iter().map(look).collect(),
     }
 }

@@ -14,6 +14,7 @@ use rbench_sys::own_files::OwnFiles;
 
 use crate::meter::{Meter, Patience, Tally};
 use crate::pace::{Gate, StopFlag, Waits};
+use crate::residency::note_rewritten;
 
 /// The work of one worker in one phase.
 pub trait Runner {
@@ -343,7 +344,8 @@ fn work(
                 runner.finish(&mut meter);
                 let (covered, busy) = (runner.covered(), runner.issued() > 0);
                 let finished = meter.last_end();
-                let (lanes, details) = meter.into_parts();
+                let (mut lanes, details) = meter.into_parts();
+                note_rewritten(&mut lanes, runner.once());
                 let outcome = WorkerOutcome {
                     started_ns,
                     finished,

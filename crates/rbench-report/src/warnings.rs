@@ -131,6 +131,17 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Worst,
     },
     Rule {
+        code: "rewritten",
+        before: |_| {
+            "There was more time than it takes to write everything once, and from then on the same blocks were \
+             written over: "
+                .into()
+        },
+        after: ".",
+        find: residency::rewritten,
+        over_iterations: Over::Worst,
+    },
+    Rule {
         code: "verified-memory",
         before: |_| {
             "What was verified came, in whole or in part, from the client's memory, which says \

@@ -369,3 +369,28 @@ fn closing_is_timed_on_its_own_and_has_no_response_time() {
     assert_eq!(outcome.row("write-close").items, 2);
     assert!(outcome.row("write-close").response.is_none());
 }
+
+#[test]
+fn what_a_time_limit_lets_be_written_again_is_told() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = || Io {
+        size: Some(Bytes(8 * KIB)),
+        fsync: Some(FsyncRule::Never),
+        ..io(&[Rw::Write, Rw::Read])
+    };
+    // Two blocks of each of two workers, which a second is enough for.
+    let timed = Io {
+        time: Some(Nanos::SECOND),
+        ..spec()
+    };
+    let outcome = Run::io(&[0, 0], dir.path(), timed).go().expect("runs");
+    let row = outcome.row("write");
+    let round = row.rewritten.expect("written again");
+    assert_eq!((round.once, round.done), (4, row.items));
+    assert!(round.after <= row.elapsed, "{round:?}");
+    let line = row.timeline.bins().iter().map(|bin| bin.items).sum::<u64>();
+    assert_eq!(line, row.items);
+    assert_eq!(outcome.row("read").rewritten, None, "reads write nothing");
+    let outcome = Run::io(&[0, 0], dir.path(), spec()).go().expect("runs");
+    assert_eq!(outcome.row("write").rewritten, None, "once is not again");
+}

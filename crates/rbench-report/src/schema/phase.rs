@@ -10,7 +10,8 @@ use rbench_core::{Nanos, Timeline};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CrowdResult, GivenUpResult, HostCrowdResult, ResidencyResult, TIMELINE_ROWS, WorkersResult,
+    CameRoundResult, CrowdResult, GivenUpResult, HostCrowdResult, ResidencyResult, TIMELINE_ROWS,
+    WorkersResult,
 };
 use crate::hist::Hist;
 
@@ -96,6 +97,10 @@ pub struct PhaseResult {
     /// failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_failed: Option<String>,
+    /// With a time limit: that workers had written everything once and wrote
+    /// over it from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewritten: Option<CameRoundResult>,
     /// Workers that were given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<GivenUpResult>,
@@ -315,6 +320,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             given_up_at: _,
             one_each,
             first_failed,
+            rewritten,
             residency: _,
             start,
         } = outcome;
@@ -359,6 +365,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             workers: (effort.workers > 0).then(|| WorkersResult::from(*effort)),
             one_each: *one_each,
             first_failed: first_failed.clone(),
+            rewritten: rewritten.map(CameRoundResult::from),
             given_up: GivenUpResult::of(outcome),
             residency: ResidencyResult::of(outcome),
             start_error_s: start.map(|start| start.error.as_secs_f64()),

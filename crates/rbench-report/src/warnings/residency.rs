@@ -95,3 +95,17 @@ pub fn verified_memory(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
         (1.0, measure(phase, residency))
     })
 }
+
+/// Whether writes wrapped.
+pub fn rewritten(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let round = phase.rewritten.as_ref()?;
+    let again = 1.0 - round.once as f64 / round.done.max(1) as f64;
+    Some(Finding {
+        weight: again,
+        note: format!(
+            "from {} on, {:.0}% of the writes",
+            seconds(round.after_s),
+            again * 100.0
+        ),
+    })
+}

@@ -91,6 +91,7 @@ impl Made {
             given_up_at: None,
             one_each: false,
             first_failed: None,
+            rewritten: None,
             residency: None,
             start: None,
         };

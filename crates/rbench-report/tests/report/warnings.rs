@@ -410,3 +410,24 @@ fn finishing_again_changes_nothing_and_keeps_the_runs_own_warnings() {
     assert_eq!(result, before);
     assert_eq!(codes(&result), ["clock-offset", "errors"]);
 }
+
+#[test]
+fn blocks_that_are_written_again_are_told_with_when_and_how_many() {
+    use rbench_core::residency::Round;
+    let written = |rewritten| {
+        let mut phase = quiet(OpKind::Write);
+        phase.rewritten = rewritten;
+        run(1, 1, meta_spec(), vec![phase])
+    };
+    let mut result = written(Some(Round {
+        after: Nanos(1_200_000_000),
+        once: 250,
+        done: 1_000,
+    }));
+    rbench_report::finish(&mut result);
+    let text = message(&result, "rewritten");
+    assert!(text.contains("from 1.20 s on, 75% of the writes"), "{text}");
+    let mut result = written(None);
+    rbench_report::finish(&mut result);
+    assert!(!codes(&result).contains(&"rewritten"));
+}

@@ -32,7 +32,7 @@ pub struct ResidencyResult {
     pub came_round: Option<CameRoundResult>,
     /// The evidence of all caches together.
     pub total: EvidenceResult,
-    /// Each cache that took part, at most [`MOST_CACHES`].
+    /// Each cache that took part, at most 256.
     pub caches: Vec<CacheResult>,
 }
 

@@ -154,10 +154,10 @@ class Blocks:
             rw = phases[-1] if not self.verify else "write"
             verify = ["--verify=crc32c", "--do_verify=" + ("1" if "read" in phases else "0")] if self.verify else []
             return ["fio", "--name=j", f"--directory={mount}", f"--rw={rw}", f"--bs={BLOCK}", f"--size={BLOCK * BLOCKS}",
-                    f"--numjobs={workers}", "--output-format=json", *verify, *extra]
+                    f"--numjobs={workers}", "--output-format=json", "--overfill", *verify, *extra]
         verify = ["--verify"] if self.verify else []
         return ["io", "--dir", mount, "--rw", ",".join(phases), "--bs", BLOCK, "--size", BLOCK * BLOCKS, "--threads",
-                workers, *verify, *extra]
+                workers, "--overfill", *verify, *extra]
 
     def expected(self, log, phases, workers):
         """Each worker has BLOCKS blocks; `phases` are those of the command line."""
@@ -212,9 +212,10 @@ class Blocks:
 
 
 def workloads():
-    # Cache times of 0 let every call reach the file system; none is to be there but the phases' own.
-    meta = ["meta", "--dir", "@", "--depth", 0, "--items", ITEMS, "--write", EACH, "--no-round-trip"]
-    mdtest = ["mdtest", "-d", "@", "-F", "-n", ITEMS, "-w", EACH, "-e", EACH, "--no-round-trip"]
+    # Cache times of 0 let every call reach the file system; none is to be there but the phases' own. Quotas are to be
+    # met in the middle.
+    meta = ["meta", "--dir", "@", "--depth", 0, "--items", ITEMS, "--write", EACH, "--no-round-trip", "--overfill"]
+    mdtest = ["mdtest", "-d", "@", "-F", "-n", ITEMS, "-w", EACH, "-e", EACH, "--no-round-trip", "--overfill"]
     return [
         Items("meta", meta, renames=True, dirs=True),
         Blocks("io", False, False),

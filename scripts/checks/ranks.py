@@ -83,7 +83,7 @@ def signals(program, launcher, ranks, folder, env):
     out = folder / "signal.json"
     # The launcher gives its ranks a second before it kills them. By itself the run ends in half an hour.
     command = [*mpirun(launcher, ranks), program, "meta", "--dir", target.mountpoint, "--files-only", "--items",
-               "100000", "--out", out, "--quiet"]
+               "100000", "--overfill", "--out", out, "--quiet"]
     journal = out.with_name("signal.json.journal")
     process = subprocess.Popen([str(w) for w in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True)

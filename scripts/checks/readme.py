@@ -183,7 +183,7 @@ FIO = {
                                    "--rw randwrite --size 8M --fsync never --threads 1", same_spread),
     "--buffer_compress_percentage": (WRITES, OUR_WRITES, ((750, 850), (0.65, 0.78))),
     "--refill_buffers=0": (WRITES, OUR_WRITES, ((0, 4), (0.9, 1.1))),
-    "--rw=write --verify": ("--bs=4k --size=1M --fallocate=none", "--bs 4k --size 1M --fsync never --threads 1",
+    "--rw=write --verify": ("--bs=4k --size=1M --fallocate=none --verify_state_save=0", "--bs 4k --size 1M --fsync never --threads 1",
                             same_transfers),
 }
 

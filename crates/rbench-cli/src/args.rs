@@ -59,8 +59,8 @@ struct Common {
     /// phase, so that no rank meets its own items
     #[arg(long, value_name = "N", help_heading = "Run")]
     shift: Option<u32>,
-    /// Drop the kernel's caches on every host before each phase that reads or
-    /// stats (needs root)
+    /// Drop the kernel's caches on every host before each phase that reads,
+    /// stats or lists (needs root)
     #[arg(long, help_heading = "Run")]
     drop_caches: bool,
     /// Leave the run's directory

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rbench_cli::{Communicator as Which, Invocation, Output, Stop};
+use rbench_cli::{Communicator as Which, Invocation, Output, Progress, Stop};
 use rbench_comm::{Choice, Clocks, Combine, Communicator, Identity, Leading, Topology, compare};
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
@@ -217,7 +217,8 @@ async fn once(
         }
     }
 
-    let display = Display::new(output.progress, comm.rank() == Rank(0));
+    let progress = progress_of(&spec.workload, output.progress);
+    let display = Display::new(progress, comm.rank() == Rank(0));
     let names = hosts
         .topology
         .hosts
@@ -267,6 +268,17 @@ async fn once(
     // Unmounted before the report: what follows needs it no more.
     drop(embedded);
     finish(&group, report?, &plan, launch, output)
+}
+
+/// How progress is shown: where nobody watches, mdtest and fio show none unless
+/// they are asked to.
+fn progress_of(workload: &Workload, asked: Progress) -> Progress {
+    let theirs = matches!(workload, Workload::Mdtest(_) | Workload::Fio(_));
+    if theirs && asked == Progress::Auto && !std::io::stderr().is_terminal() {
+        Progress::Off
+    } else {
+        asked
+    }
 }
 
 fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {

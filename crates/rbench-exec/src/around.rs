@@ -69,7 +69,10 @@ impl Followed {
                 },
             );
         }
-        let took = gate.clock.now().since(begun);
+        let ended = gate.clock.now();
+        // None of the operations' time, and none of the tool's.
+        gate.waits.add(begun, ended);
+        let took = ended.since(begun);
         let end = gate.start.0 + meter.last_end().0 + took.0;
         meter.extend_to(Nanos(end));
     }

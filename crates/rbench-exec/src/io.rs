@@ -22,7 +22,7 @@ use crate::ack::journal::journal_path;
 use crate::ack::{self, Header, Journal, Log};
 use crate::extents;
 use crate::group::{ExecError, Group};
-use crate::phase::{self, Before, LaneInfo, Phase};
+use crate::phase::{self, Before, LaneInfo, Phase, PhaseEnd};
 use crate::residency::{self, Looking};
 use crate::run::{Listener, Pass, drop_caches};
 use crate::target::{Ground as _, Target};
@@ -258,10 +258,11 @@ impl IoPass<'_> {
                     .all_reduce(Combine::Max, vec![missing, some_there]),
             )
             .await?;
+        // What could not be laid out then may have been written since.
+        self.unmade = Unmade::default();
         if any[0] == 0 {
             return Ok(false);
         }
-        self.unmade = Unmade::default();
         let scene = self.scene(group, target, 0);
         let small = self.io.small.is_some();
         let op = if small {
@@ -297,17 +298,12 @@ impl IoPass<'_> {
         let end = phase::run(group, &phase).await?;
         self.check_journals(group).await?;
         if end.stopped {
+            // A layout has no row that would tell why.
+            group.agree(unmade_because(&end)).await?;
             return Ok(true);
         }
         if end.failed && self.share_unmade(group).await? {
-            let failure = end.rows.first().and_then(|row| row.failures.iter().next());
-            let failed = failure.map_or(Ok(()), |(_, _, example)| {
-                Err(format!(
-                    "the files could not be laid out: {}",
-                    example.failure
-                ))
-            });
-            group.agree(failed).await?;
+            group.agree(unmade_because(&end)).await?;
         }
         // What was there before keeps the generation it was written as.
         self.wrote(end.covered && any[1] == 0);
@@ -432,6 +428,17 @@ impl IoPass<'_> {
             }),
         }
     }
+}
+
+/// Why files could not be laid out, at rank 0, should some not have been.
+fn unmade_because(end: &PhaseEnd) -> Result<(), String> {
+    let failure = end.rows.first().and_then(|row| row.failures.iter().next());
+    failure.map_or(Ok(()), |(_, _, example)| {
+        Err(format!(
+            "the files could not be laid out: {}",
+            example.failure
+        ))
+    })
 }
 
 /// Does one request in slot 0; fewer bytes than asked for are a failure.

@@ -405,11 +405,12 @@ impl<'w> Wave<'w> {
     /// What is looked at around jobs that read. Who has used files that the
     /// user named is not known.
     fn looking(&self) -> Option<Looking> {
-        let reads = self.members.iter().filter_map(|m| Some((m, m.lanes.read?)));
-        let readers: Vec<(&Member, usize)> = reads.collect();
-        let real = readers.iter().all(|(member, _)| member.engine.moves_data);
+        // A job's own lanes are numbered from 0.
+        let row = |m: &Member| Some(m.lane_numbers.start + m.lanes.read?);
+        let real = self.members.iter().filter(|m| m.engine.moves_data);
+        let readers: Vec<(&Member, usize)> = real.filter_map(|m| Some((m, row(m)?))).collect();
         let checks = readers.iter().filter(|(m, _)| m.job.verify.is_some());
-        (real && !readers.is_empty()).then(|| Looking {
+        (!readers.is_empty()).then(|| Looking {
             shares: None,
             dropped: false,
             direct: readers.iter().all(|(member, _)| member.job.direct),

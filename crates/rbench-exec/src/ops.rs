@@ -283,9 +283,10 @@ const SAMPLE_MOST: u64 = 8;
 /// The items of which one is looked at.
 const SAMPLE_EVERY: u64 = 64;
 
-/// How many of `count` items are looked at before a phase.
+/// How many of `count` items are looked at before a phase: none of few, as
+/// looking opens them, and what was opened is not cold any more.
 fn sample(count: u64) -> u64 {
-    count.div_ceil(SAMPLE_EVERY).min(SAMPLE_MOST)
+    (count / SAMPLE_EVERY).min(SAMPLE_MOST)
 }
 
 /// The place of the `nth` of so many `wanted` ones, evenly among `count`.
@@ -574,5 +575,16 @@ impl Scene {
             u64::from(thread),
             !(self.info.kind as u64),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_few_items_none_is_opened_to_look_at_it() {
+        let samples = [0, 1, 63, 64, 127, 128, 512, 10_000].map(sample);
+        assert_eq!(samples, [0, 0, 0, 1, 1, 2, 8, 8]);
     }
 }

@@ -317,6 +317,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         Err(message) => {
             // The others have begun: they hear of it as of any stop.
             group.ask_to_stop(StopReason::Start);
+            group.attend(hands.dismiss(), || 0).await?;
             return group.agree(Err(message)).await;
         }
     };

@@ -325,6 +325,7 @@ impl Seen {
             None => Default::default(),
         };
         let requests = before.requests.zip(after.requests);
+        let requests = requests.filter(|(before, after)| !after.restarted(before));
         Some(Seen {
             lanes: asking(phase).map(|lane| lanes[lane]).collect(),
             fetched: before

@@ -125,6 +125,9 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<(&'static str, String)> {
         ("jobs", join(all().map(|job| job.name.clone()).collect())),
         ("threads", jobs.workers().to_string()),
     ];
+    let mut engines: Vec<String> = all().map(|job| job.engine.clone()).collect();
+    engines.dedup();
+    rows.push(("engine", join(engines)));
     if !directories.is_empty() {
         rows.push(("directories", join(directories)));
     }

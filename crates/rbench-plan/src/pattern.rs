@@ -475,7 +475,7 @@ impl Rules {
 }
 
 /// The smallest block.
-pub(crate) fn smallest(sizes: &BlockSizes) -> u64 {
+pub fn smallest(sizes: &BlockSizes) -> u64 {
     match sizes {
         BlockSizes::Fixed(bytes) => *bytes,
         BlockSizes::Range { min, .. } => *min,

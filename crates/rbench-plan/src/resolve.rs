@@ -299,6 +299,11 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         Workload::Mdtest(options) => Work::Meta(mdtest::resolve(options, facts, &mut notes)?),
         Workload::Io(io) => {
             let plan = io::resolve(io, facts)?;
+            if plan.verify_threads > 0 && common.pin {
+                refuse!(
+                    "--verify-threads and --pin exclude each other: the threads would share the worker's processor"
+                );
+            }
             if shift > 0 && plan.phases.iter().any(|rw| rw.writes() && rw.reads()) {
                 refuse!(
                     "--shift cannot be combined with --rw rw or randrw: ranks would write to each other's files"

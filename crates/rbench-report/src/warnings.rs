@@ -383,7 +383,8 @@ fn is_short(phase: &PhaseResult) -> bool {
 fn straggler(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (slowest, median) = slowest_rank(phase)?;
     let factor = slowest.elapsed_s / median;
-    (!is_short(phase) && median > 0.0 && factor > STRAGGLER_FACTOR).then(|| Finding {
+    let compares = !is_short(phase) && !phase.one_each;
+    (compares && median > 0.0 && factor > STRAGGLER_FACTOR).then(|| Finding {
         weight: factor,
         note: format!(
             "rank {} on {}, {factor:.1} times",
@@ -405,7 +406,7 @@ fn uneven_hosts(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (low, slow) = rates.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let (high, fast) = rates.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let factor = high / low;
-    (!is_short(phase) && factor > UNEVEN_FACTOR).then(|| Finding {
+    (!is_short(phase) && !phase.one_each && factor > UNEVEN_FACTOR).then(|| Finding {
         weight: factor,
         note: format!("{fast} {factor:.1} times {slow}"),
     })

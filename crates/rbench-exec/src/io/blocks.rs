@@ -340,7 +340,11 @@ impl BlockRunner {
         }
         match outcome {
             Ok(()) => meter.done(lane, span, length as u64),
-            Err(failure) => self.note_failed(lane, span, transfer, failure, meter),
+            Err(failure) => {
+                // What ended before it and is still being checked comes first.
+                self.note_checked(meter, true);
+                self.note_failed(lane, span, transfer, failure, meter);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rbench_plan::demand::{Demand, is_incompressible};
 use rbench_plan::jobs::{Distribution, JobPlan, JobsPlan};
-use rbench_plan::pattern::{file_path, file_size, shares_files};
+use rbench_plan::pattern::{file_path, file_size, shares_files, smallest};
 use rbench_sys::standing::{Entry, entry};
 
 use super::find;
@@ -114,8 +114,13 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
 /// Whether every block of the files is written, whatever happens.
 fn writes_all(job: &JobPlan) -> bool {
     let (pattern, pace) = (&job.pattern, &job.pace);
+    // With another alignment or a part in sequence, blocks may come twice and
+    // others not at all.
+    let align = pattern.align.write;
+    let covers = pattern.random_percent.write == 100
+        && (align == 0 || align == smallest(&pattern.sizes.write));
     let everywhere = !pattern.directions.random
-        || (pattern.distribution == Distribution::Uniform && !pattern.repeats);
+        || (pattern.distribution == Distribution::Uniform && !pattern.repeats && covers);
     everywhere
         && !pattern.directions.read
         && !job.files.create_only

@@ -285,10 +285,10 @@ fn small_files_are_looked_at_in_a_sample() {
     let kept = read(true);
     let total = looked(&kept).total();
     let sample = Pages {
-        files: 4,
+        files: 3,
         of: 200,
-        pages: 8,
-        cached: 8,
+        pages: 6,
+        cached: 6,
     };
     assert_eq!(total.before, sample);
     assert_eq!(verdict(&kept), Verdict::Memory);
@@ -364,4 +364,16 @@ fn each_job_of_a_group_has_what_its_own_workers_saw() {
         assert_eq!((total.operations, total.asked), (operations, 80), "{name}");
         assert_eq!(total.before.files, files, "{name}");
     }
+}
+
+#[test]
+fn the_job_that_verifies_is_the_one_that_is_said_to() {
+    let mount = with(LONG, true);
+    let line = "--bs=4k --size=64k --name=a --rw=read --name=b --rw=write --verify=crc32c \
+                --name=null --rw=read --ioengine=null";
+    let rows = rows(&mount, jobs::job(&[0], mount.path(), line));
+    mount.end();
+    let verifies = |name| row(&rows, name).residency.as_ref().map(|r| r.verifies);
+    assert_eq!(verifies("a-read"), Some(false));
+    assert_eq!(verifies("b-read"), Some(true));
 }

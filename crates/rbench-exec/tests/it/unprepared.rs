@@ -135,6 +135,22 @@ fn a_part_that_cannot_be_laid_out_keeps_only_its_reader_from_working() {
 }
 
 #[test]
+fn a_part_that_was_written_since_is_read_by_everybody() {
+    let target = mount(|config| {
+        // The first one is the run's marker.
+        config.faults = vec!["write:EIO@nth=2".parse().expect("valid")];
+        config.direct_io = true;
+    });
+    let spec = io(&[Rw::RandRead, Rw::Write, Rw::Read]);
+    let outcome = Run::io(&[0, 1, 2], target.path(), spec).go().expect("runs");
+    assert_eq!(failures(outcome.row("randread")).len(), 1);
+    assert_eq!(outcome.row("write").items, 3 * BLOCKS);
+    let last = outcome.row("read");
+    assert_eq!((last.items, failures(last).len()), (3 * BLOCKS, 0));
+    target.end();
+}
+
+#[test]
 fn a_job_that_cannot_open_its_file_fails_by_itself() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let line = "--bs=4k --name=a --rw=write --size=64k --name=b --stonewall --rw=read \

@@ -272,6 +272,9 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
     check_io("--verify-threads 65 is more than 64", |_, i| {
         (i.verify, i.verify_threads) = (true, Some(65))
     });
+    check_io("--verify-threads and --pin exclude", |c, i| {
+        (c.pin, i.verify, i.verify_threads) = (true, true, Some(1));
+    });
     check_io("--verify-threads and --files exclude", |_, i| {
         (i.verify, i.verify_threads) = (true, Some(1));
         (i.files, i.file_size) = (Some(2), Some(Bytes(4096)))

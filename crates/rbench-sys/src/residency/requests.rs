@@ -14,7 +14,7 @@ use nix::sys::stat::Mode;
 use crate::mountinfo::{self, unescape};
 
 /// The kind under which a counter that knows no kinds counts.
-pub const TOTAL: &str = "total";
+pub use rbench_core::residency::TOTAL;
 
 /// How often the counter is read to find out what a reading itself costs.
 const TRIALS: usize = 6;
@@ -59,8 +59,7 @@ pub struct Requests {
 
 impl Requests {
     /// What came since `earlier`, of the same counter; kinds without any are
-    /// left out. A counter that went back, as that of a client that was started
-    /// again, gives nothing for the kind.
+    /// left out, and so are those that went back ([`Requests::restarted`]).
     pub fn since(&self, earlier: &Requests) -> Requests {
         let difference = |(kind, now): (&String, &u64)| {
             let then = earlier.by_kind.get(kind).copied().unwrap_or(0);
@@ -71,6 +70,13 @@ impl Requests {
             source: self.source,
             by_kind: self.by_kind.iter().filter_map(difference).collect(),
         }
+    }
+
+    /// Whether the counter went back since `earlier`, as that of a client that
+    /// was started again does: differences then mean nothing.
+    pub fn restarted(&self, earlier: &Requests) -> bool {
+        let now = |kind| self.by_kind.get(kind).copied().unwrap_or(0);
+        earlier.by_kind.iter().any(|(kind, then)| now(kind) < *then)
     }
 
     /// Requests of all kinds.
@@ -336,6 +342,18 @@ mod tests {
     fn map(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
         let owned = pairs.iter().map(|(kind, n)| ((*kind).to_owned(), *n));
         owned.collect()
+    }
+
+    #[test]
+    fn a_counter_that_went_back_was_started_again() {
+        let at = |pairs: &[(&str, u64)]| Requests {
+            source: Source::JuiceFs,
+            by_kind: map(pairs),
+        };
+        let earlier = at(&[("open", 5), ("read", 7)]);
+        assert!(!at(&[("open", 5), ("read", 9), ("stat", 1)]).restarted(&earlier));
+        assert!(at(&[("open", 6), ("read", 2)]).restarted(&earlier));
+        assert!(at(&[("open", 6)]).restarted(&earlier));
     }
 
     #[test]

@@ -156,9 +156,9 @@ def fio_jobs(program, mount, folder):
     heading("fio's command lines, 12 ranks on 3 hosts")
     def jobs(name, *arguments, numjobs=1):
         words = ["fio", f"--name={name}", f"--directory={mount}", f"--numjobs={numjobs}", "--unlink=1", *arguments,
-                 "--output-format=json", f"--output={folder}/{name}.json", "--quiet", "--out", f"{folder}/{name}.own"]
+                 "--output-format=json", f"--output={folder}/{name}.jobs.json", "--quiet", "--out", f"{folder}/{name}.own"]
         on_bed(program, *words)
-        document = json.loads((folder / f"{name}.json").read_text())
+        document = json.loads((folder / f"{name}.jobs.json").read_text())
         check(all(job["error"] == 0 for job in document["jobs"]), f"{name}: no job failed")
         return document["jobs"], result(folder / f"{name}.own")
 

@@ -86,45 +86,59 @@ pub fn empty_lane(op: OpKind, open_loop: bool) -> Lane {
 }
 
 /// The calls of a worker that has many requests under way at a time.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Calls {
-    /// Since when at least one is under way, if any is.
-    since: Option<Nanos>,
+    /// Since when at least one is under way; [`Calls::NONE`]: none is.
+    since: Nanos,
     /// Time with at least one under way, up to `since`.
     under_way: Nanos,
-    /// Their durations added up, where the lanes do not have them all.
-    durations: Option<Nanos>,
+    /// Their durations added up.
+    durations: Nanos,
+    /// Whether the durations are told, as the lanes do not have them all.
+    told: bool,
+}
+
+impl Default for Calls {
+    fn default() -> Calls {
+        Calls {
+            since: Calls::NONE,
+            under_way: Nanos(0),
+            durations: Nanos(0),
+            told: false,
+        }
+    }
 }
 
 impl Calls {
+    /// No instant of any clock.
+    const NONE: Nanos = Nanos(u64::MAX);
+
     /// Of operations that are not all recorded: their durations are told.
     pub fn told() -> Calls {
         Calls {
-            durations: Some(Nanos(0)),
+            told: true,
             ..Calls::default()
         }
     }
 
-    /// A request is submitted at `now`.
+    /// A request is submitted at `now`, not before any that is under way.
     #[inline]
     pub fn begun(&mut self, now: Nanos) {
-        self.since.get_or_insert(now);
+        self.since = self.since.min(now);
     }
 
     /// None is under way any more.
     #[inline]
     pub fn idle(&mut self, now: Nanos) {
-        if let Some(since) = self.since.take() {
-            self.under_way.0 += now.since(since).0;
-        }
+        // Nothing when none was.
+        self.under_way.0 += now.since(self.since).0;
+        self.since = Calls::NONE;
     }
 
     /// Tells the duration of an operation.
     #[inline]
     pub fn took(&mut self, duration: Nanos) {
-        if let Some(all) = &mut self.durations {
-            all.0 += duration.0;
-        }
+        self.durations.0 += duration.0;
     }
 }
 
@@ -366,7 +380,11 @@ impl Meter {
         let (in_calls, full) = match self.many {
             None => (recorded, recorded),
             Some((calls, depth)) => {
-                let durations = calls.durations.unwrap_or(recorded);
+                let durations = if calls.told {
+                    calls.durations
+                } else {
+                    recorded
+                };
                 (calls.under_way, Nanos(durations.0 / depth.max(1)))
             }
         };

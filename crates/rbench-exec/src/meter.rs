@@ -385,7 +385,11 @@ impl Meter {
                 } else {
                     recorded
                 };
-                (calls.under_way, Nanos(durations.0 / depth.max(1)))
+                // One at a time, they are the time with any under way.
+                match depth {
+                    0 | 1 => (durations, durations),
+                    _ => (calls.under_way, Nanos(durations.0 / depth)),
+                }
             }
         };
         Effort {

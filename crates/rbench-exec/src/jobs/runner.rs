@@ -196,6 +196,8 @@ pub struct JobRunner {
     usage_before: Usage,
     usage: Usage,
     calls: Calls,
+    /// Whether requests may be under way side by side.
+    overlaps: bool,
     /// Nothing was recorded yet since there is a ramp.
     ramps: bool,
 }
@@ -300,6 +302,7 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         usage_before: Usage::default(),
         usage: Usage::default(),
         calls: Calls::told(),
+        overlaps: depth > 1,
         ramps: job.pace.ramp.0 > 0,
     }))
 }

@@ -250,7 +250,9 @@ impl JobRunner {
                 at: 0,
             },
         );
-        self.calls.begun(now);
+        if self.overlaps {
+            self.calls.begun(now);
+        }
         if self.asynchronous {
             self.pending.push(slot);
         }
@@ -290,7 +292,7 @@ impl JobRunner {
         if let Err(errno) = waited {
             self.broken(errno, end);
         }
-        if self.in_flight == 0 {
+        if self.overlaps && self.in_flight == 0 {
             self.calls.idle(end);
         }
     }
@@ -316,6 +318,10 @@ impl JobRunner {
     /// `draining`, and notes as many as are replaced at a time: what takes the
     /// place of the first should not wait for the notes on the last.
     fn reap(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
+        if !self.overlaps && self.landed.is_empty() && self.in_flight > 0 {
+            self.reap_one(gate, meter);
+            return;
+        }
         if self.landed.is_empty() && self.in_flight > 0 {
             let next = self.held.and_then(|slot| self.slots[slot].what.intended);
             let least = (self.scene.job.batch_complete_min as usize).min(self.in_flight);
@@ -338,6 +344,22 @@ impl JobRunner {
             if self.careful {
                 self.harvest(gate);
             }
+        }
+    }
+
+    /// Waits for the one request that is under way: nothing has to be kept for
+    /// later.
+    #[inline]
+    fn reap_one(&mut self, gate: &Gate, meter: &mut Meter) {
+        let waited = self.engine.wait(&mut self.done);
+        if waited.is_err() {
+            self.land(gate, waited);
+            return;
+        }
+        let end = gate.clock.now();
+        while let Some(completion) = self.done.pop() {
+            self.in_flight -= 1;
+            self.complete(completion, end, gate, meter);
         }
     }
 

@@ -194,9 +194,9 @@ impl Latency {
             min,
             max,
         } = other;
-        let span = other.span();
-        self.make_room(span.clone());
-        let place = span.start.saturating_sub(self.first);
+        // The span of both: one value above the range reaches to its end.
+        self.make_room(span(self.min.min(*min), self.max.max(*max)));
+        let place = other.span().start.saturating_sub(self.first);
         for (mine, theirs) in self.counts.iter_mut().skip(place).zip(other.held()) {
             *mine += theirs;
         }
@@ -458,6 +458,21 @@ mod tests {
             (2, 1, Nanos(HIGHEST.0 + 1))
         );
         assert_eq!(all.quantile(1.0), Nanos(HIGHEST.0 + 1));
+    }
+
+    #[test]
+    fn what_lies_above_the_range_alone_is_merged_into_any_other() {
+        let above = recorded(&[HIGHEST.0 * 5]);
+        for values in [&[][..], &[0], &[700, 900], &[HIGHEST.0]] {
+            let mut both = values.to_vec();
+            both.push(HIGHEST.0 * 5);
+            let (mut merged, mut other) = (recorded(values).clone(), above.clone());
+            merged.merge(&above);
+            other.merge(&recorded(values));
+            assert_eq!((&merged, &other), (&recorded(&both), &recorded(&both)));
+            assert_eq!(merged.count(), both.len() as u64);
+            assert_eq!(merged.quantile(1.0), Nanos(HIGHEST.0 * 5));
+        }
     }
 
     #[test]

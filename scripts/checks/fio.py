@@ -163,7 +163,9 @@ def published(place):
                 return said
             return None
 
-        attempt(TRIES, too_slow)
+        # With several jobs of a fraction of a second the scheduler decides: fio counts each from when it first ran.
+        if timed or "numjobs" not in line:
+            attempt(TRIES, too_slow)
         shown = [f"{value / 2**20:7.0f}" for tool in place.both for value in rates[tool.name][:2]]
         print(f"   {shown[0]} {shown[1]}  {shown[2]} {shown[3]}  {line}", flush=True)
         for folder in folders:

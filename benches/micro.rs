@@ -9,7 +9,7 @@ use rbench_core::{Bytes, Counter, Latency, Nanos, Rank, Timeline};
 use rbench_exec::calibrate::null_loop;
 use rbench_exec::verify::{self, Expected, Identity};
 use rbench_exec::worker::Runner as _;
-use rbench_plan::io::{Order, Rw};
+use rbench_plan::io::Rw;
 use rbench_plan::spec::{Common, Io, Workload};
 use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
 use rbench_plan::{Facts, Spec, Work, resolve};
@@ -121,8 +121,12 @@ fn offset(c: &mut Criterion) {
     let Work::Io(plan) = plan.work else {
         unreachable!("the spec is of rbench io")
     };
-    let mut order = Order::new(&plan, true, [1, 2, 3], [1, 0, 3]);
-    c.bench_function("next random offset", |b| b.iter(|| black_box(order.step())));
+    let plan = rbench_plan::IoPlan {
+        time: Some(Nanos(u64::MAX)),
+        ..plan
+    };
+    let mut steps = plan.steps(Rw::RandRead, 1, 2, 3);
+    c.bench_function("next random offset", |b| b.iter(|| black_box(steps.next())));
 }
 
 fn merge(c: &mut Criterion) {

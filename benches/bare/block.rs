@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::Bytes;
-use rbench_core::random::DataStream;
-use rbench_plan::io::{Order, Rw};
+use rbench_core::random::{DataStream, key};
+use rbench_core::{Bytes, Nanos};
+use rbench_plan::io::Rw;
 use rbench_plan::spec::{Common, Io, Workload};
 use rbench_plan::{Facts, Spec, Work, resolve};
 use rbench_sys::AlignedBuffer;
@@ -54,9 +54,14 @@ pub fn offsets(mode: Rw, size: u64) -> Result<Vec<i64>, Failed> {
     if !size.is_multiple_of(BLOCK as u64) {
         return Err(format!("{size} is not a multiple of {BLOCK}").into());
     }
-    let mut order = Order::new(&plan, mode.random(), [SEED, STEP, 0], [SEED, 0, 0]);
-    let count = PASSES * order.operations();
-    Ok((0..count).map(|_| order.step().0 as i64).collect())
+    let plan = rbench_plan::IoPlan {
+        time: Some(Nanos(u64::MAX)),
+        ..plan
+    };
+    let steps = plan.steps(mode, key(&[SEED, STEP]), 0, key(&[SEED, 0, 0]));
+    let count = PASSES * plan.operations();
+    let steps = steps.take(usize::try_from(count).unwrap_or(usize::MAX));
+    Ok(steps.map(|step| step.offset as i64).collect())
 }
 
 /// A file that is there in full, opened for `mode`.

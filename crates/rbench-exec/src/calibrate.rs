@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use rbench_core::random::Stream;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, Counter, CpuClock, Latency, Nanos, OpKind, Rank};
-use rbench_plan::io::{FsyncRule, Layout, Order, Rw, fresh_data};
+use rbench_plan::io::{FsyncRule, Layout, Rw, fresh_data};
 use rbench_plan::jobs::{BlockSizes, Distribution};
 use rbench_plan::{IoPlan, Work};
 use rbench_sys::engine::{EngineConfig, find};
@@ -190,8 +189,7 @@ fn block_loop(operations: u64, depth: u32) -> Option<BlockRunner> {
     .ok()?;
     let fs: Arc<dyn Fs> = Arc::new(TraceFs::default());
     Some(BlockRunner::new(Blocks {
-        order: Order::new(&plan, false, [0; 3], [0; 3]),
-        planned: operations,
+        steps: plan.steps(Rw::Read, 0, 0, 0),
         data: Data::new(&plan.buffers, depth as usize, &[]),
         plan: Arc::new(plan),
         rw: Rw::Read,
@@ -207,7 +205,6 @@ fn block_loop(operations: u64, depth: u32) -> Option<BlockRunner> {
         file: 0,
         owner: (0, 1),
         schedule: None,
-        chooser: Stream::new(&[]),
         stamps: None,
         log: None,
         stamped_bytes: BLOCK as usize,

@@ -33,7 +33,7 @@ mod layout;
 mod scene;
 mod small;
 
-use blocks::{PASS_BITS, STEP_BITS, Stamps};
+use blocks::{STEP_BITS, Stamps, WRITE_BITS};
 use layout::Unmade;
 use scene::Scene;
 pub(crate) use scene::{over_nothing, small_paths};
@@ -225,14 +225,8 @@ impl IoPass<'_> {
 
     /// Notes which generations blocks may have after a phase that wrote.
     fn wrote(&mut self, everything: bool) {
-        let newest = u64::from(self.step) << PASS_BITS;
-        // Passes behind the first only come with --time; a journal numbers
-        // every write.
-        let last = if self.io.time.is_some() || self.io.ack_journal.is_some() {
-            newest | u64::from(u32::MAX)
-        } else {
-            newest
-        };
+        let newest = u64::from(self.step) << WRITE_BITS;
+        let last = newest | u64::from(u32::MAX);
         let oldest = if everything {
             newest
         } else {

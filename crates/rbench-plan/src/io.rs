@@ -5,13 +5,11 @@ use std::path::PathBuf;
 use rbench_core::{Bytes, Nanos, Rank};
 
 use crate::arrival::Arrival;
-use crate::jobs::{BlockSizes, BufferContent, Buffers, Distribution};
-use crate::pattern;
+use crate::jobs::{
+    BlockSizes, BufferContent, Buffers, Directions, Distribution, Each, FileService, Pattern,
+};
+use crate::pattern::{self, Budget, Course, Steps};
 use crate::tree::Shape;
-
-mod order;
-
-pub use order::Order;
 
 /// Smallest block that can carry the stamp of `--verify`.
 pub const VERIFY_BLOCK_MIN: u64 = 512;
@@ -266,6 +264,49 @@ impl IoPlan {
         }
     }
 
+    /// The operations of a phase on a worker's part, offsets counted from its
+    /// beginning. What is random derives from `seed` and `worker`; where the
+    /// favourites of a skewed distribution lie from `favourites`.
+    pub fn steps(&self, rw: Rw, seed: u64, worker: u64, favourites: u64) -> Steps {
+        let both = || Each {
+            read: self.sizes.clone(),
+            write: self.sizes.clone(),
+        };
+        let pattern = Pattern {
+            directions: Directions {
+                read: rw.reads(),
+                write: rw.writes(),
+                random: rw.random(),
+            },
+            mix_read: self.mix_read,
+            sizes: both(),
+            align: Each::default(),
+            distribution: self.distribution.clone(),
+            random_percent: Each {
+                read: 100,
+                write: 100,
+            },
+            repeats: false,
+            seed,
+        };
+        let course = Course {
+            pattern: &pattern,
+            worker,
+            favourites,
+            files: 1,
+            open: 1,
+            service: FileService::Sequential,
+            start: 0,
+            rest: true,
+            budget: Budget {
+                bytes: None,
+                ios: u64::MAX,
+                passes: if self.time.is_some() { u64::MAX } else { 1 },
+            },
+        };
+        Steps::of(course, |_| self.size.0)
+    }
+
     /// Where the `index`-th block of worker `worker` of `workers` lies in its
     /// file, and its length, where all have the smallest size.
     #[inline]
@@ -342,7 +383,103 @@ mod tests {
         }
     }
 
+    fn random(sizes: BlockSizes, size: u64, distribution: Distribution) -> IoPlan {
+        IoPlan {
+            sizes,
+            distribution,
+            ..plan(Layout::PerWorker, size, 512)
+        }
+    }
+
+    /// Offsets and lengths of a pass.
+    fn pass(plan: &IoPlan, rw: Rw, seed: u64) -> Vec<(u64, u64)> {
+        let steps = plan.steps(rw, seed, 3, 7);
+        steps.map(|step| (step.offset, step.length)).collect()
+    }
+
+    /// Every byte once: the blocks are sorted and laid end to end.
+    fn check_covers(mut blocks: Vec<(u64, u64)>, size: u64) {
+        blocks.sort_unstable();
+        let mut at = 0;
+        for (start, length) in blocks {
+            assert_eq!(start, at);
+            assert!(length > 0);
+            at += length;
+        }
+        assert_eq!(at, size);
+    }
+
+    #[test]
+    fn another_phase_has_another_order_of_the_same_blocks() {
+        // The last block is shorter.
+        let plan = random(BlockSizes::Fixed(512), 512_100, Distribution::Uniform);
+        let (first, second) = (pass(&plan, Rw::RandRead, 1), pass(&plan, Rw::RandRead, 2));
+        assert_eq!((first.len(), second.len()), (1001, 1001));
+        assert_ne!(first, second);
+        [first, second]
+            .into_iter()
+            .for_each(|blocks| check_covers(blocks, 512_100));
+    }
+
+    #[test]
+    fn the_favourites_are_the_same_in_every_phase_and_others_in_another_part() {
+        let plan = random(BlockSizes::Fixed(512), 512_000, Distribution::Zipf(2.0));
+        let favourite = |seed: u64, favourites: u64| {
+            let mut hits = std::collections::BTreeMap::new();
+            for step in plan.steps(Rw::RandRead, seed, 3, favourites) {
+                *hits.entry(step.offset).or_insert(0) += 1;
+            }
+            hits.into_iter().max_by_key(|(_, n)| *n).expect("drawn")
+        };
+        assert_ne!(pass(&plan, Rw::RandRead, 1), pass(&plan, Rw::RandRead, 2));
+        assert_eq!(favourite(1, 7).0, favourite(2, 7).0);
+        assert_ne!(favourite(1, 7).0, favourite(1, 8).0);
+    }
+
+    #[test]
+    fn skewed_blocks_of_several_sizes_begin_on_the_smallest_and_stay_inside() {
+        const KIB: u64 = 1024;
+        let size = 1000 * KIB;
+        let split = vec![(4 * KIB, 60), (8 * KIB, 30), (64 * KIB, 10)];
+        let plan = random(BlockSizes::Split(split), size, Distribution::Zipf(1.2));
+        let blocks = pass(&plan, Rw::RandRead, 1);
+        assert_eq!(blocks.iter().map(|(_, length)| length).sum::<u64>(), size);
+        for (start, length) in blocks {
+            assert!(start.is_multiple_of(4 * KIB) && start + length <= size);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn passes_of_mixed_sizes_cover_the_part_without_overlap(
+            least in 1_u64..5000, factor in 1_u64..9, extra in 0_u64..2_000_000, shuffled: bool, range: bool,
+        ) {
+            let most = least * factor + 3;
+            let sizes = if range {
+                BlockSizes::Range { min: least, max: most }
+            } else {
+                BlockSizes::Split(vec![(least, 70), (most, 30)])
+            };
+            let size = most + extra;
+            let plan = IoPlan {
+                time: Some(Nanos::SECOND),
+                ..random(sizes, size, Distribution::Uniform)
+            };
+            let rw = if shuffled { Rw::RandRead } else { Rw::Read };
+            let mut steps = plan.steps(rw, 1, 3, 7);
+            prop_assert!(steps.covers());
+            for _ in 0..2 {
+                let mut blocks = Vec::new();
+                for step in steps.by_ref() {
+                    blocks.push((step.offset, step.length));
+                    if step.ends_pass {
+                        break;
+                    }
+                }
+                check_covers(blocks, size);
+            }
+        }
+
         #[test]
         fn the_workers_blocks_cover_the_shared_file_without_overlap(
             workers in 1_u64..9, blocks in 1_u64..40, interleaved: bool,

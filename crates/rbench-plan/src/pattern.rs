@@ -21,7 +21,7 @@
 
 use rbench_core::random::Stream;
 
-use crate::jobs::{BlockSizes, Distribution, Each, FileService, JobPlan};
+use crate::jobs::{BlockSizes, Distribution, Each, FileService, JobPlan, Pattern};
 
 pub(crate) mod draw;
 mod files;
@@ -84,8 +84,9 @@ struct Rules {
     /// Smallest block: regions are cut to multiples of it.
     unit: u64,
     seed: u64,
-    jobnum: u64,
-    /// Where the job's part starts in each file.
+    worker: u64,
+    favourites: u64,
+    /// Where the worker's part starts in each file.
     start: u64,
 }
 
@@ -121,13 +122,38 @@ impl Regions {
 
 /// How far the worker's part goes.
 #[derive(Debug, Clone, Copy)]
-struct Budget {
-    /// Bytes of a pass.
-    bytes: u64,
-    /// Operations of a pass.
-    ios: u64,
-    /// Passes.
-    passes: u64,
+pub struct Budget {
+    /// Bytes of a pass; `None`: those of its files.
+    pub bytes: Option<u64>,
+    /// Operations of a pass at most.
+    pub ios: u64,
+    /// Passes; `u64::MAX`: until time is up.
+    pub passes: u64,
+}
+
+/// What one worker has to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Course<'a> {
+    /// Directions, sizes and orders.
+    pub pattern: &'a Pattern,
+    /// The worker's number: what it draws derives from the pattern's seed and
+    /// from this.
+    pub worker: u64,
+    /// Where the favourites of a skewed distribution lie derives from this.
+    pub favourites: u64,
+    /// Number of its files.
+    pub files: u64,
+    /// Files open at a time.
+    pub open: u64,
+    /// Which file an operation goes to.
+    pub service: FileService,
+    /// Where its part starts in each file, bytes.
+    pub start: u64,
+    /// Whether the last block of a part may be shorter than the smallest; else
+    /// what is left of the part is not visited, as with fio.
+    pub rest: bool,
+    /// How far it goes.
+    pub budget: Budget,
 }
 
 /// The operations of one worker.
@@ -136,8 +162,12 @@ pub struct Steps {
     rules: Rules,
     service: FileService,
     regions: Regions,
+    /// Bytes of all of them.
+    total: u64,
     choice: Choice,
     budget: Budget,
+    /// Bytes of a pass.
+    pass_bytes_max: u64,
     stream: Stream,
     /// Files that operations go to now, and `done` that are through.
     active: Vec<Active>,
@@ -155,8 +185,8 @@ pub struct Steps {
     pass: u64,
     pass_bytes: u64,
     pass_ios: u64,
-    /// Operations so far.
-    issued: u64,
+    /// Operations of the passes before.
+    issued_before: u64,
     /// Whether a pass visits each block once.
     covers: bool,
     /// Directions of each hundred of a mix.
@@ -170,33 +200,54 @@ impl Steps {
     /// in bytes of the job's part of each of its files, from
     /// [`JobPlan::files`]' offset on.
     pub fn new(job: &JobPlan, jobnum: u64, region: impl Fn(u64) -> u64) -> Steps {
-        let rules = Rules::new(job, jobnum);
-        let count = job.files.count;
-        let cut = |length: u64| length - length % rules.unit;
+        let (files, pace) = (&job.files, &job.pace);
+        let course = Course {
+            pattern: &job.pattern,
+            worker: jobnum,
+            // All workers favour the same blocks of a file they share.
+            favourites: job.pattern.seed,
+            files: files.count,
+            open: files.open,
+            service: files.service,
+            start: files.start(jobnum),
+            rest: false,
+            budget: Budget {
+                bytes: pace.io_size,
+                ios: pace.number_ios.unwrap_or(u64::MAX),
+                passes: if pace.time_based {
+                    u64::MAX
+                } else {
+                    pace.loops.max(1)
+                },
+            },
+        };
+        Steps::of(course, region)
+    }
+
+    /// The operations of a worker. `region` is the length in bytes of its part
+    /// of each of its files.
+    pub fn of(course: Course<'_>, region: impl Fn(u64) -> u64) -> Steps {
+        let rules = Rules::new(&course);
+        let count = course.files;
+        let cut = |length: u64| match course.rest {
+            true => length,
+            false => length - length % rules.unit,
+        };
         let first = cut(if count == 0 { 0 } else { region(0) });
         let regions = if (1..count).all(|file| cut(region(file)) == first) {
             Regions::Same(first, count)
         } else {
             Regions::Each((0..count).map(|file| cut(region(file))).collect())
         };
-        let window = match job.files.service {
+        let window = match course.service {
             FileService::Sequential => 1,
-            _ => job.files.open.clamp(1, count.max(1)),
+            _ => course.open.clamp(1, count.max(1)),
         };
-        let pace = &job.pace;
-        let budget = Budget {
-            bytes: pace.io_size.unwrap_or_else(|| regions.total()),
-            ios: pace.number_ios.unwrap_or(u64::MAX),
-            passes: if pace.time_based {
-                u64::MAX
-            } else {
-                pace.loops.max(1)
-            },
-        };
+        let pattern = course.pattern;
         Steps {
-            choice: Choice::new(&job.pattern.distribution),
-            service: job.files.service,
-            stream: Stream::new(&[rules.seed, jobnum, STREAM_CHOICES]),
+            choice: Choice::new(&pattern.distribution),
+            service: course.service,
+            stream: Stream::new(&[rules.seed, rules.worker, STREAM_CHOICES]),
             active: Vec::with_capacity(window as usize),
             done: 0,
             window: window as usize,
@@ -207,13 +258,15 @@ impl Steps {
             pass: 0,
             pass_bytes: 0,
             pass_ios: 0,
-            issued: 0,
-            covers: job.pattern.distribution == Distribution::Uniform && !job.pattern.repeats,
-            mixer: place::Mixer::new(rules.seed, jobnum),
+            issued_before: 0,
+            covers: pattern.distribution == Distribution::Uniform && !pattern.repeats,
+            mixer: place::Mixer::new(rules.seed, rules.worker),
             scratch: rules.scratch(),
+            pass_bytes_max: course.budget.bytes.unwrap_or_else(|| regions.total()),
+            total: regions.total(),
             rules,
             regions,
-            budget,
+            budget: course.budget,
         }
     }
 
@@ -229,7 +282,7 @@ impl Steps {
             None => u32::from(!rules.writes) * 100,
         }) / 100.0;
         let mean = reads * mean(&rules.sizes.read) + (1.0 - reads) * mean(&rules.sizes.write);
-        let each = (self.budget.bytes as f64 / mean.max(1.0)).ceil() as u64;
+        let each = (self.pass_bytes_max as f64 / mean.max(1.0)).ceil() as u64;
         let left = self.budget.passes.saturating_sub(self.pass);
         Some(each.min(self.budget.ios).saturating_mul(left))
     }
@@ -239,10 +292,10 @@ impl Steps {
     /// pass, or where the same block may come at any time.
     pub fn once(&self) -> Option<u64> {
         let rules = &self.rules;
-        if !self.covers || self.budget.passes < 2 && self.budget.bytes <= self.regions.total() {
+        if !self.covers || self.budget.passes < 2 && self.pass_bytes_max <= self.total {
             return None;
         }
-        let bytes = self.budget.bytes.min(self.regions.total());
+        let bytes = self.pass_bytes_max.min(self.total);
         let mean = (mean(&rules.sizes.read) + mean(&rules.sizes.write)) / 2.0;
         let mean = match (rules.mix, rules.writes) {
             (Some(_), _) => mean,
@@ -253,14 +306,24 @@ impl Steps {
         Some(each.min(self.budget.ios))
     }
 
+    /// Whether a pass visits every block, and each once.
+    pub fn covers(&self) -> bool {
+        self.covers
+    }
+
     /// Whether any file has room for a block.
     pub fn has_work(&self) -> bool {
-        self.regions.total() > 0
+        self.total > 0
     }
 
     /// Operations given so far.
     pub fn issued(&self) -> u64 {
-        self.issued
+        self.issued_before + self.pass_ios
+    }
+
+    /// Bytes of the operations given so far, of whole passes and of this one.
+    pub fn bytes(&self) -> u64 {
+        self.pass.saturating_mul(self.pass_bytes_max) + self.pass_bytes
     }
 
     /// Largest operation in bytes.
@@ -306,7 +369,25 @@ impl Steps {
         }
     }
 
-    /// Chooses the file of the next operation.
+    /// Chooses the file of the next operation, of none or of several; whether
+    /// there is a further one.
+    #[inline(never)]
+    fn choose_file(&mut self) -> bool {
+        if self.pass >= self.budget.passes || self.total == 0 {
+            return false;
+        }
+        if self.active.is_empty() {
+            self.begin_round();
+        }
+        // With but one there is no choice.
+        match self.active.len() {
+            1 => self.current = 0,
+            _ => self.turn(),
+        }
+        true
+    }
+
+    /// Chooses among several files.
     fn turn(&mut self) {
         let all = self.active.len();
         let through = self.active[self.current].is_done();
@@ -338,6 +419,7 @@ impl Steps {
 
     /// Takes a file that is through out of the circle: another takes its
     /// place, or it is passed over until half of them are.
+    #[cold]
     fn retire(&mut self) {
         if let Some(next) = self.next_active() {
             self.active[self.current] = next;
@@ -361,42 +443,31 @@ impl Steps {
         }
     }
 
-    /// Notes the step and whether it is the last of its file or pass.
-    fn account(&mut self, step: &mut Step) {
-        self.issued += 1;
-        self.pass_bytes += step.length;
-        self.pass_ios += 1;
-        if step.ends_file {
-            self.retire();
-        }
-        if self.pass_bytes >= self.budget.bytes || self.pass_ios >= self.budget.ios {
-            step.ends_pass = true;
-            self.pass += 1;
-            (self.pass_bytes, self.pass_ios) = (0, 0);
-            self.active.clear();
-            self.next_file = self.regions.count();
-        }
+    /// Notes that a pass is over.
+    #[cold]
+    fn end_pass(&mut self) {
+        self.pass += 1;
+        self.issued_before += self.pass_ios;
+        (self.pass_bytes, self.pass_ios) = (0, 0);
+        self.active.clear();
+        self.next_file = self.regions.count();
     }
 }
 
 impl Steps {
     /// The next step; in a mix a write if `write` says so, where it is given,
     /// whatever the percentage is: a rate for each direction decides then.
-    #[inline]
+    #[inline(always)]
     pub fn next_as(&mut self, write: Option<bool>) -> Option<Step> {
-        if self.pass >= self.budget.passes || self.regions.total() == 0 {
+        if self.active.len() != 1 && !self.choose_file() {
             return None;
         }
-        if self.active.is_empty() {
-            self.begin_round();
-        }
-        self.turn();
         let write = match (self.rules.mix, write) {
             (None, _) => self.rules.writes,
             (Some(_), Some(write)) => write,
-            (Some(reads), None) => self.mixer.write(self.issued, reads),
+            (Some(reads), None) => self.mixer.write(self.issued_before + self.pass_ios, reads),
         };
-        let active = &mut self.active[self.current];
+        let active = self.active.get_mut(self.current)?;
         let mut step = active.step(
             &self.rules,
             write,
@@ -404,7 +475,15 @@ impl Steps {
             &mut self.stream,
             &mut self.scratch,
         );
-        self.account(&mut step);
+        self.pass_bytes += step.length;
+        self.pass_ios += 1;
+        if step.ends_file {
+            self.retire();
+        }
+        if self.pass_bytes >= self.pass_bytes_max || self.pass_ios >= self.budget.ios {
+            step.ends_pass = true;
+            self.end_pass();
+        }
         Some(step)
     }
 }
@@ -412,15 +491,15 @@ impl Steps {
 impl Iterator for Steps {
     type Item = Step;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Step> {
         self.next_as(None)
     }
 }
 
 impl Rules {
-    fn new(job: &JobPlan, jobnum: u64) -> Rules {
-        let pattern = &job.pattern;
+    fn new(course: &Course<'_>) -> Rules {
+        let pattern = course.pattern;
         let directions = pattern.directions;
         let (reads, writes) = (directions.read, directions.write);
         let Each { read, write } = &pattern.sizes;
@@ -457,8 +536,9 @@ impl Rules {
             align,
             unit,
             seed: pattern.seed,
-            jobnum,
-            start: files::start(&job.files, jobnum),
+            worker: course.worker,
+            favourites: course.favourites,
+            start: course.start,
         }
     }
 

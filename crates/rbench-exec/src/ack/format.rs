@@ -16,7 +16,7 @@ use rbench_plan::io::{Layout, SmallFiles};
 use rbench_plan::tree::Paths;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::io::blocks::{PASS_BITS, STEP_BITS};
+use crate::io::blocks::{STEP_BITS, WRITE_BITS};
 use crate::io::small_paths;
 use crate::verify::Identity;
 
@@ -193,7 +193,7 @@ impl Header {
             run: self.run,
             file,
             offset,
-            generation: u64::from(self.pass) << (PASS_BITS + STEP_BITS),
+            generation: u64::from(self.pass) << (WRITE_BITS + STEP_BITS),
         }
     }
 

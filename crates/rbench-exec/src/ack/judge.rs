@@ -14,7 +14,7 @@
 //! patchwork of what is permitted, in pieces of at least a word.
 
 use super::history::Block;
-use crate::io::blocks::{PASS_BITS, STEP_BITS};
+use crate::io::blocks::{STEP_BITS, WRITE_BITS};
 use crate::verify::{self, Identity};
 
 const SECTOR: u64 = 512;
@@ -231,7 +231,7 @@ impl Judge {
 
 /// The pass that has written a generation; each has files of its own.
 fn pass(generation: u64) -> u64 {
-    generation >> (PASS_BITS + STEP_BITS)
+    generation >> (WRITE_BITS + STEP_BITS)
 }
 
 /// A block that is right in itself.

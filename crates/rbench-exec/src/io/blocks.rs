@@ -7,12 +7,13 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rbench_core::random::Stream;
+use nix::errno::Errno;
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::IoPlan;
 use rbench_plan::arrival::Schedule;
-use rbench_plan::io::{FsyncRule, Order, Rw};
+use rbench_plan::io::{FsyncRule, Rw};
+use rbench_plan::pattern::{Step, Steps};
 use rbench_sys::engine::Completion;
 use rbench_sys::residency::Resident;
 use rbench_sys::{Engine, Fs, Request, Transfer};
@@ -41,9 +42,10 @@ pub struct Stamps {
     pub reads: RangeInclusive<u64>,
 }
 
-/// Bits below the phase number in a generation: the pass, or with a journal of
-/// acknowledged writes the number of the write.
-pub const PASS_BITS: u32 = 32;
+/// Bits below the phase number in a generation: the number of the write among
+/// those of its worker in the phase, which tells every write of a block from any
+/// other.
+pub const WRITE_BITS: u32 = 32;
 
 /// Bits of the phase number below the number of the pass over all phases.
 pub const STEP_BITS: u32 = 16;
@@ -79,14 +81,10 @@ pub struct Blocks {
     pub file: u64,
     /// The worker whose blocks these are, and the number of all workers.
     pub owner: (u64, u64),
-    /// The order of blocks.
-    pub order: Order,
-    /// Operations in all; `u64::MAX` when time decides.
-    pub planned: u64,
+    /// Where its operations go, from the beginning of the owner's part on.
+    pub steps: Steps,
     /// Open loop.
     pub schedule: Option<Schedule>,
-    /// Chooses between reads and writes of a mix.
-    pub chooser: Stream,
     /// Data for writes that are not stamped.
     pub data: Data,
     /// Stamps, with `--verify`.
@@ -105,6 +103,8 @@ pub struct Blocks {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     transfer: Transfer,
+    /// Where in the owner's part, and in the file.
+    place: u64,
     offset: u64,
     length: usize,
     /// Of a stamped write.
@@ -127,6 +127,7 @@ impl Slot {
 
 const IDLE: Slot = Slot {
     transfer: Transfer::Read,
+    place: 0,
     offset: 0,
     length: 0,
     generation: 0,
@@ -150,17 +151,18 @@ pub struct BlockRunner {
     /// Completions with their end that are not noted yet.
     landed: VecDeque<(Completion, Nanos)>,
     in_flight: usize,
+    /// An operation that was not started, and when the next one is meant to.
+    next: Option<Step>,
     next_intended: Option<Nanos>,
-    issued: u64,
-    /// Operations of the first pass.
-    once: u64,
-    /// Bytes of what was issued.
-    aimed_bytes: u64,
     failed: u64,
     /// Writes that were aimed.
     writes: u64,
     writes_since_sync: u64,
+    /// A sync follows so many writes.
+    sync_every: u64,
     broken: bool,
+    /// The part is a file of its own.
+    own_file: bool,
     /// Nothing is verified or taken down.
     plain: bool,
     /// Filling or checking a buffer takes so long that requests complete
@@ -179,8 +181,12 @@ impl BlockRunner {
         let depth = work.plan.depth as usize;
         BlockRunner {
             careful: depth > 1 && (work.plan.block_max() >= LARGE || work.stamps.is_some()),
+            own_file: !work.plan.layout.shared(),
+            sync_every: match work.plan.fsync {
+                FsyncRule::Every(writes) => writes.max(1),
+                _ => u64::MAX,
+            },
             plain: work.stamps.is_none() && work.log.is_none(),
-            once: work.order.operations(),
             work,
             slots: vec![IDLE; depth],
             free: (0..depth).rev().collect(),
@@ -188,9 +194,8 @@ impl BlockRunner {
             done: Vec::with_capacity(depth),
             landed: VecDeque::with_capacity(depth),
             in_flight: 0,
+            next: None,
             next_intended: None,
-            issued: 0,
-            aimed_bytes: 0,
             failed: 0,
             writes: 0,
             writes_since_sync: 0,
@@ -199,18 +204,25 @@ impl BlockRunner {
         }
     }
 
-    /// Chooses the next block and fills the buffer of a free slot.
+    /// The next operation, if there is one.
     #[inline(always)]
-    fn aim(&mut self, slot: usize) {
+    fn next_step(&mut self) -> Option<Step> {
+        match self.next {
+            None => self.work.steps.next(),
+            Some(_) => self.next.take(),
+        }
+    }
+
+    /// Turns to a block and fills the buffer of the free slot `number`.
+    #[inline(always)]
+    fn aim(&mut self, number: usize, step: Step, intended: Option<Nanos>) -> Slot {
         let work = &mut self.work;
-        let (start, length) = work.order.step();
-        let (owner, workers) = work.owner;
-        let offset = work.plan.offset(start, owner, workers);
-        let length = length as usize;
-        let write = match (work.lanes.read, work.lanes.write) {
-            (Some(_), Some(_)) => work.chooser.below(100) >= u64::from(work.plan.mix_read),
-            (read, _) => read.is_none(),
+        let offset = match self.own_file {
+            true => step.offset,
+            false => work.plan.offset(step.offset, work.owner.0, work.owner.1),
         };
+        let length = step.length as usize;
+        let write = step.write;
         let transfer = if write {
             Transfer::Write
         } else {
@@ -218,15 +230,11 @@ impl BlockRunner {
         };
         let mut generation = 0;
         if write {
-            let buffer = &mut work.engine.buffer(slot)[..length];
+            let buffer = &mut work.engine.buffer(number)[..length];
             match &work.stamps {
                 Some(stamps) => {
-                    // A journal tells every write of a block from any other.
-                    let low = match work.log {
-                        Some(_) => self.writes.min(u64::from(u32::MAX)),
-                        None => work.order.pass(),
-                    };
-                    generation = (stamps.writes << PASS_BITS) | low;
+                    let low = self.writes.min(u64::from(u32::MAX));
+                    generation = (stamps.writes << WRITE_BITS) | low;
                     self.writes += 1;
                     let identity = Identity {
                         run: stamps.run,
@@ -245,25 +253,39 @@ impl BlockRunner {
                         );
                     }
                 }
-                None => work.data.fill(slot, buffer),
+                None => work.data.fill(number, buffer),
             }
         }
-        self.slots[slot] = Slot {
+        self.next_intended = None;
+        Slot {
             transfer,
+            place: step.offset,
             offset,
             length,
             generation,
-            intended: None,
+            intended,
             start: Nanos(0),
-        };
-        self.issued += 1;
-        self.aimed_bytes += length as u64;
+        }
     }
 
     /// Takes back what was aimed at and will not be done.
-    fn unaim(&mut self, slot: usize, intended: Option<Nanos>) {
-        self.issued -= 1;
-        self.aimed_bytes -= self.slots[slot].length as u64;
+    #[cold]
+    fn unaim(&mut self, slot: Slot) {
+        let Slot {
+            transfer,
+            place,
+            length,
+            intended,
+            ..
+        } = slot;
+        self.next = Some(Step {
+            write: transfer == Transfer::Write,
+            file: 0,
+            offset: place,
+            length: length as u64,
+            ends_file: false,
+            ends_pass: false,
+        });
         self.next_intended = intended;
     }
 
@@ -277,36 +299,29 @@ impl BlockRunner {
         self.next_intended
     }
 
-    fn wants_sync(&self) -> bool {
-        matches!(self.work.plan.fsync, FsyncRule::Every(n) if self.writes_since_sync >= n)
+    /// Bytes of what was issued.
+    fn aimed_bytes(&self) -> u64 {
+        self.work.steps.bytes() - self.next.map_or(0, |step| step.length)
     }
 
-    /// Notes how the request of a slot has ended.
+    fn wants_sync(&self) -> bool {
+        self.writes_since_sync >= self.sync_every
+    }
+
+    /// The lane of a request.
     #[inline(always)]
-    fn complete(&mut self, completion: Completion, end: Nanos, meter: &mut Meter) {
-        let Completion { slot, result } = completion;
-        let Slot {
-            transfer,
-            length,
-            intended,
-            start,
-            ..
-        } = self.slots[slot];
-        let span = Span {
-            intended,
-            start,
-            end,
-        };
+    fn lane(&self, transfer: Transfer) -> usize {
         let lane = match transfer {
             Transfer::Read => self.work.lanes.read,
             Transfer::Write | Transfer::Fsync | Transfer::DataSync => self.work.lanes.write,
         };
-        let lane = lane.unwrap_or(0);
-        if self.plain && matches!(result, Ok(got) if got >= length) {
-            meter.done(lane, span, length as u64);
-        } else {
-            self.examine(completion, lane, span, meter);
-        }
+        lane.unwrap_or(0)
+    }
+
+    /// Whether a result has only to be counted.
+    #[inline(always)]
+    fn is_plain(&self, result: Result<usize, Errno>, length: usize) -> bool {
+        self.plain && matches!(result, Ok(got) if got >= length)
     }
 
     /// Notes the end of a request that may have failed, has to be verified, or
@@ -525,24 +540,21 @@ impl BlockRunner {
 }
 
 impl Runner for BlockRunner {
-    fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
-        let limit = upto.unwrap_or(self.work.planned).min(self.work.planned);
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
         if self.slots.len() == 1 {
-            self.run_singly(gate, meter, limit);
+            self.run_singly(gate, meter);
         } else {
-            self.run_many(gate, meter, limit);
+            self.run_many(gate, meter);
         }
         self.note_checked(meter, true);
         let late = self.next_intended.or_else(|| self.intended(gate));
         if let (Some(next), Some(schedule), Some(lane)) =
             (late, &self.work.schedule, self.main_lane())
         {
-            meter.unissued(
-                lane,
-                gate.missed(schedule, next, self.work.planned - self.issued),
-            );
+            let left = self.planned().saturating_sub(self.issued());
+            meter.unissued(lane, gate.missed(schedule, next, left));
         }
-        if gate.stop.is_raised() || self.broken || self.issued == 0 {
+        if gate.stop.is_raised() || self.broken || self.issued() == 0 {
             return;
         }
         match self.work.plan.fsync {
@@ -555,11 +567,11 @@ impl Runner for BlockRunner {
     }
 
     fn issued(&self) -> u64 {
-        self.issued
+        self.work.steps.issued() - u64::from(self.next.is_some())
     }
 
     fn planned(&self) -> u64 {
-        self.work.planned
+        self.work.steps.expected().unwrap_or(u64::MAX)
     }
 
     fn look(&mut self, _ended: bool) -> Pages {
@@ -573,15 +585,14 @@ impl Runner for BlockRunner {
     }
 
     fn once(&self) -> Option<u64> {
-        let goes_round = self.work.plan.time.is_some() && self.work.order.covers();
-        goes_round.then_some(self.once)
+        self.work.steps.once()
     }
 
     fn covered(&self) -> bool {
         self.failed == 0
             && !self.broken
-            && self.work.order.covers()
-            && self.aimed_bytes >= self.work.plan.size.0
+            && self.work.steps.covers()
+            && self.aimed_bytes() >= self.work.plan.size.0
     }
 
     fn finish(&mut self, meter: &mut Meter) {
@@ -590,10 +601,10 @@ impl Runner for BlockRunner {
             && !self.broken
         {
             let plan = &self.work.plan;
-            let there = if self.aimed_bytes >= plan.size.0 {
+            let there = if self.aimed_bytes() >= plan.size.0 {
                 plan.blocks()
             } else {
-                self.aimed_bytes / plan.block()
+                self.aimed_bytes() / plan.block()
             };
             covered.fetch_max(there, Ordering::Relaxed);
         }

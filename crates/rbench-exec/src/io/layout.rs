@@ -12,7 +12,7 @@ use rbench_plan::IoPlan;
 use rbench_plan::io::Layout;
 use rbench_sys::{Completion, Engine, Fs, Request, Transfer};
 
-use super::blocks::{PASS_BITS, Stamps};
+use super::blocks::{Stamps, WRITE_BITS};
 use super::data::Data;
 use super::one_request;
 use crate::ack::journal::Write;
@@ -92,7 +92,7 @@ impl LayoutRunner {
     fn generation(&self) -> u64 {
         self.stamps
             .as_ref()
-            .map_or(0, |stamps| stamps.writes << PASS_BITS)
+            .map_or(0, |stamps| stamps.writes << WRITE_BITS)
     }
 
     fn fill(&mut self, blocks: u64) -> (u64, usize) {

@@ -5,11 +5,11 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rbench_core::random::Stream;
+use rbench_core::random::{Stream, key};
 use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::IoPlan;
 use rbench_plan::arrival::Schedule;
-use rbench_plan::io::{FsyncRule, Order, Rw, SmallFiles, small_shape, worker_number};
+use rbench_plan::io::{FsyncRule, Rw, SmallFiles, small_shape, worker_number};
 use rbench_plan::jobs::Buffers;
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private};
@@ -225,14 +225,10 @@ impl Scene {
                 .map(|lane| lane + 1),
         };
         let [seed, iteration, step] = self.seed;
-        let order_parts = [
-            seed,
-            (iteration << 32) | step,
-            self.worker(self.rank, thread),
-        ];
+        let seeds = key(&[seed, (iteration << 32) | step]);
         // What is hit most lies where it lay in the phases before.
-        let common = [seed, iteration, owner];
-        let order = Order::new(&self.io, rw.random(), order_parts, common);
+        let favourites = key(&[seed, iteration, owner]);
+        let worker = self.worker(self.rank, thread);
         Ok(Box::new(BlockRunner::new(Blocks {
             plan: Arc::clone(&self.io),
             rw,
@@ -243,14 +239,8 @@ impl Scene {
             path,
             file,
             owner: (owner, self.workers),
-            planned: if self.io.time.is_some() {
-                u64::MAX
-            } else {
-                order.operations()
-            },
-            order,
+            steps: self.io.steps(rw, seeds, worker, favourites),
             schedule: self.schedule(thread),
-            chooser: Stream::new(&self.parts(thread, 3)),
             data: self.data(thread, false),
             stamps: self.stamps.clone(),
             stamped_bytes: self.io.block() as usize,

@@ -10,7 +10,7 @@ use rbench_sys::engine::Completion;
 use rbench_sys::fs::OpenMode;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
-use super::blocks::{PASS_BITS, Stamps};
+use super::blocks::{Stamps, WRITE_BITS};
 use super::data::Data;
 use super::one_request;
 use crate::ack::journal::Write;
@@ -93,7 +93,7 @@ impl SmallFile {
         };
         self.stamps
             .as_ref()
-            .map_or(0, |stamps| (stamps.writes << PASS_BITS) | low)
+            .map_or(0, |stamps| (stamps.writes << WRITE_BITS) | low)
     }
 
     fn syncs(&self) -> bool {

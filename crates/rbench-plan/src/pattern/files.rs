@@ -59,16 +59,10 @@ pub fn file_size(job: &JobPlan, jobnum: u64, file: u64) -> u64 {
     (size - size % block).max(block.min(max))
 }
 
-/// Where the part of worker `jobnum` starts in each file, bytes.
-pub(super) fn start(files: &Files, jobnum: u64) -> u64 {
-    files
-        .offset
-        .saturating_add(files.offset_increment.saturating_mul(jobnum))
-}
-
 impl Files {
     /// Where the part of worker `jobnum` starts in each file, bytes.
     pub fn start(&self, jobnum: u64) -> u64 {
-        start(self, jobnum)
+        self.offset
+            .saturating_add(self.offset_increment.saturating_mul(jobnum))
     }
 }

@@ -16,18 +16,18 @@ const HUNDRED: u64 = 100;
 #[derive(Debug, Clone)]
 pub struct Mixer {
     seed: u64,
-    jobnum: u64,
+    worker: u64,
     hundred: u64,
     order: Permutation,
 }
 
 impl Mixer {
-    pub fn new(seed: u64, jobnum: u64) -> Mixer {
+    pub fn new(seed: u64, worker: u64) -> Mixer {
         Mixer {
             seed,
-            jobnum,
+            worker,
             hundred: 0,
-            order: Permutation::new(HUNDRED, &[seed, jobnum, STREAM_MIX, 0]),
+            order: Permutation::new(HUNDRED, &[seed, worker, STREAM_MIX, 0]),
         }
     }
 
@@ -37,48 +37,45 @@ impl Mixer {
         let hundred = number / HUNDRED;
         if hundred != self.hundred {
             self.hundred = hundred;
-            self.order = Permutation::new(HUNDRED, &[self.seed, self.jobnum, STREAM_MIX, hundred]);
+            self.order = Permutation::new(HUNDRED, &[self.seed, self.worker, STREAM_MIX, hundred]);
         }
         self.order.at(number % HUNDRED) >= u64::from(reads)
     }
 }
 
-/// Blocks of a file, each once.
+/// How a direction chooses its offsets in a file.
 #[derive(Debug, Clone)]
-enum Cover {
+enum Way {
+    /// Blocks of one size at random, each once.
     Blocks {
         order: Permutation,
+        count: u64,
         next: u64,
         bytes: u64,
     },
+    /// Blocks of several sizes at random, each once.
     Tiles(Tiles),
+    /// See [`Walk::Free`].
+    Free(u32),
+    /// One behind the other.
+    Ascending,
 }
 
-impl Cover {
-    fn new(sizes: &BlockSizes, region: u64, parts: &[u64]) -> Cover {
-        match sizes {
-            BlockSizes::Fixed(bytes) => Cover::Blocks {
-                order: Permutation::new(region.div_ceil(*bytes).max(1), parts),
-                next: 0,
-                bytes: *bytes,
-            },
-            _ => Cover::Tiles(Tiles::new(sizes, region, parts)),
-        }
-    }
-
-    /// Offset and length of the next block, the length not cut to the region.
-    #[inline]
-    fn step(&mut self, sizes: &BlockSizes, region: u64, scratch: &mut Vec<u64>) -> (u64, u64) {
-        match self {
-            Cover::Blocks { order, next, bytes } => {
-                if *next >= region.div_ceil(*bytes) {
-                    *next = 0;
+impl Way {
+    fn new(walk: Walk, sizes: &BlockSizes, region: u64, parts: &[u64]) -> Way {
+        match (walk, sizes) {
+            (Walk::Ascending, _) => Way::Ascending,
+            (Walk::Free(percent), _) => Way::Free(percent),
+            (Walk::Cover, BlockSizes::Fixed(bytes)) => {
+                let count = region.div_ceil(*bytes).max(1);
+                Way::Blocks {
+                    order: Permutation::new(count, parts),
+                    count,
+                    next: 0,
+                    bytes: *bytes,
                 }
-                let index = order.at(*next);
-                *next += 1;
-                (index * *bytes, *bytes)
             }
-            Cover::Tiles(tiles) => tiles.step(sizes, scratch),
+            (Walk::Cover, _) => Way::Tiles(Tiles::new(sizes, region, parts)),
         }
     }
 }
@@ -90,46 +87,43 @@ pub struct Active {
     region: u64,
     /// Bytes of it that this round has still to move.
     left: u64,
+    ways: Each<Way>,
+    /// Whether writes go the way of the reads: a mix that covers the file once.
+    together: bool,
     /// Where each direction goes on.
     next: Each<u64>,
-    cover: Each<Option<Cover>>,
     /// Spreads the favourites of a skewed distribution over the file.
     scatter: Option<Permutation>,
 }
 
 impl Active {
     pub fn new(rules: &Rules, file: u64, region: u64, round: u64) -> Active {
-        let cover = |write: u64, walk: Walk, sizes: &BlockSizes| {
-            let parts = [rules.seed, rules.jobnum, STREAM_ORDER, file, round, write];
-            (walk == Walk::Cover).then(|| Cover::new(sizes, region, &parts))
+        let way = |write: u64, walk: Walk, sizes: &BlockSizes| {
+            let parts = [rules.seed, rules.worker, STREAM_ORDER, file, round, write];
+            Way::new(walk, sizes, region, &parts)
         };
-        let Each { read, write } = &rules.sizes;
-        let mixed = rules.mix.is_some();
-        let reads = mixed || !rules.writes;
-        let own_writes = rules.writes && !(mixed && rules.together);
         let free = |walk| matches!(walk, Walk::Free(_));
         let align = rules.align.read.min(rules.align.write).max(1);
         Active {
             file,
             region,
             left: region,
-            next: Each::default(),
-            cover: Each {
-                read: if reads {
-                    cover(0, rules.walk.read, read)
-                } else {
-                    None
-                },
-                write: if own_writes {
-                    cover(1, rules.walk.write, write)
-                } else {
-                    None
-                },
+            ways: Each {
+                read: way(0, rules.walk.read, &rules.sizes.read),
+                write: way(1, rules.walk.write, &rules.sizes.write),
             },
+            together: rules.mix.is_some()
+                && rules.together
+                && rules.walk.read == Walk::Cover
+                && rules.walk.write == Walk::Cover,
+            next: Each::default(),
             // The same for all workers, so that they favour the same blocks
             // of a file they share.
             scatter: (free(rules.walk.read) || free(rules.walk.write)).then(|| {
-                Permutation::new((region / align).max(1), &[rules.seed, STREAM_SCATTER, file])
+                Permutation::new(
+                    (region / align).max(1),
+                    &[rules.favourites, STREAM_SCATTER, file],
+                )
             }),
         }
     }
@@ -140,7 +134,7 @@ impl Active {
     }
 
     /// The next operation on the file.
-    #[inline]
+    #[inline(always)]
     pub fn step(
         &mut self,
         rules: &Rules,
@@ -149,49 +143,27 @@ impl Active {
         stream: &mut Stream,
         scratch: &mut Vec<u64>,
     ) -> Step {
-        let (sizes, walk, align) = if write {
-            (&rules.sizes.write, rules.walk.write, rules.align.write)
-        } else {
-            (&rules.sizes.read, rules.walk.read, rules.align.read)
+        let way = match write && !self.together {
+            true => &mut self.ways.write,
+            false => &mut self.ways.read,
         };
-        let region = self.region;
-        let (offset, length) = match walk {
-            Walk::Cover => {
-                let own = if write && self.cover.write.is_some() {
-                    &mut self.cover.write
-                } else {
-                    &mut self.cover.read
-                };
-                match own {
-                    Some(cover) => cover.step(sizes, region, scratch),
-                    None => (0, size(sizes, stream)),
+        let (offset, length) = match way {
+            Way::Blocks {
+                order,
+                count,
+                next,
+                bytes,
+            } => {
+                if next == count {
+                    *next = 0;
                 }
+                let offset = order.at(*next) * *bytes;
+                *next += 1;
+                (offset, *bytes)
             }
-            Walk::Free(percent) if percent >= 100 || stream.below(100) < u64::from(percent) => {
-                let length = size(sizes, stream).min(region);
-                let align = align.max(1);
-                let places = (region - length) / align + 1;
-                let scatter = self.scatter.as_ref();
-                let place = choice.draw(region / align, scatter, stream);
-                (place.min(places - 1) * align, length)
-            }
-            Walk::Ascending | Walk::Free(_) => {
-                let at = if write {
-                    self.next.write
-                } else {
-                    self.next.read
-                };
-                let at = if at >= region { 0 } else { at };
-                (at, size(sizes, stream))
-            }
+            _ => self.place(rules, write, choice, stream, scratch),
         };
-        let length = length.min(region - offset).min(self.left);
-        let next = if write {
-            &mut self.next.write
-        } else {
-            &mut self.next.read
-        };
-        *next = offset + length;
+        let length = length.min(self.region - offset).min(self.left);
         self.left -= length;
         Step {
             write,
@@ -200,6 +172,58 @@ impl Active {
             length,
             ends_file: self.left == 0,
             ends_pass: false,
+        }
+    }
+
+    /// Offset and length, not cut to the region, where blocks have several sizes
+    /// or do not come each once.
+    fn place(
+        &mut self,
+        rules: &Rules,
+        write: bool,
+        choice: &mut Choice,
+        stream: &mut Stream,
+        scratch: &mut Vec<u64>,
+    ) -> (u64, u64) {
+        let region = self.region;
+        let (sizes, align) = match write {
+            true => (&rules.sizes.write, rules.align.write),
+            false => (&rules.sizes.read, rules.align.read),
+        };
+        let way = match write && !self.together {
+            true => &mut self.ways.write,
+            false => &mut self.ways.read,
+        };
+        let random = match way {
+            Way::Tiles(tiles) => return tiles.step(sizes, scratch),
+            Way::Free(percent) => *percent >= 100 || stream.below(100) < u64::from(*percent),
+            Way::Ascending | Way::Blocks { .. } => false,
+        };
+        let (at, length) = if random {
+            let length = size(sizes, stream).min(region);
+            let align = align.max(1);
+            let places = (region - length) / align + 1;
+            let scatter = self.scatter.as_ref();
+            let place = choice.draw(region / align, scatter, stream);
+            (place.min(places - 1) * align, length)
+        } else {
+            let next = match write {
+                true => self.next.write,
+                false => self.next.read,
+            };
+            let at = if next >= region { 0 } else { next };
+            (at, size(sizes, stream))
+        };
+        self.go_on_at(write, at + length.min(region - at).min(self.left));
+        (at, length)
+    }
+
+    /// Where a direction goes on when it is not at random.
+    fn go_on_at(&mut self, write: bool, at: u64) {
+        if write {
+            self.next.write = at;
+        } else {
+            self.next.read = at;
         }
     }
 }

@@ -52,16 +52,6 @@ impl Tiles {
         }
     }
 
-    /// Blocks of the whole cover; `offsets` is scratch space.
-    pub fn count(&self, sizes: &BlockSizes, offsets: &mut Vec<u64>) -> u64 {
-        let of_group = |number: u64| {
-            let length = self.group.min(self.region - number * self.group);
-            cut(sizes, mix(self.key ^ mix(number)), length, offsets);
-            offsets.len() as u64
-        };
-        (0..self.groups).map(of_group).sum()
-    }
-
     /// Offset and length of the next block; `offsets` is scratch space.
     pub fn step(&mut self, sizes: &BlockSizes, offsets: &mut Vec<u64>) -> (u64, u64) {
         loop {

@@ -3,24 +3,25 @@
 
 use nix::errno::Errno;
 use rbench_core::{Clock as _, Nanos};
+use rbench_plan::pattern::Step;
 use rbench_sys::engine::Completion;
 use rbench_sys::{Request, Transfer};
 
 use super::{BlockRunner, Slot};
 use crate::ack::Kind;
-use crate::meter::Meter;
+use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 
 impl BlockRunner {
-    /// Issues up to `limit` operations in all, many at a time.
-    pub(super) fn run_many(&mut self, gate: &Gate, meter: &mut Meter, limit: u64) {
+    /// Issues all operations, many at a time.
+    pub(super) fn run_many(&mut self, gate: &Gate, meter: &mut Meter) {
         while !self.broken {
-            let open = self.issue(gate, limit);
+            let more = self.issue(gate);
             if self.wants_sync() {
                 self.drain(gate, meter);
                 self.sync(gate, meter);
             }
-            if !open || self.issued >= limit {
+            if !more {
                 break;
             }
             self.reap(gate, meter, false);
@@ -28,31 +29,37 @@ impl BlockRunner {
         self.drain(gate, meter);
     }
 
-    /// Fills and submits what may start now. Whether the gate is still open.
-    fn issue(&mut self, gate: &Gate, limit: u64) -> bool {
-        let mut open = true;
+    /// Fills and submits what may start now. Whether more may follow: there is a
+    /// further operation, and the gate is open.
+    fn issue(&mut self, gate: &Gate) -> bool {
+        let mut more = true;
         // Filling a few small buffers takes no time to speak of.
         let at_once = self.work.schedule.is_none() && !self.careful;
         let mut now = gate.clock.now();
-        while !self.broken && self.issued < limit && !self.free.is_empty() && !self.wants_sync() {
+        while !self.broken && !self.free.is_empty() && !self.wants_sync() {
             if !at_once {
                 now = gate.clock.now();
             }
             if gate.closed(now) {
-                open = false;
+                more = false;
                 break;
             }
+            let Some(step) = self.next_step() else {
+                more = false;
+                break;
+            };
             let intended = self.intended(gate);
             let early = intended.is_some_and(|at| at > now);
             if early && (self.in_flight > 0 || !self.landed.is_empty() || !self.ready.is_empty()) {
+                self.next = Some(step);
                 break;
             }
             // The buffer is filled before the wait, so that the call starts
             // when it was meant to.
-            let slot = self.prepare(intended);
+            let slot = self.prepare(step, intended);
             if early && !gate.wait(intended.unwrap_or(now)) {
-                self.unprepare(slot, intended);
-                open = false;
+                self.unprepare(slot);
+                more = false;
                 break;
             }
             if self.careful {
@@ -62,7 +69,7 @@ impl BlockRunner {
             }
         }
         self.submit_ready(gate);
-        open
+        more
     }
 
     fn submit_ready(&mut self, gate: &Gate) {
@@ -108,18 +115,12 @@ impl BlockRunner {
             return;
         }
         self.broken = true;
-        self.issued -= self.ready.len() as u64;
-        for slot in self.ready.drain(..) {
-            self.aimed_bytes -= self.slots[slot].length as u64;
-            self.free.push(slot);
-        }
+        self.free.append(&mut self.ready);
     }
 
-    fn prepare(&mut self, intended: Option<Nanos>) -> usize {
+    fn prepare(&mut self, step: Step, intended: Option<Nanos>) -> usize {
         let slot = self.free.pop().unwrap_or_default();
-        self.aim(slot);
-        self.slots[slot].intended = intended;
-        self.next_intended = None;
+        self.slots[slot] = self.aim(slot, step, intended);
         self.ready.push(slot);
         if self.slots[slot].transfer == Transfer::Write {
             self.writes_since_sync += 1;
@@ -128,13 +129,13 @@ impl BlockRunner {
     }
 
     /// Takes back what was prepared but will not be submitted.
-    fn unprepare(&mut self, slot: usize, intended: Option<Nanos>) {
+    fn unprepare(&mut self, slot: usize) {
         self.ready.pop();
         self.free.push(slot);
         if self.slots[slot].transfer == Transfer::Write {
             self.writes_since_sync -= 1;
         }
-        self.unaim(slot, intended);
+        self.unaim(self.slots[slot]);
     }
 
     /// Takes in what is complete, without waiting.
@@ -193,6 +194,29 @@ impl BlockRunner {
             if self.careful {
                 self.harvest(gate);
             }
+        }
+    }
+
+    /// Notes how the request of a slot has ended.
+    #[inline(always)]
+    fn complete(&mut self, completion: Completion, end: Nanos, meter: &mut Meter) {
+        let Slot {
+            transfer,
+            length,
+            intended,
+            start,
+            ..
+        } = self.slots[completion.slot];
+        let span = Span {
+            intended,
+            start,
+            end,
+        };
+        let lane = self.lane(transfer);
+        if self.is_plain(completion.result, length) {
+            meter.done(lane, span, length as u64);
+        } else {
+            self.examine(completion, lane, span, meter);
         }
     }
 

@@ -1,5 +1,5 @@
 //! Values of options that have a form of their own. A message is a clause
-//! that fits behind the name of the option.
+//! that follows the name of the option.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -27,7 +27,7 @@ pub fn on_error(text: &str) -> Result<OnError, String> {
     match text {
         "continue" => Ok(OnError::Continue),
         "stop" => Ok(OnError::Stop),
-        _ => Err("it is neither continue nor stop".to_owned()),
+        _ => Err("it must be continue or stop".to_owned()),
     }
 }
 
@@ -99,7 +99,7 @@ pub fn percent(text: &str) -> Result<u32, String> {
 
 pub fn rate(text: &str) -> Result<f64, String> {
     text.parse()
-        .map_err(|_| format!("'{text}' is not a number of operations a second"))
+        .map_err(|_| format!("'{text}' is not a number of operations per second"))
 }
 
 pub fn label(text: &str) -> Result<(String, String), String> {

@@ -13,7 +13,7 @@ mod jobs;
 mod line;
 mod refused;
 
-pub use refused::{OF_ENGINES, REFUSED, refusal};
+pub use refused::{REFUSED, Refused, refusal};
 
 /// An option.
 pub struct Opt {
@@ -169,7 +169,7 @@ pub enum Found {
     /// An option.
     Known(&'static Opt),
     /// A name of fio that rbench does not support.
-    Refused(&'static str),
+    Refused(&'static str, &'static Refused),
     /// The beginning of several names.
     Ambiguous(Vec<&'static str>),
     /// None.
@@ -184,23 +184,22 @@ pub fn find(name: &str) -> Found {
     let all_refused = || {
         REFUSED
             .iter()
-            .flat_map(|(_, names)| names.split_whitespace())
+            .flat_map(|r| r.each().map(move |name| (name, r)))
     };
-    if let Some(refused) = all_refused().find(|known| *known == name) {
-        return Found::Refused(refused);
+    if let Some((name, refused)) = all_refused().find(|(known, _)| *known == name) {
+        return Found::Refused(name, refused);
     }
-    let of_engines = |known: &&str| OF_ENGINES.split_whitespace().any(|other| other == *known);
     let known: Vec<(&str, &Opt)> = options()
         .flat_map(|option| option.names().map(move |known| (known, option)))
         .filter(|(known, _)| known.starts_with(name) && known.len() > 1)
         .collect();
-    let refused: Vec<&str> = all_refused()
-        .filter(|known| known.starts_with(name) && !of_engines(known))
+    let refused: Vec<(&str, &Refused)> = all_refused()
+        .filter(|(known, refused)| known.starts_with(name) && !refused.of_engines)
         .collect();
     match (known.as_slice(), refused.as_slice()) {
         _ if name.is_empty() => Found::Nothing,
         ([], []) => Found::Nothing,
-        ([], [one]) => Found::Refused(one),
+        ([], [(one, refused)]) => Found::Refused(one, refused),
         ([(_, option), others @ ..], []) if others.iter().all(|(_, o)| o.name == option.name) => {
             Found::Known(option)
         }
@@ -208,7 +207,7 @@ pub fn find(name: &str) -> Found {
             known
                 .into_iter()
                 .map(|(name, _)| name)
-                .chain(refused)
+                .chain(refused.into_iter().map(|(name, _)| name))
                 .collect(),
         ),
     }

@@ -17,7 +17,7 @@ const COLUMNS: usize = 80;
 /// errno of a block that does not verify.
 const EILSEQ: i32 = 84;
 
-/// The normal output: the entries, then a block for each group. Begins with an
+/// The normal output: the entries, then a block for each group. Starts with an
 /// empty line.
 pub fn normal(run: &FioRun) -> String {
     let (date, all) = (run.date(), measured::entries(run));

@@ -1,4 +1,4 @@
-//! What stands before the table: when, on how many ranks and nodes, where.
+//! What comes before the table: when, on how many ranks and nodes, where.
 
 use std::fmt::Write as _;
 
@@ -50,8 +50,8 @@ pub fn render(result: &RunResult, view: &View) -> String {
     out
 }
 
-/// The program's name, and each word of the command line behind the program
-/// and its subcommand in quotes, such that a shell reads the same words.
+/// The program's name, and each word of the command line after the program and
+/// its subcommand, quoted so that a shell reads the same words.
 fn command_line(program: &str, words: &[String]) -> String {
     let subcommand = words.get(1).is_some_and(|w| w == "mdtest");
     let own = if subcommand { 2 } else { 1 };

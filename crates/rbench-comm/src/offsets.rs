@@ -1,9 +1,8 @@
-//! How far the clocks of a group are apart at one moment.
+//! How far apart the clocks of a group are at one moment.
 //!
 //! Owns the ping-pong and its estimator (F. Cristian, "Probabilistic clock
 //! synchronization", 1989): of many exchanges the one with the smallest round
-//! trip bounds the offset most closely. What becomes of the offset later is
-//! `drift`'s.
+//! trip bounds the offset most closely. `drift` follows the offset from then on.
 
 use rbench_core::{Clock, Nanos, Rank};
 
@@ -23,13 +22,12 @@ pub struct ClockOffset {
     pub error_ns: u64,
 }
 
-/// What a clock was found to show at one moment.
+/// The offset of a clock at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Comparison {
     /// The moment, by rank 0's clock.
     pub at: Nanos,
-    /// How far it was apart then; the error is half of the smallest round
-    /// trip.
+    /// The offset then; its error is half of the smallest round trip.
     pub offset: ClockOffset,
 }
 
@@ -59,7 +57,7 @@ impl Comparison {
 /// nothing may be timed meanwhile.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub async fn compare(
     comm: &dyn Communicator,
     others: &[Rank],

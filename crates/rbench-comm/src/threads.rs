@@ -57,7 +57,7 @@ struct Group {
 struct State {
     /// For each rank whether its communicator was dropped.
     gone: Vec<bool>,
-    /// The collectives under way, by number.
+    /// The pending collectives, by number.
     meetings: BTreeMap<u64, Meeting>,
     /// For each rank the notes that it has not taken yet.
     notes: Vec<VecDeque<Note>>,

@@ -258,7 +258,7 @@ fn a_result_is_written_whole_and_never_over_another() {
     let output = place.run("meta --dir target --items 5 --out run.json");
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output.stderr).contains("run.json exists already"),
+        text(&output.stderr).contains("run.json already exists"),
         "{}",
         text(&output.stderr)
     );
@@ -447,7 +447,7 @@ fn after_sigkill_the_journal_holds_the_finished_phases_and_no_mount_is_left() {
         "the journal is not overwritten"
     );
     assert!(
-        text(&again.stderr).contains("did not end"),
+        text(&again.stderr).contains("interrupted run"),
         "{}",
         text(&again.stderr)
     );
@@ -599,7 +599,7 @@ fn clean_removes_what_a_killed_run_left_and_nothing_else() {
     });
     let busy = place.run("clean target");
     assert_eq!(busy.status.code(), Some(1));
-    let process = format!("process {} is still at it", child.id());
+    let process = format!("process {} is still running", child.id());
     assert!(
         text(&busy.stderr).contains(&process),
         "{}",
@@ -617,7 +617,7 @@ fn clean_removes_what_a_killed_run_left_and_nothing_else() {
     assert_eq!(place.entries("target"), others);
     assert_eq!(place.entries("elsewhere").len(), 1);
     let nothing = place.run("clean target");
-    assert_eq!(text(&nothing.stdout), "target: no run has left anything\n");
+    assert_eq!(text(&nothing.stdout), "target: nothing to clean\n");
 }
 
 #[test]

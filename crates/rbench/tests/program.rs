@@ -126,8 +126,8 @@ fn check_refused(arguments: &str, code: i32, expect: &str) {
 fn every_engine_is_in_the_help_of_io() {
     let help = Place::new().run("io --help").stdout;
     let help = String::from_utf8_lossy(&help);
-    let (_, behind) = help.split_once("How blocks are moved:").expect("there");
-    let (list, _) = behind.split_once('[').expect("its default");
+    let (_, after) = help.split_once("named as in fio:").expect("there");
+    let (list, _) = after.split_once('[').expect("its default");
     let mut listed: Vec<&str> = list.split([',', ' ', '\n']).collect();
     listed.retain(|word| !word.is_empty());
     let mut all: Vec<&str> = ENGINES.iter().map(|engine| engine.name).collect();

@@ -109,7 +109,7 @@ pub fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A number of things: suffixes as for sizes.
+/// A count, with suffixes as for sizes.
 pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let Bytes(number) = text.parse().map_err(|error| match error {
         ParseQuantityError::Malformed { text, .. } => {
@@ -170,7 +170,7 @@ pub fn dirs(word: &OsStr) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The directory that `RBENCH_DIR` names: one, whatever its name holds.
+/// The directory that `RBENCH_DIR` names: only one, even if its name contains `@`.
 pub fn env_dir(value: Option<&OsStr>) -> Option<PathBuf> {
     value.filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }

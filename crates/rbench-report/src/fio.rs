@@ -157,7 +157,7 @@ impl Steadiness {
         }
     }
 
-    /// The sign behind limits that are relative.
+    /// The sign after limits that are relative.
     fn sign(&self) -> &'static str {
         if self.percent { "%" } else { "" }
     }

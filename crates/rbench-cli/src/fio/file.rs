@@ -32,7 +32,7 @@ const INCLUDED_MAX: usize = 1000;
 /// Most jobs of a file: no more workers than that can run.
 const JOBS_MAX: usize = 4096;
 
-/// A line of a job file that says something.
+/// A line of a job file that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Saying<'a> {
     /// `[name]`
@@ -43,7 +43,7 @@ enum Saying<'a> {
     Key(&'a str, Option<&'a str>),
 }
 
-/// What the lines of a text say, with their numbers from 1.
+/// The lines of a text that are not empty, with their numbers from 1.
 fn sayings(text: &str) -> impl Iterator<Item = (usize, Result<Saying<'_>, String>)> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let end = line.find([';', '#']).unwrap_or(line.len());
@@ -150,7 +150,7 @@ pub struct Content {
 
 impl<'a> Reader<'a> {
     /// A reader of a file below `globals`, the options of the command line
-    /// that hold for all jobs.
+    /// that apply to all jobs.
     pub fn new(around: &'a Surroundings<'a>, globals: &Section) -> Reader<'a> {
         Reader {
             around,
@@ -266,8 +266,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Puts variables in: `${NAME}` of the environment, `$pagesize`, `$ncpus`;
-    /// with one of the latter, the value may be a sum to work out.
+    /// Substitutes variables: `${NAME}` of the environment, `$pagesize`, `$ncpus`;
+    /// with one of the latter, the value may be an expression.
     fn expand(&self, value: &str) -> Result<String, String> {
         let mut text = String::new();
         let mut rest = value;
@@ -316,8 +316,8 @@ fn known(key: &str) -> Result<&'static Opt, String> {
     })
 }
 
-/// The value of a sum of whole numbers with + - * / and parentheses; `None`
-/// when it is none.
+/// The value of an expression of whole numbers with + - * / and parentheses;
+/// `None` if it is not one.
 fn sum(text: &str) -> Option<u64> {
     /// Most levels of parentheses.
     const NESTED: usize = 32;

@@ -40,7 +40,7 @@ pub struct Given<'a> {
     pub base: Base,
 }
 
-/// What a word stands for.
+/// The meaning of a word.
 pub fn one_of<T: Clone>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     words
         .iter()
@@ -151,7 +151,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// A time; a bare number counts in `unit`.
+    /// A time; a bare number is in `unit`.
     pub fn time(self, unit: Nanos) -> Result<Nanos, String> {
         const FORM: &str = "a time (a number with ns, us, ms, s, m, h or d)";
         let wrong = || format!("'{}' is not {FORM}", self.text);
@@ -179,8 +179,8 @@ impl<'a> Given<'a> {
             .ok_or_else(|| format!("'{}' is too large", self.text))
     }
 
-    /// `both`, `reads,writes`, `reads,` or `,writes`; a third value, of trims,
-    /// has nothing to act on.
+    /// `both`, `reads,writes`, `reads,` or `,writes`; a third value, for trims, has
+    /// no effect.
     pub fn each<T: Clone>(
         self,
         read: impl Fn(Given<'_>) -> Result<T, String>,

@@ -15,7 +15,7 @@ pub struct Opt {
     pub long: Option<&'static str>,
     /// What follows it, and what is done with it.
     pub takes: Takes,
-    /// One line.
+    /// Its help, one line.
     pub help: &'static str,
 }
 
@@ -31,7 +31,7 @@ pub enum Takes {
     Value(&'static str, Read),
     /// Nothing, or a number that is attached to the letter.
     Digits(fn(&mut Line), Read),
-    /// Nothing: a text is printed, and nothing runs.
+    /// Nothing: prints a text and runs nothing.
     Text(fn() -> String),
 }
 
@@ -553,7 +553,7 @@ pub fn letter(letter: u8) -> Option<&'static Opt> {
     options().find(|option| option.letter == Some(char::from(letter)))
 }
 
-/// The option with this long name, dashes left off.
+/// The option with this long name, without dashes.
 pub fn long(name: &str) -> Option<&'static Opt> {
     options().find(|option| option.long == Some(name))
 }

@@ -57,8 +57,8 @@ impl<'a> Direction<'a> {
     }
 }
 
-/// Rates over a whole number of milliseconds: they follow from the amounts and
-/// the run time that stand beside them.
+/// Rates over a whole number of milliseconds, so that they follow from the
+/// amounts and the run time shown with them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
     /// ms, rounded up.
@@ -207,8 +207,8 @@ pub fn stddev_ns(latency: &Latency) -> f64 {
 
 /// The values at these percentiles (0 to 100), ns.
 pub fn percentiles(latency: &Latency, wanted: &[f64]) -> Vec<u64> {
-    // A little less: 99.9 per cent of 1000 are 999, and not, for the rounding
-    // of 99.9 / 100, one more.
+    // A little less, so that 99.9 percent of 1000 are 999 and not, because of
+    // the rounding of 99.9 / 100, one more.
     let at = |p: &f64| latency.quantile(p / 100.0 * (1.0 - 1e-12)).0;
     wanted.iter().map(at).collect()
 }

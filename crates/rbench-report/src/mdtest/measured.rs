@@ -97,8 +97,8 @@ impl Measured<'_> {
         self.phase.iteration
     }
 
-    /// What all ranks did together. A file whose second half failed is not a
-    /// created one.
+    /// What all ranks did together. A file whose second half failed does not count
+    /// as created.
     pub fn whole(&self) -> Share {
         let (phase, tried) = (self.phase, self.phase.items + self.phase.error_count());
         match self.writing {

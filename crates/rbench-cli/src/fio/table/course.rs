@@ -201,7 +201,7 @@ pub const VERIFY: &[Opt] = &[
     ),
 ];
 
-/// What a job reports.
+/// Reports and logs of a job.
 pub const REPORT: &[Opt] = &[
     Opt::switch(
         "group_reporting",

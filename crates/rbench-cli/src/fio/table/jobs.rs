@@ -379,7 +379,7 @@ pub const ENGINE: &[Opt] = &[
     .default("0"),
 ];
 
-/// What is written.
+/// Written data.
 pub const BUFFERS: &[Opt] = &[
     Opt::switch("refill_buffers", "New data for every write", |s, g| {
         put(&mut s.refill_buffers, g.flag())

@@ -1,4 +1,4 @@
-//! Options of the command line alone.
+//! Options that are only for the command line.
 
 use std::path::PathBuf;
 
@@ -162,7 +162,7 @@ pub const OUTPUT: &[Opt] = &[
     ),
 ];
 
-/// What fio has not.
+/// What fio does not have.
 pub const OWN: &[Opt] = &[
     plain(
         "rbench-report",
@@ -281,7 +281,7 @@ pub const OWN: &[Opt] = &[
     .default("auto"),
 ];
 
-/// What prints a text.
+/// Options that print a text.
 pub const HELP: &[Opt] = &[
     text("help", Takes::Nothing, "Print help", |_| Ok(help::help())).or(&["h"]),
     text(
@@ -312,7 +312,7 @@ const fn text(
     }
 }
 
-/// The version of fio whose command line and outputs these are, and ours.
+/// The version of fio whose command line and outputs these are, and our own.
 fn version() -> String {
     concat!("fio-3.33-rbench-", env!("CARGO_PKG_VERSION"), "\n").to_owned()
 }

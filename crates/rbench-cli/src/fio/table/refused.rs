@@ -1,16 +1,16 @@
-//! What fio 3.33 knows and rbench does not, why, and what does the same job.
+//! Options of fio 3.33 that rbench does not support: why, and what to use instead.
 
 /// Options that are refused for one reason.
 pub struct Refused {
     /// Their names.
     pub names: &'static str,
-    /// Why: a clause for "it is not supported: …".
+    /// Why: a clause that follows "is not supported: ".
     pub why: &'static str,
     /// What to use instead, a noun; empty: nothing does the same. Code is in
     /// backticks.
     pub instead: &'static str,
-    /// They belong to single engines: fio knows them once the engine is given,
-    /// and so never by the beginning of their names.
+    /// Whether they belong to particular engines: fio knows them only once the
+    /// engine is given, so they cannot be shortened.
     pub of_engines: bool,
 }
 
@@ -20,7 +20,7 @@ impl Refused {
         self.names.split_whitespace()
     }
 
-    /// A sentence about one of them, as a complaint goes on after its name.
+    /// The error message about one of them, after its name.
     pub fn sentence(&self) -> String {
         let instead = match self.instead {
             "" => String::new(),
@@ -286,7 +286,7 @@ pub const REFUSED: &[Refused] = &[
     refused(
         "inflate-log log_compression log_compression_cpus log_entries log_hist_coarseness log_max_value \
          log_prio log_store_compressed",
-        "logs have one form",
+        "the form of logs cannot be chosen",
         "",
     ),
     refused(
@@ -375,7 +375,7 @@ pub const REFUSED: &[Refused] = &[
     ),
 ];
 
-/// What is known of a name of fio that is not supported.
+/// The entry of an option of fio that is not supported.
 pub fn refusal(name: &str) -> Option<&'static Refused> {
     REFUSED
         .iter()

@@ -8,8 +8,8 @@ use rbench_core::{Clock, Nanos, Rank};
 
 use crate::{CommError, Communicator};
 
-/// Exchanges with each clock. The first few set connections up, and the best
-/// one counts.
+/// Exchanges with each clock. The first few set up connections, and the best one
+/// counts.
 const ROUNDS: u64 = 50;
 
 /// A clock compared with that of rank 0.
@@ -18,7 +18,7 @@ pub struct ClockOffset {
     /// Rank 0's clock minus this clock, in ns: add it to an instant of this
     /// clock to get the instant of rank 0's.
     pub offset_ns: i64,
-    /// The true offset lies within this many ns of `offset_ns`.
+    /// The true offset is within this many ns of `offset_ns`.
     pub error_ns: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// What one exchange says: rank 0 sent its ping at `sent_ns` and had the
+    /// What one exchange shows: rank 0 sent its ping at `sent_ns` and had the
     /// answer at `received_ns`, both by its own clock, and the other clock
     /// read `there_ns` in between.
     fn of_exchange(sent_ns: u64, there_ns: u64, received_ns: u64) -> Comparison {

@@ -163,7 +163,7 @@ impl Steadiness {
     }
 }
 
-/// 0 of nothing.
+/// 0 without values.
 fn mean(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len().max(1) as f64
 }

@@ -1,7 +1,7 @@
 //! The report of `rbench mdtest`: the lines and columns that mdtest 4.1
 //! prints, as the parsers of its output know them.
 //!
-//! What mdtest does not say (failed operations, a run that was stopped) comes
+//! What mdtest does not print (failed operations, a run that was stopped) comes
 //! after the table. How a phase becomes a row of it is in `measured`.
 
 mod csv;
@@ -114,8 +114,8 @@ impl Measure {
         }
     }
 
-    /// Over iterations or ranks. Where no operation succeeded, there is no
-    /// time per operation that could enter.
+    /// Over iterations or ranks. If no operation succeeded, there is no time per
+    /// operation to include.
     fn spread(self, shares: impl Iterator<Item = Share>) -> Spread {
         let rates = shares.map(|share| share.rate);
         let values: Vec<f64> = match self {
@@ -161,7 +161,7 @@ pub fn render(result: &RunResult, view: &View) -> String {
     out
 }
 
-/// A blank line ends the table before it for those who parse it.
+/// The blank line ends the table before it for parsers.
 fn push_section(out: &mut String, section: &str) {
     if !section.is_empty() {
         out.push('\n');

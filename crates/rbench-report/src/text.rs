@@ -31,7 +31,7 @@ pub fn render(result: &RunResult) -> String {
         details::ending(result),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    // Names in it may hold anything.
+    // Names in it may contain anything.
     plain_lines(&filled.join("\n")).into_owned()
 }
 
@@ -47,7 +47,7 @@ fn label(phase: &PhaseResult) -> String {
     format!("{}{mark}", phase.label)
 }
 
-/// Number of iterations, as far as the result tells.
+/// Number of iterations, as far as the result says.
 fn iterations(result: &RunResult) -> u32 {
     let reached = result
         .phases

@@ -21,7 +21,7 @@ const SKEW_FLOOR_S: f64 = 0.001;
 const SHORTEST_S: f64 = 0.010;
 /// How much longer than the median a rank may take.
 const STRAGGLER_FACTOR: f64 = 1.5;
-/// How far the hosts' rates per rank may lie apart.
+/// How far apart the hosts' rates per rank may be.
 const UNEVEN_FACTOR: f64 = 2.0;
 
 struct Rule {
@@ -294,8 +294,8 @@ fn dearest(result: &RunResult) -> (f64, Option<&str>) {
     }
 }
 
-/// The cost on each host against its own median, where it is known; else the
-/// only cost against that of all.
+/// The cost on each host compared with its own median, if known; else the only
+/// cost with the median of all.
 fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let cost_on = |host: &str| {
         let mut hosts = result.calibration.hosts.iter();

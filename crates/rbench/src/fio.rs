@@ -129,7 +129,7 @@ fn content(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The invocation of a command line of fio's; `None` when it is another one.
+/// The invocation of a command line of fio; `None` if it is another command.
 pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
     if launch.argv.get(1).is_none_or(|command| command != "fio") {
         return Ok(None);

@@ -68,7 +68,7 @@ fn style(total: bool) -> ProgressStyle {
         "{msg:28} {spinner} {pos}  {rate}  {elapsed}"
     };
     let rate = |state: &ProgressState, out: &mut dyn Write| {
-        // Writing to a line of the bar's own cannot fail.
+        // Writing to the bar's own line cannot fail.
         let _ = write!(out, "{}/s", human_rate(state.per_sec()));
     };
     ProgressStyle::with_template(template)

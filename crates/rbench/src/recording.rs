@@ -46,7 +46,7 @@ pub struct Report {
     pub jobs: Vec<JobOutcome>,
     /// Something could not be written.
     pub trouble: Option<String>,
-    /// The directory that was left.
+    /// The directory that was kept.
     pub kept: Option<PathBuf>,
     /// Why the run did not reach its end; what was measured is still reported.
     pub broken: Option<ExecError>,
@@ -167,7 +167,7 @@ impl Listener for Recording<'_> {
 
     fn warning(&mut self, code: &'static str, message: String) {
         let warning = warning(code, message);
-        // A phase that comes again finds the same.
+        // A repeated phase finds the same.
         if !self.noted.contains(&warning) {
             self.noted.push(warning.clone());
             self.report.result.warnings.push(warning);

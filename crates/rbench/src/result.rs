@@ -15,7 +15,7 @@ use rbench_sys::surroundings::without_credentials;
 use crate::data_size;
 use crate::launch::Launch;
 
-/// What surrounds the phases.
+/// Everything but the phases.
 pub struct Frame<'f> {
     /// The launch.
     pub launch: &'f Launch,
@@ -162,7 +162,7 @@ impl Frame<'_> {
         }
     }
 
-    /// The caches that these ranks go through, ascending.
+    /// The caches that these ranks use, ascending.
     fn caches(&self, ranks: &[Rank]) -> Vec<u32> {
         let caches = ranks.iter().map(|rank| self.cache_of[rank.0 as usize]);
         caches.collect::<BTreeSet<u32>>().into_iter().collect()

@@ -48,9 +48,9 @@ const WRONG: [&str; 3] = ["errors", "unchecked-blocks", "left-behind"];
 pub enum Refusal {
     /// Help was asked for, or the command line is wrong.
     Cli(Stop),
-    /// The command line cannot be done here.
+    /// The command line cannot be carried out here.
     Usage(String),
-    /// It could not be done.
+    /// The run failed.
     Failed(String),
     /// The other ranks no longer answer and must be ended.
     Silent(String),

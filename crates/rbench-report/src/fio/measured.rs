@@ -51,7 +51,7 @@ impl<'a> Direction<'a> {
         }
     }
 
-    /// A direction that fio has and rbench has not: trims.
+    /// A direction that fio has and rbench does not: trims.
     pub fn nothing() -> Direction<'a> {
         Direction::of(Way::Read, Cow::Owned(DirectionOutcome::default()))
     }
@@ -121,7 +121,7 @@ pub fn entries(run: &FioRun) -> Vec<Shown<'_>> {
             let of_all = totals.iter().find(|t| t.way == direction.way);
             let kib_per_s = of_all.map_or(0.0, |t| t.bytes_per_s as f64 / 1024.0);
             if kib_per_s > 0.0 {
-                // Of whole KiB, as fio takes them.
+                // From whole KiB, as in fio.
                 let share = 100.0 * direction.raw.bw.mean().trunc() / kib_per_s;
                 direction.of_group = share.min(100.0);
             }
@@ -235,7 +235,7 @@ impl Spread {
         let mut counts = [0_u64; 32];
         for latency in latencies {
             for (low, high, n) in latency.ranges() {
-                // Bounds such as 50 us lie within a bucket: half of it decides.
+                // Bounds such as 50 us are within a bucket: its middle decides.
                 counts[column(low.0 + (high.0 - low.0) / 2)] += n;
             }
             counts[31] += latency.above();

@@ -57,7 +57,7 @@ pub struct Measured<'r> {
     writing: Option<&'r PhaseResult>,
 }
 
-/// What was done of it, by all ranks or by one.
+/// How much of it was done, by all ranks or by one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Share {
     /// Operations that were tried.
@@ -92,7 +92,7 @@ pub fn all(result: &RunResult) -> Vec<Measured<'_>> {
 }
 
 impl Measured<'_> {
-    /// The pass over all phases, from 0.
+    /// The iteration, from 0.
     pub fn iteration(&self) -> u32 {
         self.phase.iteration
     }
@@ -136,7 +136,7 @@ impl Measured<'_> {
         }
     }
 
-    /// What each rank did that had something to do.
+    /// What each rank with work did.
     pub fn by_rank(&self) -> impl Iterator<Item = Share> {
         let shares = self.phase.ranks.iter().map(|r| self.of_rank(r.rank));
         shares.filter(|share| share.tried > 0)

@@ -18,7 +18,7 @@ use crate::hist::Hist;
 /// One phase: a row of the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// The pass over all phases, from 0.
+    /// The iteration, from 0.
     pub iteration: u32,
     /// Name for machines, such as `file-create`.
     pub name: String,

@@ -1,4 +1,4 @@
-//! The head of the report: what ran, where, on what, and what measuring costs.
+//! The header of the report: what ran, where, on what, and what measuring costs.
 
 use rbench_core::units::human_nanos;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::table::{Table, left, right, wrapped};
 /// Most hosts that get a line of their own.
 const MOST_HOSTS: usize = 8;
 
-/// The head of the report.
+/// The header of the report.
 pub fn render(result: &RunResult) -> String {
     let mut out = String::new();
     if result.target.embedded {
@@ -181,7 +181,7 @@ fn drift(host: &Host) -> String {
     }
 }
 
-/// The first other host that goes through the same cache.
+/// The first other host that uses the same cache.
 fn shares(host: &Host, hosts: &[Host]) -> String {
     let common = |other: &&Host| {
         !std::ptr::eq(*other, host) && other.caches.iter().any(|cache| host.caches.contains(cache))

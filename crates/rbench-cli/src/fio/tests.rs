@@ -312,6 +312,40 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
 }
 
 #[test]
+fn what_to_use_instead_of_a_refused_option_exists() {
+    /// What is neither an option nor a command of rbench.
+    const OTHERS: &str = "/sys/block/*/queue/scheduler ionice iostat job_start mpirun mpstat nice numactl \
+        setpriv sudo systemd-run taskset";
+    let helps = crate::help_texts();
+    let helps_of = |command: &str| {
+        let found = helps.iter().find(|(name, _)| name == command);
+        found.map(|(_, text)| text.as_str())
+    };
+    let mut seen = Vec::new();
+    for refused in table::REFUSED {
+        for name in refused.each() {
+            assert!(!seen.contains(&name), "{name} is refused twice");
+            seen.push(name);
+        }
+        assert!(!refused.why.is_empty(), "{}", refused.names);
+        // Every other part is in backticks.
+        for code in refused.instead.split('`').skip(1).step_by(2) {
+            let words: Vec<&str> = code.split([' ', '=']).collect();
+            let exists = match words.as_slice() {
+                ["rbench", command, option, ..] => {
+                    helps_of(command).is_some_and(|help| help.contains(&format!("{option} ")))
+                }
+                [name, ..] if OTHERS.split_whitespace().any(|other| other == *name) => true,
+                [name, ..] => table::exact(name.trim_start_matches('-')).is_some(),
+                [] => false,
+            };
+            assert!(exists, "instead of {}: '{code}' is unknown", refused.names);
+        }
+    }
+    assert!(seen.len() > 200, "{}", seen.len());
+}
+
+#[test]
 fn the_page_of_options_is_made_from_the_table() {
     let page = include_str!("../../../../docs/fio.md");
     let (_, behind) = page

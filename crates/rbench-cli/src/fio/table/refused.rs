@@ -128,7 +128,7 @@ pub const REFUSED: &[Refused] = &[
     refused(
         "ignore_zone_limits job_max_open_zones max_open_zones read_beyond_wp zone_reset_frequency \
          zone_reset_threshold zonecapacity zonemode zonerange zonesize zoneskip",
-        "zoned devices and zone modes are not tested",
+        "there are no zone modes",
         "`random_distribution=zoned` for skewed access",
     ),
     refused(

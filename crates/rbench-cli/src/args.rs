@@ -16,7 +16,7 @@ use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress,
 use crate::{fio, mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
-/// or over MPI ranks, with exactly merged latency percentiles.
+/// or over MPI ranks, with latency percentiles merged exactly.
 #[derive(Debug, Parser)]
 #[command(name = "rbench", version, max_term_width = 100)]
 pub struct Args {
@@ -28,72 +28,72 @@ pub struct Args {
 enum Command {
     /// Metadata rates: trees, directories and small files
     Meta(Meta),
-    /// Reads and writes of big and small files
+    /// Data rates: reads and writes of large and small files
     Io(Box<Io>),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
-    /// Show a result file, or the journal of a run that did not end
+    /// Print the report of a result file, or of an unfinished run's journal
     Show(Show),
-    /// After a crash: what became of the writes of rbench io --ack-journal
+    /// After a crash, check the writes that rbench io --ack-journal recorded
     Verify(VerifyArgs),
-    /// Remove what runs left that did not end
+    /// Remove directories left behind by interrupted runs
     Clean(CleanArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 struct Common {
-    /// Directory to test; else RBENCH_DIR, else a built-in file system in
-    /// memory (a demonstration)
+    /// Directory to test [default: RBENCH_DIR, else a built-in file system in
+    /// memory, as a demonstration]
     #[arg(long, value_name = "DIR", help_heading = "Run")]
     dir: Option<PathBuf>,
-    /// Workers of each rank
+    /// Worker threads per rank [default: 1]
     #[arg(long, value_name = "N", help_heading = "Run")]
     threads: Option<u32>,
-    /// Keep each worker on one processor, as far as there are so many
+    /// Pin each worker to a CPU, as far as there are enough CPUs
     #[arg(long, help_heading = "Run")]
     pin: bool,
-    /// Passes over all phases
+    /// Repetitions of all phases [default: 1]
     #[arg(long, value_name = "N", help_heading = "Run")]
     iterations: Option<u32>,
-    /// Rank r works on what rank r-N made, a different distance for each
-    /// phase, so that no rank meets its own items
+    /// Rank r works on what rank r-N made, at a different distance in each
+    /// phase, so that no rank uses its own items [default: 0, its own]
     #[arg(long, value_name = "N", help_heading = "Run")]
     shift: Option<u32>,
     /// Drop the kernel's caches on every host before each phase that reads,
     /// stats or lists (needs root)
     #[arg(long, help_heading = "Run")]
     drop_caches: bool,
-    /// Leave the run's directory
+    /// Do not remove the run's directory at the end
     #[arg(long, help_heading = "Run")]
     keep: bool,
-    /// Each host may have a file system of its own at the target: without this
-    /// the run is refused unless all hosts see the same one
+    /// Allow each host a file system of its own at the target; otherwise all
+    /// hosts must see the same one
     #[arg(long, help_heading = "Run")]
     private_dirs: bool,
-    /// Begin even where the target has less room than the run writes
+    /// Start even when the target's free space is less than the run writes
     #[arg(long, help_heading = "Run")]
     overfill: bool,
-    /// Whether a failed operation ends the run [default: continue]
+    /// What to do after a failed operation [default: continue]
     #[arg(long, value_name = "continue|stop", value_parser = values::on_error, help_heading = "Run")]
     on_error: Option<OnError>,
-    /// End the run when more than N operations have failed
+    /// End the run after more than N failed operations [default: no limit]
     #[arg(long, value_name = "N", help_heading = "Run")]
     max_errors: Option<u64>,
-    /// Give up waiting for an operation that takes longer: the run ends, and
-    /// what was measured is reported
+    /// Give up on an operation that takes longer than this (s): the run ends and
+    /// reports what was measured [default: never]
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
     op_timeout: Option<Nanos>,
-    /// Everything random derives from it; it is in every result
+    /// Seed of everything random [default: random, noted in the result]
     #[arg(long, value_name = "N", help_heading = "Run")]
     seed: Option<u64>,
-    /// Do not measure at the start what a request to the file system costs
+    /// Do not measure the round trip to the file system at the start
     #[arg(long, help_heading = "Run")]
     no_round_trip: bool,
-    /// What the file system's client keeps in a cache of its own on each host,
-    /// to be held against the data that is read
+    /// Size of the file system client's own cache on each host: less than twice
+    /// as much data read gives a warning
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = "Run")]
     client_cache: Option<Bytes>,
-    /// Whether ranks talk over MPI
+    /// How ranks communicate
     #[arg(
         long,
         value_enum,
@@ -102,23 +102,23 @@ struct Common {
         help_heading = "Run"
     )]
     communicator: Communicator,
-    /// Write the result to this file (JSON); while the run goes on, finished
-    /// phases are in FILE.journal
+    /// Write the result to FILE (JSON); during the run, finished phases are in
+    /// FILE.journal
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
-    /// Form of the report on stdout
+    /// Format of the report on stdout
     #[arg(
         long,
         value_enum,
         default_value_t,
-        value_name = "FORM",
+        value_name = "FORMAT",
         help_heading = "Output"
     )]
     format: Format,
-    /// Note key=value in the result; may be repeated
+    /// Add the label key=value to the result; may be repeated
     #[arg(long, value_name = "K=V", value_parser = values::label, help_heading = "Output")]
     label: Vec<(String, String)>,
-    /// What rank 0 shows on stderr while it runs
+    /// How rank 0 shows progress on stderr
     #[arg(
         long,
         value_enum,
@@ -127,69 +127,70 @@ struct Common {
         help_heading = "Output"
     )]
     progress: Progress,
-    /// No progress and no notes, only the report and errors
+    /// Print only the report and errors: no progress, no notes
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum TreeLayoutArg {
-    /// A private tree for each rank
+    /// Each rank has a tree of its own
     Unique,
-    /// One tree with items of all ranks in each directory
+    /// All ranks put their items into the directories of one tree
     Shared,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Without options: 4 tree directories for each rank, 100 directories and 100 empty \
-    files in each, every phase once.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench meta --dir \
+    after_help = "Without options each rank makes a tree of 4 directories with 100 directories and 100 \
+    empty files in each, and runs every phase once. Sizes: k, m, g, t, p are powers of 1024. Times: \
+    500us, 30s; a bare number is in seconds.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench meta --dir \
     /mnt/fs --out meta.json\n  rbench meta --dir /mnt/fs --files-only --write 100k --items 1000 --depth 0"
 )]
 struct Meta {
-    /// Children of each tree directory [default: 3]
+    /// Branching factor: children of each tree directory [default: 3]
     #[arg(long, value_name = "N")]
     branch: Option<u64>,
-    /// Levels of the tree below its root [default: 1]
+    /// Depth: levels of the tree below its root [default: 1]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
     /// Directories and files in each tree directory [default: 100]
     #[arg(long, value_name = "N")]
     items: Option<u64>,
-    /// Directories and files of each rank, spread over its tree
+    /// Instead of --items: directories and files per rank, spread over its tree
     #[arg(long, value_name = "N")]
     items_per_rank: Option<u64>,
     /// Whether ranks share a tree [default: unique]
     #[arg(long, value_enum, value_name = "LAYOUT")]
     layout: Option<TreeLayoutArg>,
-    /// Items only in the lowest level of the tree
+    /// Create items only in the lowest level of the tree
     #[arg(long)]
     leaf_only: bool,
-    /// No directories as items
+    /// Test files only (the tree itself is always made)
     #[arg(long)]
     files_only: bool,
-    /// No files
+    /// Test directories only
     #[arg(long)]
     dirs_only: bool,
     /// Bytes written to each file, in one call [default: 0]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     write: Option<Bytes>,
-    /// Bytes read from each file, in one call; 0: open and close [default: as
-    /// --write]
+    /// Bytes read from each file, in one call; 0: only open and close [default:
+    /// that of --write]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     read: Option<Bytes>,
-    /// fsync after each write
+    /// Call fsync after each write
     #[arg(long)]
     fsync: bool,
-    /// Only these phases, by name and separated by commas; creation is added
-    /// where it is needed
+    /// Run only these phases, separated by commas; creation is added where it
+    /// is needed [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::phase)]
     phases: Option<Vec<PhaseKind>>,
     /// Stat, read, rename and remove in random order
     #[arg(long)]
     random_order: bool,
-    /// Stop creation, stat, listing and read after this time; creation then
-    /// tops up to what the worker with the most has made
+    /// Stop creation, stat, listing and read after this time (s); in creation
+    /// all workers then catch up with the one that made most
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     stonewall: Option<Nanos>,
     #[command(flatten)]
@@ -198,9 +199,9 @@ struct Meta {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum IoLayoutArg {
-    /// A file for each worker
+    /// Each worker has a file of its own
     PerWorker,
-    /// One file, a segment for each worker
+    /// All workers share one file, each with a segment of it
     Shared,
 }
 
@@ -214,98 +215,96 @@ enum ArrivalArg {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Without options: 256 MiB for each worker are written and read in blocks of \
-    128 KiB.\n\nExamples:\n  rbench io --dir /mnt/fs --bs 4M\n  mpirun -np 12 --hostfile myhost rbench io \
+    after_help = "Without options each worker writes and reads 256 MiB in blocks of 128 KiB. Sizes: k, m, \
+    g, t, p are powers of 1024. Times: 500us, 30s; a bare number is in seconds.\n\nExamples:\n  rbench io --dir /mnt/fs --bs 4M\n  mpirun -np 12 --hostfile myhost rbench io \
     --dir /mnt/fs --bs 4k --rw randread,randwrite --direct --time 60\n  rbench io --dir /mnt/fs --files \
     1000 --file-size 4k"
 )]
 struct Io {
-    /// Phases in this order: write, read, randwrite, randread, rw, randrw
-    /// [default: write,read]
+    /// Phases to run, in this order: write, read, randwrite, randread, rw,
+    /// randrw [default: write,read]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::rw)]
     rw: Option<Vec<Rw>>,
     /// Percentage of reads in rw and randrw [default: 50]
     #[arg(long, value_name = "PERCENT")]
     mix: Option<u32>,
-    /// Bytes of each operation [default: 128k, or the size of the files when
-    /// that is less]
+    /// Block size [default: 128k, or the file size if that is less]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     bs: Option<Bytes>,
-    /// Instead of --bs: the smallest and the largest block, such as 4k-64k;
-    /// every multiple of the smallest is as frequent
+    /// Instead of --bs: block sizes in this range, such as 4k-64k, each multiple
+    /// of the smallest equally often
     #[arg(long, value_name = "MIN-MAX", value_parser = values::block_range)]
     bs_range: Option<(u64, u64)>,
-    /// Instead of --bs: sizes and how many percent of the operations have each,
+    /// Instead of --bs: block sizes and the percentage of operations of each,
     /// such as 4k/60:8k/40
     #[arg(long, value_name = "LIST", value_parser = values::block_split)]
     bs_split: Option<values::BlockSplit>,
-    /// How random operations are spread: random hits every block once before
-    /// any again; zipf:THETA, pareto:POWER, normal:DEVIATION (percent of the
-    /// size) and zoned:ACCESSES/SPACE:... (percentages) hit some more often
-    /// than others [default: random]
+    /// Distribution of random offsets: random covers every block once before
+    /// any repeats; zipf:THETA, pareto:POWER, normal:DEVIATION (percent of the
+    /// size) and zoned:ACCESSES/SPACE:... (percentages) prefer some blocks
+    /// [default: random]
     #[arg(long, value_name = "HOW", value_parser = values::distribution)]
     random_distribution: Option<Distribution>,
-    /// Bytes of each worker [default: 256M]
+    /// Bytes per worker [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     size: Option<Bytes>,
-    /// Small-file form: so many files of each worker, each opened, moved whole
-    /// and closed
+    /// Small-file mode: each worker has N files; an operation opens one, reads
+    /// or writes all of it and closes it
     #[arg(long, value_name = "N")]
     files: Option<u64>,
-    /// Bytes of each small file
+    /// Bytes per small file
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     file_size: Option<Bytes>,
     /// Whether workers share a file [default: per-worker]
     #[arg(long, value_enum, value_name = "LAYOUT")]
     layout: Option<IoLayoutArg>,
-    /// In a shared file the workers' blocks alternate
+    /// In a shared file, workers take blocks in turn instead of segments
     #[arg(long)]
     interleave: bool,
-    /// How blocks are moved: psync, sync, vsync, pvsync, pvsync2, mmap,
+    /// I/O engine, named as in fio: psync, sync, vsync, pvsync, pvsync2, mmap,
     /// io_uring, null [default: psync]
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// Requests under way for each worker [default: 1]
+    /// Queue depth: requests in flight per worker (io_uring) [default: 1]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
-    /// O_DIRECT
+    /// Open files with O_DIRECT
     #[arg(long)]
     direct: bool,
-    /// When written data is synced: end, never, every=N (writes), close; all
-    /// but never inside the phase's time. With --files, end means once for
-    /// each file, before it is closed [default: end]
+    /// When to fsync: end (once, after the last write; with --files, each file
+    /// before it is closed), every=N (writes, and at the end), close (only close
+    /// the file), never. All of it is timed [default: end]
     #[arg(long, value_name = "RULE", value_parser = values::fsync)]
     fsync: Option<FsyncRule>,
-    /// Loop over the files for this time
+    /// Run each phase for this time (s), repeating the work
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
-    /// Open loop: so many operations a second over all workers, whatever the
-    /// target does; response times are reported beside service times
+    /// Open loop: start this many operations per second over all workers,
+    /// whatever the target does, and report response times as well
     #[arg(long, value_name = "OPS", value_parser = values::rate)]
     rate: Option<f64>,
-    /// How intended starts are spread [default: uniform]
+    /// Gaps between the starts of --rate [default: uniform]
     #[arg(long, value_enum, value_name = "HOW")]
     arrival: Option<ArrivalArg>,
-    /// Stamp every block that is written, check every block that is read
+    /// Stamp every block that is written and check every block that is read
     #[arg(long)]
     verify: bool,
-    /// With --verify: check what is read on N threads beside each worker, which
-    /// reads on meanwhile; engines with one request at a time [default: 0]
+    /// With --verify: check blocks in N extra threads per worker, which reads
+    /// on meanwhile; not with io_uring, mmap or --files [default: 0]
     #[arg(long, value_name = "N")]
     verify_threads: Option<u32>,
-    /// With --verify: note every write and fsync in journals of that name
-    /// (FILE.PASS.WORKER), outside the target, for rbench verify after a crash;
-    /// implies --keep
+    /// With --verify: record every write and fsync in FILE.PASS.WORKER, outside
+    /// the target, for rbench verify after a crash; implies --keep
     #[arg(long, value_name = "FILE")]
     ack_journal: Option<PathBuf>,
-    /// Percentage of the written data that compresses away [default: 0]
+    /// Compressible percentage of the written data [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
     compress: Option<u32>,
     /// Percentage of the written blocks that are copies of others [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
     dedupe: Option<u32>,
-    /// Fill each buffer once and write the same data again and again: for file
-    /// systems that look at data this is not the cost of writing
+    /// Fill each buffer once and write the same data every time; unrealistic on
+    /// file systems that compress, deduplicate or checksum
     #[arg(long)]
     no_refill: bool,
     #[command(flatten)]
@@ -316,66 +315,66 @@ struct Io {
 #[command(
     after_help = "A fault is KIND:ACTION@TRIGGER. KIND is a FUSE request (read, write, create, fsync …).\n\
     ACTION is an error (EIO, ENOSPC, EINTR, ESTALE …), stall=TIME, hang (until SIGUSR2), die (the mount\n\
-    then answers ENOTCONN); for read and write also short, flip, zero, misdirect, for read stale, for\n\
-    write lost. TRIGGER is nth=N, after=N or p=PROBABILITY.\n\nUnmounts itself on SIGINT, SIGTERM and \
-    SIGHUP; SIGUSR1 writes the statistics, SIGUSR2 releases\nwhat hangs, SIGPWR cuts the power \
+    then answers ENOTCONN); for read and write also short, flip, zero, misdirect; for read stale; for\n\
+    write lost. TRIGGER is nth=N, after=N or p=PROBABILITY.\n\nSIGINT, SIGTERM and SIGHUP unmount it; \
+    SIGUSR1 writes the statistics, SIGUSR2 releases requests\nthat hang, SIGPWR cuts the power \
     (--power-cut).\n\nExamples:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \
     --attr-timeout 0 --entry-timeout 0 --stats stats.json\n  rbench testfs /mnt/test --direct-io --fault \
     read:flip@p=0.001 --fault write:ENOSPC@nth=100 --fault-log faults.jsonl"
 )]
 struct TestfsArgs {
-    /// An empty directory
+    /// An empty directory to mount on
     mountpoint: PathBuf,
-    /// Keep data in memory, at most so much [default: a quarter of what is
-    /// available]
+    /// Keep data in memory, at most this much [default: a quarter of the
+    /// available memory]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
     memory: Option<Bytes>,
-    /// Serve this folder instead
+    /// Serve this directory instead of memory
     #[arg(long, value_name = "DIR")]
     passthrough: Option<PathBuf>,
-    /// Time from the arrival of a request to its reply, at least, by kind:
-    /// create=2ms,read=100us
+    /// Least time from a request's arrival to its reply, by kind of request:
+    /// create=2ms,read=100us; all=TIME is for every kind [default: none]
     #[arg(long, value_name = "LIST")]
     latency: Option<String>,
-    /// A fault by kind of request, such as read:stall=500ms@nth=100 or
-    /// write:EIO@p=0.01 (see below); may be repeated
+    /// Inject a fault, such as read:stall=500ms@nth=100 or write:EIO@p=0.01
+    /// (see below); may be repeated
     #[arg(long, value_name = "FAULT")]
     fault: Vec<String>,
-    /// Write a line (JSON) to this file for each fault that fires
+    /// Write a line of JSON to this file for each fault that fires
     #[arg(long, value_name = "FILE")]
     fault_log: Option<PathBuf>,
-    /// Data of all files in memory takes at most so much, in blocks of 4 KiB;
-    /// then ENOSPC
+    /// Size of the file system in memory, counted in blocks of 4 KiB; beyond it
+    /// writes fail with ENOSPC
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
     quota: Option<Bytes>,
-    /// Read and write all files around the page cache, so that each call
-    /// reaches the file system; read:short implies it
+    /// Bypass the page cache, so that each read and write reaches the file
+    /// system; read:short implies it
     #[arg(long)]
     direct_io: bool,
-    /// Note what is synced, so that SIGPWR can drop all that is not
+    /// Keep track of what is synced, so that SIGPWR can drop the rest
     #[arg(long, value_enum, value_name = "HOW", conflicts_with = "passthrough")]
     power_cut: Option<PowerCut>,
-    /// How long the kernel may keep attributes; 0: every call asks
-    /// [default: 1s]
+    /// How long the kernel may cache attributes; 0: not at all [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     attr_timeout: Option<Nanos>,
-    /// How long the kernel may keep names; 0: every call asks [default: 1s]
+    /// How long the kernel may cache names; 0: not at all [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     entry_timeout: Option<Nanos>,
-    /// Threads that serve requests
+    /// Threads that serve requests [default: number of CPUs, at least 4]
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
-    /// Write request counts and times to this file, at the end and on SIGUSR1
+    /// Write counts and times of requests to this file, at the end and on
+    /// SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
-    /// Let the kernel keep the pages of a file that is opened again
+    /// Let the kernel keep a file's pages when the file is opened again
     #[arg(long)]
     keep_cache: bool,
-    /// A file .stats at the root with request counts in the form of JuiceFS's:
-    /// off, silent (requests for it do not count), counted [default: silent]
+    /// A file .stats in the root directory with request counts, as in JuiceFS:
+    /// off, silent (reading it is not counted), counted [default: silent]
     #[arg(long, value_name = "HOW")]
     stats_file: Option<String>,
-    /// What faults derive from: which requests, which bytes, what survives
+    /// Seed of the faults: which requests, which bytes, what survives
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// End when standard input ends; say "ready" on standard output
@@ -387,29 +386,28 @@ struct TestfsArgs {
 struct Show {
     /// A result file of --out, or its journal
     file: PathBuf,
-    /// Form of the report
-    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Every block that the journals speak of is read, and is as acknowledged, allowed (it was in \
-    flight, or never synced), untouched, lost (it was synced), corrupt or unreadable. --format json has \
-    counts, findings and notes of its own. Exit code: 0 when nothing is lost, corrupt or unreadable, else \
-    1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
-    --time 60 --verify --ack-journal /var/tmp/acks\n  (the file system crashes, and is mounted again)\n  \
+    after_help = "Every block in the journals is read and found to be as acknowledged, allowed (in flight or \
+    never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
+    corrupt or unreadable, else 1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
+    --time 60 --verify --ack-journal /var/tmp/acks\n  (the file system crashes and is mounted again)\n  \
     rbench verify /var/tmp/acks.*"
 )]
 struct VerifyArgs {
     /// Journals of --ack-journal
     #[arg(required = true, value_name = "FILE")]
     journals: Vec<PathBuf>,
-    /// The directory that was tested, where it lies now [default: where it lay]
+    /// Where the tested directory is now [default: where it was during the run]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Form of the report
-    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
 
@@ -417,20 +415,20 @@ struct VerifyArgs {
 struct CleanArgs {
     /// The directory that was tested
     dir: PathBuf,
-    /// Remove what runs of other hosts left as well: make sure first that
-    /// they have ended
+    /// Also remove what runs of other hosts left; make sure first that those
+    /// have ended
     #[arg(long)]
     force: bool,
-    /// Only say what would be removed
+    /// Only print what would be removed
     #[arg(long)]
     dry_run: bool,
 }
 
-/// The commands. `mdtest` and `fio` are there to be listed and helped with: what
-/// follows them is not in clap's grammar and never gets here.
+/// The commands. `mdtest` and `fio` are here for the list of commands and for
+/// help: what follows them is not in clap's grammar and never gets here.
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
-        .about("mdtest's command line, tree and table")
+        .about("mdtest's command line, phases and summary table")
         .override_help(mdtest::help())
         .display_order(1);
     let fio = clap::Command::new("fio")

@@ -1,9 +1,9 @@
 //! fio's command line and job files, read into a Spec.
 //!
-//! Owns how options are written and what belongs to which job. What options
-//! there are and what each sets is in `table`; which of them go together is
-//! the plan's business. Job files are read by the caller, who asks
-//! [`files_named`] for their names.
+//! Owns how options are written and which job they belong to. Which options
+//! there are and what each sets is in `table`; which of them go together is for
+//! the plan to say. The caller reads the job files, and asks [`files_named`] for
+//! their names.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -56,7 +56,7 @@ pub(crate) fn words(argv: &[OsString]) -> Option<&[OsString]> {
 
 /// The files that have to be read before [`read`] can be called and are not
 /// in `known` yet: job files of the command line, and what those in `known`
-/// include. `-` is standard input. To be asked until nothing is missing.
+/// include. `-` is standard input. Call it until nothing is missing.
 /// Empty when the command is another one.
 pub fn files_named(argv: &[OsString], known: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<PathBuf> {
     let Some(words) = words(argv) else {
@@ -109,7 +109,7 @@ pub(crate) fn communicator(words: &[OsString]) -> Communicator {
     line.output.communicator
 }
 
-/// What stands on a command line.
+/// What a word of a command line is.
 enum Item {
     /// An option, how it was typed, and its value.
     Option {
@@ -121,10 +121,10 @@ enum Item {
     File(PathBuf),
 }
 
-/// The words of a command line as what they are.
+/// A command line as options and files.
 struct Items<'a> {
     words: std::slice::Iter<'a, OsString>,
-    /// `--` was there: what follows are job files.
+    /// After `--`: what follows are job files.
     files_only: bool,
 }
 
@@ -172,13 +172,13 @@ impl Items<'_> {
         let typed = format!("--{name}");
         let option = match table::find(name) {
             Found::Known(option) => option,
-            Found::Refused(refused) => {
-                let why = table::refusal(refused).unwrap_or_default();
-                return Err(misuse(format!("option '--{refused}': {why}"), None));
+            Found::Refused(name, refused) => {
+                let why = refused.sentence();
+                return Err(misuse(format!("option '--{name}' {why}"), None));
             }
             Found::Ambiguous(names) => {
                 return Err(misuse(
-                    format!("'{typed}' may be --{}", names.join(", --")),
+                    format!("'{typed}' is ambiguous: it may be --{}", names.join(", --")),
                     None,
                 ));
             }
@@ -193,14 +193,14 @@ impl Items<'_> {
         let value = match (option.takes, attached) {
             (Takes::Nothing, Some(value)) => {
                 return Err(misuse(
-                    format!("unexpected value '{value}' for '{typed}' found: it takes none"),
+                    format!("unexpected value '{value}' for '{typed}': it takes none"),
                     None,
                 ));
             }
             (Takes::Nothing, None) => None,
             (Takes::Switch, value) => value.map(str::to_owned),
             (Takes::Value(_), Some(value)) => Some(value.to_owned()),
-            (Takes::Value(name), None) => Some(self.behind(&typed, name)?),
+            (Takes::Value(name), None) => Some(self.next_word(&typed, name)?),
         };
         if let (Takes::Value(name), Some("")) = (option.takes, value.as_deref()) {
             return Err(missing(&typed, name));
@@ -213,7 +213,7 @@ impl Items<'_> {
     }
 
     /// The next word as a value, whatever it looks like.
-    fn behind(&mut self, typed: &str, name: &str) -> Result<String, Stop> {
+    fn next_word(&mut self, typed: &str, name: &str) -> Result<String, Stop> {
         let word = self.words.next().ok_or_else(|| missing(typed, name))?;
         match word.to_str() {
             Some(value) => Ok(value.to_owned()),
@@ -295,7 +295,7 @@ fn stop(text: Result<String, String>, typed: &str, value: Option<&str>) -> Stop 
 }
 
 impl Line {
-    /// Where the options belong that come next: to the last job, or to all.
+    /// Where the following options belong: to the last job, or to all.
     fn open_section<'a>(&'a mut self, globals: &'a mut Section) -> &'a mut Section {
         match self.jobs.last_mut() {
             Some(job) => &mut job.section,
@@ -303,7 +303,7 @@ impl Line {
         }
     }
 
-    /// Takes the jobs of a file; `later`: it is not the first one.
+    /// Takes the jobs of a file; `later`: it is not the first file.
     fn take(&mut self, content: Content, later: bool) {
         let asked = |job: &Named| self.sections.is_empty() || self.sections.contains(&job.name);
         let mut jobs: Vec<Named> = content.jobs.into_iter().filter(asked).collect();
@@ -334,7 +334,7 @@ impl Line {
         } = self;
         if jobs.is_empty() {
             return Err(misuse(
-                "no job is given: a job begins with --name, or with [name] in a job file"
+                "there is no job: a job starts with --name, or with [name] in a job file"
                     .to_owned(),
                 None,
             ));
@@ -423,7 +423,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// A complaint in the form of the native commands.
+/// An error in the form of the native commands.
 fn misuse(what: String, tip: Option<String>) -> Stop {
     let what = plain(&what);
     let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));

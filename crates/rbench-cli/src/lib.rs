@@ -26,9 +26,9 @@ pub enum Invocation {
     Testfs(Testfs),
     /// What became of acknowledged writes.
     Verify(Verify),
-    /// Removal of what runs left that did not end.
+    /// Removal of what interrupted runs left behind.
     Clean(Clean),
-    /// A result file or journal as a report.
+    /// Print the report of a result file or journal.
     Show {
         /// The file.
         file: PathBuf,
@@ -42,7 +42,7 @@ pub enum Invocation {
 pub struct Verify {
     /// Journals of `rbench io --ack-journal`, at least one.
     pub journals: Vec<PathBuf>,
-    /// `--dir`: where the runs' directories lie now; `None`: where they lay.
+    /// `--dir`: where the runs' directories are now; `None`: where they were.
     pub dir: Option<PathBuf>,
     /// `--format`
     pub format: Format,
@@ -53,37 +53,37 @@ pub struct Verify {
 pub struct Clean {
     /// Where the runs worked.
     pub dir: PathBuf,
-    /// Also what runs of other hosts left, of which nobody here knows whether
-    /// they have ended.
+    /// Also what runs of other hosts left; whether those have ended cannot be
+    /// known here.
     pub force: bool,
-    /// Only say what would be removed.
+    /// Only print what would be removed.
     pub dry_run: bool,
 }
 
-/// The form of the report on stdout.
+/// The format of the report on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Format {
-    /// Tables for people.
+    /// Tables for people
     #[default]
     Text,
-    /// The result file's content.
+    /// The content of the result file
     Json,
 }
 
-/// How rank 0 shows what goes on, on stderr.
+/// How rank 0 shows progress on stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Progress {
-    /// A bar on a terminal, a line every few seconds otherwise.
+    /// A bar on a terminal, otherwise a line every few seconds
     #[default]
     Auto,
-    /// A line every few seconds.
+    /// A line every few seconds
     Plain,
-    /// Nothing.
+    /// Nothing
     Off,
 }
 
 impl Progress {
-    /// What is left of it with `--quiet`.
+    /// This, or nothing with `--quiet`.
     fn unless(self, quiet: bool) -> Progress {
         if quiet { Progress::Off } else { self }
     }
@@ -92,16 +92,16 @@ impl Progress {
 /// Which communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Communicator {
-    /// MPI when started by an MPI launcher, else solo.
+    /// MPI if started by an MPI launcher, else solo
     #[default]
     Auto,
-    /// This process alone.
+    /// A single process without MPI
     Solo,
-    /// MPI.
+    /// MPI
     Mpi,
 }
 
-/// Where a run's results go, and what surrounds it.
+/// Where a run's results go, and how it is shown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Output {
     /// `--out`
@@ -120,9 +120,9 @@ pub struct Output {
     pub mdtest: Option<MdtestView>,
     /// How `rbench fio` prints; `None` for other commands.
     pub fio: Option<FioView>,
-    /// `--no-round-trip`: what a request costs is not measured.
+    /// `--no-round-trip`: the round trip is not measured.
     pub no_round_trip: bool,
-    /// `--client-cache`: bytes that the file system's client keeps on each host.
+    /// `--client-cache`: size of the file system client's cache on each host.
     pub client_cache: Option<Bytes>,
 }
 
@@ -144,13 +144,13 @@ pub enum FioFormat {
 pub struct FioView {
     /// `--output-format`, `--minimal`: at least one, in the order given.
     pub formats: Vec<FioFormat>,
-    /// `--output`: there instead of on stdout.
+    /// `--output`: the file that takes the place of stdout.
     pub output: Option<PathBuf>,
-    /// `--status-interval`: a report so often while the run goes on.
+    /// `--status-interval`: time between reports during the run.
     pub status_interval: Option<Nanos>,
-    /// `--eta-newline`, `--eta-interval`: progress so often.
+    /// `--eta-newline`, `--eta-interval`: time between lines of progress.
     pub progress_every: Option<Nanos>,
-    /// `--rbench-report`: the native report behind fio's.
+    /// `--rbench-report`: the native report after fio's.
     pub report: bool,
     /// `--parse-only`: the plan is made, and nothing runs.
     pub parse_only: bool,
@@ -181,7 +181,7 @@ pub struct MdtestView {
     pub all_ranks: bool,
     /// `--showRankStatistics`
     pub rank_statistics: bool,
-    /// `--rbench-report`: the native report behind mdtest's tables.
+    /// `--rbench-report`: the native report after mdtest's tables.
     pub report: bool,
 }
 
@@ -190,11 +190,11 @@ pub struct MdtestView {
 pub struct Testfs {
     /// Where to mount.
     pub mountpoint: PathBuf,
-    /// `--memory`: the cap of data in memory.
+    /// `--memory`: most data in memory.
     pub memory: Option<Bytes>,
-    /// `--passthrough`: the folder to serve.
+    /// `--passthrough`: the directory to serve.
     pub passthrough: Option<PathBuf>,
-    /// `--latency`, unparsed: its words belong to the file system.
+    /// `--latency`, unparsed: the file system reads it.
     pub latency: Option<String>,
     /// `--fault`, unparsed, in the order given.
     pub faults: Vec<String>,
@@ -208,9 +208,9 @@ pub struct Testfs {
     pub stats: Option<PathBuf>,
     /// `--seed`
     pub seed: Option<u64>,
-    /// `--direct-io`: every file goes around the page cache.
+    /// `--direct-io`: every file bypasses the page cache.
     pub direct_io: bool,
-    /// `--quota`: what file data may take in memory.
+    /// `--quota`: most file data in memory.
     pub quota: Option<Bytes>,
     /// `--fault-log`: the file that gets a line for each fault that fired.
     pub fault_log: Option<PathBuf>,
@@ -218,23 +218,23 @@ pub struct Testfs {
     pub power_cut: Option<PowerCut>,
     /// End when standard input ends.
     pub watch_parent: bool,
-    /// `--keep-cache`: pages outlive the opening of their file.
+    /// `--keep-cache`: opening a file keeps its pages.
     pub keep_cache: bool,
     /// `--stats-file`, unparsed.
     pub stats_file: Option<String>,
 }
 
-/// What a power cut of the built-in file system leaves of that which was not
+/// What a power cut of the built-in file system leaves of data that was not
 /// synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PowerCut {
-    /// Nothing of it is left
+    /// None of it survives
     Drop,
-    /// Each change survives, is lost or is torn, as the seed says
+    /// Each change survives, is lost or is torn, at random by --seed
     Tear,
 }
 
-/// The command line asks for help, or is wrong.
+/// There is nothing to run: help was asked for, or the command line is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     /// What to print: on stdout when `code` is 0, else on stderr.
@@ -244,8 +244,8 @@ pub struct Stop {
 }
 
 /// Reads a command line, the program's name first. `env_dir` is the value of
-/// `RBENCH_DIR`, which stands in for `--dir` and for the `-d` of mdtest. Of
-/// `rbench fio` it knows no job files: see [`fio::read`].
+/// `RBENCH_DIR`, which stands in for `--dir` and for mdtest's `-d`. Job files
+/// of `rbench fio` are not known here: see [`fio::read`].
 ///
 /// # Errors
 /// [`Stop`] when there is nothing to run.
@@ -271,8 +271,8 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
     Ok(args.invocation(env_dir))
 }
 
-/// The communicator that a command line asks for, found without reading the
-/// rest of it: it has to be known before rank 0's command line can be shared.
+/// The communicator that a command line asks for: it must be known before rank
+/// 0's command line can be shared.
 pub fn communicator(argv: &[OsString]) -> Communicator {
     match (mdtest_words(argv), fio::words(argv)) {
         (Some(words), _) => mdtest::communicator(words),

@@ -1,8 +1,8 @@
 //! mdtest's command line, read into a Spec.
 //!
-//! Owns how options are written: letters, bundles, long names, where a value
-//! stands. What options there are and what each sets is in [`table`]; which
-//! of them go together is the plan's business.
+//! Owns how options are written: letters, bundles, long names, values. Which
+//! options there are and what each sets is in [`table`]; which of them go
+//! together is for the plan to say.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -32,7 +32,7 @@ struct Line {
 /// The words that are still to be read.
 type Words<'a> = std::slice::Iter<'a, OsString>;
 
-/// Reads the words behind `rbench mdtest`.
+/// Reads the words after `rbench mdtest`.
 pub fn read(words: &[OsString], env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
     Ok(line(words)?.invocation(env_dir))
 }
@@ -73,7 +73,7 @@ impl Line {
         self.apply(option, &typed, value, words)
     }
 
-    /// Letters behind one dash: flags, up to one that has a value.
+    /// Letters after one dash: flags, up to one that takes a value.
     fn bundle(&mut self, letters: &[u8], words: &mut Words) -> Result<(), Stop> {
         let mut rest = letters;
         while let [letter, after @ ..] = rest {
@@ -89,8 +89,8 @@ impl Line {
         Ok(())
     }
 
-    /// Lets an option do its work with the value that is attached to it or,
-    /// where it needs one, the next word.
+    /// Applies an option with the value that is attached to it or, where it
+    /// needs one, with the next word.
     fn apply(
         &mut self,
         option: &Opt,
@@ -103,7 +103,7 @@ impl Line {
             (Takes::Nothing(_) | Takes::Text(_), Some(value)) => {
                 let value = value.display();
                 return Err(misuse(
-                    format!("unexpected value '{value}' for '{typed}' found: it takes none"),
+                    format!("unexpected value '{value}' for '{typed}': it takes none"),
                     None,
                 ));
             }
@@ -154,7 +154,7 @@ impl Line {
     }
 }
 
-/// The next word as a value. A word that looks like an option is none: the
+/// The next word as a value. A word that looks like an option is not one: the
 /// value was forgotten. A negative number goes to the reader, which says what
 /// is wrong with it.
 fn separate<'a>(typed: &str, name: &str, words: &mut Words<'a>) -> Result<&'a OsStr, Stop> {
@@ -206,7 +206,7 @@ fn tip(similar: String) -> String {
     format!("a similar option exists: '{similar}'")
 }
 
-/// A complaint in the form of the native commands.
+/// An error in the form of the native commands.
 fn misuse(what: String, tip: Option<String>) -> Stop {
     let what = plain(&what);
     let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));

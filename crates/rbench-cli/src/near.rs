@@ -1,7 +1,7 @@
-//! The name that was probably meant by one that does not exist.
+//! The name that was probably meant when one does not exist.
 
 /// The known name nearest to a name, when it is near: the name is its
-/// beginning, or one in three characters would have to change at most.
+/// beginning, or at most one in three characters would have to change.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.trim_matches('-').to_lowercase();
     known
@@ -18,7 +18,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         .map(|(_, known)| known)
 }
 
-/// Levenshtein's: how many characters have to be put in, taken out or
+/// Levenshtein distance: how many characters must be inserted, deleted or
 /// replaced.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

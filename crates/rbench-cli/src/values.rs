@@ -1,5 +1,5 @@
 //! Values of options that have a form of their own. A message is a clause
-//! that fits behind the name of the option.
+//! that follows the name of the option.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -27,7 +27,7 @@ pub fn on_error(text: &str) -> Result<OnError, String> {
     match text {
         "continue" => Ok(OnError::Continue),
         "stop" => Ok(OnError::Stop),
-        _ => Err("it is neither continue nor stop".to_owned()),
+        _ => Err("it must be continue or stop".to_owned()),
     }
 }
 
@@ -99,7 +99,7 @@ pub fn percent(text: &str) -> Result<u32, String> {
 
 pub fn rate(text: &str) -> Result<f64, String> {
     text.parse()
-        .map_err(|_| format!("'{text}' is not a number of operations a second"))
+        .map_err(|_| format!("'{text}' is not a number of operations per second"))
 }
 
 pub fn label(text: &str) -> Result<(String, String), String> {
@@ -109,7 +109,7 @@ pub fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A number of things: suffixes as for sizes.
+/// A count, with suffixes as for sizes.
 pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let Bytes(number) = text.parse().map_err(|error| match error {
         ParseQuantityError::Malformed { text, .. } => {
@@ -170,7 +170,7 @@ pub fn dirs(word: &OsStr) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The directory that `RBENCH_DIR` names: one, whatever its name holds.
+/// The directory that `RBENCH_DIR` names: only one, even if its name contains `@`.
 pub fn env_dir(value: Option<&OsStr>) -> Option<PathBuf> {
     value.filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }

@@ -1,45 +1,42 @@
 //! What the clocks of a group show between their comparisons and after them.
 //!
-//! Two clocks move apart by what their rates differ: 20 in a million are 72 ms
-//! an hour. From two comparisons the difference of the rates is known, and with
-//! it the offset in between and for a while afterwards; how well, is said by
-//! [`ClockOffset::error_ns`]. When to compare again is decided here too; the
-//! comparing itself is `offsets`'.
+//! Two clocks drift apart by the difference of their rates: 20 ppm is 72 ms an
+//! hour. Two comparisons give that difference, and with it the offset in between
+//! and for a while afterwards; [`ClockOffset::error_ns`] says how exactly. When
+//! to compare again is decided here too; `offsets` does the comparing.
 
 use rbench_core::{Nanos, Rank};
 
 use crate::{ClockOffset, Comparison, Topology};
 
-/// Two clocks of which nothing is known go apart by at most this, as a
-/// fraction: each crystal within 100 in a million of its nominal rate.
+/// Two clocks of which nothing is known drift apart by at most this, as a
+/// fraction: each crystal is within 100 ppm of its nominal rate.
 const UNKNOWN: f64 = 200e-6;
 
-/// The difference of two rates changes by at most this, as a fraction, for
-/// reasons of temperature and of daemons that set the clocks; more when more
-/// was seen.
+/// The difference of two rates changes by at most this, as a fraction, because
+/// of temperature and of daemons that adjust the clocks; more if more was seen.
 const WANDER: f64 = 5e-6;
 
-/// After the first comparison the next is due so soon: it tells the drift.
+/// Time from the first comparison to the second, which shows the drift.
 const SECOND_AFTER: Nanos = Nanos(10_000_000_000);
 
-/// After later ones.
+/// Time between later ones.
 const AGAIN_AFTER: Nanos = Nanos(60_000_000_000);
 
-/// Comparing takes at most one part in so many of a run: with thousands of
+/// Comparing takes at most one part in this many of a run: with thousands of
 /// hosts it is done less often.
 const SHARE: u64 = 20;
 
-/// A rate is taken from comparisons that lie at least so far apart, where
-/// there are any.
+/// A rate is taken from comparisons at least this far apart, if there are any.
 const BASELINE: Nanos = Nanos(30_000_000_000);
 
 /// How much faster a clock runs than rank 0's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
-    /// In millionths; negative: slower.
+    /// In ppm; negative: slower.
     pub ppm: f64,
-    /// The mean over the time between the first and the last comparison lies
-    /// within so many millionths of it.
+    /// The mean from the first to the last comparison is within this many ppm of
+    /// it.
     pub error_ppm: f64,
 }
 
@@ -52,12 +49,12 @@ struct Track(Vec<Comparison>);
 #[derive(Debug, Clone, Copy)]
 struct Slope {
     rate: f64,
-    /// How far the true mean may lie from it.
+    /// How far the true mean may be from it.
     error: f64,
 }
 
 impl Slope {
-    /// `None` when no time lies in between.
+    /// `None` when no time passed in between.
     fn between(a: &Comparison, b: &Comparison) -> Option<Slope> {
         let passed = b.at.since(a.at).0 as f64;
         let moved = b.offset.offset_ns.wrapping_sub(a.offset.offset_ns) as f64;
@@ -86,8 +83,8 @@ impl Track {
         }
     }
 
-    /// How far off the offset at `at` was that came from the comparisons before
-    /// it, in ns: at most.
+    /// The largest error, ns, of the offset at `at` that was computed from the
+    /// comparisons before it.
     fn missed_by(&self, at: Nanos) -> u64 {
         let earlier = self.0.partition_point(|comparison| comparison.at <= at);
         let then = Track(self.0[..earlier].to_vec()).at(at);
@@ -96,8 +93,8 @@ impl Track {
         apart.saturating_add(now.error_ns)
     }
 
-    /// Between two comparisons: the straight line, as true as the nearer one
-    /// and what the rate may have changed since.
+    /// Between two comparisons: the straight line, as exact as the nearer one plus
+    /// what the rate may have changed since.
     fn within(&self, before: &Comparison, after: &Comparison, at: Nanos) -> ClockOffset {
         let Some(slope) = Slope::between(before, after) else {
             return before.offset;
@@ -113,8 +110,8 @@ impl Track {
         )
     }
 
-    /// Outside of all comparisons: on at the rate of the nearest two, or not
-    /// at all, whichever is known better.
+    /// Outside all comparisons: extrapolated at the rate of the nearest two, or at
+    /// no rate, whichever is known better.
     fn beyond(&self, nearest: &Comparison, slope: Option<Slope>, at: Nanos) -> ClockOffset {
         let away = signed(nearest.at, at);
         let known = slope.map(|slope| (slope.rate, slope.error + self.wander()));
@@ -125,7 +122,7 @@ impl Track {
         moved(nearest, rate * away, error)
     }
 
-    /// The rate of late.
+    /// The latest rate.
     fn last_slope(&self) -> Option<Slope> {
         let (last, earlier) = self.0.split_last()?;
         let long_ago = |c: &&Comparison| last.at.since(c.at) >= BASELINE;
@@ -133,7 +130,7 @@ impl Track {
         Slope::between(from, last)
     }
 
-    /// The rate at first.
+    /// The first rate.
     fn first_slope(&self) -> Option<Slope> {
         let (first, later) = self.0.split_first()?;
         let long_after = |c: &&Comparison| c.at.since(first.at) >= BASELINE;
@@ -141,7 +138,7 @@ impl Track {
         Slope::between(first, to)
     }
 
-    /// What the rate may change unseen: at least [`WANDER`], and as much as it
+    /// How much the rate may change unseen: at least [`WANDER`], and as much as it
     /// was seen to change.
     fn wander(&self) -> f64 {
         let slopes = self
@@ -165,7 +162,7 @@ impl Track {
     }
 }
 
-/// The offset of `from` moved by so many ns, true to so many.
+/// The offset of `from` moved by `by_ns`, with this error.
 fn moved(from: &Comparison, by_ns: f64, error_ns: f64) -> ClockOffset {
     ClockOffset {
         offset_ns: from.offset.offset_ns.saturating_add(by_ns.round() as i64),
@@ -181,7 +178,7 @@ pub struct Clocks {
     /// For each rank the number of its clock.
     clock_of: Vec<u32>,
     tracks: Vec<Track>,
-    /// What comparing took last.
+    /// How long the last comparison took.
     took: Nanos,
 }
 
@@ -191,7 +188,7 @@ impl Clocks {
         Clocks::new(vec![0; ranks as usize])
     }
 
-    /// Those of a group, of which nothing is known yet.
+    /// Those of a group, with nothing known yet.
     pub fn of(topology: &Topology) -> Clocks {
         Clocks::new(topology.clock_of.clone())
     }
@@ -216,7 +213,7 @@ impl Clocks {
         self.leaders.get(1..).unwrap_or_default()
     }
 
-    /// Takes down comparisons of [`Clocks::others`], which took so long.
+    /// Records comparisons of [`Clocks::others`] and how long they took.
     pub fn learn(&mut self, found: &[Comparison], took: Nanos) {
         for (track, comparison) in self.tracks.iter_mut().skip(1).zip(found) {
             track.0.push(*comparison);
@@ -235,7 +232,7 @@ impl Clocks {
     }
 
     /// Whether comparing once more at the end of a run, at the instant `now` of
-    /// rank 0's clock, takes little beside the time since the last comparison.
+    /// rank 0's clock, takes little compared with the time since the last one.
     pub fn pays(&self, now: Nanos) -> bool {
         self.pays_after(Nanos(0), now)
     }
@@ -264,15 +261,15 @@ impl Clocks {
             .map_or_else(ClockOffset::default, |c| c.offset)
     }
 
-    /// The most that an instant `at` of rank 0's clock may be missed by, on
-    /// any of the clocks by its own offset; 0 with one clock.
+    /// The largest error of an instant `at` of rank 0's clock on any of the
+    /// clocks, by its own offset; 0 with one clock.
     pub fn error(&self, at: Nanos) -> Nanos {
         let errors = self.tracks.iter().map(|track| track.at(at).error_ns);
         Nanos(errors.max().unwrap_or(0))
     }
 
-    /// The most that an instant `at` in the past was missed by, by ranks that
-    /// went by what was known then, as it is known now.
+    /// The largest error, as known now, of a past instant `at` at ranks that used
+    /// what was known then.
     pub fn missed_by(&self, at: Nanos) -> Nanos {
         let errors = self.tracks.iter().map(|track| track.missed_by(at));
         Nanos(errors.max().unwrap_or(0))

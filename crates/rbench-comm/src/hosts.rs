@@ -1,7 +1,6 @@
 //! Which ranks share a host, and which share a clock.
 //!
-//! What tells them apart is passed in by the caller: this module asks no
-//! kernel.
+//! The caller passes in what tells them apart: this module makes no system call.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -11,7 +10,7 @@ use rbench_core::wire::{Reader, Writer};
 
 use crate::{CommError, Communicator};
 
-/// What a rank says of where it runs. The texts are compared, nothing else.
+/// Where a rank says that it runs. The texts are only compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Identity {
     /// The name of its machine or container; several may have the same.
@@ -64,7 +63,7 @@ fn numbered<T: Hash + Eq>(values: impl IntoIterator<Item = T>) -> Vec<u32> {
     values.into_iter().map(number).collect()
 }
 
-/// `name`, or with the lowest number behind it, from 2, that nobody has yet.
+/// `name`, or with the lowest number from 2 on appended that is not taken yet.
 fn unlike(name: &str, taken: &HashSet<String>) -> String {
     let mut own = name.to_owned();
     let mut number = 2_u64;
@@ -113,11 +112,11 @@ impl Topology {
     }
 }
 
-/// Finds out which ranks of `comm` share a host and which a clock; a
-/// collective call in which each rank says where it runs itself.
+/// Finds out which ranks of `comm` share a host and which a clock; a collective
+/// call in which each rank says where it runs.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub async fn topology(comm: &dyn Communicator, identity: &Identity) -> Result<Topology, CommError> {
     let all = comm.gather(Rank(0), encode(identity)).await?;
     let all = all.map(|all| all.concat()).unwrap_or_default();
@@ -130,7 +129,7 @@ pub async fn topology(comm: &dyn Communicator, identity: &Identity) -> Result<To
 /// each rank gives its own keys; one without any shares with nobody.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub async fn sharing(comm: &dyn Communicator, keys: &[String]) -> Result<Vec<u32>, CommError> {
     let mut message = Writer::default();
     message.number(keys.len() as u64);
@@ -167,7 +166,7 @@ fn joined(lists: &[Vec<String>]) -> Vec<u32> {
             let other = *first.entry(key).or_insert(list);
             let (a, b) = (lowest(&of, list), lowest(&of, other));
             of[a.max(b)] = a.min(b);
-            // Keeps the way from here short.
+            // Path compression.
             of[list] = a.min(b);
         }
     }
@@ -185,7 +184,7 @@ fn encode(identity: &Identity) -> Vec<u8> {
     message.finish()
 }
 
-/// Reads what [`encode`] wrote, one behind the other.
+/// Reads what [`encode`] wrote, one after the other.
 fn decode(encoded: &[u8]) -> Vec<Identity> {
     let mut reader = Reader::new(encoded);
     let one = || {

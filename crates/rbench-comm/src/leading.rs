@@ -17,7 +17,7 @@ impl<'w> Leading<'w> {
     /// at those that are left out.
     ///
     /// # Errors
-    /// When the ranks cannot talk.
+    /// When the ranks cannot communicate.
     pub async fn of(
         whole: &'w dyn Communicator,
         ranks: u32,

@@ -1,5 +1,5 @@
-//! How ranks talk: the control plane's few collective operations, quiet while
-//! they wait.
+//! How ranks communicate: the control plane's few collective operations, which
+//! use little CPU while they wait.
 //!
 //! Three communicators do the same things: [`solo`] (one rank, nothing to
 //! wait for), [`threads`] (N ranks in one process, for tests) and `mpi`
@@ -8,8 +8,8 @@
 //!
 //! All futures are driven by a tokio current-thread runtime (with its timer)
 //! on the rank's main thread; MPI is called from that thread alone (FUNNELED).
-//! At most one collective of a communicator may be under way at a rank, beside
-//! any number of notes.
+//! At most one collective of a communicator may be pending at a rank, besides any
+//! number of notes.
 
 pub mod drift;
 pub mod hosts;
@@ -36,7 +36,7 @@ pub use world::{Choice, World, start};
 /// A future of the control plane; it lives on the main thread.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, CommError>> + 'a>>;
 
-/// Why ranks could not talk.
+/// Why ranks could not communicate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommError {
     /// The MPI library reported an error.
@@ -47,7 +47,7 @@ pub enum CommError {
         /// What the library said.
         message: String,
     },
-    /// Another rank has gone (threads communicator).
+    /// Another rank has ended (threads communicator).
     #[error("rank {0} has gone")]
     Gone(Rank),
     /// MPI could not be started as this program needs it.
@@ -66,7 +66,7 @@ pub enum Combine {
     Max,
 }
 
-/// Words that a note carries beside its kind.
+/// Words that a note carries besides its kind.
 pub const NOTE_WORDS: usize = 6;
 
 /// A short message outside the collectives, sent without waiting: progress,
@@ -84,8 +84,8 @@ pub struct Note {
 /// A group of ranks.
 ///
 /// Every rank must make the same collective calls in the same order. A future
-/// that is dropped before it is ready leaves its collective under way: the
-/// group cannot be used after that except for [`Communicator::post`] and
+/// that is dropped before it is ready leaves its collective pending: the group
+/// cannot be used after that except for [`Communicator::post`] and
 /// [`Communicator::next_note`].
 pub trait Communicator {
     /// This rank's number in the group.

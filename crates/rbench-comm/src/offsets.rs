@@ -1,16 +1,15 @@
-//! How far the clocks of a group are apart at one moment.
+//! How far apart the clocks of a group are at one moment.
 //!
 //! Owns the ping-pong and its estimator (F. Cristian, "Probabilistic clock
 //! synchronization", 1989): of many exchanges the one with the smallest round
-//! trip bounds the offset most closely. What becomes of the offset later is
-//! `drift`'s.
+//! trip bounds the offset most closely. `drift` follows the offset from then on.
 
 use rbench_core::{Clock, Nanos, Rank};
 
 use crate::{CommError, Communicator};
 
-/// Exchanges with each clock. The first few set connections up, and the best
-/// one counts.
+/// Exchanges with each clock. The first few set up connections, and the best one
+/// counts.
 const ROUNDS: u64 = 50;
 
 /// A clock compared with that of rank 0.
@@ -19,22 +18,21 @@ pub struct ClockOffset {
     /// Rank 0's clock minus this clock, in ns: add it to an instant of this
     /// clock to get the instant of rank 0's.
     pub offset_ns: i64,
-    /// The true offset lies within this many ns of `offset_ns`.
+    /// The true offset is within this many ns of `offset_ns`.
     pub error_ns: u64,
 }
 
-/// What a clock was found to show at one moment.
+/// The offset of a clock at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Comparison {
     /// The moment, by rank 0's clock.
     pub at: Nanos,
-    /// How far it was apart then; the error is half of the smallest round
-    /// trip.
+    /// The offset then; its error is half of the smallest round trip.
     pub offset: ClockOffset,
 }
 
 impl Comparison {
-    /// What one exchange says: rank 0 sent its ping at `sent_ns` and had the
+    /// What one exchange shows: rank 0 sent its ping at `sent_ns` and had the
     /// answer at `received_ns`, both by its own clock, and the other clock
     /// read `there_ns` in between.
     fn of_exchange(sent_ns: u64, there_ns: u64, received_ns: u64) -> Comparison {
@@ -59,7 +57,7 @@ impl Comparison {
 /// nothing may be timed meanwhile.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub async fn compare(
     comm: &dyn Communicator,
     others: &[Rank],

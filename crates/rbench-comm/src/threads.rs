@@ -1,10 +1,10 @@
-//! A group whose ranks are threads of one process, for tests of everything
-//! that talks.
+//! A group whose ranks are threads of one process, for tests of everything that
+//! communicates.
 //!
-//! Owns the meeting point of each collective and the letter boxes. A rank
-//! whose communicator was dropped has gone: collectives that still need it
-//! fail at the others instead of hanging. Every collective waits for all
-//! ranks, which MPI allows but does not promise.
+//! Owns the meeting point of each collective and the mailboxes. A rank whose
+//! communicator was dropped has gone: collectives that still need it fail at the
+//! others instead of hanging. Every collective waits for all ranks, which MPI
+//! allows but does not guarantee.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -55,17 +55,17 @@ struct Group {
 }
 
 struct State {
-    /// For each rank whether its communicator was dropped.
+    /// For each rank, whether its communicator was dropped.
     gone: Vec<bool>,
-    /// The collectives under way, by number.
+    /// The pending collectives, by number.
     meetings: BTreeMap<u64, Meeting>,
-    /// For each rank the notes that it has not taken yet.
+    /// For each rank, the notes that it has not read yet.
     notes: Vec<VecDeque<Note>>,
     /// What was sent and not yet received, by sender and receiver.
     sent: BTreeMap<(Rank, Rank), VecDeque<[u64; 2]>>,
 }
 
-/// One collective, at which every rank leaves its part.
+/// One collective, to which every rank contributes.
 struct Meeting {
     call: Call,
     parts: Vec<Option<Part>>,
@@ -87,7 +87,7 @@ enum Call {
     Split,
 }
 
-/// What a rank brings to a meeting.
+/// What a rank contributes.
 enum Part {
     Nothing,
     Bytes(Vec<u8>),
@@ -95,12 +95,12 @@ enum Part {
     Color(u32),
 }
 
-/// What a meeting gives to each rank.
+/// What each rank gets.
 struct Met {
     /// In the order of ranks; numbers are combined.
     parts: Vec<Part>,
     combined: Vec<u64>,
-    /// After [`Call::Split`] each color's ranks and group.
+    /// After [`Call::Split`], each color's ranks and group.
     groups: BTreeMap<u32, (Vec<Rank>, Arc<Group>)>,
 }
 
@@ -181,8 +181,8 @@ impl Group {
         }
     }
 
-    /// A rank that panicked in here must not make the others panic too: they
-    /// are told that it has gone.
+    /// A rank that panicked in here must not make the others panic too: they learn
+    /// that it has gone.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -202,7 +202,7 @@ impl Group {
     ) -> Result<T, CommError> {
         loop {
             let mut changed = pin!(self.changed.notified());
-            // Registers before the look, so that no change is missed.
+            // Registers before it looks, so that no change is missed.
             changed.as_mut().enable();
             let now = ready(&mut self.state());
             if let Some(result) = now {
@@ -214,8 +214,8 @@ impl Group {
 }
 
 impl State {
-    /// Leaves a rank's part; the last one to come works the result out.
-    /// Whether that was the last one.
+    /// Adds a rank's part; the last rank computes the result. Returns whether this
+    /// was the last one.
     fn bring(&mut self, number: u64, call: Call, rank: Rank, part: Part) -> bool {
         let size = self.gone.len();
         let meeting = self.meetings.entry(number).or_insert_with(|| Meeting {
@@ -239,7 +239,7 @@ impl State {
         last
     }
 
-    /// The result, if all have come; an error if one who has not never will.
+    /// The result, if all ranks have come; an error if a missing one has gone.
     fn take(&mut self, number: u64) -> Option<Result<Arc<Met>, CommError>> {
         let meeting = self.meetings.get_mut(&number)?;
         let Some(result) = meeting.result.clone() else {
@@ -266,7 +266,7 @@ impl ThreadsCommunicator {
         }
     }
 
-    /// Brings `part` and waits for all others.
+    /// Contributes `part` and waits for all others.
     async fn meet(&self, call: Call, part: Part) -> Result<Arc<Met>, CommError> {
         let number = self.next_meeting.get();
         self.next_meeting.set(number + 1);

@@ -1,4 +1,4 @@
-//! The start and the end of talking: chooses the communicator, and shuts it
+//! The start and the end of communication: chooses the communicator and shuts it
 //! down.
 //!
 //! Without an MPI launcher nothing here calls MPI, so that a run on a single
@@ -20,7 +20,7 @@ pub enum Choice {
     Mpi,
 }
 
-/// The group of all ranks, from the start of talking to its end.
+/// The group of all ranks, from the start of communication to its end.
 ///
 /// [`World::finish`] is the ordinary end. A world that is dropped instead
 /// tries the same for 5 s, because the others may never come; if it fails, or
@@ -83,8 +83,8 @@ impl World {
         }
     }
 
-    /// Ends talking; a collective call, which waits quietly for all ranks and
-    /// takes in the notes that nobody read. Sub-groups are of no use after
+    /// Ends communication; a collective call, which waits quietly for all ranks
+    /// and receives the notes that nobody read. Sub-groups cannot be used after
     /// this.
     ///
     /// # Errors

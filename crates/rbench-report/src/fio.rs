@@ -1,11 +1,10 @@
 //! The outputs of `rbench fio`: what fio 3.33 prints, as people and programs
 //! read it: normal, terse (version 3), JSON, and the lines of its logs.
 //!
-//! Everything is a pure function of a [`FioRun`]. What rbench knows and fio
-//! does not say (response times, hosts, the slowest rank) is not here: it
-//! belongs into the report of rbench itself. Where fio's numbers are wrong
-//! ours are right: no percentile lies above the maximum, and none has a
-//! ceiling of 17 s.
+//! Everything is a pure function of a [`FioRun`]. What fio does not report
+//! (response times, hosts, the slowest rank) is in rbench's own report instead.
+//! Where fio's numbers are wrong ours are right: no percentile is above the
+//! maximum, and none is cut off at 17 s.
 
 mod json;
 pub mod logs;
@@ -24,10 +23,10 @@ pub use json::json;
 pub use normal::normal;
 pub use terse::terse;
 
-/// A run of `rbench fio`, or one state of it on the way (`status-interval`).
+/// A run of `rbench fio`, or its state during the run (`status-interval`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FioRun {
-    /// What stands for fio's version, such as `fio-3.33`.
+    /// The version shown as fio's, such as `fio-3.33`.
     pub version: String,
     /// Start of the program, ms since the epoch.
     pub started_ms: u64,
@@ -54,9 +53,9 @@ pub struct FioEntry {
     pub outcome: JobOutcome,
     /// Percentiles to show, 0 to 100, ascending.
     pub percentiles: Vec<f64>,
-    /// They are shown of clat.
+    /// Whether they are shown for clat.
     pub clat_percentiles: bool,
-    /// They are shown of lat.
+    /// Whether they are shown for lat.
     pub lat_percentiles: bool,
     /// Reads and writes are shown as one direction, `mixed`.
     pub unified: bool,
@@ -81,11 +80,11 @@ pub struct Target {
     pub latency: Nanos,
     /// Over windows of this length.
     pub window: Nanos,
-    /// By so many percent of the operations.
+    /// Percentage of operations that must keep it.
     pub percentile: f64,
 }
 
-/// What became of `steadystate`.
+/// The result of `steadystate`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steadiness {
     /// Judged by bandwidth (else by IOPS).
@@ -94,7 +93,7 @@ pub struct Steadiness {
     pub slope: bool,
     /// The limit.
     pub limit: f64,
-    /// It is per cent of the mean.
+    /// Whether it is percent of the mean.
     pub percent: bool,
     /// Length of the window.
     pub duration: Nanos,
@@ -145,7 +144,7 @@ impl Steadiness {
         if xx > 0.0 { xy / xx } else { 0.0 }
     }
 
-    /// What is held against the limit.
+    /// What is compared with the limit.
     fn reached(&self) -> f64 {
         let value = match self.slope {
             true => self.slope_per_s(),
@@ -158,13 +157,13 @@ impl Steadiness {
         }
     }
 
-    /// The sign behind limits that are relative.
+    /// The sign after limits that are relative.
     fn sign(&self) -> &'static str {
         if self.percent { "%" } else { "" }
     }
 }
 
-/// 0 of nothing.
+/// 0 without values.
 fn mean(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len().max(1) as f64
 }

@@ -1,8 +1,8 @@
 //! The journal: what a run has so far, as lines of JSON, and the reading of
 //! journals and finished results.
 //!
-//! The first line says which run it is, each further line is one finished
-//! phase. A crash tears at most the last line, which reading leaves out.
+//! The first line describes the run, each further line is one finished phase. A
+//! crash tears at most the last line, which is ignored.
 
 use std::borrow::Cow;
 
@@ -19,8 +19,8 @@ use crate::schema::{
 /// The name of the journal's schema.
 pub const JOURNAL_SCHEMA: &str = "rbench.journal/1";
 
-/// Why a result or a journal could not be read: one sentence that fits behind
-/// the name of the file.
+/// Why a result or a journal could not be read: one sentence that follows the
+/// name of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// Nothing in it.
@@ -40,8 +40,8 @@ pub enum ReadError {
     /// Of another version or program.
     #[error("the schema is '{0}', but this version of rbench reads {SCHEMA} and {JOURNAL_SCHEMA}")]
     Schema(String),
-    /// The first line did not reach the file whole.
-    #[error("line 1: the journal breaks off in its first line, so there is nothing to show")]
+    /// The first line is incomplete.
+    #[error("line 1: the journal ends within its first line, so there is nothing to show")]
     TornHeader,
 }
 
@@ -57,7 +57,7 @@ struct Header<'a> {
     warnings: Cow<'a, [Warning]>,
 }
 
-/// A line of a later version may hold something else than a phase.
+/// A line of a later version may hold something other than a phase.
 #[derive(Serialize, Deserialize)]
 struct PhaseLine<'a> {
     phase: Option<Cow<'a, PhaseResult>>,
@@ -152,8 +152,8 @@ pub fn read_any(bytes: &[u8]) -> Result<RunResult, ReadError> {
     parse(bytes, 1)
 }
 
-/// Journals begin with their schema's name, so that a torn first line is
-/// known for what it is.
+/// Journals start with the name of their schema, so that a torn first line is
+/// recognised.
 fn is_journal(bytes: &[u8]) -> bool {
     let (name, _) = JOURNAL_SCHEMA.split_at(JOURNAL_SCHEMA.len() - 1);
     let start = &bytes[..bytes.len().min(64)];

@@ -16,8 +16,8 @@ pub fn render(result: &RunResult) -> String {
     pretty(result)
 }
 
-/// A value whose types always serialise, laid out the same: nothing in it
-/// steers a terminal.
+/// A value whose types always serialise, in the same layout: nothing in it
+/// controls a terminal.
 pub fn pretty(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Layout::default());
@@ -70,8 +70,8 @@ impl Layout {
 }
 
 impl Formatter for Layout {
-    /// JSON may hold the control characters above ASCII's 31 as they are; a
-    /// terminal may not be given them.
+    /// JSON may contain control characters above ASCII 31 as they are, but a
+    /// terminal must not get them.
     fn write_string_fragment<W: ?Sized + io::Write>(
         &mut self,
         w: &mut W,

@@ -1,7 +1,7 @@
 //! The report of `rbench mdtest`: the lines and columns that mdtest 4.1
 //! prints, as the parsers of its output know them.
 //!
-//! What mdtest does not say (failed operations, a run that was stopped) comes
+//! What mdtest does not print (failed operations, a run that was stopped) comes
 //! after the table. How a phase becomes a row of it is in `measured`.
 
 mod csv;
@@ -18,8 +18,8 @@ use crate::table::printable;
 use crate::text::failure;
 use measured::{Measured, ROWS, Row, RowOf, Share};
 
-/// What `rbench mdtest` was asked to show. What it tells of each rank, and
-/// [`rank_details_csv`], need a result with a row of every rank.
+/// What `rbench mdtest` was asked to show. Its output for each rank and
+/// [`rank_details_csv`] need a result with a row for every rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// `-Z`, `-P`
@@ -30,11 +30,11 @@ pub struct View {
     pub verbosity: u32,
     /// `--print-all-procs`: a line for each phase and rank after the table.
     pub all_ranks: bool,
-    /// `--showRankStatistics`: the table has columns over the ranks, too.
+    /// `--showRankStatistics`: the table also has columns over the ranks.
     pub rank_statistics: bool,
     /// Ranks × items of each rank, of one kind.
     pub items: u64,
-    /// The name of the program to show.
+    /// The program's name as it is shown.
     pub command: String,
     /// The directories of `-d`, as they were given.
     pub paths: Vec<String>,
@@ -114,8 +114,8 @@ impl Measure {
         }
     }
 
-    /// Over iterations or ranks. Where no operation succeeded, there is no
-    /// time per operation that could enter.
+    /// Over iterations or ranks. If no operation succeeded, there is no time per
+    /// operation to include.
     fn spread(self, shares: impl Iterator<Item = Share>) -> Spread {
         let rates = shares.map(|share| share.rate);
         let values: Vec<f64> = match self {
@@ -161,7 +161,7 @@ pub fn render(result: &RunResult, view: &View) -> String {
     out
 }
 
-/// A blank line ends the table before it for those who parse it.
+/// The blank line ends the table before it for parsers.
 fn push_section(out: &mut String, section: &str) {
     if !section.is_empty() {
         out.push('\n');
@@ -271,7 +271,7 @@ fn remarks(result: &RunResult) -> String {
         let _ = writeln!(out, "rbench: stopped during {}", place(phase));
     }
     if stopped.is_empty() && !result.complete {
-        out.push_str("rbench: ended before all its phases did\n");
+        out.push_str("rbench: ended before all phases were done\n");
     }
     out
 }

@@ -1,5 +1,5 @@
-//! The types of the result file, schema `rbench.result/1`, and the way from
-//! the outcomes of a phase to them.
+//! The types of the result file, schema `rbench.result/1`, and how they are made
+//! from the outcomes of a phase.
 //!
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/result-file.md.
@@ -97,7 +97,7 @@ pub struct Run {
     /// How far the time zone of rank 0 is east of UTC, s.
     #[serde(default)]
     pub utc_offset_s: i32,
-    /// From which everything random derives.
+    /// Seed of everything random.
     pub seed: u64,
     /// `--label` name and value.
     pub labels: BTreeMap<String, String>,
@@ -131,7 +131,7 @@ pub struct Host {
     pub clock_offset_ns: i64,
     /// Uncertainty of that estimate, ns, to either side.
     pub clock_error_ns: u64,
-    /// Which clock it reads, and how that one went on; `None` in older files.
+    /// Which clock it reads, and its drift; `None` in older files.
     #[serde(default)]
     pub clock: Option<HostClock>,
     /// Numbers of the caches that its ranks go through, ascending, from 0 in
@@ -139,7 +139,7 @@ pub struct Host {
     /// Empty in older files.
     #[serde(default)]
     pub caches: Vec<u32>,
-    /// What surrounds the run there; `None` in files of earlier versions.
+    /// The environment of the run there; `None` in older files.
     #[serde(default)]
     pub surroundings: Option<Surroundings>,
 }
@@ -178,32 +178,33 @@ pub struct Target {
     /// How large the file system was at the start; `None` if unknown.
     #[serde(default)]
     pub space: Option<Space>,
-    /// What a request costs that no cache answers, by host, before the first
-    /// phase; hosts on which it was not measured are absent.
+    /// The cost of a request that no cache answers, by host, before the first
+    /// phase; hosts without a measurement are absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub round_trip: Vec<RoundTrip>,
-    /// What each host has in memory for the data that its ranks read; empty when
+    /// The data that each host's ranks read, and the host's memory; empty when
     /// nothing is read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_sizes: Vec<DataSize>,
 }
 
-/// The data that is read on a host, against what may hold it there.
+/// The data that is read on a host, and the memory that may hold it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSize {
     /// The host's name.
     pub host: String,
-    /// The files that its ranks read, each byte once; all ranks' even share.
+    /// The files that its ranks read, each byte once, taking all ranks' shares as
+    /// equal.
     pub read_bytes: u64,
     /// The host's memory, or the limit of the control group where that is less;
     /// `None` if unknown.
     pub memory_bytes: Option<u64>,
-    /// `--client-cache`: what the file system's client keeps there.
+    /// `--client-cache`: size of the file system client's cache.
     pub client_cache_bytes: Option<u64>,
 }
 
 /// One host's round trip to the file system: one call at a time on the target
-/// directory, with nothing else under way from this run's ranks of that host.
+/// directory, while this run's ranks on that host do nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrip {
     /// The host's name.
@@ -215,8 +216,8 @@ pub struct RoundTrip {
     pub median_ns: u64,
     /// How many calls.
     pub calls: u64,
-    /// Whether the file system's own counter of requests saw them arrive; false
-    /// too where there is no such counter.
+    /// Whether the file system's own counter of requests saw them arrive; also
+    /// false without such a counter.
     pub seen: bool,
 }
 
@@ -240,7 +241,7 @@ pub struct Calibration {
     pub clock_ns: f64,
     /// Recording one latency, ns.
     pub record_ns: f64,
-    /// One operation of the loop that runs, with nothing behind it, ns.
+    /// One operation of the run's loop that does nothing, ns.
     pub null_op_ns: f64,
     /// The same on each host, with several; the fields above are of the host
     /// of rank 0.
@@ -257,7 +258,7 @@ pub struct HostCalibration {
     pub clock_ns: f64,
     /// Recording one latency, ns.
     pub record_ns: f64,
-    /// One operation of the loop that runs, with nothing behind it, ns.
+    /// One operation of the run's loop that does nothing, ns.
     pub null_op_ns: f64,
 }
 
@@ -270,7 +271,7 @@ pub struct SummaryRow {
     pub label: String,
     /// `ops/s` or `bytes/s`.
     pub unit: String,
-    /// Number of iterations that entered.
+    /// Number of iterations that are included.
     pub iterations: u32,
     /// The highest of them.
     pub max: f64,

@@ -7,10 +7,9 @@ pub const OPS_PER_S: &str = "ops/s";
 /// The unit of bandwidths.
 pub const BYTES_PER_S: &str = "bytes/s";
 
-/// One row for each phase name in the order of first appearance, a second one
-/// in bytes/s where the phase moved bytes. Phases that were stopped do not
-/// enter, nor do those that had nothing to do; one whose operations all
-/// failed enters with 0.
+/// One row for each phase name in the order of first appearance, and a second
+/// one in bytes/s where the phase moved bytes. Phases that were stopped or had
+/// nothing to do are left out; one whose operations all failed counts as 0.
 pub fn over_iterations(phases: &[PhaseResult]) -> Vec<SummaryRow> {
     let enters = |p: &&PhaseResult| p.complete && (p.items > 0 || p.error_count() > 0);
     let entering: Vec<&PhaseResult> = phases.iter().filter(enters).collect();
@@ -51,7 +50,7 @@ fn row(phase: &PhaseResult, unit: &str, values: &[f64]) -> Option<SummaryRow> {
     })
 }
 
-/// How far values lie apart.
+/// The spread of some values.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spread {
     /// The highest.
@@ -87,20 +86,19 @@ fn sample_stddev(values: &[f64], mean: f64) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// Stretches of time of which [`over_time`] compares the rates.
+/// Number of intervals whose rates [`over_time`] compares.
 const SLICES: usize = 10;
-/// Items of a stretch on average below which whole numbers alone make rates
-/// differ.
+/// Items per interval, on average, below which rounding to whole items makes
+/// rates differ.
 const ITEMS_A_SLICE: u64 = 100;
 
 /// How much the rate of a phase varied while it went on: the sample standard
-/// deviation of the items that ended in each of up to 10 equal stretches of
-/// the timeline, over their mean. The last row of the timeline, which the end
-/// of the phase cuts short, does not enter. `None` where too little happened
-/// to tell.
+/// deviation of the items that ended in each of up to 10 equal intervals of the
+/// timeline, divided by their mean. The last row of the timeline, which the end
+/// of the phase cuts short, is left out. `None` with too few items.
 pub fn over_time(phase: &PhaseResult) -> Option<f64> {
     let (_, whole) = phase.timeline.split_last()?;
-    // Stretches of equal length; what does not fill one is left out.
+    // Intervals of equal length; the remainder is left out.
     let rows = whole.len() / SLICES;
     if rows == 0 {
         return None;

@@ -1,8 +1,8 @@
 //! Aligned text: tables whose columns are as wide as their cells, and lines
-//! broken at a width. Knows nothing of what the cells mean; control characters
-//! in them are spelled out.
+//! wrapped to a width. It knows nothing of what the cells mean; control
+//! characters in them are escaped.
 
-/// Width that text keeps to where its words allow it, in columns.
+/// Width of text in columns, unless a single word is wider.
 pub const WIDTH: usize = 120;
 
 /// A cell without a value.
@@ -230,8 +230,8 @@ pub fn wrapped<S: AsRef<str>>(label: &str, words: &[S], separator: &str) -> Stri
     out
 }
 
-/// Text from outside with its control characters spelled out, so that a path
-/// can neither break a line nor drive a terminal.
+/// Text from outside with its control characters escaped, so that a path can
+/// neither break a line nor control a terminal.
 pub fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| {

@@ -31,14 +31,14 @@ pub fn render(result: &RunResult) -> String {
         details::ending(result),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    // Names in it may hold anything.
+    // Names in it may contain anything.
     plain_lines(&filled.join("\n")).into_owned()
 }
 
 /// Marks the phases that did not reach their end.
 const STOPPED: &str = " *";
 
-/// Marks the phases that wrote what nothing synced.
+/// Marks the phases that wrote data which nothing synced.
 const UNSYNCED: &str = " ~";
 
 /// The name of the phase, marked if it was stopped.
@@ -47,7 +47,7 @@ fn label(phase: &PhaseResult) -> String {
     format!("{}{mark}", phase.label)
 }
 
-/// Number of iterations, as far as the result tells.
+/// Number of iterations, as far as the result says.
 fn iterations(result: &RunResult) -> u32 {
     let reached = result
         .phases
@@ -129,16 +129,14 @@ fn phases(result: &RunResult) -> String {
         }
     });
     if table.is_empty() {
-        return "No phase has ended.\n".to_owned();
+        return "No phase has finished.\n".to_owned();
     }
     let mut text = table.render();
     if result.phases.iter().any(|p| !p.complete) {
-        text.push_str("* stopped before its end\n");
+        text.push_str("* stopped early\n");
     }
     if result.phases.iter().any(|p| p.unsynced) {
-        text.push_str(
-            "~ written, and nothing synced it: part of it may not have reached storage\n",
-        );
+        text.push_str("~ not synced: some of the data may not have reached storage\n");
     }
     text
 }
@@ -167,8 +165,8 @@ fn latencies(hist: &Hist) -> [String; 5] {
     ]
 }
 
-/// A percentile above which one value in `one_in` lies. Fewer values than that
-/// cannot carry it: it would be their maximum under another name.
+/// A percentile that one value in `one_in` exceeds. With fewer values it would
+/// only be their maximum.
 fn percentile(hist: &Hist, ns: u64, one_in: u64) -> String {
     if hist.count >= one_in {
         human_nanos(ns as f64)
@@ -239,7 +237,7 @@ fn share_of_mean(row: &SummaryRow) -> String {
     }
 }
 
-/// A kind of failure as a sentence that begins with `place`.
+/// A kind of failure as a sentence that starts with `place`.
 pub(crate) fn failure(place: &str, example: &ErrorExample) -> String {
     let ErrorExample {
         error,
@@ -261,8 +259,8 @@ pub(crate) fn failure(place: &str, example: &ErrorExample) -> String {
     text
 }
 
-/// The first failure of each kind of each phase, as sentences; not those of
-/// blocks that are not what was written, which ranks name one by one.
+/// The first failure of each kind of each phase, as sentences; except damaged
+/// blocks, which ranks name one by one.
 pub fn failures(result: &RunResult) -> Vec<String> {
     let mismatch = FailureKind::Mismatch.name();
     let of = |phase: &PhaseResult| {

@@ -21,14 +21,14 @@ const SKEW_FLOOR_S: f64 = 0.001;
 const SHORTEST_S: f64 = 0.010;
 /// How much longer than the median a rank may take.
 const STRAGGLER_FACTOR: f64 = 1.5;
-/// How far the hosts' rates per rank may lie apart.
+/// How far apart the hosts' rates per rank may be.
 const UNEVEN_FACTOR: f64 = 2.0;
 
 struct Rule {
     code: &'static str,
     /// The words before the list of phases.
     before: fn(&RunResult) -> String,
-    /// The words behind it.
+    /// The words after it.
     after: &'static str,
     find: fn(&RunResult, &PhaseResult) -> Option<Finding>,
     over_iterations: Over,
@@ -40,7 +40,7 @@ struct Finding {
     note: String,
 }
 
-/// What to tell of a phase that was found in several iterations.
+/// What to say of a phase that was found in several iterations.
 #[derive(Clone, Copy, PartialEq)]
 enum Over {
     /// The sum of the weights, which are counts.
@@ -52,7 +52,7 @@ enum Over {
 const RULES: &[Rule] = &[
     Rule {
         code: "errors",
-        before: |_| "Operations failed; they are not part of items, rates and latencies: ".into(),
+        before: |_| "Operations failed; items, rates and latencies do not include them: ".into(),
         after: ".",
         find: errors,
         over_iterations: Over::Total,
@@ -66,7 +66,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "open-loop-behind",
-        before: |_| "The rate that was asked for was not reached: ".into(),
+        before: |_| "The requested rate was not reached: ".into(),
         after: ".",
         find: workers::behind,
         over_iterations: Over::Worst,
@@ -74,8 +74,8 @@ const RULES: &[Rule] = &[
     Rule {
         code: "time-outside-calls",
         before: |_| {
-            "Workers spent more than 5% of their time outside of calls, which lowers the rate (filling and checking \
-             data, recording, waiting for a processor; not counted are waits for intended starts and think time): "
+            "Workers spent more than 5% of their time outside calls, which lowers the rate (filling and checking \
+             data, recording, waiting for a CPU; waits for intended starts and think time do not count): "
                 .into()
         },
         after: ".",
@@ -92,7 +92,7 @@ const RULES: &[Rule] = &[
     Rule {
         code: "first-failed",
         before: |_| {
-            "There is no rate 'first done' where most operations of the worker that finished first had failed: "
+            "The rate 'first done' is missing where most operations of the worker that finished first failed: "
                 .into()
         },
         after: ".",
@@ -101,14 +101,14 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "interrupted-calls",
-        before: |_| "Interrupted calls were made again (EINTR): ".into(),
+        before: |_| "Interrupted calls were retried (EINTR): ".into(),
         after: ".",
         find: interrupted,
         over_iterations: Over::Total,
     },
     Rule {
         code: "short-transfers",
-        before: |_| "Short transfers were completed by further calls: ".into(),
+        before: |_| "Short reads or writes were completed by further calls: ".into(),
         after: ".",
         find: continued,
         over_iterations: Over::Total,
@@ -123,18 +123,16 @@ const RULES: &[Rule] = &[
     Rule {
         code: "cold-then-warm",
         before: |_| {
-            "Cold only until workers had been everywhere once and came back to what they had read: "
-                .into()
+            "Cold only at first: workers then came back to what they had already read: ".into()
         },
-        after: ". Larger files or less --time would help.",
+        after: ". Use larger files or a shorter --time.",
         find: residency::came_round,
         over_iterations: Over::Worst,
     },
     Rule {
         code: "rewritten",
         before: |_| {
-            "There was more time than it takes to write everything once, and from then on the same blocks were \
-             written over: "
+            "There was time to write everything more than once, and the same blocks were overwritten: "
                 .into()
         },
         after: ".",
@@ -144,8 +142,8 @@ const RULES: &[Rule] = &[
     Rule {
         code: "verified-memory",
         before: |_| {
-            "What was verified came, in whole or in part, from the client's memory, which says \
-             nothing of what the storage holds: "
+            "The verified data came, at least in part, from the client's memory, so the storage itself was not \
+             checked: "
                 .into()
         },
         after: ".",
@@ -155,7 +153,7 @@ const RULES: &[Rule] = &[
     Rule {
         code: "short-phase",
         before: |_| "Too short for a trustworthy rate (under 10 ms): ".into(),
-        after: ". More items would help.",
+        after: ". Use more items.",
         find: short_phase,
         over_iterations: Over::Worst,
     },
@@ -175,7 +173,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "start-skew",
-        before: |_| "The workers did not start together, which lowers the rate: ".into(),
+        before: |_| "Workers did not start together, which lowers the rate: ".into(),
         after: ".",
         find: start_skew,
         over_iterations: Over::Worst,
@@ -183,8 +181,8 @@ const RULES: &[Rule] = &[
     Rule {
         code: "start-unsure",
         before: |_| {
-            "The hosts' clocks are not known well enough to say that all started together; they may have been \
-             apart by as much as: "
+            "The hosts' clocks are not known well enough to be sure that all started together; they may have \
+             started this far apart: "
                 .into()
         },
         after: ".",
@@ -198,7 +196,7 @@ const RULES: &[Rule] = &[
             let cost = human_nanos(cost);
             let host = host.map_or_else(String::new, |host| format!(" on {host}"));
             format!(
-                "rbench's own cost ({cost} for a null operation{host}, fully measured) exceeds 5% of the median of "
+                "rbench's own cost ({cost} for a null operation{host}, measuring included) exceeds 5% of the median of "
             )
         },
         after: ".",
@@ -207,8 +205,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "latency-above-range",
-        before: |_| "Values above one hour lie outside the histogram's range: ".into(),
-        after: ". Mean and maximum count them exactly.",
+        before: |_| "Latencies above one hour are outside the histogram's range: ".into(),
+        after: ". Mean and maximum include them exactly.",
         find: above_range,
         over_iterations: Over::Total,
     },
@@ -296,8 +294,8 @@ fn dearest(result: &RunResult) -> (f64, Option<&str>) {
     }
 }
 
-/// The cost on each host against its own median, where it is known; else the
-/// only cost against that of all.
+/// The cost on each host compared with its own median, if known; else the only
+/// cost with the median of all.
 fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let cost_on = |host: &str| {
         let mut hosts = result.calibration.hosts.iter();
@@ -379,7 +377,7 @@ fn is_short(phase: &PhaseResult) -> bool {
     phase.elapsed_s < SHORTEST_S
 }
 
-/// Ranks are compared in phases that last: below, the scheduler decides.
+/// Ranks are not compared in short phases, where the scheduler decides.
 fn straggler(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (slowest, median) = slowest_rank(phase)?;
     let factor = slowest.elapsed_s / median;

@@ -1,5 +1,5 @@
-//! `rbench clean`: removal of what runs left that did not end, and the markers
-//! by which it knows them.
+//! `rbench clean`: removal of directories that interrupted runs left behind, and
+//! the markers by which it recognises them.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use rbench_sys::limits::{Process, host_facts, process_space, this_process};
 use crate::launch::Launch;
 use crate::{FAILED, SUCCESS, complain, print};
 
-/// How every marker begins.
+/// How every marker starts.
 const BEGIN: &str = "rbench run ";
 
 /// The content of the marker file of a run: its id, and the process of rank 0
@@ -34,7 +34,7 @@ pub fn origin() -> String {
 struct Marker {
     run: String,
     host: String,
-    /// In which its process had its number.
+    /// Where its process number is valid: a boot and a PID namespace.
     space: String,
     process: Option<Process>,
 }
@@ -62,22 +62,22 @@ fn read(bytes: &[u8]) -> Option<Marker> {
     Some(marker)
 }
 
-/// Why a run's directory has to stay; `None`: the run is dead.
+/// Why a run's directory must stay; `None`: the run is dead.
 fn reason_to_stay(marker: &Marker, here: &str, force: bool) -> Option<String> {
     match marker.process {
         Some(process) if !here.is_empty() && marker.space == here => process
             .is_running()
-            .then(|| format!("process {} is still at it", process.number)),
+            .then(|| format!("process {} is still running", process.number)),
         _ if force => None,
         _ => Some(format!(
-            "it was made on host {} (elsewhere, or before this host's last start): run rbench clean there, or use \
-             --force when it has ended",
+            "it belongs to a run on host {} (another machine, or this one before its last boot): run rbench clean \
+             there, or use --force once that run has ended",
             marker.host
         )),
     }
 }
 
-/// Removes what is marked and dead, and says what that was.
+/// Removes directories whose runs are dead, and prints which.
 pub fn clean(what: &Clean) -> ExitCode {
     let found = match WorkDir::find(&what.dir) {
         Ok(found) => found,
@@ -115,12 +115,12 @@ pub fn clean(what: &Clean) -> ExitCode {
         }
     }
     if said.is_empty() && code == SUCCESS {
-        let _ = writeln!(said, "{}: no run has left anything", what.dir.display());
+        let _ = writeln!(said, "{}: nothing to clean", what.dir.display());
     }
     ExitCode::from(code.max(print(&said)))
 }
 
-/// Removes a run's directory; `None`: it is not there any more.
+/// Removes a run's directory; `None`: it no longer exists.
 fn remove(what: &Clean, name: &str, marker: &[u8]) -> Result<Option<u64>, String> {
     let run = WorkDir::open(&what.dir, name, marker).map_err(|e| e.to_string())?;
     let Some(run) = run else {
@@ -175,7 +175,7 @@ mod tests {
         assert!(stays(&marker("there", Some(none)), false));
         assert!(!stays(&marker("there", Some(none)), true));
         assert!(stays(&marker("here", None), false));
-        // Where nobody can tell, nothing goes by itself.
+        // If that cannot be known, nothing is removed without --force.
         assert!(reason_to_stay(&marker("", Some(none)), "", false).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! The data that each host reads, against the memory that may hold it.
+//! The data that each host reads, compared with the memory that may hold it.
 
 use rbench_cli::Output;
 use rbench_core::Rank;
@@ -13,14 +13,14 @@ use rbench_sys::residency::memory;
 use crate::result::warning;
 use crate::round_trip::{has_a_place, moves};
 
-/// Data that is so many times as large as a memory cannot mostly come from it.
+/// Data this many times as large as a memory cannot mostly come from it.
 const FACTOR: u64 = 2;
 
-/// What the plan reads on each host and what memory it has, at rank 0; nothing
-/// when nothing is read, or no result has a place for it.
+/// What the plan reads on each host, and the host's memory, at rank 0; nothing if
+/// nothing is read, or no result would show it.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub async fn gather(
     group: &Group<'_>,
     plan: &Plan,
@@ -50,8 +50,8 @@ pub async fn gather(
     Ok((0..).zip(all).filter_map(of).collect())
 }
 
-/// Bytes of the files that are read, all ranks together; 0 when none are, or
-/// when the files are taken as large as they are.
+/// Bytes of the files that are read, all ranks together; 0 if none are, or if the
+/// sizes are those of existing files.
 fn read_bytes(plan: &Plan) -> u64 {
     match &plan.work {
         Work::Meta(meta) if reads_files(meta) => meta
@@ -82,7 +82,7 @@ fn reads(job: &&JobPlan) -> bool {
     job.pattern.directions.read && moves(&job.engine)
 }
 
-/// Whether the page cache of a host cannot answer for what `plan` reads.
+/// Whether the page cache cannot answer what `plan` reads.
 fn goes_around_memory(plan: &Plan) -> bool {
     plan.drop_caches
         || match &plan.work {
@@ -95,7 +95,7 @@ fn goes_around_memory(plan: &Plan) -> bool {
         }
 }
 
-/// What is to be said where the data is not large enough.
+/// Warnings where the data is not large enough.
 pub fn warnings(plan: &Plan, sizes: &[DataSize], embedded: bool) -> Vec<Warning> {
     if embedded {
         return Vec::new();
@@ -116,7 +116,7 @@ pub fn warnings(plan: &Plan, sizes: &[DataSize], embedded: bool) -> Vec<Warning>
     memory.into_iter().chain(cache).collect()
 }
 
-/// Hosts that read too little for the room that they have, in words.
+/// Hosts that read too little for their memory, in words.
 fn small(sizes: &[DataSize], room: impl Fn(&DataSize) -> Option<u64>) -> Option<String> {
     let is_small = |size: &&DataSize| {
         room(size).is_some_and(|room| size.read_bytes < room.saturating_mul(FACTOR))

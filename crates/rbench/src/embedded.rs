@@ -1,5 +1,5 @@
 //! The built-in file system of a host: a child process that serves a private
-//! temporary directory and ends with this process, however that ends.
+//! temporary directory, and that ends whenever and however this process ends.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -67,13 +67,13 @@ impl Embedded {
     }
 }
 
-/// Waits for the child's word that the mount answers.
+/// Waits until the child reports that the mount answers.
 fn ready(child: &mut Child) -> bool {
     let Some(stdout) = child.stdout.take() else {
         return false;
     };
     let mut line = String::new();
-    // The child says it within its own time limit, or ends.
+    // The child does so within its own time limit, or ends.
     BufReader::new(stdout).read_line(&mut line).is_ok() && line.trim() == "ready"
 }
 
@@ -87,7 +87,7 @@ impl Drop for Embedded {
                 Ok(Some(_)) | Err(_) => return,
             }
         }
-        // It hangs: ended by force, its mount is detached by name.
+        // It hangs: kill it and detach its mount by name.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = nix::mount::umount2(self.mountpoint.path(), nix::mount::MntFlags::MNT_DETACH);

@@ -1,4 +1,4 @@
-//! The result file and its journal: nothing of the user's is overwritten, and
+//! The result file and its journal: no file of the user's is overwritten, and
 //! every finished phase is on disk before the next one starts. What other files
 //! may replace is in [`place`].
 
@@ -19,7 +19,7 @@ pub struct ResultFile {
     path: PathBuf,
     journal_path: PathBuf,
     journal: File,
-    /// Bytes of the lines that are in it, whole.
+    /// Length of its complete lines, bytes.
     length: u64,
 }
 
@@ -29,7 +29,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes a file where there is nothing, not even a symbolic link.
+/// Creates a file where there is nothing, not even a symbolic link.
 ///
 /// # Errors
 /// What the system said; `AlreadyExists` where there is something.
@@ -48,8 +48,8 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// A file with `text` on the disk, in the folder of `path` under a name that
-/// nothing had; it goes unless it is given another one.
+/// A file with `text` on disk, in the directory of `path` under a new name; it
+/// is removed unless it is renamed.
 fn written_beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix(".rbench-")
@@ -61,8 +61,8 @@ fn written_beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Gives `file` the name `path`, or with what is there already the first of
-/// `path.1`, `path.2` … that is free; the name that it has now.
+/// Renames `file` to `path` or, if that exists, to the first of `path.1`,
+/// `path.2` … that is free; returns its name.
 fn put(mut file: NamedTempFile, path: &Path) -> io::Result<PathBuf> {
     let names = (1..=NAMES_MAX).map(|n| with_suffix(path, &format!(".{n}")));
     for name in std::iter::once(path.to_owned()).chain(names) {
@@ -81,21 +81,21 @@ fn put(mut file: NamedTempFile, path: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Most names that are tried for a file whose own is taken.
+/// Most names tried for a file whose own is taken.
 const NAMES_MAX: u32 = 1000;
 
-/// For file systems that have neither a rename that replaces nothing nor links.
+/// For file systems with neither RENAME_NOREPLACE nor links.
 fn copy(from: &NamedTempFile, to: &Path) -> io::Result<()> {
     let mut file = new_file(to)?;
     let copied = io::copy(&mut from.reopen()?, &mut file).and_then(|_| file.sync_all());
     copied.inspect_err(|_| {
-        // It is ours, and not whole.
+        // It is ours and incomplete.
         let _ = std::fs::remove_file(to);
     })
 }
 
-/// Makes a new file for what was to go to `path`, where something else is now:
-/// the first of `path.1`, `path.2` … that is free.
+/// Creates a new file in place of `path`, where something else is now: the first
+/// of `path.1`, `path.2` … that is free.
 ///
 /// # Errors
 /// What the system said.
@@ -110,10 +110,10 @@ pub fn new_file_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Brings the names in the folder of `path` to the disk.
+/// Syncs the directory of `path`.
 fn sync_folder(path: &Path) -> io::Result<()> {
     match File::open(folder(path))?.sync_all() {
-        // Some file systems cannot, and say so.
+        // Some file systems refuse.
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     }
@@ -129,13 +129,13 @@ impl ResultFile {
         let journal_path = with_suffix(path, ".journal");
         if path.symlink_metadata().is_ok() {
             return Err(format!(
-                "--out {} exists already, and is not overwritten",
+                "--out {} already exists and is not overwritten",
                 path.display()
             ));
         }
         let journal = new_file(&journal_path).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists => format!(
-                "{0} exists: it holds the finished phases of a run that did not end (rbench show {0})",
+                "{0} exists: it holds the finished phases of an interrupted run (rbench show {0})",
                 journal_path.display()
             ),
             _ => format!("--out {} cannot be written: {e}", path.display()),
@@ -150,15 +150,14 @@ impl ResultFile {
             file.discard();
             return Err(message);
         }
-        // What is appended cannot be found after a crash without its name.
-        // Where a directory cannot be synced, its names are as safe as they get.
+        // Without its name the journal would be lost in a crash. Where a directory
+        // cannot be synced, its names are as safe as they can be.
         let _ = sync_folder(path);
         Ok(file)
     }
 
-    /// Appends a line to the journal and brings it to the disk. What was
-    /// written of one that did not fit is taken back, so that it does not spoil
-    /// those behind it.
+    /// Appends a line to the journal and syncs it. A line that did not fit is cut
+    /// off again, so that it does not spoil those after it.
     ///
     /// # Errors
     /// One sentence that names the journal.
@@ -171,21 +170,21 @@ impl ResultFile {
             .and_then(|()| journal.sync_data());
         match appended {
             Ok(()) => self.length += line.len() as u64,
-            // If that fails too, the next line still takes its place.
+            // If that fails too, the next line still overwrites it.
             Err(_) => drop(journal.set_len(self.length)),
         }
         appended.map_err(|e| format!("{} cannot be written: {e}", self.journal_path.display()))
     }
 
-    /// Gives up before there is anything to keep: the journal goes.
+    /// Gives up before there is anything to keep, and removes the journal.
     pub fn discard(self) {
-        // What cannot be removed says by its name what it is.
+        // If it cannot be removed, its name says what it is.
         let _ = std::fs::remove_file(&self.journal_path);
     }
 
     /// Puts the whole result in place, in one step, and removes the journal.
-    /// A file that has appeared at that place meanwhile stays, and the result
-    /// gets a name of its own beside it.
+    /// A file that has appeared there meanwhile stays, and the result gets a
+    /// different name beside it.
     ///
     /// # Errors
     /// One sentence, with where the result or else the journal is.
@@ -198,13 +197,13 @@ impl ResultFile {
                 self.journal_path.display()
             )
         })?;
-        // Only now: with its name on the disk the result outlasts a crash.
+        // Only now: once its name is on disk, the result survives a crash.
         sync_folder(&self.path)
             .and_then(|()| std::fs::remove_file(&self.journal_path))
             .map_err(|e| {
                 let journal = self.journal_path.display();
                 format!(
-                    "the result is in {}, and {journal} stays: {e}",
+                    "the result is in {}, but {journal} could not be removed: {e}",
                     place.display()
                 )
             })?;
@@ -244,12 +243,12 @@ mod tests {
         let path = dir.path().join("run.json");
         std::fs::write(&path, "precious").expect("written");
         let error = ResultFile::begin(&path, "").expect_err("refused");
-        assert!(error.contains("exists already"), "{error}");
+        assert!(error.contains("already exists"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("result"), "precious");
         let other = dir.path().join("other.json");
         std::fs::write(dir.path().join("other.json.journal"), "precious").expect("written");
         let error = ResultFile::begin(&other, "").expect_err("refused");
-        assert!(error.contains("did not end"), "{error}");
+        assert!(error.contains("interrupted run"), "{error}");
     }
 
     #[test]

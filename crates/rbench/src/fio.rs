@@ -1,5 +1,5 @@
-//! What `rbench fio` reads and writes besides the common path: job files,
-//! fio's outputs, reports on the way, and logs.
+//! What `rbench fio` reads and writes besides the common path: job files, fio's
+//! outputs, status reports, and logs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,11 +28,11 @@ use crate::launch::Launch;
 use crate::run::Refusal;
 use crate::{SUCCESS, USAGE, print};
 
-/// What stands for fio's version in its outputs: programs look for the number
-/// of the fio whose form they know.
+/// The version in fio's outputs: programs look for the version of fio whose
+/// format they know.
 const VERSION: &str = concat!("fio-3.33-rbench-", env!("CARGO_PKG_VERSION"));
 
-/// What surrounds a command line of fio's, read by rank 0 for all.
+/// What a command line of fio refers to, read by rank 0 for all.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JobFiles {
     files: BTreeMap<PathBuf, Vec<u8>>,
@@ -92,7 +92,7 @@ impl JobFiles {
         w.number(*page_size).number(*cpus).text(trouble);
     }
 
-    /// Out of a message; `None` when it did not arrive whole.
+    /// From a message; `None` when it did not arrive whole.
     pub fn decode(r: &mut Reader<'_>) -> Option<JobFiles> {
         let mut found = JobFiles::default();
         for _ in 0..r.number()? {
@@ -129,7 +129,7 @@ fn content(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The invocation of a command line of fio's; `None` when it is another one.
+/// The invocation of a command line of fio; `None` if it is another command.
 pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
     if launch.argv.get(1).is_none_or(|command| command != "fio") {
         return Ok(None);
@@ -155,7 +155,7 @@ pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
     read(&launch.argv, &around).map(Some).map_err(Refusal::Cli)
 }
 
-/// Whether so many ranks can do what is asked for.
+/// Whether this number of ranks can do what is asked for.
 ///
 /// # Errors
 /// A sentence that names the option.
@@ -168,7 +168,8 @@ pub fn check(view: &FioView, ranks: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// What `--showcmd` and `--parse-only` do instead of a run; the exit code.
+/// What `--showcmd` and `--parse-only` do instead of a run; returns the exit
+/// code.
 pub fn show(view: &FioView, root: bool) -> Option<u8> {
     match &view.show {
         Some(text) if root => Some(print(text)),
@@ -177,10 +178,10 @@ pub fn show(view: &FioView, root: bool) -> Option<u8> {
     }
 }
 
-/// Empties the file of `--output` at rank 0 and looks where this rank's logs
-/// will go, so that what cannot be written is known before anything is
-/// measured. Reports and logs of earlier runs may be written over, as with
-/// fio, nothing else.
+/// Empties the file of `--output` at rank 0 and checks where this rank's logs
+/// will go, so that a file that cannot be written is known before anything is
+/// measured. Reports and logs of earlier runs may be overwritten, as in fio, and
+/// nothing else.
 ///
 /// # Errors
 /// One sentence that names the option or kind of file, and the file.
@@ -204,7 +205,7 @@ pub fn check_outputs(
     }
 }
 
-/// Whether a file begins as reports of fio do, of any form.
+/// Whether a file starts as fio's reports do, in any format.
 fn is_report(start: &[u8]) -> bool {
     let has = |words: &str| start.windows(words.len()).any(|w| w == words.as_bytes());
     ["\"fio version\"", ";fio-", "(groupid=", ": (g="]
@@ -212,7 +213,7 @@ fn is_report(start: &[u8]) -> bool {
         .any(has)
 }
 
-/// Whether a file begins as logs of fio do: a line of numbers between commas.
+/// Whether a file starts as fio's logs do: a line of numbers between commas.
 fn is_log(start: &[u8]) -> bool {
     let line = start
         .split(|byte| *byte == b'\n')
@@ -241,7 +242,7 @@ fn check_logs(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
     Ok(())
 }
 
-/// Behind what stands there already.
+/// Appends to what is there already.
 fn emit(view: &FioView, cwd: &Path, text: &str) -> Result<u8, String> {
     let Some(path) = view.output.as_ref().map(|path| cwd.join(path)) else {
         return Ok(print(text));
@@ -252,7 +253,7 @@ fn emit(view: &FioView, cwd: &Path, text: &str) -> Result<u8, String> {
         .map_err(|e| format!("--output {} cannot be written: {e}", path.display()))
 }
 
-/// Prints fio's report of what the jobs did, and `own` behind it; the exit
+/// Prints fio's report of what the jobs did, followed by `own`; returns the exit
 /// code.
 ///
 /// # Errors
@@ -270,7 +271,7 @@ pub fn report(
     };
     let run = run(jobs, plan, launch, hosts, outcomes);
     let code = emit(view, Path::new(&launch.cwd), &texts(&run, view))?;
-    // Behind it, and where people look, not into a file that programs read.
+    // On standard output, where people look, not in a file that programs read.
     Ok(own.map_or(code, |own| code.max(print(&format!("\n{own}")))))
 }
 
@@ -322,8 +323,7 @@ fn run(
     }
 }
 
-/// Where a worker ran, if there are several places and it has an entry of its
-/// own.
+/// The host of a worker, if there are several and it has an entry of its own.
 fn host_of(job: &JobPlan, outcome: &JobOutcome, plan: &Plan, hosts: &[String]) -> Option<String> {
     if job.group_reporting || hosts.len() < 2 {
         return None;
@@ -373,7 +373,7 @@ fn with_steadiness(entry: FioEntry, all: &[&JobPlan]) -> FioEntry {
     FioEntry { steady, ..entry }
 }
 
-/// Reports while a run goes on (`--status-interval`).
+/// Reports during a run (`--status-interval`).
 pub struct Status {
     board: Option<Arc<Board>>,
     /// Dropped to end the thread.
@@ -382,7 +382,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Starts to report, if that is asked for.
+    /// Starts reporting, if asked for.
     pub fn begin(plan: &Plan, launch: &Launch, output: &Output) -> Status {
         let none = Status {
             board: None,
@@ -404,7 +404,7 @@ impl Status {
             while ended.recv_timeout(Duration::from(every)) == Err(mpsc::RecvTimeoutError::Timeout)
             {
                 let run = run(&jobs, &plan, &launch, &[], &seen.outcomes());
-                // The report at the end says what cannot be written.
+                // The report at the end says if it cannot be written.
                 let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view));
             }
         });
@@ -415,23 +415,23 @@ impl Status {
         }
     }
 
-    /// Where the workers write how far they are.
+    /// Where the workers write their progress.
     pub fn board(&self) -> Option<Arc<Board>> {
         self.board.clone()
     }
 
-    /// Reports no more.
+    /// Stops reporting.
     pub fn end(mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // It ends with its channel; a panic in it was printed.
+            // It ends with its channel; a panic in it was already printed.
             let _ = thread.join();
         }
     }
 }
 
-/// Writes the logs of this rank's workers, below `cwd`, over those of earlier
-/// runs, as fio does, and over nothing else.
+/// Writes the logs of this rank's workers below `cwd`, overwriting those of
+/// earlier runs, as fio does, and nothing else.
 ///
 /// # Errors
 /// One sentence that names the file.
@@ -491,7 +491,7 @@ fn log_paths(job: &JobPlan, number: u64, cwd: &Path) -> Vec<(Option<logs::Kind>,
     all
 }
 
-/// Whether its engine has requests under way while the worker goes on.
+/// Whether its engine keeps requests in flight while the worker goes on.
 fn asynchronous(job: &JobPlan) -> bool {
     rbench_sys::engine::find(&job.engine).is_some_and(|e| e.depth_max > 1 && e.moves_data)
 }

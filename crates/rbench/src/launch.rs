@@ -1,5 +1,5 @@
-//! What every rank must know alike before it resolves the command line: rank
-//! 0's argv and environment, the run's id and seed.
+//! What every rank must know before it resolves the command line: rank 0's argv
+//! and environment, the run's id and seed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -19,7 +19,7 @@ pub struct Launch {
     pub argv: Vec<OsString>,
     /// `RBENCH_DIR`
     pub env_dir: Option<OsString>,
-    /// Name of the run: when it started and four random letters.
+    /// Name of the run: its start time and four random letters.
     pub run_id: String,
     /// When it started: UTC, RFC 3339.
     pub started: String,
@@ -29,7 +29,7 @@ pub struct Launch {
     pub cwd: OsString,
     /// The process of rank 0, for the marker.
     pub origin: String,
-    /// What `rbench fio` reads besides.
+    /// What `rbench fio` also reads.
     pub job_files: JobFiles,
 }
 
@@ -37,7 +37,7 @@ impl Launch {
     /// Rank 0's, shared with all ranks.
     ///
     /// # Errors
-    /// When the ranks cannot talk.
+    /// When the ranks cannot communicate.
     pub async fn share(comm: &dyn Communicator, argv: &[OsString]) -> Result<Launch, CommError> {
         let mine = if comm.rank() == Rank(0) {
             Launch::here(argv).encode()
@@ -50,7 +50,8 @@ impl Launch {
         })
     }
 
-    /// The same for a run of so many ranks among several: its id is its own.
+    /// The same for one of several runs with different numbers of ranks: each
+    /// has its own id.
     pub fn with(&self, ranks: u32) -> Launch {
         Launch {
             run_id: format!("{}-{ranks}", self.run_id),

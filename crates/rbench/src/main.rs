@@ -1,6 +1,6 @@
-//! The rbench program: wiring, progress, signals, files, exit codes. What is
-//! done lies in the crates below; this one only connects them and is the only
-//! one that writes.
+//! The rbench program: wiring, progress, signals, files, exit codes. The work is
+//! done by the crates below; this one connects them and is the only one that
+//! writes.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -29,7 +29,7 @@ mod verify;
 
 /// All went well.
 const SUCCESS: u8 = 0;
-/// Bad usage: the command line is wrong or cannot be done.
+/// Usage error: the command line is wrong or cannot be carried out.
 const USAGE: u8 = 2;
 /// The run failed, or some of its operations did.
 const FAILED: u8 = 1;
@@ -43,19 +43,19 @@ fn main() -> ExitCode {
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
         // Workloads, and mistakes too: rank 0's command line counts, and only
-        // rank 0 speaks.
+        // rank 0 prints.
         Ok(Invocation::Run(..)) | Err(_) => run::run(&argv),
     }
 }
 
-/// One sentence on standard error.
+/// Prints one sentence on standard error.
 fn complain(message: &str) {
-    // Names in it may hold anything. Nothing is left to do when standard error
-    // is closed.
+    // Names in it may contain anything. If standard error is closed, nothing
+    // can be done.
     let _ = writeln!(std::io::stderr(), "rbench: {}", plain_lines(message));
 }
 
-/// Writes to standard output; a reader that went away (as `head` does) is no
+/// Writes to standard output; a reader that has gone (as `head` does) is not a
 /// failure.
 fn print(text: &str) -> u8 {
     let mut out = std::io::stdout().lock();

@@ -30,8 +30,8 @@ fn options(spec: &Spec) -> Option<&Mdtest> {
     }
 }
 
-/// Up to how many ranks and hosts have rows of their own: with options that
-/// tell of each rank, all ranks.
+/// Most ranks and hosts with rows of their own: all, with options that print
+/// every rank.
 pub fn rows(spec: &Spec, view: Option<&MdtestView>) -> RowLimits {
     let saved = options(spec).is_some_and(|o| o.save_ranks.is_some());
     let shown = view.is_some_and(|view| view.all_ranks || view.rank_statistics);
@@ -55,7 +55,7 @@ pub fn anchor(spec: &mut Spec, cwd: &Path) {
         .iter_mut()
         .filter(|dir| !dir.as_os_str().is_empty())
     {
-        // Without the dots in between.
+        // Without dots in the path.
         *dir = cwd.join(&*dir).components().collect();
     }
     for file in [
@@ -67,8 +67,8 @@ pub fn anchor(spec: &mut Spec, cwd: &Path) {
     }
 }
 
-/// What the status file of `-x` tells, read by rank 0 for all; `None` when it
-/// is not there or not asked for.
+/// The content of the status file of `-x`, read by rank 0 for all; `None` if it
+/// does not exist or was not asked for.
 pub async fn read_status(comm: &dyn Communicator, spec: &Spec) -> Result<Option<u64>, Refusal> {
     let Some(path) = options(spec).and_then(Mdtest::status_to_read) else {
         return Ok(None);
@@ -96,10 +96,12 @@ fn status(path: &Path) -> Result<Option<u64>, String> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(format!("-x {} cannot be read: {e}", path.display())),
     };
-    let items = text
-        .trim()
-        .parse()
-        .map_err(|_| format!("-x {}: it does not hold a number of items", path.display()))?;
+    let items = text.trim().parse().map_err(|_| {
+        format!(
+            "-x {}: it does not contain a number of items",
+            path.display()
+        )
+    })?;
     Ok(Some(items))
 }
 
@@ -114,8 +116,8 @@ pub struct Extras {
 }
 
 impl Extras {
-    /// Opens them, so that what cannot be written is known before anything is
-    /// measured.
+    /// Opens them, so that a file that cannot be written is known before anything
+    /// is measured.
     ///
     /// # Errors
     /// One sentence that names option and file.
@@ -147,7 +149,7 @@ impl Extras {
         Ok(())
     }
 
-    /// Removes the files that it made and that hold nothing.
+    /// Removes the files that it made and that are empty.
     pub fn discard(&mut self) {
         let ranks = self.ranks.take().map(|(path, _)| path);
         let unused = self.operations.take_if(|_| !self.logged);
@@ -206,7 +208,7 @@ impl Extras {
     }
 }
 
-/// Whether a file begins as a status file does: a number.
+/// Whether a file starts as a status file does: with a number.
 fn is_status(start: &[u8]) -> bool {
     let text = std::str::from_utf8(start).unwrap_or_default();
     text.trim().parse::<u64>().is_ok()
@@ -214,8 +216,8 @@ fn is_status(start: &[u8]) -> bool {
 
 /// Items that every rank has after a stonewall, or the most that one has.
 fn items_of_each(created: &PhaseResult) -> u64 {
-    // Without a stonewall every rank has made what was asked for; what follows
-    // meets failed ones as missing.
+    // Without a stonewall every rank has made what was asked for; later phases
+    // find failed ones missing.
     let most = created.ranks.iter().map(|r| r.items).max();
     created
         .stonewall
@@ -227,7 +229,7 @@ fn new_file(option: &str, path: &Path) -> Result<File, String> {
     files::new_file(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::AlreadyExists => {
             format!(
-                "{option} {} exists already, and is not overwritten",
+                "{option} {} already exists and is not overwritten",
                 path.display()
             )
         }
@@ -239,7 +241,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> String {
     format!("{} cannot be written: {error}", path.display())
 }
 
-/// mdtest's report, and ours behind it if asked for.
+/// mdtest's report, followed by ours if asked for.
 pub fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
     let Work::Meta(meta) = &plan.work else {
         return text::render(result);

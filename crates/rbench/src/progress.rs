@@ -1,5 +1,5 @@
-//! What rank 0 shows on standard error while a run goes on: a bar on a
-//! terminal, a line every few seconds otherwise.
+//! What rank 0 shows on standard error during a run: a bar on a terminal,
+//! otherwise a line every few seconds.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write;
@@ -23,12 +23,12 @@ pub struct Display {
     label: RefCell<String>,
     begun: Cell<Instant>,
     last_line: Cell<Instant>,
-    /// What stays when somebody ends the run before it has removed it.
+    /// What is left behind if the run is ended before it has removed it.
     at_risk: RefCell<Option<String>>,
 }
 
 impl Display {
-    /// A display; silent at other ranks than 0.
+    /// A display; silent at ranks other than 0.
     pub fn new(how: How, root: bool) -> Display {
         let terminal = std::io::stderr().is_terminal();
         let bar = (root && how == How::Auto && terminal).then(|| {
@@ -48,12 +48,12 @@ impl Display {
         }
     }
 
-    /// What to say when a stop is asked for that a launcher may cut short.
+    /// What to print on a stop that a launcher may cut short.
     pub fn at_risk(&self, text: String) {
         *self.at_risk.borrow_mut() = Some(text);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -68,7 +68,7 @@ fn style(total: bool) -> ProgressStyle {
         "{msg:28} {spinner} {pos}  {rate}  {elapsed}"
     };
     let rate = |state: &ProgressState, out: &mut dyn Write| {
-        // Writing to a line of the bar's own cannot fail.
+        // Writing to the bar's own line cannot fail.
         let _ = write!(out, "{}/s", human_rate(state.per_sec()));
     };
     ProgressStyle::with_template(template)

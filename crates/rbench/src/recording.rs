@@ -1,5 +1,5 @@
-//! What a run yields while it goes on, taken down at once: rows into the
-//! result and its journal, what stays with a rank into its own files.
+//! Records what a run yields as soon as it is known: rows in the result and its
+//! journal, data of a single rank in that rank's files.
 
 use std::path::{Path, PathBuf};
 
@@ -22,11 +22,11 @@ use crate::progress::Display;
 use crate::result::{Frame, note_drifts, warning};
 use crate::run::publish;
 
-/// What is to be done, and where its results go.
+/// The run and where its results go.
 pub struct Job<'j> {
-    /// What is to be done.
+    /// The plan.
     pub plan: &'j Plan,
-    /// Who asked.
+    /// How it was launched.
     pub launch: &'j Launch,
     /// Where the results go.
     pub output: &'j Output,
@@ -34,9 +34,9 @@ pub struct Job<'j> {
     pub extras: Extras,
 }
 
-/// What a run leaves for its end.
+/// What a run hands over at its end.
 pub struct Report {
-    /// The result as far as it is known.
+    /// The result so far.
     pub result: RunResult,
     /// The result file that is being made.
     pub file: Option<ResultFile>,
@@ -46,17 +46,16 @@ pub struct Report {
     pub jobs: Vec<JobOutcome>,
     /// Something could not be written.
     pub trouble: Option<String>,
-    /// The directory that was left.
+    /// The directory that was kept.
     pub kept: Option<PathBuf>,
-    /// Why the run did not reach its end; what was measured is reported all
-    /// the same.
+    /// Why the run did not reach its end; what was measured is still reported.
     pub broken: Option<ExecError>,
     /// The exit code of publishing, once that has happened.
     pub published: Option<u8>,
 }
 
 impl Report {
-    /// Gives up: there is nothing to keep.
+    /// Gives up when there is nothing to keep.
     pub fn discard(&mut self) {
         self.extras.discard();
         if let Some(file) = self.file.take() {
@@ -65,7 +64,7 @@ impl Report {
     }
 }
 
-/// Takes down what a run yields on one rank.
+/// Records what a run yields on one rank.
 pub struct Recording<'r> {
     plan: &'r Plan,
     display: &'r Display,
@@ -77,7 +76,7 @@ pub struct Recording<'r> {
     report: Report,
     /// The common start of each phase of the result.
     starts: Vec<Option<CommonStart>>,
-    /// What was found, each once, to outlive the begin of the result.
+    /// Notes found before the result is begun, each once.
     noted: Vec<Warning>,
 }
 
@@ -118,8 +117,8 @@ impl<'r> Recording<'r> {
         }
     }
 
-    /// Takes in what is known of the clocks now that all is over: how they
-    /// have drifted, and how well the common starts were met.
+    /// Adds what is known of the clocks at the end: how they drifted, and how
+    /// exact the common starts were.
     pub fn settle_clocks(&mut self, clocks: &Clocks) {
         note_drifts(&mut self.report.result, clocks);
         for (phase, start) in self.report.result.phases.iter_mut().zip(&self.starts) {
@@ -128,7 +127,7 @@ impl<'r> Recording<'r> {
         }
     }
 
-    /// What is left when the run has ended that way.
+    /// What the run hands over when it ended that way.
     pub fn end(self, outcome: Result<Ending, ExecError>) -> Report {
         let mut report = self.report;
         match outcome {
@@ -168,7 +167,7 @@ impl Listener for Recording<'_> {
 
     fn warning(&mut self, code: &'static str, message: String) {
         let warning = warning(code, message);
-        // A phase that comes again finds the same.
+        // A repeated phase finds the same.
         if !self.noted.contains(&warning) {
             self.noted.push(warning.clone());
             self.report.result.warnings.push(warning);
@@ -185,8 +184,8 @@ impl Listener for Recording<'_> {
         self.starts.push(outcome.start);
     }
 
-    /// The report first: who interrupts may not wait until a large tree is
-    /// gone.
+    /// The report first: whoever interrupts may not wait until a large tree is
+    /// removed.
     fn stopped(&mut self) {
         self.display.end();
         publish(&mut self.report, self.plan, self.launch, self.output);

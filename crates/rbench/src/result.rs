@@ -1,4 +1,4 @@
-//! Puts the result together: what the run knows of itself beside its phases.
+//! Builds the result: everything that is known of the run besides its phases.
 
 use std::collections::BTreeSet;
 use std::iter::repeat;
@@ -15,7 +15,7 @@ use rbench_sys::surroundings::without_credentials;
 use crate::data_size;
 use crate::launch::Launch;
 
-/// What surrounds the phases.
+/// Everything but the phases.
 pub struct Frame<'f> {
     /// The launch.
     pub launch: &'f Launch,
@@ -27,15 +27,15 @@ pub struct Frame<'f> {
     pub communicator: &'f str,
     /// The hosts.
     pub topology: &'f Topology,
-    /// As they were compared at the start.
+    /// As compared at the start.
     pub clocks: &'f Clocks,
-    /// Of each rank the number of its cache.
+    /// For each rank, the number of its cache.
     pub cache_of: &'f [u32],
     /// Of each host.
     pub facts: &'f [HostFacts],
     /// What the tool costs on each host, at rank 0.
     pub calibration: Vec<Calibration>,
-    /// Where the run's directory lies.
+    /// Where the run's directory is.
     pub parent: &'f std::path::Path,
     /// Whether that is the built-in file system.
     pub embedded: bool,
@@ -162,14 +162,14 @@ impl Frame<'_> {
         }
     }
 
-    /// The caches that these ranks go through, ascending.
+    /// The caches that these ranks use, ascending.
     fn caches(&self, ranks: &[Rank]) -> Vec<u32> {
         let caches = ranks.iter().map(|rank| self.cache_of[rank.0 as usize]);
         caches.collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
     fn target(&self, shared: Option<bool>) -> schema::Target {
-        // An unknown mount is shown as unknown, not as a failure of the run.
+        // An unknown mount is shown as unknown; the run goes on.
         let there = self.parent.ancestors().find(|dir| dir.exists());
         let there = there.unwrap_or(self.parent);
         let mount = mountinfo::of(there).ok();
@@ -193,7 +193,7 @@ impl Frame<'_> {
     }
 }
 
-/// Takes into the hosts of a result how their clocks have drifted.
+/// Adds the drift of the clocks to the hosts of a result.
 pub fn note_drifts(result: &mut RunResult, clocks: &Clocks) {
     for host in &mut result.world.hosts {
         let leader = host.ranks.first().map(|rank| Rank(*rank));

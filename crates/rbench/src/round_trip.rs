@@ -1,5 +1,5 @@
-//! What a request to the file system costs before the first phase, on every
-//! host: the unit in which rows may be read.
+//! The round trip to the file system, measured on every host before the first
+//! phase: rows may be read as multiples of it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,16 +16,16 @@ use rbench_report::schema::RoundTrip;
 use rbench_sys::engine;
 use rbench_sys::residency::round_trip;
 
-/// A file system that has not answered by then is reported without. The thread
-/// that waits for it stays behind.
+/// If the file system has not answered by then, the report has no round trip. The
+/// thread that waits for it is abandoned.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Measures at the leader of every host on the directory `dir`, or the nearest
-/// one above it that is there; by host, at rank 0. Nothing where no result has
-/// a place for it, no data moves, or the user does not want it.
+/// Measures at the leader of every host, on the directory `dir` or the nearest
+/// existing one above it; by host, at rank 0. Nothing if no result would show it,
+/// no data moves, or the user does not want it.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub async fn measure(
     group: &Group<'_>,
     plan: &Plan,
@@ -44,7 +44,7 @@ pub async fn measure(
         let work = in_thread(move || round_trip(nearest(&place)?));
         let limited = tokio::time::timeout(PATIENCE, work);
         let found = group.attend(limited, || 0).await?;
-        // A file system that does not answer is the first phase's to report.
+        // The first phase reports a file system that does not answer.
         if let Some(found) = found.ok().and_then(Result::ok).flatten() {
             message
                 .text(found.call.name())
@@ -83,8 +83,8 @@ pub fn moves(name: &str) -> bool {
     engine::find(name).is_some_and(|engine| engine.moves_data)
 }
 
-/// Where operations go: `dir`, or the first file of the first job of `fio`;
-/// `None` where none goes to a file system.
+/// Where operations go: `dir`, or the first file of fio's first job; `None` if no
+/// operation goes to a file system.
 fn place(plan: &Plan, dir: &Path) -> Option<PathBuf> {
     match &plan.work {
         Work::Meta(meta) => (meta.backend == Backend::Posix).then(|| dir.to_owned()),
@@ -92,7 +92,7 @@ fn place(plan: &Plan, dir: &Path) -> Option<PathBuf> {
         Work::Jobs(jobs) => {
             let mut all = jobs.waves.iter().flatten();
             let job = all.find(|job| moves(&job.engine))?;
-            // The job's directory is in both.
+            // Both contain the job's directory.
             let below = file_path(job, 0, 0);
             let within = below.strip_prefix(&job.files.directory).unwrap_or(&below);
             Some(dir.join(within))
@@ -100,8 +100,8 @@ fn place(plan: &Plan, dir: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The directory `place`, or the nearest one above it that is there. A device
-/// has no round trip.
+/// The directory `place`, or the nearest existing one above it. A device has no
+/// round trip.
 fn nearest(place: &Path) -> Option<&Path> {
     let special = place.exists() && !place.is_file() && !place.is_dir();
     let mut above = place.ancestors().filter(|_| !special);

@@ -1,5 +1,5 @@
-//! A workload from the command line to the report: the whole way on one
-//! screen ([`pipeline`]).
+//! A workload from the command line to the report, on one screen
+//! ([`pipeline`]).
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -41,18 +41,18 @@ use crate::{FAILED, SUCCESS, USAGE, complain, print};
 /// The warning of a run that could not go on.
 pub const ENDED_EARLY: &str = "ended-early";
 
-/// Warnings of something that went wrong; others say what a figure means.
+/// Warnings of something that went wrong; the others explain numbers.
 const WRONG: [&str; 3] = ["errors", "unchecked-blocks", "left-behind"];
 
-/// Why a run gives no report. Every rank has the same; rank 0 says it.
+/// Why a run has no report. It is the same on every rank; rank 0 prints it.
 pub enum Refusal {
     /// Help was asked for, or the command line is wrong.
     Cli(Stop),
-    /// The command line cannot be done here.
+    /// The command line cannot be carried out here.
     Usage(String),
-    /// It could not be done.
+    /// The run failed.
     Failed(String),
-    /// The other ranks no longer answer: they have to be ended.
+    /// The other ranks no longer answer and must be ended.
     Silent(String),
 }
 
@@ -73,7 +73,7 @@ impl From<rbench_comm::CommError> for Refusal {
     }
 }
 
-/// How long the launcher may take to find out that a host is gone.
+/// How long the launcher may take to notice that a host is gone.
 const LAUNCHERS_TURN: Duration = Duration::from_secs(3);
 
 /// Runs the workload that rank 0's command line asks for.
@@ -107,8 +107,8 @@ pub fn run(argv: &[OsString]) -> ExitCode {
         Err(Refusal::Silent(message)) => {
             complain(&message);
             // The report is out. Open MPI's launcher, asked to end a job while
-            // one of its own daemons is out of reach, may wait for that one for
-            // ever; left alone it finds out by itself and ends everybody.
+            // one of its own daemons is unreachable, may wait for that daemon
+            // for ever; left alone it notices by itself and ends all ranks.
             std::thread::sleep(LAUNCHERS_TURN);
             world.abort(i32::from(FAILED))
         }
@@ -123,7 +123,7 @@ pub fn run(argv: &[OsString]) -> ExitCode {
     }
 }
 
-/// Says at rank 0 why there is no report; the exit code.
+/// Prints at rank 0 why there is no report; returns the exit code.
 fn say(root: bool, refusal: Refusal) -> u8 {
     match refusal {
         Refusal::Cli(Stop { text, code: 0 }) => {
@@ -177,7 +177,7 @@ async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<u8, Refu
         };
         let all = comm.all_reduce(Combine::Max, vec![u64::from(code)]).await?;
         worst = worst.max(all[0] as u8);
-        // After a signal, or when it cannot be done, there is no next one.
+        // After a signal or a failure there is no next one.
         if worst > FAILED {
             break;
         }
@@ -185,8 +185,8 @@ async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<u8, Refu
     Ok(worst)
 }
 
-/// The same output for a run of so many ranks among several: a result file of
-/// its own.
+/// The output of one run among several with different numbers of ranks: each
+/// has its own result file.
 fn with(output: &Output, ranks: u32) -> Output {
     let mut output = output.clone();
     output.out = output.out.map(|out| {
@@ -265,13 +265,13 @@ async fn once(
     };
     let report = measure(&group, job, &hosts, &parent, &display).await;
     display.end();
-    // Unmounted before the report: what follows needs it no more.
+    // Unmounted before the report, which does not need it.
     drop(embedded);
     finish(&group, report?, &plan, launch, output)
 }
 
-/// How progress is shown: where nobody watches, mdtest and fio show none unless
-/// they are asked to.
+/// How progress is shown: without a terminal, mdtest and fio show none unless
+/// asked to.
 fn progress_of(workload: &Workload, asked: Progress) -> Progress {
     let theirs = matches!(workload, Workload::Mdtest(_) | Workload::Fio(_));
     if theirs && asked == Progress::Auto && !std::io::stderr().is_terminal() {
@@ -314,7 +314,7 @@ struct Hosts {
 impl Hosts {
     async fn find(comm: &dyn Communicator) -> Result<Hosts, Refusal> {
         let here = identity();
-        // What uname and sysconf tell cannot fail on Linux.
+        // uname and sysconf cannot fail on Linux.
         let mine = host_facts().unwrap_or_else(|_| HostFacts {
             name: here.node.clone(),
             kernel: "unknown".to_owned(),
@@ -375,7 +375,7 @@ fn plan(
     resolve(spec, &facts).map_err(|e| Refusal::Usage(e.to_string()))
 }
 
-/// All ranks must have come to the same plan.
+/// All ranks must have resolved the same plan.
 async fn check_digests(comm: &dyn Communicator, plan: &Plan) -> Result<(), Refusal> {
     let digest = plan.digest();
     let bounds = comm.all_reduce(Combine::Max, vec![digest, !digest]).await?;
@@ -387,8 +387,8 @@ async fn check_digests(comm: &dyn Communicator, plan: &Plan) -> Result<(), Refus
     ))
 }
 
-/// The directory to test: the user's, or this host's built-in file system,
-/// which ends when the second value is dropped.
+/// The directory to test: the user's, or this host's built-in file system, which
+/// ends when the second value is dropped.
 async fn target_directory(
     group: &Group<'_>,
     plan: &Plan,
@@ -415,8 +415,8 @@ async fn target_directory(
     ))
 }
 
-/// All that the run works in, as absolute paths; `parent` is the built-in file
-/// system where that is it.
+/// All directories that the run works in, as absolute paths; `parent` is the
+/// built-in file system if that is used.
 fn places(plan: &Plan, launch: &Launch, parent: &Path) -> Vec<PathBuf> {
     if plan.embedded() {
         return vec![parent.to_owned()];
@@ -430,7 +430,7 @@ fn room_for(data: u64) -> Result<Bytes, String> {
     let half = available_memory().map_or(1 << 30, |all| all.0 / 2);
     if data > half {
         return Err(format!(
-            "the run needs {} MiB and the built-in file system has {} MiB of memory: give a directory with --dir",
+            "the run needs {} MiB, but the built-in file system has only {} MiB of memory: give a directory with --dir",
             data >> 20,
             half >> 20
         ));
@@ -489,7 +489,7 @@ async fn measure(
     let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
     if leaves && group.world.size() > 1 {
         display.at_risk(format!(
-            "should this be cut short, {} stays; then: rbench clean {}",
+            "if this is interrupted, {} is left behind; remove it with: rbench clean {}",
             parent.join(&name).display(),
             parent.display()
         ));
@@ -506,9 +506,9 @@ async fn measure(
     Ok(recording.end(outcome))
 }
 
-/// Compares the clocks for a last time, now that nothing is measured any more;
-/// after a stop there is no time for it. What was measured is worth more than
-/// how well the clocks are known: no error of this ends the run.
+/// Compares the clocks for the last time, after all measuring; after a stop there
+/// is no time for it. An error here does not end the run: the measurements are
+/// worth more than knowing the clocks better.
 async fn keep_time_at_the_end(group: &Group<'_>) {
     let several = !group.clocks().others().is_empty();
     if several && matches!(group.stopped().await, Ok(false)) {
@@ -516,7 +516,7 @@ async fn keep_time_at_the_end(group: &Group<'_>) {
     }
 }
 
-/// Writes the result and the report; the exit code of every rank.
+/// Writes the result and the report; returns the exit code of every rank.
 fn finish(
     group: &Group<'_>,
     mut report: Report,
@@ -538,7 +538,7 @@ fn finish(
         }
         // Only rank 0 knows of failed operations; the launcher takes its code.
         return match (stop_code(group), report.broken) {
-            // A command that the same signal ended is no trouble of its own.
+            // A command ended by the same signal is not a failure of its own.
             (Some(code), None | Some(ExecError::SetUp(_))) => Ok(code),
             (_, Some(error)) => Err(error.into()),
             (None, None) => Ok(local),
@@ -568,8 +568,8 @@ fn finish(
     broken.map_or(Ok(FAILED), |error| Err(error.into()))
 }
 
-/// The result file, the report on standard output, and where things lie; the
-/// exit code.
+/// The result file, the report on standard output, and where they are; returns
+/// the exit code.
 pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Output) -> u8 {
     let result = &mut report.result;
     let mut trouble = report.trouble.take();
@@ -616,15 +616,15 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
         (None, None) => true,
     };
     if !has_ours && output.fio.is_some() {
-        // mdtest's report has a place for them.
+        // mdtest's report has room for them.
         text::failures(result)
             .iter()
             .for_each(|failure| complain(failure));
     }
     if !has_ours && !result.complete && report.broken.is_none() {
-        complain("the run was interrupted: what it did until then is reported");
+        complain("the run was interrupted; the report covers what it did until then");
     }
-    // The originals say nothing on standard error unless something is wrong.
+    // mdtest and fio print nothing on standard error unless something is wrong.
     let people = std::io::stderr().is_terminal();
     if !has_ours && !output.quiet {
         tell_trouble(result, people);
@@ -648,17 +648,17 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     code
 }
 
-/// On standard error, what the tables of another tool have no place for: what
-/// went wrong, and to people also what to know before trusting the tables.
+/// Prints on standard error what another tool's tables have no room for: what
+/// went wrong and, on a terminal, what to know before trusting the tables.
 fn tell_trouble(result: &RunResult, people: bool) {
-    // Why the run ended early is said by whoever ends it.
+    // Whoever ends the run early prints why.
     let told = |code: &str| code != ENDED_EARLY && (people || WRONG.contains(&code));
     for warning in result.warnings.iter().filter(|w| told(&w.code)) {
         complain(&warning.message);
     }
 }
 
-/// The exit code after a signal: 128 and its number, as shells do.
+/// The exit code after a signal: 128 + its number, as shells do.
 fn stop_code(group: &Group<'_>) -> Option<u8> {
     match group.stop_reason()? {
         StopReason::Signal(number) => Some(128 + number as u8),

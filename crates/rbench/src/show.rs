@@ -1,5 +1,4 @@
-//! `rbench show`: a result file, or the journal of a run that did not end, as
-//! a report.
+//! `rbench show`: the report of a result file, or of an unfinished run's journal.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks the group to stop, the second
-//! leaves at once.
+//! SIGINT, SIGTERM and SIGHUP: the first asks the group to stop, the second ends
+//! the process at once.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -21,8 +21,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over; called within the runtime. One that cannot be
-    /// taken over keeps its effect, which is to end this process.
+    /// Installs the handlers; called within the runtime. A signal whose handler
+    /// cannot be installed keeps its default: it ends this process.
     pub fn new() -> Signals {
         let streams = KINDS
             .iter()

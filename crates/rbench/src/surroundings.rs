@@ -1,4 +1,4 @@
-//! What surrounds the run on each host, brought to rank 0.
+//! The environment of the run on each host, gathered at rank 0.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use rbench_report::schema::{ClientProgram, FuseSettings, HostMount, NtpState, Su
 use rbench_sys::mountinfo;
 use rbench_sys::surroundings::{self as sys, without_credentials};
 
-/// Of each host, at rank 0; `None` where nothing came.
+/// That of each host, at rank 0; `None` where nothing arrived.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub async fn gather(
     group: &Group<'_>,
     target: &Path,
@@ -22,7 +22,7 @@ pub async fn gather(
         let target = target.to_owned();
         let found = in_thread(move || look(&target, embedded));
         let found = group.attend(found, || 0).await?.ok();
-        // Its fields are numbers and text: there is nothing to fail.
+        // Numbers and text always serialise.
         found.and_then(|found| serde_json::to_vec(&found).ok())
     } else {
         None

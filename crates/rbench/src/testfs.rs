@@ -34,8 +34,8 @@ pub fn serve(args: Testfs) -> ExitCode {
     }
 }
 
-/// What the command line asks for; a sentence that names the option if it
-/// cannot be had.
+/// What the command line asks for, or a sentence that names the option that
+/// cannot be satisfied.
 fn config(args: &Testfs) -> Result<Config, String> {
     let backing = match (&args.passthrough, args.memory) {
         (Some(folder), _) => Backing::Passthrough(folder.clone()),
@@ -72,7 +72,7 @@ fn config(args: &Testfs) -> Result<Config, String> {
     Ok(config)
 }
 
-/// A quarter of what is available, or 1 GiB where that cannot be read.
+/// A quarter of the available memory, or 1 GiB if that is unknown.
 fn quarter_of_memory() -> Bytes {
     rbench_sys::limits::available_memory().map_or(Bytes(1 << 30), |all| Bytes(all.0 / 4))
 }

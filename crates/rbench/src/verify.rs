@@ -1,5 +1,4 @@
-//! `rbench verify`: what became of the writes that journals speak of, as a
-//! report.
+//! `rbench verify`: a report on what became of the writes in the journals.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -12,7 +11,7 @@ use serde_json::json;
 
 use crate::{FAILED, SUCCESS, complain, print};
 
-/// Reads the journals and the data; says what is what.
+/// Reads the journals and the data, and prints what it found.
 pub fn verify(what: &Verify) -> ExitCode {
     let audit = match audit(&what.journals, what.dir.as_deref()) {
         Ok(audit) => audit,
@@ -32,11 +31,11 @@ pub fn verify(what: &Verify) -> ExitCode {
 /// What a class means.
 fn meaning(class: Class) -> &'static str {
     match class {
-        Class::Acknowledged => "the last write that was acknowledged",
+        Class::Acknowledged => "holds the last acknowledged write",
         Class::Allowed => "in flight, or acknowledged and never synced",
-        Class::Untouched => "never written, and empty",
-        Class::Lost => "synced, and older or empty now",
-        Class::Corrupt => "what no write has put there",
+        Class::Untouched => "never written and empty",
+        Class::Lost => "synced, but now older or empty",
+        Class::Corrupt => "holds what no write put there",
         Class::Unreadable => "cannot be read",
     }
 }
@@ -66,7 +65,7 @@ fn text(audit: &Audit) -> String {
             class.name(),
             path.display()
         );
-        // A journal's paths may hold anything, also the end of a line.
+        // A journal's paths may contain anything, even newlines.
         let _ = writeln!(out, "{}", plain(&line));
     }
     for class in Class::ALL.into_iter().filter(|class| class.is_bad()) {
@@ -132,7 +131,7 @@ mod tests {
         let said = text(&audit_of(12));
         let has = |line: &str| assert!(said.lines().any(|l| l.contains(line)), "{said}");
         has("journals: 2 (600 records)");
-        has("         100 as acknowledged  the last write");
+        has("         100 as acknowledged  holds the last");
         has("          12 lost");
         has("lost: /mnt/f at offset 4096: expected generation 0x2, which was synced; found zeros");
         has("lost: 2 more");

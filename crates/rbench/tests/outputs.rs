@@ -153,7 +153,7 @@ fn a_status_file_only_replaces_a_number_and_a_link_to_one_stays() {
     place.check(
         &format!("{MDTEST} -x thesis"),
         1,
-        &["-x", "thesis holds something else, and is not overwritten"],
+        &["-x", "thesis holds something else and is not overwritten"],
     );
     assert_eq!(place.text("thesis"), "precious");
     assert!(!place.path("target/md").exists(), "nothing was made");
@@ -182,7 +182,7 @@ fn an_output_of_fio_only_replaces_a_report() {
         1,
         &[
             "--output",
-            "thesis holds something else, and is not overwritten",
+            "thesis holds something else and is not overwritten",
         ],
     );
     assert_eq!(place.text("thesis"), "precious");
@@ -190,7 +190,7 @@ fn an_output_of_fio_only_replaces_a_report() {
     place.check(
         &format!("{FIO} --output=dangling"),
         1,
-        &["symbolic link to nothing"],
+        &["dangling symbolic link"],
     );
     assert!(!place.path("nowhere").exists());
     assert!(!place.path("target/a.0.0").exists(), "nothing was made");
@@ -222,7 +222,7 @@ fn logs_of_fio_only_replace_logs() {
     place.check(
         &line,
         1,
-        &["log_clat.1.log holds something else, and is not overwritten"],
+        &["log_clat.1.log holds something else and is not overwritten"],
     );
     assert_eq!(place.text("log_clat.1.log"), "precious");
 }

@@ -126,8 +126,8 @@ fn check_refused(arguments: &str, code: i32, expect: &str) {
 fn every_engine_is_in_the_help_of_io() {
     let help = Place::new().run("io --help").stdout;
     let help = String::from_utf8_lossy(&help);
-    let (_, behind) = help.split_once("How blocks are moved:").expect("there");
-    let (list, _) = behind.split_once('[').expect("its default");
+    let (_, after) = help.split_once("named as in fio:").expect("there");
+    let (list, _) = after.split_once('[').expect("its default");
     let mut listed: Vec<&str> = list.split([',', ' ', '\n']).collect();
     listed.retain(|word| !word.is_empty());
     let mut all: Vec<&str> = ENGINES.iter().map(|engine| engine.name).collect();
@@ -258,7 +258,7 @@ fn a_result_is_written_whole_and_never_over_another() {
     let output = place.run("meta --dir target --items 5 --out run.json");
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output.stderr).contains("run.json exists already"),
+        text(&output.stderr).contains("run.json already exists"),
         "{}",
         text(&output.stderr)
     );
@@ -447,7 +447,7 @@ fn after_sigkill_the_journal_holds_the_finished_phases_and_no_mount_is_left() {
         "the journal is not overwritten"
     );
     assert!(
-        text(&again.stderr).contains("did not end"),
+        text(&again.stderr).contains("interrupted run"),
         "{}",
         text(&again.stderr)
     );
@@ -599,7 +599,7 @@ fn clean_removes_what_a_killed_run_left_and_nothing_else() {
     });
     let busy = place.run("clean target");
     assert_eq!(busy.status.code(), Some(1));
-    let process = format!("process {} is still at it", child.id());
+    let process = format!("process {} is still running", child.id());
     assert!(
         text(&busy.stderr).contains(&process),
         "{}",
@@ -617,7 +617,7 @@ fn clean_removes_what_a_killed_run_left_and_nothing_else() {
     assert_eq!(place.entries("target"), others);
     assert_eq!(place.entries("elsewhere").len(), 1);
     let nothing = place.run("clean target");
-    assert_eq!(text(&nothing.stdout), "target: no run has left anything\n");
+    assert_eq!(text(&nothing.stdout), "target: nothing to clean\n");
 }
 
 #[test]

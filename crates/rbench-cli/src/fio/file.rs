@@ -1,7 +1,7 @@
 //! Job files: sections, keys, comments, inclusions, variables.
 //!
-//! Owns their grammar. What a key means is in the table; where its value is
-//! read is the section's business.
+//! Owns their grammar. What a key means is in the table; the section reads its
+//! value.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::section::Section;
 use super::table::{self, Does, Opt, Takes};
 
-/// What surrounds a run and job files may ask for; the same on all ranks.
+/// What job files may refer to; the same on all ranks.
 pub struct Surroundings<'a> {
     /// The content of job files and of what they include, by the names that
     /// [`super::files_named`] gives them.
@@ -22,17 +22,17 @@ pub struct Surroundings<'a> {
     pub cpus: u64,
 }
 
-/// Files that include each other so deep include themselves.
+/// Deeper inclusion means that files include each other.
 const DEPTH: usize = 16;
 
-/// Files that may be included by one job file, each as often as it is: those
-/// that name each other several times would add up to millions.
+/// Most inclusions of one job file, repeated ones counted: files that include
+/// each other several times would add up to millions.
 const INCLUDED_MAX: usize = 1000;
 
-/// Jobs of a file: no more workers than that can run.
+/// Most jobs of a file: no more workers than that can run.
 const JOBS_MAX: usize = 4096;
 
-/// A line of a job file that says something.
+/// A line of a job file that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Saying<'a> {
     /// `[name]`
@@ -43,7 +43,7 @@ enum Saying<'a> {
     Key(&'a str, Option<&'a str>),
 }
 
-/// What the lines of a text say, with their numbers from 1.
+/// The lines of a text that are not empty, with their numbers from 1.
 fn sayings(text: &str) -> impl Iterator<Item = (usize, Result<Saying<'_>, String>)> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let end = line.find([';', '#']).unwrap_or(line.len());
@@ -75,7 +75,7 @@ fn saying(line: &str) -> Result<Saying<'_>, String> {
     })
 }
 
-/// Where an included file lies: beside the one that includes it.
+/// The path of an included file, relative to the one that includes it.
 fn beside(file: &Path, included: &str) -> PathBuf {
     match file.parent() {
         Some(parent) => parent.join(included),
@@ -115,16 +115,16 @@ pub fn variables(bytes: &[u8]) -> Vec<String> {
 pub struct Named {
     /// Its name.
     pub name: String,
-    /// It waits for the jobs of the files before.
+    /// Whether it waits for the jobs of the files before.
     pub apart: bool,
     /// Its options.
     pub section: Section,
 }
 
-/// A job file as it is read.
+/// Reads a job file.
 pub struct Reader<'a> {
     around: &'a Surroundings<'a>,
-    /// Options that hold for the sections to come.
+    /// Options that apply to the following sections.
     globals: Section,
     /// The section that keys belong to.
     open: Open,
@@ -150,7 +150,7 @@ pub struct Content {
 
 impl<'a> Reader<'a> {
     /// A reader of a file below `globals`, the options of the command line
-    /// that hold for all jobs.
+    /// that apply to all jobs.
     pub fn new(around: &'a Surroundings<'a>, globals: &Section) -> Reader<'a> {
         Reader {
             around,
@@ -184,21 +184,25 @@ impl<'a> Reader<'a> {
             let at = |why: String| format!("{shown}, line {number}: {why}");
             match saying.map_err(at)? {
                 Saying::Section(name) if depth > 0 => {
-                    return Err(at(format!("an included file has no sections, as [{name}]")));
+                    return Err(at(format!(
+                        "an included file must not have sections, such as [{name}]"
+                    )));
                 }
                 Saying::Section(_) if self.jobs.len() == JOBS_MAX => {
-                    return Err(at(format!("a file has {JOBS_MAX} jobs at most")));
+                    return Err(at(format!("a file may have at most {JOBS_MAX} jobs")));
                 }
                 Saying::Section(name) => self.begin(name)?,
                 Saying::Include(_) | Saying::Key(..) if matches!(self.open, Open::Nothing) => {
-                    return Err(at("an option stands before the first [section]".to_owned()));
+                    return Err(at(
+                        "there is an option before the first [section]".to_owned()
+                    ));
                 }
                 Saying::Include(_) if depth == DEPTH => {
                     return Err(at("files include each other".to_owned()));
                 }
                 Saying::Include(_) if self.included == INCLUDED_MAX => {
                     return Err(at(format!(
-                        "more than {INCLUDED_MAX} files are included, each counted every time"
+                        "more than {INCLUDED_MAX} inclusions, repeated ones counted"
                     )));
                 }
                 Saying::Include(included) => {
@@ -262,8 +266,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Puts variables in: `${NAME}` of the environment, `$pagesize`, `$ncpus`;
-    /// with one of the latter, the value may be a sum to work out.
+    /// Substitutes variables: `${NAME}` of the environment, `$pagesize`, `$ncpus`;
+    /// with one of the latter, the value may be an expression.
     fn expand(&self, value: &str) -> Result<String, String> {
         let mut text = String::new();
         let mut rest = value;
@@ -296,26 +300,26 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The option of a key, which has to be written out in a file.
+/// The option of a key, which a file must spell out.
 fn known(key: &str) -> Result<&'static Opt, String> {
     if let Some(option) = table::exact(key) {
         return if option.in_files() {
             Ok(option)
         } else {
-            Err(format!("'{key}' stands on the command line only"))
+            Err(format!("'{key}' is for the command line only"))
         };
     }
     Err(match (table::refusal(key), table::near(key)) {
-        (Some(why), _) => format!("option '{key}': {why}"),
-        (None, Some(near)) => format!("unknown option '{key}'; a similar one is '{near}'"),
+        (Some(refused), _) => format!("option '{key}' {}", refused.sentence()),
+        (None, Some(near)) => format!("unknown option '{key}'; did you mean '{near}'?"),
         (None, None) => format!("unknown option '{key}'"),
     })
 }
 
-/// The value of a sum of whole numbers with + - * / and parentheses; `None`
-/// when it is none.
+/// The value of an expression of whole numbers with + - * / and parentheses;
+/// `None` if it is not one.
 fn sum(text: &str) -> Option<u64> {
-    /// Parentheses in each other.
+    /// Most levels of parentheses.
     const NESTED: usize = 32;
 
     fn atom(rest: &mut &str, nested: usize) -> Option<u64> {

@@ -1,5 +1,5 @@
 //! Values of fio's options: sizes, times, lists, patterns. A message is a
-//! clause that fits behind the name of the option.
+//! clause that follows the name of the option.
 
 use rbench_core::Nanos;
 use rbench_plan::jobs::{Checksum, Distribution, Each};
@@ -40,7 +40,7 @@ pub struct Given<'a> {
     pub base: Base,
 }
 
-/// What a word stands for.
+/// The meaning of a word.
 pub fn one_of<T: Clone>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     words
         .iter()
@@ -66,7 +66,7 @@ fn split_unit(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// Digits, decimal or behind `0x`.
+/// Digits, decimal or after `0x`.
 fn whole(digits: &str) -> Option<u64> {
     let hex = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
     match hex {
@@ -85,7 +85,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// `0`, `1`, or nothing behind an option that may stand alone.
+    /// `0` or `1`.
     pub fn flag(self) -> Result<bool, String> {
         one_of(self.text, &[("0", false), ("1", true)])
     }
@@ -123,10 +123,10 @@ impl<'a> Given<'a> {
         }
         whole(digits)
             .and_then(|n| n.checked_mul(self.base.step(with_i).pow(power)))
-            .ok_or_else(|| format!("'{}' is too large or no number", self.text))
+            .ok_or_else(|| format!("'{}' is too large or not a number", self.text))
     }
 
-    /// A number that fits and is `least` at least.
+    /// A number that fits, at least `least`.
     pub fn count<T: TryFrom<u64>>(self, least: u64) -> Result<T, String> {
         let number = self.number()?;
         if number < least {
@@ -139,11 +139,11 @@ impl<'a> Given<'a> {
     pub fn percent(self) -> Result<u32, String> {
         match self.number()? {
             percent @ 0..=100 => Ok(percent as u32),
-            more => Err(format!("{more} is more than 100 per cent")),
+            more => Err(format!("{more} is more than 100 percent")),
         }
     }
 
-    /// Bytes, or per cent of something.
+    /// Bytes, or percent of something.
     pub fn extent(self) -> Result<Extent, String> {
         match self.text.strip_suffix('%') {
             Some(percent) => self.part(percent).percent().map(Extent::Percent),
@@ -151,7 +151,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// A time; a bare number counts in `unit`.
+    /// A time; a bare number is in `unit`.
     pub fn time(self, unit: Nanos) -> Result<Nanos, String> {
         const FORM: &str = "a time (a number with ns, us, ms, s, m, h or d)";
         let wrong = || format!("'{}' is not {FORM}", self.text);
@@ -179,8 +179,8 @@ impl<'a> Given<'a> {
             .ok_or_else(|| format!("'{}' is too large", self.text))
     }
 
-    /// `both`, `reads,writes`, `reads,` or `,writes`; a third value, of trims,
-    /// has nothing to act on.
+    /// `both`, `reads,writes`, `reads,` or `,writes`; a third value, for trims, has
+    /// no effect.
     pub fn each<T: Clone>(
         self,
         read: impl Fn(Given<'_>) -> Result<T, String>,
@@ -269,7 +269,10 @@ impl<'a> Given<'a> {
             })
             .collect::<Result<_, String>>()?;
         if list.len() > MOST {
-            return Err(format!("it has {} values, {MOST} at most", list.len()));
+            return Err(format!(
+                "it has {} values, but at most {MOST} are allowed",
+                list.len()
+            ));
         }
         Ok(list)
     }
@@ -310,7 +313,7 @@ impl<'a> Given<'a> {
         match (word, rest) {
             ("random", None) => Ok(Distribution::Uniform),
             ("zipf", _) => match number(Some(1.1))? {
-                1.0 => Err("theta of zipf must differ from 1".to_owned()),
+                1.0 => Err("theta of zipf must not be 1".to_owned()),
                 theta => Ok(Distribution::Zipf(theta)),
             },
             ("pareto", _) => match number(Some(0.2))? {
@@ -320,7 +323,7 @@ impl<'a> Given<'a> {
             ("normal", _) => number(None).map(Distribution::Normal),
             ("zoned", Some(zones)) => zoned(zones).map(Distribution::Zoned),
             ("zoned", None) => Err("zones are missing: zoned:60/10:40/90".to_owned()),
-            ("zoned_abs", _) => Err("zoned_abs is not supported: take zoned".to_owned()),
+            ("zoned_abs", _) => Err("zoned_abs is not supported: use zoned".to_owned()),
             _ => Err(format!(
                 "'{}' is not one of random, zipf:THETA, pareto:POWER, normal:DEVIATION, \
                  zoned:ACCESSES/SPACE:...",
@@ -382,7 +385,7 @@ impl<'a> Given<'a> {
         one_of(word, &words).map_err(|why| {
             if OTHERS.split(' ').any(|other| other == word) {
                 format!(
-                    "{word} is not supported: take crc32c, crc64, xxhash, md5, sha256 or pattern"
+                    "{word} is not supported: use crc32c, crc64, xxhash, md5, sha256 or pattern"
                 )
             } else {
                 why
@@ -391,7 +394,7 @@ impl<'a> Given<'a> {
     }
 
     /// Bytes of a pattern: hexadecimal (0xdeadface), decimal (little-endian)
-    /// and "texts" behind each other.
+    /// and "texts", one after the other.
     pub fn pattern(self) -> Result<Vec<u8>, String> {
         /// Bytes, as in fio.
         const MOST: usize = 512;
@@ -401,14 +404,16 @@ impl<'a> Given<'a> {
             rest = pattern_part(rest, &mut bytes)?.trim_start();
         }
         match bytes.len() {
-            0 => Err("a pattern has at least 1 byte".to_owned()),
+            0 => Err("a pattern needs at least 1 byte".to_owned()),
             1..=MOST => Ok(bytes),
-            more => Err(format!("the pattern has {more} bytes, {MOST} at most")),
+            more => Err(format!(
+                "the pattern has {more} bytes, but at most {MOST} are allowed"
+            )),
         }
     }
 }
 
-/// Takes the first part of a pattern off the text; what is left.
+/// Takes the first part of a pattern off the text; returns the rest.
 fn pattern_part<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, String> {
     let wrong = || {
         format!("'{text}' is not a pattern: 0x and digits, a decimal number, or \"text\" in quotes")
@@ -419,18 +424,18 @@ fn pattern_part<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, Strin
         return Ok(rest);
     }
     if text.starts_with('\'') {
-        return Err(format!("{text}: patterns out of a file are not supported"));
+        return Err(format!("{text}: patterns from a file are not supported"));
     }
     if text.starts_with('%') {
         return Err(format!(
-            "{text}: patterns with the offset are not supported"
+            "{text}: patterns that contain the offset are not supported"
         ));
     }
     if let Some(hex) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         let end = hex
             .find(|c: char| !c.is_ascii_hexdigit())
             .unwrap_or(hex.len());
-        // `0xff0xee`: the 0 of the next number is not of this one.
+        // `0xff0xee`: the second 0 belongs to the next number.
         let end = match hex.as_bytes().get(end) {
             Some(b'x' | b'X') if end > 1 => end - 1,
             _ => end,
@@ -462,7 +467,7 @@ fn pattern_part<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, Strin
     let bits = match (i32::try_from(number), u32::try_from(number)) {
         (Ok(number), _) => number.cast_unsigned(),
         (_, Ok(number)) => number,
-        _ => return Err(format!("'{text}': a number has 32 bits at most")),
+        _ => return Err(format!("'{text}': a number has at most 32 bits")),
     };
     let little = bits.to_le_bytes();
     let used = little.iter().rposition(|b| *b != 0).map_or(1, |at| at + 1);
@@ -470,8 +475,8 @@ fn pattern_part<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, Strin
     Ok(rest)
 }
 
-/// `60/10:40/90`: shares of accesses and of the space, each 100 in all; one
-/// that is left out takes its part of the rest.
+/// `60/10:40/90`: percentages of accesses and of space, 100 each in all; those
+/// left out share the rest equally.
 fn zoned(text: &str) -> Result<Vec<(f64, f64)>, String> {
     let number = |text: &str| match text {
         "" => Ok(None),
@@ -491,7 +496,9 @@ fn zoned(text: &str) -> Result<Vec<(f64, f64)>, String> {
         let sum: f64 = values.iter().flatten().sum();
         let open = values.iter().filter(|value| value.is_none()).count();
         if sum > 100.000_001 || (open == 0 && sum < 99.999_999) {
-            return Err(format!("shares of {what} add up to {sum}, not to 100"));
+            return Err(format!(
+                "the percentages of {what} add up to {sum}, not to 100"
+            ));
         }
         let rest = (100.0 - sum).max(0.0) / open.max(1) as f64;
         Ok(values
@@ -500,7 +507,7 @@ fn zoned(text: &str) -> Result<Vec<(f64, f64)>, String> {
             .collect::<Vec<f64>>())
     };
     let accesses = fill("accesses", zones.iter().map(|zone| zone.0).collect())?;
-    let space = fill("the space", zones.iter().map(|zone| zone.1).collect())?;
+    let space = fill("space", zones.iter().map(|zone| zone.1).collect())?;
     Ok(accesses.into_iter().zip(space).collect())
 }
 

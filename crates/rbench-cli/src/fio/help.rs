@@ -4,28 +4,32 @@ use std::fmt::Write as _;
 
 use super::table::{self, GROUPS, Opt, REFUSED, Takes};
 
-/// Where the second column begins; an option that reaches into it has its
-/// line of help below.
+/// Where the second column begins; the help of an option that reaches into it
+/// is on the next line.
 const COLUMN: usize = 31;
+
+/// Longest line of the help.
+const WIDTH: usize = 100;
 
 const HEAD: &str = "\
 fio's command line, job files and reports
 
 Usage: rbench fio [OPTIONS] [--name=NAME [OPTIONS]]... [JOBFILE]...
 
-Under mpirun every rank runs numjobs workers of each job, all start together, and the report is one.
+Under mpirun every rank runs numjobs workers of each job. All start together, and there is one
+report.
 
 What differs from fio:
-  - what is wrong is an error before anything runs: a value that is read in part (1.5m, 1q), an
-    option that rbench does not support
-  - blanks around the = of a job file do not matter, and options before the first --name hold for
+  - mistakes are errors before anything runs: a malformed value (1.5m, 1q), an option that rbench
+    does not support (docs/fio.md says what to use instead)
+  - spaces around the = in a job file do not matter, and options before the first --name apply to
     all job files
-  - errors of operations make the exit code 1, however many they are
-  - notes go to standard error; files are laid out in large writes, in parallel
+  - the exit code is 1 if any operation failed, however many did
+  - notes go to standard error; files are laid out with large writes, in parallel
 
-One dash or two, =VALUE or VALUE as the next word, and the beginning of a name where no other name
-begins so. Sizes: k, m, g, t, p are powers of 1024, ki, mi, ... powers of 1000 (see kb_base). Times:
-ns, us, ms, s, m, h, d; a bare number is in the unit given below.
+Options start with one dash or two, take =VALUE or VALUE as the next word, and may be shortened to
+any unique prefix. Sizes: k, m, g, t, p are powers of 1024; ki, mi, ... are powers of 1000 (see
+kb_base). Times: ns, us, ms, s, m, h, d; a bare number is in the unit given in parentheses.
 ";
 
 /// The text of `rbench fio --help`.
@@ -36,13 +40,28 @@ pub fn help() -> String {
         for option in group.options {
             let names = format!("  {}", names(option));
             if names.len() + 2 <= COLUMN {
-                let _ = writeln!(text, "{names:COLUMN$}{}", option.help);
+                let _ = write!(text, "{names:COLUMN$}{}", option.help);
             } else {
-                let _ = writeln!(text, "{names}\n{:COLUMN$}{}", "", option.help);
+                let _ = write!(text, "{names}\n{:COLUMN$}{}", "", option.help);
             }
+            text.push_str(&default(option));
+            text.push('\n');
         }
     }
     text
+}
+
+/// ` [default: 4k]`, on a line of its own where there is no room for it.
+fn default(option: &Opt) -> String {
+    let default = match option.default {
+        "" => return String::new(),
+        default => format!("[default: {default}]"),
+    };
+    if COLUMN + option.help.len() + 1 + default.len() <= WIDTH {
+        format!(" {default}")
+    } else {
+        format!("\n{:1$}{default}", "", COLUMN)
+    }
 }
 
 /// `--bs=SIZE[,SIZE]`, `--time_based[=0|1]`, `-h, --help`
@@ -70,8 +89,8 @@ pub fn command(name: &str) -> Result<String, String> {
         return Ok(describe(option));
     }
     Err(match (table::refusal(name), table::near(name)) {
-        (Some(why), _) => why.to_owned(),
-        (None, Some(near)) => format!("there is no such option; a similar one is {near}"),
+        (Some(refused), _) => format!("it {}", refused.sentence()),
+        (None, Some(near)) => format!("there is no such option; did you mean {near}?"),
         (None, None) => "there is no such option".to_owned(),
     })
 }
@@ -121,13 +140,22 @@ pub fn tables() -> String {
             );
         }
     }
-    let _ = writeln!(text, "\n### Refused\n\n| options | |\n|---|---|");
-    for (why, names) in REFUSED {
-        let names: Vec<String> = names
-            .split_whitespace()
-            .map(|name| format!("`{name}`"))
-            .collect();
-        let _ = writeln!(text, "| {} | {why} |", names.join(" "));
+    let _ = writeln!(
+        text,
+        "\n### Refused\n\n| option | why it is refused | what to use instead |\n|---|---|---|"
+    );
+    for refused in REFUSED {
+        let names: Vec<String> = refused.each().map(|name| format!("`{name}`")).collect();
+        let instead = match refused.instead {
+            "" => "–",
+            instead => instead,
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {instead} |",
+            names.join(" "),
+            refused.why
+        );
     }
     text
 }

@@ -1,4 +1,4 @@
-//! Options that are collected for a job, or for all jobs behind them.
+//! Options that are collected for a job, or for all jobs after them.
 
 use rbench_plan::spec::fio::Settings;
 
@@ -8,9 +8,9 @@ use super::table::{Does, Opt};
 /// An option as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
-    /// Its proper name.
+    /// Its name in the table.
     pub name: &'static str,
-    /// Its value; `None`: it stood alone.
+    /// Its value; `None`: it was given without one.
     pub value: Option<String>,
 }
 
@@ -21,12 +21,12 @@ pub struct Section {
     pub settings: Settings,
     /// What suffixes mean.
     base: Base,
-    /// Global ones that hold here.
+    /// Global ones that apply here.
     pub inherited: Vec<Typed>,
-    /// Its own ones, one that was given twice twice: `bs=,8k` leaves of `bs=4k`
-    /// what it does not say.
+    /// Its own ones; one that was given twice is here twice, since `bs=,8k`
+    /// keeps the read size of `bs=4k`.
     pub own: Vec<Typed>,
-    /// Read when all are there: `kb_base` counts for those before it too.
+    /// Read when all are known: `kb_base` applies to those before it too.
     pending: Vec<Pending>,
 }
 
@@ -53,7 +53,7 @@ impl PartialEq for Pending {
 }
 
 impl Section {
-    /// A section below this one: what holds here holds there.
+    /// A section below this one, to which all of this applies.
     pub fn below(&self) -> Section {
         let inherited = self.inherited.iter().chain(&self.own).cloned().collect();
         Section {
@@ -107,7 +107,7 @@ impl Section {
     }
 }
 
-/// Those with a value, for the report: of one that was given twice the last.
+/// Those with a value, for the report; of one that was given twice, the last.
 pub fn with_values(typed: &[Typed]) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for Typed { name, value } in typed {

@@ -13,7 +13,7 @@ mod jobs;
 mod line;
 mod refused;
 
-pub use refused::{OF_ENGINES, REFUSED, refusal};
+pub use refused::{REFUSED, Refused, refusal};
 
 /// An option.
 pub struct Opt {
@@ -23,9 +23,9 @@ pub struct Opt {
     pub aliases: &'static [&'static str],
     /// What follows it.
     pub takes: Takes,
-    /// What holds when it is not given; empty: nothing.
+    /// The default, as text; empty: none.
     pub default: &'static str,
-    /// One line.
+    /// Its help, one line.
     pub help: &'static str,
     /// What is done with it.
     pub does: Does,
@@ -42,7 +42,7 @@ pub enum Takes {
     Value(&'static str),
 }
 
-/// Takes what was given into a job, or says what is wrong with it in a clause.
+/// Sets a value in a job, or says in a clause what is wrong with it.
 type Set = fn(&mut Settings, Given<'_>) -> Result<(), String>;
 
 /// What an option does.
@@ -50,13 +50,13 @@ type Set = fn(&mut Settings, Given<'_>) -> Result<(), String>;
 pub enum Does {
     /// Sets something of a job.
     Job(Set),
-    /// Begins a job, or names the one that a section has begun.
+    /// Starts a job, or names the one that a section has started.
     Name,
     /// Says how suffixes of the job's other options are read.
     Base,
     /// Sets something of the whole run; on the command line only.
     Line(fn(&mut Line, &str) -> Result<(), String>),
-    /// A text is printed, and nothing runs; on the command line only.
+    /// Prints a text and runs nothing; on the command line only.
     Text(fn(&str) -> Result<String, String>),
 }
 
@@ -164,19 +164,19 @@ pub fn exact(name: &str) -> Option<&'static Opt> {
     options().find(|option| option.names().any(|known| known == name))
 }
 
-/// What a name on the command line stands for.
+/// The meaning of a name on the command line.
 pub enum Found {
     /// An option.
     Known(&'static Opt),
     /// A name of fio that rbench does not support.
-    Refused(&'static str),
-    /// The beginning of several names.
+    Refused(&'static str, &'static Refused),
+    /// A prefix of several names.
     Ambiguous(Vec<&'static str>),
-    /// None.
+    /// No option.
     Nothing,
 }
 
-/// The option with this name, or the only one whose name begins so.
+/// The option with this name, or the only one whose name starts with it.
 pub fn find(name: &str) -> Found {
     if let Some(option) = exact(name) {
         return Found::Known(option);
@@ -184,23 +184,22 @@ pub fn find(name: &str) -> Found {
     let all_refused = || {
         REFUSED
             .iter()
-            .flat_map(|(_, names)| names.split_whitespace())
+            .flat_map(|r| r.each().map(move |name| (name, r)))
     };
-    if let Some(refused) = all_refused().find(|known| *known == name) {
-        return Found::Refused(refused);
+    if let Some((name, refused)) = all_refused().find(|(known, _)| *known == name) {
+        return Found::Refused(name, refused);
     }
-    let of_engines = |known: &&str| OF_ENGINES.split_whitespace().any(|other| other == *known);
     let known: Vec<(&str, &Opt)> = options()
         .flat_map(|option| option.names().map(move |known| (known, option)))
         .filter(|(known, _)| known.starts_with(name) && known.len() > 1)
         .collect();
-    let refused: Vec<&str> = all_refused()
-        .filter(|known| known.starts_with(name) && !of_engines(known))
+    let refused: Vec<(&str, &Refused)> = all_refused()
+        .filter(|(known, refused)| known.starts_with(name) && !refused.of_engines)
         .collect();
     match (known.as_slice(), refused.as_slice()) {
         _ if name.is_empty() => Found::Nothing,
         ([], []) => Found::Nothing,
-        ([], [one]) => Found::Refused(one),
+        ([], [(one, refused)]) => Found::Refused(one, refused),
         ([(_, option), others @ ..], []) if others.iter().all(|(_, o)| o.name == option.name) => {
             Found::Known(option)
         }
@@ -208,7 +207,7 @@ pub fn find(name: &str) -> Found {
             known
                 .into_iter()
                 .map(|(name, _)| name)
-                .chain(refused)
+                .chain(refused.into_iter().map(|(name, _)| name))
                 .collect(),
         ),
     }
@@ -226,7 +225,7 @@ fn put<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String>
     Ok(())
 }
 
-/// Fills what was given of reads and writes.
+/// Fills what was given for reads and writes.
 fn put_each<T>(
     field: &mut Each<Option<T>>,
     value: Result<Each<Option<T>>, String>,

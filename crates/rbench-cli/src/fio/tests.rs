@@ -100,7 +100,7 @@ fn the_beginning_of_a_name_is_enough_where_no_other_begins_so() {
     assert_eq!(of("--name=a --directo=/x").directory, Some("/x".into()));
     check_misuse(
         "--name=a --s=1m",
-        &["'--s' may be", "--size", "--startdelay"],
+        &["'--s' is ambiguous", "--size", "--startdelay"],
     );
     check_misuse(
         "--name=a --read",
@@ -168,8 +168,8 @@ fn kb_base_counts_for_the_options_before_it_too() {
 
 #[test]
 fn nothing_to_run_is_misuse() {
-    check_misuse("", &["no job is given"]);
-    check_misuse("--direct=1", &["no job is given"]);
+    check_misuse("", &["there is no job"]);
+    check_misuse("--direct=1", &["there is no job"]);
 }
 
 #[test]
@@ -177,19 +177,20 @@ fn what_this_program_lacks_is_refused_by_name() {
     for (option, expect) in [
         (
             "--exitall",
-            "option '--exitall': it is not supported by rbench",
+            "option '--exitall' is not supported: a job that ends does not end the others; use 'runtime', or \
+             '--on-error=stop'",
         ),
         ("--zonemode=zbd", "'--zonemode'"),
         ("--client=host", "mpirun"),
-        ("--hipri", "options of this engine"),
+        ("--hipri", "engines have no options of their own"),
         ("--dir=/x", "profiles"),
         ("--per_job_l=0", "'--per_job_logs'"),
         ("--rw=trim", "does not trim"),
-        ("--verify=crc32", "take crc32c"),
-        ("--unified_rw_reporting=both", "take none or mixed"),
-        ("--terse-version=5", "take 3"),
+        ("--verify=crc32", "use crc32c"),
+        ("--unified_rw_reporting=both", "use none or mixed"),
+        ("--terse-version=5", "use 3"),
         ("--directory=a:b", "several directories"),
-        ("--file_service_type=zipf:1.1", "take roundrobin"),
+        ("--file_service_type=zipf:1.1", "use roundrobin"),
         ("--rw=read:4k", "percentage_random"),
     ] {
         check_misuse(&format!("--name=a {option}"), &[expect]);
@@ -308,6 +309,40 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
     assert!(all.contains("iodepth_batch_complete_min: Reap"), "{all}");
     check_misuse("--cmdhelp=nosuch", &["no such option"]);
     check_misuse("--cmdhelp=exitall", &["not supported"]);
+}
+
+#[test]
+fn what_to_use_instead_of_a_refused_option_exists() {
+    /// What is neither an option nor a command of rbench.
+    const OTHERS: &str = "/sys/block/*/queue/scheduler ionice iostat job_start mpirun mpstat nice numactl \
+        setpriv sudo systemd-run taskset";
+    let helps = crate::help_texts();
+    let helps_of = |command: &str| {
+        let found = helps.iter().find(|(name, _)| name == command);
+        found.map(|(_, text)| text.as_str())
+    };
+    let mut seen = Vec::new();
+    for refused in table::REFUSED {
+        for name in refused.each() {
+            assert!(!seen.contains(&name), "{name} is refused twice");
+            seen.push(name);
+        }
+        assert!(!refused.why.is_empty(), "{}", refused.names);
+        // Every other part is in backticks.
+        for code in refused.instead.split('`').skip(1).step_by(2) {
+            let words: Vec<&str> = code.split([' ', '=']).collect();
+            let exists = match words.as_slice() {
+                ["rbench", command, option, ..] => {
+                    helps_of(command).is_some_and(|help| help.contains(&format!("{option} ")))
+                }
+                [name, ..] if OTHERS.split_whitespace().any(|other| other == *name) => true,
+                [name, ..] => table::exact(name.trim_start_matches('-')).is_some(),
+                [] => false,
+            };
+            assert!(exists, "instead of {}: '{code}' is unknown", refused.names);
+        }
+    }
+    assert!(seen.len() > 200, "{}", seen.len());
 }
 
 #[test]

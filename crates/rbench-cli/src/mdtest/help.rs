@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::table::{GROUPS, Opt};
 
-/// Where the second column begins; an option that reaches into it has its
-/// line of help below.
+/// Where the second column begins; the help of an option that reaches into it
+/// is on the next line.
 const COLUMN: usize = 29;
 
 const HEAD: &str = "\
@@ -14,15 +14,15 @@ mdtest's command line, with mdtest's tree, phases and summary table
 Usage: rbench mdtest [OPTIONS]
 
 What differs from mdtest:
-  - an operation that fails is an error and no rate, and the exit code is then 1
-  - -B, values attached to their letter (-w1k) and -u together with -N and -z work
-  - reads open files read-only
-  - --rbench-report appends latency percentiles, errors and figures of each host to mdtest's
-    tables; --out writes all of it to a file
+  - a failed operation is an error, is not part of the rate, and makes the exit code 1
+  - -B, values attached to their letter (-w1k), and -u together with -N and -z work
+  - files are opened read-only for reading
+  - --rbench-report adds latency percentiles, errors and a row per host to mdtest's tables;
+    --out writes everything to a file
 
-A value stands behind its option or is attached to it (-n 100, -n100, -n=100, --out=FILE); letters
-can be bundled (-Fun100). Suffixes k, m, g, t and p are binary; times are seconds or have a unit
-(500ms). Of an option that is given twice, the last counts.
+A value follows its option or is attached to it (-n 100, -n100, -n=100, --out=FILE); letters can be
+bundled (-Fun100). Suffixes k, m, g, t and p are powers of 1024; times are in seconds or have a unit
+(500ms). If an option is given twice, the last one counts.
 ";
 
 /// The text of `rbench mdtest --help`.

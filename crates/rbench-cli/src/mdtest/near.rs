@@ -1,9 +1,9 @@
-//! The option that was probably meant by one that does not exist.
+//! The option that was probably meant when one does not exist.
 
 use super::table;
 
 /// The long option nearest to a name, when it is near: the name is its
-/// beginning, or one in three characters would have to change at most.
+/// beginning, or at most one in three characters would have to change.
 pub fn long(name: &str) -> Option<String> {
     crate::near::nearest(name, table::options().filter_map(|option| option.long))
         .map(|known| format!("--{known}"))

@@ -15,12 +15,11 @@ pub struct Opt {
     pub long: Option<&'static str>,
     /// What follows it, and what is done with it.
     pub takes: Takes,
-    /// One line.
+    /// Its help, one line.
     pub help: &'static str,
 }
 
-/// Takes what was given as a value into the line, or says what is wrong with
-/// it in a clause.
+/// Takes a value into the line, or says in a clause what is wrong with it.
 type Read = fn(&mut Line, &OsStr) -> Result<(), String>;
 
 /// What follows an option.
@@ -32,7 +31,7 @@ pub enum Takes {
     Value(&'static str, Read),
     /// Nothing, or a number that is attached to the letter.
     Digits(fn(&mut Line), Read),
-    /// Nothing: a text is printed, and nothing runs.
+    /// Nothing: prints a text and runs nothing.
     Text(fn() -> String),
 }
 
@@ -51,8 +50,8 @@ impl Takes {
         matches!(self, Takes::Value(..))
     }
 
-    /// Whether what stands behind the letter in the same word is its value and
-    /// no further letters.
+    /// Whether what follows the letter in the same word is its value, and not
+    /// more letters.
     pub fn claims(self, rest: &[u8]) -> bool {
         match (self, rest.first()) {
             (_, None) => false,
@@ -98,7 +97,7 @@ const fn both(letter: char, long: &'static str, takes: Takes, help: &'static str
     }
 }
 
-/// Fills a field by a reader of words.
+/// Fills a field with what `read` makes of a word.
 fn put<T>(
     field: &mut Option<T>,
     word: &OsStr,
@@ -108,7 +107,7 @@ fn put<T>(
     Ok(())
 }
 
-/// Fills a field by a name of the file system, which may be any bytes.
+/// Fills a field with a path, which may be any bytes.
 fn put_path(field: &mut Option<PathBuf>, word: &OsStr) -> Result<(), String> {
     *field = Some(values::path(word)?);
     Ok(())
@@ -170,52 +169,52 @@ const TREE: &[Opt] = &[
     short(
         'n',
         Value("N", |l, v| put(&mut l.spec.items, v, values::count)),
-        "Directories and files of each rank [default: 0]",
+        "Directories and files per rank [default: 0]",
     ),
     short(
         'I',
         Value("N", |l, v| put(&mut l.spec.items_per_dir, v, values::count)),
-        "The same in each tree directory [default: -n spread over the tree]",
+        "Items per tree directory [default: -n spread over the tree]",
     ),
     short(
         'b',
         Value("N", |l, v| put(&mut l.spec.branch, v, values::count)),
-        "Children of each tree directory [default: 1]",
+        "Branching factor: children of each tree directory [default: 1]",
     ),
     short(
         'z',
         Value("N", |l, v| put(&mut l.spec.depth, v, values::count)),
-        "Levels of the tree below its root [default: 0]",
+        "Depth: levels of the tree below its root [default: 0]",
     ),
     short(
         'L',
         Nothing(|l| l.spec.leaf_only = true),
-        "Items only in the lowest level of the tree",
+        "Create items only in the lowest level of the tree",
     ),
     short(
         'u',
         Nothing(|l| l.spec.unique_dir = true),
-        "A private tree for each rank",
+        "Each rank has a tree of its own",
     ),
     short(
         'F',
         Nothing(|l| l.spec.files_only = true),
-        "Files, no directories",
+        "Test files only (the tree itself is always made)",
     ),
     short(
         'D',
         Nothing(|l| l.spec.dirs_only = true),
-        "Directories, no files",
+        "Test directories only",
     ),
     short(
         'S',
         Nothing(|l| l.spec.shared = true),
-        "All ranks use the same files; excludes -u and -c",
+        "All ranks use the same files; not with -u or -c",
     ),
     short(
         'c',
         Nothing(|l| l.spec.collective = true),
-        "Rank 0 makes and removes everything for all ranks",
+        "Rank 0 creates and removes everything for all ranks",
     ),
 ];
 
@@ -223,7 +222,7 @@ const PHASES: &[Opt] = &[
     short(
         'C',
         Nothing(|l| l.spec.create = true),
-        "Create; all phases when none of -C -T -E -r -U is given",
+        "Create [default: all phases, unless one of -C -T -E -r -U is given]",
     ),
     short('T', Nothing(|l| l.spec.stat = true), "Stat"),
     short('E', Nothing(|l| l.spec.read = true), "Read"),
@@ -231,12 +230,12 @@ const PHASES: &[Opt] = &[
     short(
         'U',
         Nothing(|l| l.spec.rename = true),
-        "Rename directories; needs more than one item",
+        "Rename directories; needs at least two items",
     ),
     short(
         'k',
         Nothing(|l| l.spec.mknod = true),
-        "Create files by mknod; excludes -w",
+        "Create files with mknod; not with -w",
     ),
 ];
 
@@ -262,22 +261,22 @@ const DATA: &[Opt] = &[
         'X',
         "verify-read",
         Nothing(|l| l.spec.verify_read = true),
-        "Verify what is read",
+        "Verify the data that is read",
     ),
     named(
         "verify-write",
         Nothing(|l| l.spec.verify_write = true),
-        "Read back and verify what was written, at once",
+        "Read back and verify each file right after it is written",
     ),
     short(
         'G',
         Value("N", |l, v| put(&mut l.spec.data_seed, v, values::count)),
-        "Seed of the data: the same one to verify files of an earlier run",
+        "Seed of the data; give the same one to verify files of an earlier run",
     ),
     named(
         "dataPacketType",
         Value("TYPE", |l, v| put(&mut l.spec.packet, v, values::packet)),
-        "t(imestamp), o(ffset), i(ncompressible) or r(andom) [default: t]",
+        "Content: t(imestamp), o(ffset), i(ncompressible), r(andom) [default: t]",
     ),
 ];
 
@@ -285,7 +284,7 @@ const ORDER: &[Opt] = &[
     short(
         'i',
         Value("N", |l, v| put(&mut l.spec.iterations, v, values::count)),
-        "Iterations of everything [default: 1]",
+        "Iterations of the whole test [default: 1]",
     ),
     short(
         'R',
@@ -296,7 +295,7 @@ const ORDER: &[Opt] = &[
                 put(&mut l.spec.seed, v, values::count)
             },
         ),
-        "Stat and read in random order; digits attached are its seed",
+        "Stat and read in random order; N, attached, is the seed",
     ),
     named(
         "random-seed",
@@ -304,32 +303,32 @@ const ORDER: &[Opt] = &[
             l.spec.random = true;
             put(&mut l.spec.seed, v, values::count)
         }),
-        "The same with this seed",
+        "Same as -R, with this seed",
     ),
     short(
         'W',
         Value("TIME", |l, v| put(&mut l.spec.stonewall, v, values::time)),
-        "End file creation after this time; all top up to the rank with most",
+        "Stop creating files after TIME (s); all ranks then match the fastest",
     ),
     short(
         'x',
         Value("FILE", |l, v| put_path(&mut l.spec.status_file, v)),
-        "File that keeps the number of items of -W for runs without -C",
+        "File with the number of items of a -W run, for runs without -C",
     ),
     short(
         'p',
         Value("TIME", |l, v| put(&mut l.spec.pause, v, values::time)),
-        "Pause before each test of directories and of files [default: 0]",
+        "Pause before the tests of directories and of files (s) [default: 0]",
     ),
     short(
         't',
         Nothing(|_| {}),
-        "Accepted: looking up directories is always inside the timing",
+        "Accepted: the time of looking up directories is always included",
     ),
     short(
         'Y',
         Nothing(|l| l.spec.sync = true),
-        "Call sync after each phase, inside the timing",
+        "Call sync after each phase, timed with it",
     ),
     short(
         'B',
@@ -341,14 +340,14 @@ const ORDER: &[Opt] = &[
         Value("COMMAND", |l, v| {
             put(&mut l.spec.before, v, |text| Ok(text.to_owned()))
         }),
-        "Shell command on every rank before each phase, outside the timing",
+        "Shell command on every rank before each phase, not timed",
     ),
     named(
         "run-cmd-after-phase",
         Value("COMMAND", |l, v| {
             put(&mut l.spec.after, v, |text| Ok(text.to_owned()))
         }),
-        "Shell command on every rank after each phase, inside the timing",
+        "Shell command on every rank after each phase, timed with it",
     ),
 ];
 
@@ -356,17 +355,17 @@ const RANKS: &[Opt] = &[
     short(
         'N',
         Value("N", |l, v| put(&mut l.spec.stride, v, values::count)),
-        "Work on what the rank N further on has made, past the own caches",
+        "Work on what the rank N further on made, against caching [default: 0]",
     ),
     short(
         'f',
         Value("N", |l, v| put(&mut l.spec.first, v, values::count)),
-        "First number of ranks to run with [default: as -l]",
+        "Smallest number of ranks to run with [default: that of -l]",
     ),
     short(
         'l',
         Value("N", |l, v| put(&mut l.spec.last, v, values::count)),
-        "Last number of ranks to run with [default: all]",
+        "Largest number of ranks to run with [default: all]",
     ),
     short(
         's',
@@ -379,12 +378,12 @@ const RANKS: &[Opt] = &[
             l.spec.backend = values::backend(text(v)?)?;
             Ok(())
         }),
-        "POSIX or DUMMY, which does nothing [default: POSIX]",
+        "Backend: POSIX, or DUMMY, which does nothing [default: POSIX]",
     ),
     named(
         "posix.odirect",
         Nothing(|l| l.spec.direct = true),
-        "O_DIRECT",
+        "Open files with O_DIRECT",
     ),
 ];
 
@@ -400,7 +399,7 @@ const OUTPUT: &[Opt] = &[
             l.view.verbosity = values::count(text(v)?)?;
             Ok(())
         }),
-        "Print as much as with N times -v",
+        "Verbosity: same as N times -v",
     ),
     short(
         'Z',
@@ -419,22 +418,22 @@ const OUTPUT: &[Opt] = &[
     named(
         "print-all-procs",
         Nothing(|l| l.view.all_ranks = true),
-        "Print the results of every rank",
+        "Print the result of every rank",
     ),
     named(
         "showRankStatistics",
         Nothing(|l| l.view.rank_statistics = true),
-        "Print statistics over the ranks",
+        "Print maximum, minimum and mean over ranks",
     ),
     named(
         "saveRankPerformanceDetails",
         Value("FILE", |l, v| put_path(&mut l.spec.save_ranks, v)),
-        "Write the results of every rank to this file (CSV)",
+        "Write the results of every rank to FILE (CSV)",
     ),
     named(
         "savePerOpDataCSV",
         Value("PREFIX", |l, v| put_path(&mut l.spec.save_operations, v)),
-        "Write the time of each operation to files whose names begin so (CSV)",
+        "Write the time of each operation to PREFIX-<rank>.csv",
     ),
     named(
         "warningAsErrors",
@@ -447,12 +446,12 @@ const OWN: &[Opt] = &[
     named(
         "rbench-report",
         Nothing(|l| l.view.report = true),
-        "Append the report of rbench with latency percentiles",
+        "Print rbench's own report after mdtest's, with latency percentiles",
     ),
     named(
         "out",
         Value("FILE", |l, v| put_path(&mut l.output.out, v)),
-        "Write the result to this file (JSON), finished phases to FILE.journal",
+        "Write the result to FILE (JSON); finished phases go to FILE.journal",
     ),
     named(
         "label",
@@ -460,48 +459,48 @@ const OWN: &[Opt] = &[
             l.output.labels.push(values::label(text(v)?)?);
             Ok(())
         }),
-        "Note key=value in the result; may be repeated",
+        "Add the label key=value to the result; may be repeated",
     ),
     named(
         "on-error",
         Value("WHAT", |l, v| {
             put(&mut l.limits.on_error, v, values::on_error)
         }),
-        "After a failed operation: continue, stop [default: continue]",
+        "What to do after a failed operation: continue, stop [default: continue]",
     ),
     named(
         "max-errors",
         Value("N", |l, v| put(&mut l.limits.max_errors, v, values::count)),
-        "End the run when more than N operations have failed",
+        "End the run after more than N failed operations [default: no limit]",
     ),
     named(
         "op-timeout",
         Value("TIME", |l, v| {
             put(&mut l.limits.op_timeout, v, values::time)
         }),
-        "Give up waiting for an operation that takes longer",
+        "Give up on an operation that takes longer (s) [default: never]",
     ),
     named(
         "no-round-trip",
         Nothing(|l| l.output.no_round_trip = true),
-        "Do not measure at the start what a request to the file system costs",
+        "Do not measure the round trip to the file system at the start",
     ),
     named(
         "client-cache",
         Value("SIZE", |l, v| {
             put(&mut l.output.client_cache, v, values::bytes)
         }),
-        "What the file system's client keeps in a cache of its own on each host",
+        "Size of the file system client's own cache on each host (bytes)",
     ),
     named(
         "private-dirs",
         Nothing(|l| l.leave.private_dirs = true),
-        "Hosts may have file systems of their own at -d",
+        "Allow each host a file system of its own at -d",
     ),
     named(
         "overfill",
         Nothing(|l| l.leave.overfill = true),
-        "Begin even where there is less room than the run writes",
+        "Start even when the free space is less than the run writes",
     ),
     named(
         "progress",
@@ -509,12 +508,12 @@ const OWN: &[Opt] = &[
             l.output.progress = values::choice(text(v)?)?;
             Ok(())
         }),
-        "What rank 0 shows on stderr: auto, plain, off [default: auto]",
+        "How rank 0 shows progress on stderr: auto, plain, off [default: auto]",
     ),
     named(
         "quiet",
         Nothing(|l| l.output.quiet = true),
-        "No progress and no notes, only tables and errors",
+        "Print only tables and errors: no progress, no notes",
     ),
     named(
         "communicator",
@@ -522,7 +521,7 @@ const OWN: &[Opt] = &[
             l.output.communicator = values::choice(text(v)?)?;
             Ok(())
         }),
-        "Whether ranks talk over MPI: auto, solo, mpi [default: auto]",
+        "How ranks communicate: auto, solo (no MPI), mpi [default: auto]",
     ),
 ];
 
@@ -539,9 +538,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("-g", NO_GPU),
     ("--gpu", NO_GPU),
     ("--allocateBufferOnGPU", NO_GPU),
-    ("--posix.lustre.", "hints to Lustre are not supported"),
-    ("--posix.gpfs.", "hints to GPFS are not supported"),
-    ("--posix.beegfs.", "hints to BeeGFS are not supported"),
+    ("--posix.lustre.", "Lustre hints are not implemented"),
+    ("--posix.gpfs.", "GPFS hints are not implemented"),
+    ("--posix.beegfs.", "BeeGFS hints are not implemented"),
 ];
 
 /// Every option, in the help's order.
@@ -554,7 +553,7 @@ pub fn letter(letter: u8) -> Option<&'static Opt> {
     options().find(|option| option.letter == Some(char::from(letter)))
 }
 
-/// The option with this long name, dashes left off.
+/// The option with this long name, without dashes.
 pub fn long(name: &str) -> Option<&'static Opt> {
     options().find(|option| option.long == Some(name))
 }

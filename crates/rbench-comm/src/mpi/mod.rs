@@ -1,9 +1,9 @@
 //! The MPI communicator.
 //!
-//! [`session`] owns the start and the end of MPI, [`request`] the operations
-//! under way and how to wait for them, [`notes`] the notes; this file makes
-//! the collectives of them. Everything runs on the thread that started MPI:
-//! all types here hold an `Rc`, so the compiler sees to that.
+//! [`session`] owns the start and the end of MPI, [`request`] pending operations
+//! and how to wait for them, [`notes`] the notes; this file builds the
+//! collectives on them. Everything runs on the thread that started MPI, which the
+//! compiler ensures: all types here hold an `Rc`.
 
 mod notes;
 mod request;
@@ -43,8 +43,8 @@ const HEAD_CONTENT_BYTES: usize = HEAD_BYTES - 8;
 /// longer ones on in segments of 8 KiB, and each would wait for a poll.
 const REDUCTION_NUMBERS: usize = 8_000;
 
-/// Messages of one reduction at most, all under way at the same time; beyond
-/// that they become longer.
+/// Most messages of one reduction, all pending at the same time; beyond that
+/// they become longer.
 const REDUCTION_MESSAGES: usize = 16;
 
 /// The reduction of one message: this rank's numbers and the result.
@@ -129,8 +129,8 @@ impl Drop for MpiWorld {
         // A rank that panics must take the others with it: without
         // MPI_Finalize its end is an abnormal one to the launcher.
         if !std::thread::panicking() {
-            // Nobody is left to hear of an error, but the launcher notices
-            // that MPI was not finalized.
+            // Nobody is left to report an error to, but the launcher notices that
+            // MPI was not finalized.
             let _ = self.close(Some(DROP_PATIENCE));
         }
     }
@@ -169,7 +169,7 @@ fn operation(combine: Combine) -> (ffi::MPI_Op, ffi::MPI_Datatype) {
     }
 }
 
-/// Maps numbers so that MPI compares them rightly, and back again: MPICH 4.0
+/// Maps numbers so that MPI compares them correctly, and back again: MPICH 4.0
 /// compares unsigned numbers as if they were signed. With the top bit flipped
 /// the signed order is the unsigned one.
 fn mapped(combine: Combine, numbers: &[u64]) -> impl Iterator<Item = u64> {
@@ -257,7 +257,7 @@ impl MpiCommunicator {
         let (length, begins) = head.split_first_chunk::<8>().expect("more than 8 bytes");
         let length = u64::from_le_bytes(*length) as usize;
         if length > HEAD_CONTENT_BYTES {
-            // Too long a message is an error at every rank alike.
+            // A message that is too long is an error at every rank.
             count(length, "MPI_Ibcast")?;
             let content = if is_root { bytes } else { vec![0; length] };
             return self.broadcast_bytes(root, content).await;
@@ -269,8 +269,8 @@ impl MpiCommunicator {
         })
     }
 
-    /// Every rank's `number`, at every rank: so that too long a gather is an
-    /// error at every rank alike.
+    /// Every rank's `number`, at every rank, so that a gather that is too long is
+    /// an error at every rank.
     async fn all_gather(&self, number: u64) -> Result<Vec<u64>, CommError> {
         let buffers = (vec![number], vec![0; self.size as usize]);
         let (_, numbers) = self

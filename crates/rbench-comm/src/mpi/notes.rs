@@ -1,7 +1,7 @@
 //! Notes over MPI: fixed-size messages on a communicator of their own.
 //!
-//! Owns the one receive operation that is always posted, the sends under way,
-//! and the orderly end, after which no note is in flight anywhere.
+//! Owns the one receive operation that is always posted, the pending sends, and
+//! the orderly end, after which no note is in flight anywhere.
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -16,7 +16,7 @@ use super::session::{self, Session, check, returns_errors};
 use super::u64_type;
 use crate::{CommError, NOTE_WORDS, Note};
 
-/// The pause between two looks for a note.
+/// The pause between two polls for a note.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A note as it travels: sender, kind, words.
@@ -24,17 +24,17 @@ const MESSAGE_WORDS: usize = 2 + NOTE_WORDS;
 
 const TAG: c_int = 0;
 
-/// How the ranks learn how many messages they must still take in.
+/// How the ranks learn how many messages they must still receive.
 const TALLY_CALL: &str = "MPI_Ireduce_scatter_block";
 
 /// What the end waits for.
 type Condition<'a> = Box<dyn FnMut(&mut Notes) -> Result<bool, CommError> + 'a>;
 
-/// A message under way in one direction.
+/// A pending message in one direction.
 type Message = Pending<Vec<u64>>;
 
-/// The tally under way: what was sent to each rank, and in the end the number
-/// sent to this one.
+/// The pending tally: what was sent to each rank and, at the end, the number sent
+/// to this one.
 type Tally = Pending<(Vec<u64>, Vec<u64>)>;
 
 /// This rank's notes.
@@ -45,7 +45,7 @@ pub(super) struct Notes {
     /// `None` only after an error.
     incoming: Option<Message>,
     outgoing: Vec<Message>,
-    /// Arrived and not yet asked for.
+    /// Arrived and not yet handed out.
     arrived: VecDeque<Note>,
     /// Messages sent to each rank.
     sent: Vec<u64>,
@@ -106,8 +106,8 @@ impl Notes {
         self.failed.clone().map_or(Ok(None), Err)
     }
 
-    /// Ends all notes; a collective call. Every rank takes in what was sent
-    /// to it, so that MPI ends with no message in flight. Without `patience`
+    /// Ends all notes; a collective call. Every rank receives what was sent to it,
+    /// so that MPI ends with no message in flight. Without `patience`
     /// it waits for the other ranks as long as they need.
     pub(super) fn close(mut self, patience: Option<Duration>) -> Result<(), CommError> {
         let mut pauses = Pauses::default();
@@ -162,7 +162,7 @@ impl Notes {
         )
     }
 
-    /// Takes in what has arrived, and lets go of what was sent.
+    /// Receives what has arrived, and frees what was sent.
     fn look(&mut self) {
         if let Err(error) = self.take_in().and_then(|()| self.let_go()) {
             self.fail(error);

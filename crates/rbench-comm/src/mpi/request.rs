@@ -1,4 +1,4 @@
-//! An MPI operation under way, and the waiting for it.
+//! A pending MPI operation, and waiting for it.
 //!
 //! Owns the polling and its back-off. Which operation it is, the callers know.
 
@@ -96,7 +96,7 @@ fn block(pause: Duration) {
 /// Whether the operation of `request` is complete; the request is then null.
 pub(super) fn test(request: &mut ffi::MPI_Request) -> Result<bool, CommError> {
     let mut done = 0;
-    // SAFETY: `request` came from MPI and is null or under way; the caller has
+    // SAFETY: `request` came from MPI and is null or pending; the caller has
     // checked that MPI is live. The status is not asked for.
     check("MPI_Test", unsafe {
         ffi::MPI_Test(request, &raw mut done, ffi::RSMPI_STATUS_IGNORE)
@@ -104,7 +104,7 @@ pub(super) fn test(request: &mut ffi::MPI_Request) -> Result<bool, CommError> {
     Ok(done != 0)
 }
 
-/// An operation under way and the buffers that MPI reads and writes until it
+/// A pending operation and the buffers that MPI reads and writes until it
 /// is complete. If it is dropped before, the session keeps the buffers.
 ///
 /// The buffers may be moved in here, so what MPI uses must lie on the heap:
@@ -142,7 +142,7 @@ impl<B: 'static> Pending<B> {
         test(&mut self.request)
     }
 
-    /// Looks whether the operation is complete, and helps it on.
+    /// Polls whether the operation is complete, which also drives it.
     fn poll(&mut self) -> Result<bool, CommError> {
         for _ in 0..TESTS_PER_POLL {
             if self.test()? {
@@ -190,7 +190,7 @@ impl<B: 'static> Pending<B> {
     /// Takes back a receive operation.
     pub(super) fn cancel(mut self) -> Result<(), CommError> {
         self.session.check_live("MPI_Cancel")?;
-        // SAFETY: the request is under way.
+        // SAFETY: the request is pending.
         check("MPI_Cancel", unsafe {
             ffi::MPI_Cancel(&raw mut self.request)
         })?;

@@ -23,7 +23,7 @@ const TEXT_BYTES: usize = 4096;
 /// MPI between its start and its end.
 pub(super) struct Session {
     live: Cell<bool>,
-    /// Operations under way whose futures were dropped.
+    /// Pending operations whose futures were dropped.
     abandoned: RefCell<Vec<Abandoned>>,
 }
 
@@ -139,7 +139,7 @@ impl Session {
         })
     }
 
-    /// Keeps the buffers of an operation under way that nobody waits for.
+    /// Keeps the buffers of a pending operation that nobody waits for.
     pub(super) fn abandon(
         &self,
         call: &'static str,

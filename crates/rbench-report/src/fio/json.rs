@@ -1,8 +1,7 @@
 //! fio's JSON: keys, their order and their kinds of numbers as fio 3.33 has
 //! them, and `job_start`, which later versions added.
 //!
-//! `disk_util` is not there, as with fio when no block device lies behind the
-//! target.
+//! `disk_util` is absent, as in fio when the target is not on a block device.
 
 use rbench_core::Latency;
 use rbench_core::job::Series;

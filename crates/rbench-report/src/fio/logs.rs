@@ -89,7 +89,7 @@ fn per_second(amount: u128, span: Nanos) -> u128 {
 const COLUMNS: usize = 29 * 64;
 
 /// The column of a latency: its own up to 127 ns, then 64 for each power of
-/// two; what lies above 17 s is in the last.
+/// two; what is above 17 s is in the last.
 fn column(ns: u64) -> usize {
     let shift = (u64::BITS - (ns | 64).leading_zeros() - 7) as usize;
     let column = match shift {
@@ -104,7 +104,7 @@ fn column(ns: u64) -> usize {
 pub fn histogram_line(interval: &LogHistogram) -> String {
     let mut counts = vec![0_u64; COLUMNS];
     for (lowest, _, count) in &interval.buckets {
-        // A bucket of ours lies in one column whole.
+        // Each of our buckets is within one column.
         counts[column(lowest.0)] += count;
     }
     let (ms, direction) = (interval.at.0 / 1_000_000, u8::from(interval.write));

@@ -51,14 +51,14 @@ impl<'a> Direction<'a> {
         }
     }
 
-    /// A direction that fio has and rbench has not: trims.
+    /// A direction that fio has and rbench does not: trims.
     pub fn nothing() -> Direction<'a> {
         Direction::of(Way::Read, Cow::Owned(DirectionOutcome::default()))
     }
 }
 
-/// Rates over a whole number of milliseconds: they follow from the amounts and
-/// the run time that stand beside them.
+/// Rates over a whole number of milliseconds, so that they follow from the
+/// amounts and the run time shown with them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
     /// ms, rounded up.
@@ -121,7 +121,7 @@ pub fn entries(run: &FioRun) -> Vec<Shown<'_>> {
             let of_all = totals.iter().find(|t| t.way == direction.way);
             let kib_per_s = of_all.map_or(0.0, |t| t.bytes_per_s as f64 / 1024.0);
             if kib_per_s > 0.0 {
-                // Of whole KiB, as fio takes them.
+                // From whole KiB, as in fio.
                 let share = 100.0 * direction.raw.bw.mean().trunc() / kib_per_s;
                 direction.of_group = share.min(100.0);
             }
@@ -207,8 +207,8 @@ pub fn stddev_ns(latency: &Latency) -> f64 {
 
 /// The values at these percentiles (0 to 100), ns.
 pub fn percentiles(latency: &Latency, wanted: &[f64]) -> Vec<u64> {
-    // A little less: 99.9 per cent of 1000 are 999, and not, for the rounding
-    // of 99.9 / 100, one more.
+    // A little less, so that 99.9 percent of 1000 are 999 and not, because of
+    // the rounding of 99.9 / 100, one more.
     let at = |p: &f64| latency.quantile(p / 100.0 * (1.0 - 1e-12)).0;
     wanted.iter().map(at).collect()
 }
@@ -235,7 +235,7 @@ impl Spread {
         let mut counts = [0_u64; 32];
         for latency in latencies {
             for (low, high, n) in latency.ranges() {
-                // Bounds such as 50 us lie within a bucket: half of it decides.
+                // Bounds such as 50 us are within a bucket: its middle decides.
                 counts[column(low.0 + (high.0 - low.0) / 2)] += n;
             }
             counts[31] += latency.above();

@@ -17,7 +17,7 @@ const COLUMNS: usize = 80;
 /// errno of a block that does not verify.
 const EILSEQ: i32 = 84;
 
-/// The normal output: the entries, then a block for each group. Begins with an
+/// The normal output: the entries, then a block for each group. Starts with an
 /// empty line.
 pub fn normal(run: &FioRun) -> String {
     let (date, all) = (run.date(), measured::entries(run));
@@ -123,8 +123,8 @@ fn push_percentiles(out: &mut String, name: &str, latency: &Latency, wanted: &[f
     let values = percentiles(latency, wanted);
     let (least, most) = (values[0], values[values.len() - 1]);
     let unit = Unit::of(least, most, None);
-    // fio rounds percentiles up and the maximum down: the largest would be
-    // above the maximum.
+    // fio rounds percentiles up and the maximum down, so that the largest
+    // percentile would be above the maximum.
     let max = latency.max().0 / unit.ns;
     let texts: Vec<String> = values
         .iter()
@@ -180,7 +180,7 @@ fn samples(series: &Series, scale: f64, share: &str) -> String {
     )
 }
 
-/// The columns that hold something, five in a row.
+/// The columns that are not empty, five per line.
 fn push_spread(out: &mut String, shown: &Shown) {
     let spread = &shown.spread;
     let units: [(&str, &[f64]); 3] = [

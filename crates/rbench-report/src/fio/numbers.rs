@@ -98,8 +98,8 @@ impl Unit {
     }
 }
 
-/// `part` of `whole` in percent, at least `trace` where there is any: what
-/// happened is not shown as nothing.
+/// `part` of `whole` in percent, at least `trace` if there is any: what happened
+/// is never shown as 0.
 pub fn percent(part: u64, whole: u64, trace: f64) -> f64 {
     if part == 0 || whole == 0 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! fio's terse output, version 3: a line for each entry, fields parted by
+//! fio's terse output, version 3: a line for each entry, fields separated by
 //! semicolons, latencies in whole us.
 
 use std::fmt::{Display, Write as _};

@@ -23,7 +23,7 @@ const OPERATIONS: &[&str] = &[
 
 /// The CSV of `--saveRankPerformanceDetails`.
 ///
-/// For each iteration a row `all` and a row for each rank. Columns: `rank`;
+/// For each iteration, a row `all` and a row for each rank. Columns: `rank`;
 /// `items`, the most operations of one kind that were tried, the tree left
 /// out; for each operation `rate-…` in operations without error per second and
 /// `time-…` in seconds, both 0 where there was nothing to do; then

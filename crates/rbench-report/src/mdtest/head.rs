@@ -1,4 +1,4 @@
-//! What stands before the table: when, on how many ranks and nodes, where.
+//! What comes before the table: when, on how many ranks and nodes, where.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ pub fn render(result: &RunResult, view: &View) -> String {
         out.push_str(&file_system(space));
     }
     if view.shift > 0 {
-        // mdtest says here in which line of its source it is.
+        // mdtest prints the line number of its source here.
         let shift = view.shift;
         let _ = writeln!(
             out,
@@ -50,8 +50,8 @@ pub fn render(result: &RunResult, view: &View) -> String {
     out
 }
 
-/// The program's name, and each word of the command line behind the program
-/// and its subcommand in quotes, such that a shell reads the same words.
+/// The program's name, and each word of the command line after the program and
+/// its subcommand, quoted so that a shell reads the same words.
 fn command_line(program: &str, words: &[String]) -> String {
     let subcommand = words.get(1).is_some_and(|w| w == "mdtest");
     let own = if subcommand { 2 } else { 1 };
@@ -84,12 +84,12 @@ fn file_system(space: &Space) -> String {
     )
 }
 
-/// 0 of nothing.
+/// 0 if the whole is 0.
 fn used_percent(total: u64, free: u64) -> f64 {
     100.0 * total.saturating_sub(free) as f64 / total.max(1) as f64
 }
 
-/// `MM/DD/YYYY HH:MM:SS` at `offset_s` east of UTC. What is not a time of the
+/// `MM/DD/YYYY HH:MM:SS` at `offset_s` east of UTC. Anything but a time in the
 /// schema's form is shown as it is.
 pub fn local_time(utc: &str, offset_s: i32) -> String {
     let local = || {

@@ -57,7 +57,7 @@ pub struct Measured<'r> {
     writing: Option<&'r PhaseResult>,
 }
 
-/// What was done of it, by all ranks or by one.
+/// How much of it was done, by all ranks or by one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Share {
     /// Operations that were tried.
@@ -92,13 +92,13 @@ pub fn all(result: &RunResult) -> Vec<Measured<'_>> {
 }
 
 impl Measured<'_> {
-    /// The pass over all phases, from 0.
+    /// The iteration, from 0.
     pub fn iteration(&self) -> u32 {
         self.phase.iteration
     }
 
-    /// What all ranks did together. A file whose second half failed is not a
-    /// created one.
+    /// What all ranks did together. A file whose second half failed does not count
+    /// as created.
     pub fn whole(&self) -> Share {
         let (phase, tried) = (self.phase, self.phase.items + self.phase.error_count());
         match self.writing {
@@ -136,7 +136,7 @@ impl Measured<'_> {
         }
     }
 
-    /// What each rank did that had something to do.
+    /// What each rank with work did.
     pub fn by_rank(&self) -> impl Iterator<Item = Share> {
         let shares = self.phase.ranks.iter().map(|r| self.of_rank(r.rank));
         shares.filter(|share| share.tried > 0)

@@ -1,5 +1,5 @@
-//! What the result file tells of ranks and hosts that are too many for a row
-//! of each: the spread of every column over all of them.
+//! Ranks and hosts that are too many for a row each: the spread of every column
+//! over all of them.
 
 use rbench_core::Nanos;
 use rbench_core::crowd::{HostCrowd, Quantiles, RankCrowd};
@@ -29,8 +29,8 @@ pub struct QuantilesResult<T> {
     pub max: T,
 }
 
-/// All ranks of a phase, when they are too many for a row of each; columns as
-/// in [`super::RankResult`].
+/// All ranks of a phase, when there are too many for a row each; columns as in
+/// [`super::RankResult`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrowdResult {
     /// Number of ranks.
@@ -55,8 +55,8 @@ pub struct CrowdResult {
     pub cpu_s: QuantilesResult<f64>,
 }
 
-/// All hosts of a phase, when they are too many for a row of each; columns as
-/// in [`super::HostResult`].
+/// All hosts of a phase, when there are too many for a row each; columns as in
+/// [`super::HostResult`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostCrowdResult {
     /// Number of hosts.

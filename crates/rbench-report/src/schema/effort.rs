@@ -1,36 +1,37 @@
-//! What a row says of the time of its workers.
+//! How the workers of a row spent their time.
 
 use rbench_core::Nanos;
 use rbench_core::effort::Effort;
 use rbench_core::outcome::PhaseOutcome;
 use serde::{Deserialize, Serialize};
 
-/// Where the time of the workers of a row went, added up over them. Workers
-/// that have operations of several rows have all their time in each.
+/// How the workers of a row spent their time, summed over them. Workers with
+/// operations in several rows have all their time in each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkersResult {
     /// Workers that had such operations, those given up included.
     pub count: u64,
-    /// From each one's actual start to its last end, without `waited_s`, s.
+    /// From each worker's actual start to the end of its last operation,
+    /// without `waited_s`, s.
     pub active_s: f64,
     /// Waits for intended starts, think time and start delays, s.
     pub waited_s: f64,
-    /// The part of `active_s` in which a timed call was under way, s.
+    /// The part of `active_s` in which a timed call was in flight, s.
     pub in_calls_s: f64,
     /// Service times of all their operations, divided by the depth, s.
     pub full_s: f64,
 }
 
 impl WorkersResult {
-    /// Share of all their time, waits included, in which they could have had
-    /// no further request under way; `None` where no time passed.
+    /// Share of all their time, waits included, in which they could have had no
+    /// further request in flight; `None` where no time passed.
     pub fn occupied(&self) -> Option<f64> {
         let all = self.active_s + self.waited_s;
         (all > 0.0).then(|| (self.full_s / all).min(1.0))
     }
 
-    /// Share of all their time, waits included, that was spent outside of
-    /// calls and waits; `None` where no time passed.
+    /// Share of all their time, waits included, that was spent outside calls
+    /// and waits; `None` where no time passed.
     pub fn outside(&self) -> Option<f64> {
         let all = self.active_s + self.waited_s;
         (all > 0.0).then(|| ((self.active_s - self.in_calls_s) / all).max(0.0))
@@ -59,16 +60,16 @@ impl From<Effort> for WorkersResult {
     }
 }
 
-/// Workers that were given up (`--op-timeout`), and what went with them.
+/// Workers that were given up (`--op-timeout`), and what was lost with them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GivenUpResult {
     /// How many.
     pub workers: u64,
-    /// Of so many that had such operations.
+    /// Out of this many that had such operations.
     pub of: u64,
-    /// When the first of them was, after the common start, s.
+    /// When the first of them was given up, s after the common start.
     pub at_s: f64,
-    /// Operations that they had done without error: part of no figure.
+    /// Operations that they had done without error: in no other number.
     pub lost: u64,
     /// lost / (lost + items): the share of the rate that is lost with them; 0
     /// where nothing was done.

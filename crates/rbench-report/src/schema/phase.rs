@@ -18,7 +18,7 @@ use crate::hist::Hist;
 /// One phase: a row of the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// The pass over all phases, from 0.
+    /// The iteration, from 0.
     pub iteration: u32,
     /// Name for machines, such as `file-create`.
     pub name: String,
@@ -35,19 +35,19 @@ pub struct PhaseResult {
     /// The first failure of each kind.
     #[serde(default)]
     pub error_examples: Vec<ErrorExample>,
-    /// In an open loop: operations that were due and never started; response
-    /// times do not know them.
+    /// In an open loop: operations that were due and never started; they are not
+    /// in the response times.
     #[serde(default)]
     pub unissued: u64,
     /// Under verification: blocks that were not read back because their write,
     /// or a later one to the same place, had failed.
     #[serde(default)]
     pub unchecked: u64,
-    /// Interrupted calls (EINTR) that were made again; no operation failed.
+    /// Interrupted calls (EINTR) that were retried; no operation failed.
     #[serde(default)]
     pub interrupted: u64,
-    /// Calls that moved only a part, whose rest further calls moved; no
-    /// operation failed.
+    /// Short reads and writes that further calls completed; no operation
+    /// failed.
     #[serde(default)]
     pub continued: u64,
     /// The time in which its operations were measured, s: last end minus
@@ -64,18 +64,18 @@ pub struct PhaseResult {
     /// Spread of the actual starts of all workers, s.
     pub start_skew_s: f64,
     /// How far the hosts' clocks may have missed the common start, s: two hosts
-    /// started at most twice this apart, beside the skew. 0 with one clock;
+    /// started at most twice this apart, plus the skew. 0 with one clock;
     /// `None` where each rank started by itself, and in older files.
     #[serde(default)]
     pub start_error_s: Option<f64>,
     /// `cold`, `warm`, `mixed`; `None` where nothing is known or the question
     /// has no meaning.
     pub cache: Option<String>,
-    /// Where a stonewall came down.
+    /// What was done by the stonewall's deadline, if it passed.
     #[serde(default)]
     pub stonewall: Option<StonewallResult>,
-    /// Whether it wrote data that nothing in the phase synced: neither an
-    /// fsync nor O_SYNC or O_DSYNC.
+    /// Whether it wrote data that nothing in the phase synced (no fsync, O_SYNC
+    /// or O_DSYNC).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsynced: bool,
     /// Whether the phase reached its end.
@@ -86,32 +86,32 @@ pub struct PhaseResult {
     /// active_s of `workers`; `None` where no time passed.
     #[serde(default)]
     pub busy: Option<f64>,
-    /// Where the time of the workers went.
+    /// How the workers spent their time.
     #[serde(default)]
     pub workers: Option<WorkersResult>,
-    /// No worker had more than one of these operations: they took a time, and
-    /// `rate` is none.
+    /// No worker had more than one of these operations: they have a time and no
+    /// rate.
     #[serde(default)]
     pub one_each: bool,
     /// The host of the worker that finished first, if most of its operations
     /// failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_failed: Option<String>,
-    /// With a time limit: that workers had written everything once and wrote
-    /// over it from then on.
+    /// With a time limit: workers that had written everything once and went on
+    /// to overwrite it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewritten: Option<CameRoundResult>,
     /// Workers that were given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<GivenUpResult>,
-    /// Hosts in the order of their first rank; of a crowd those at the ends.
+    /// Hosts in the order of their first rank; of too many only the outliers.
     pub hosts: Vec<HostResult>,
-    /// The spread over all hosts, when they are more than have rows.
+    /// The spread over all hosts, when there are too many for a row each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_crowd: Option<HostCrowdResult>,
-    /// Ranks ascending; of a crowd those at the ends.
+    /// Ranks ascending; of too many only the outliers.
     pub ranks: Vec<RankResult>,
-    /// The spread over all ranks, when they are more than have rows.
+    /// The spread over all ranks, when there are too many for a row each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crowd: Option<CrowdResult>,
     /// Width of each row of the timeline, s.
@@ -119,16 +119,16 @@ pub struct PhaseResult {
     pub timeline_step_s: f64,
     /// Counts over time since the common start, at most [`TIMELINE_ROWS`].
     pub timeline: Vec<TimelineRow>,
-    /// When measuring began after the common start, s: at once, but for jobs
-    /// with a start delay, a ramp or data to be written before it is read back.
+    /// When measuring began, s after the common start: 0, except for jobs with a
+    /// start delay, a ramp or data to be written before it is read back.
     #[serde(default)]
     pub measured_from_s: f64,
-    /// Time after that which other operations had to themselves, such as reading
-    /// back between writes, s: no part of `elapsed_s`.
+    /// Time after that in which only other operations ran, such as reading back
+    /// between writes, s: not part of `elapsed_s`.
     #[serde(default)]
     pub set_aside_s: f64,
-    /// Who answered, and what that is known by; `None` where the question has
-    /// no meaning.
+    /// Who answered, with the evidence; `None` where the question has no
+    /// meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency: Option<ResidencyResult>,
 }
@@ -139,7 +139,7 @@ impl PhaseResult {
         self.errors.values().copied().fold(0, u64::saturating_add)
     }
 
-    /// How many ranks took part, with a row of their own or not.
+    /// How many ranks took part, whether or not they have a row.
     pub fn rank_count(&self) -> u64 {
         let rows = self.ranks.len() as u64;
         self.crowd.as_ref().map_or(rows, |crowd| crowd.ranks)
@@ -166,9 +166,9 @@ pub struct ErrorExample {
     pub op: String,
     /// The path it was for.
     pub path: String,
-    /// More words; may be empty.
+    /// Further details; may be empty.
     pub detail: String,
-    /// The rank that met it.
+    /// The rank on which it happened.
     pub rank: u32,
     /// The host of that rank.
     pub host: String,
@@ -177,21 +177,21 @@ pub struct ErrorExample {
 /// Results up to the moment the first worker finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FirstDoneResult {
-    /// When that was after the begin of measuring, s.
+    /// When that was, s after measuring began.
     pub elapsed_s: f64,
     /// Items of all workers done by then.
     pub items: u64,
     /// items / elapsed_s.
     pub rate: f64,
-    /// The host of that worker; empty where it is not known.
+    /// The host of that worker; empty if unknown.
     #[serde(default)]
     pub host: String,
 }
 
-/// What was reached when the stonewall came down.
+/// What was done by the stonewall's deadline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StonewallResult {
-    /// The deadline after the common start, s.
+    /// The deadline, s after the common start.
     pub deadline_s: f64,
     /// Items of all workers done by then.
     pub items: u64,
@@ -208,8 +208,8 @@ pub struct LatencyResult {
     pub service: Hist,
     /// From the intended start to the end; in an open loop only.
     pub response: Option<Hist>,
-    /// Where a stonewall came down: the service times of what had begun by
-    /// then, without what topped up.
+    /// If the stonewall's deadline passed: the service times of operations that
+    /// had begun by then, without the catching up after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stonewalled: Option<Hist>,
 }
@@ -234,7 +234,7 @@ pub struct HostResult {
 }
 
 impl HostResult {
-    /// Items a second up to the end of its own last worker; 0 when no time
+    /// Items per second up to the end of its own last worker; 0 when no time
     /// passed.
     pub fn rate(&self) -> f64 {
         if self.elapsed_s > 0.0 {
@@ -269,10 +269,10 @@ pub struct RankResult {
     pub cpu_s: f64,
 }
 
-/// The counts of one stretch of time.
+/// The counts of one interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimelineRow {
-    /// Start of the stretch after the common start, s.
+    /// Start of the interval, s after the common start.
     pub t_s: f64,
     /// Operations that ended in it without error.
     pub items: u64,

@@ -1,4 +1,4 @@
-//! What the result file says of who answered the operations of a phase.
+//! Who answered the operations of a phase, as the result file has it.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 /// Most caches of a phase that are named.
 pub const MOST_CACHES: usize = 256;
 
-/// Who answered, and what that is known by.
+/// Who answered, with the evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResidencyResult {
     /// `memory`, `perhaps`, `cold`, `cold-then-memory`, `cold-then-perhaps`,
     /// `mixed`, `unknown`.
     pub verdict: String,
-    /// Why: the strongest evidence there is, in words.
+    /// Why: the strongest evidence, in words.
     pub reason: String,
     /// What lies between rbench and the files: `memory`, `kernel`, `client`,
     /// `unknown`.
@@ -28,7 +28,7 @@ pub struct ResidencyResult {
     /// What was read was compared with what had been written.
     #[serde(default)]
     pub verifies: bool,
-    /// That workers went over their part again.
+    /// Whether workers went over their part again.
     pub came_round: Option<CameRoundResult>,
     /// The evidence of all caches together.
     pub total: EvidenceResult,
@@ -41,11 +41,11 @@ pub struct ResidencyResult {
 pub struct CacheResult {
     /// The first host that has it.
     pub host: String,
-    /// As of the whole.
+    /// As of all together.
     pub verdict: String,
-    /// As of the whole.
+    /// As of all together.
     pub reason: String,
-    /// What was seen of it.
+    /// Its own evidence.
     pub evidence: EvidenceResult,
 }
 
@@ -56,7 +56,7 @@ pub struct EvidenceResult {
     pub operations: u64,
     /// Bytes that they returned.
     pub bytes: u64,
-    /// Whose items they were; `None`: nobody knows who has used them.
+    /// Whose items they were; `None`: who used them is unknown.
     pub own: Option<OwnResult>,
     /// The page cache just before the start; `None`: not looked at.
     pub resident_before: Option<PagesResult>,
@@ -81,12 +81,12 @@ pub struct OwnResult {
     pub share: f64,
 }
 
-/// What of some files was in the page cache.
+/// How much of some files was in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PagesResult {
-    /// Files looked at; one that several workers have open counts for each.
+    /// Files looked at; a file counts once for each worker that has it open.
     pub files: u64,
-    /// Files that the phase works on, in the same count.
+    /// Files that the phase works on, counted the same way.
     pub of: u64,
     /// Pages of the files looked at.
     pub pages: u64,
@@ -101,8 +101,7 @@ pub struct PagesResult {
 pub struct RequestsResult {
     /// Who counts.
     pub source: String,
-    /// By the name of the FUSE request; `total` alone where kinds are not told
-    /// apart.
+    /// By name of the FUSE request; only `total` where kinds are not known.
     pub by_kind: BTreeMap<String, u64>,
     /// Those that operations of this kind send when no memory answers.
     pub answering: u64,
@@ -125,14 +124,14 @@ pub struct FetchedResult {
     pub per_byte: f64,
 }
 
-/// That workers had been everywhere once and went over it again.
+/// Workers that had covered everything once and went over it again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CameRoundResult {
-    /// When the first of them came round after the common start, s.
+    /// When the first of them had, s after the common start.
     pub after_s: f64,
-    /// Operations of one pass, of all that came round.
+    /// Operations of one pass, of all these workers.
     pub once: u64,
-    /// Operations that these did in all.
+    /// Operations that they did in all.
     pub done: u64,
     /// done / once.
     pub passes: f64,

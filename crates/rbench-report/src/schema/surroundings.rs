@@ -1,29 +1,27 @@
-//! What surrounds a run on a host. `None` (`null`): it could not be found out,
-//! or there is none.
+//! The environment of a run on a host. `None` (`null`): unknown, or there is
+//! none.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What may shape the figures of a host.
+/// What may affect a host's numbers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Surroundings {
     /// Frequency governors of its processors, each once; empty where the
     /// kernel sets no frequencies.
     #[serde(default)]
     pub governors: Vec<String>,
-    /// What its kernel keeps time by: `tsc`, `kvm-clock` …
+    /// The clock source of its kernel: `tsc`, `kvm-clock` …
     #[serde(default)]
     pub clock_source: Option<String>,
     /// The kernel's clock discipline.
     #[serde(default)]
     pub ntp: Option<NtpState>,
-    /// Processors' worth of CPU time that the process's control groups leave
-    /// it; `None`: no limit.
+    /// CPU limit of the process's control groups, in CPUs; `None`: no limit.
     #[serde(default)]
     pub cpu_limit: Option<f64>,
-    /// Memory, page cache included, that they leave it, bytes; `None`: no
-    /// limit.
+    /// Their memory limit, page cache included, bytes; `None`: no limit.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
     /// What this host has mounted at the target.
@@ -37,16 +35,16 @@ pub struct Surroundings {
     pub client: Option<ClientProgram>,
 }
 
-/// The state of a clock as adjtimex(2) tells it.
+/// The state of a clock from adjtimex(2).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NtpState {
     /// Whether the kernel was told that the clock is right.
     pub synchronised: bool,
-    /// Largest error that the clock may have, us.
+    /// Maximum error of the clock, us.
     pub max_error_us: u64,
-    /// Error that it is estimated to have, us.
+    /// Estimated error, us.
     pub estimated_error_us: u64,
-    /// How much its rate is corrected, parts per million.
+    /// Correction of its rate, parts per million.
     pub frequency_ppm: f64,
 }
 
@@ -63,18 +61,18 @@ pub struct HostMount {
     pub point: String,
 }
 
-/// A FUSE connection as the kernel tells it.
+/// A FUSE connection as the kernel describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FuseSettings {
     /// Its number in `/sys/fs/fuse/connections`.
     pub connection: u64,
     /// Most requests in the background.
     pub max_background: Option<u64>,
-    /// From how many on the file system counts as congested.
+    /// Number of them at which the file system counts as congested.
     pub congestion_threshold: Option<u64>,
 }
 
-/// The program behind a FUSE mount.
+/// The program that serves a FUSE mount.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientProgram {
     /// Its process on that host.
@@ -85,19 +83,18 @@ pub struct ClientProgram {
     pub program: Option<String>,
     /// Its command line; `***` stands for what may be secret.
     pub command: Vec<String>,
-    /// Its version, where the mount itself tells it.
+    /// Its version, if the mount itself has it.
     pub version: Option<String>,
-    /// How long the kernel may keep attributes, s, as the command line says.
+    /// How long the kernel may cache attributes, s, from the command line.
     pub attr_timeout_s: Option<f64>,
-    /// How long the kernel may keep names, s, as the command line says.
+    /// How long the kernel may cache names, s, from the command line.
     pub entry_timeout_s: Option<f64>,
     /// Whether the command line turns on the kernel's write-back cache.
     pub writeback_cache: Option<bool>,
 }
 
-/// One line of what the reader should know of the hosts; empty when they are
-/// alike and nothing is remarkable. Takes (name, processors, surroundings) of
-/// each.
+/// What the reader should know of the hosts; empty when they are alike and
+/// nothing is remarkable. Takes (name, CPUs, surroundings) of each.
 pub fn remarks(hosts: &[(&str, u32, &Surroundings)]) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut tell =

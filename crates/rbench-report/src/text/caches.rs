@@ -26,10 +26,10 @@ fn word(verdict: &str) -> &'static str {
 /// operation, else the share of resident pages.
 pub fn cell(phase: &PhaseResult) -> String {
     let Some(residency) = &phase.residency else {
-        // Of an earlier version, or no question.
+        // From an earlier version, or without meaning here.
         return phase.cache.clone().unwrap_or_else(|| NONE.into());
     };
-    // Shorter than in the table of its own.
+    // Shorter than in CACHES.
     let word = match residency.verdict.as_str() {
         "cold-then-memory" => "cold/warm",
         "cold-then-perhaps" => "cold/warm?",
@@ -46,7 +46,7 @@ pub fn cell(phase: &PhaseResult) -> String {
 fn short(residency: &ResidencyResult) -> Option<String> {
     let evidence = &residency.total;
     let requests = evidence.requests.as_ref().filter(|r| r.operations > 0);
-    // Pages do not matter to what passes them by.
+    // Direct I/O bypasses the pages.
     let pages = evidence.resident_before.filter(|_| !residency.direct);
     requests
         .map(|r| format!("{}/op", per_operation(r.per_operation)))

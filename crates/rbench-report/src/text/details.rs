@@ -1,4 +1,4 @@
-//! What stands under the table: hosts, ranks, stonewalls, errors, warnings,
+//! What follows the table: hosts, ranks, stonewalls, errors, warnings,
 //! and whether the run is complete.
 
 use rbench_core::units::{human_count, human_rate};
@@ -10,7 +10,7 @@ use crate::table::{NONE, Table, left, right, wrapped};
 
 /// Most hosts of a phase that are all shown.
 const MOST_HOSTS: usize = 16;
-/// Of more hosts, how many are shown from either end.
+/// Of more hosts, how many are shown at each end.
 const ENDS: usize = 4;
 /// Spread of a rate over time above which one iteration is too few.
 const VARIED: f64 = 0.05;
@@ -38,7 +38,7 @@ pub fn by_host(result: &RunResult) -> String {
                 HostLine::Host(host) => host_cells(name, host),
                 HostLine::Gap(n) => {
                     let mut cells = vec![String::new(); 8];
-                    cells[1] = format!("({n} hosts between)");
+                    cells[1] = format!("({n} more hosts)");
                     cells
                 }
             });
@@ -53,7 +53,7 @@ pub fn by_host(result: &RunResult) -> String {
 
 enum HostLine<'a> {
     Host(&'a HostResult),
-    /// So many hosts, neither the slowest nor the fastest, are not shown.
+    /// This many hosts, neither the slowest nor the fastest, are not shown.
     Gap(u64),
 }
 
@@ -129,14 +129,14 @@ pub fn ranks(result: &RunResult) -> String {
     let crowds = result.phases.iter().filter_map(|p| p.crowd.as_ref());
     let crowd = crowds.map(|crowd| crowd.ranks).max().map(|ranks| {
         format!(
-            "{} ranks: the result file tells how all of them lie apart, and names those at the ends.\n",
+            "{} ranks: the result file has the spread over all of them, and names the outliers.\n",
             human_count(ranks)
         )
     });
     table.render() + &crowd.unwrap_or_default()
 }
 
-/// Which host was done long before the others, and when.
+/// Which host finished long before the others, and when.
 fn early(result: &RunResult, phase: &PhaseResult) -> Option<String> {
     const LONG: f64 = 1.5;
     let first = phase.first_done.as_ref()?;
@@ -145,7 +145,7 @@ fn early(result: &RunResult, phase: &PhaseResult) -> Option<String> {
     (several && long).then(|| format!("{} on {}", seconds(first.elapsed_s), first.host))
 }
 
-/// A line for each phase in which a stonewall came down.
+/// A line for each phase that was stopped by its stonewall.
 pub fn stonewalls(result: &RunResult) -> String {
     let mut table = Table::new([
         left("STONEWALL"),
@@ -212,7 +212,7 @@ fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
 }
 
-/// The last line: whether this is the whole run.
+/// The last line: whether the run is complete.
 pub fn ending(result: &RunResult) -> String {
     let counts = result.phases.iter().map(PhaseResult::error_count);
     let failed = counts.fold(0, u64::saturating_add);
@@ -229,12 +229,12 @@ pub fn ending(result: &RunResult) -> String {
             " ",
         )
     } else {
-        format!("The run is INCOMPLETE: it ended before all its phases did; {errors}.\n")
+        format!("The run is INCOMPLETE: it ended before all phases were done; {errors}.\n")
     }
 }
 
-/// Recommends iterations where the only one varied: the phase that varied most
-/// is named.
+/// Recommends iterations where the only one varied, and names the phase that
+/// varied most.
 fn repetition(result: &RunResult) -> Option<String> {
     // Workloads without iterations do not name their number.
     let single = result.spec.contains_key("iterations") && iterations(result) == 1;
@@ -245,7 +245,7 @@ fn repetition(result: &RunResult) -> Option<String> {
     let (share, phase) = varied.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (single && share > VARIED).then(|| {
         format!(
-            " One iteration, and a rate varied by {:.0}% over time ({}): --iterations 3 or more tells how sure the rates are.",
+            " A rate varied by {:.0}% over time ({}): --iterations 3 or more would show how far it can be trusted.",
             share * 100.0,
             phase.label
         )

@@ -1,4 +1,4 @@
-//! The head of the report: what ran, where, on what, and what measuring costs.
+//! The header of the report: what ran, where, on what, and what measuring costs.
 
 use rbench_core::units::human_nanos;
 use serde_json::Value;
@@ -9,12 +9,12 @@ use crate::table::{Table, left, right, wrapped};
 /// Most hosts that get a line of their own.
 const MOST_HOSTS: usize = 8;
 
-/// The head of the report.
+/// The header of the report.
 pub fn render(result: &RunResult) -> String {
     let mut out = String::new();
     if result.target.embedded {
         out.push_str(
-            "DEMONSTRATION on rbench's built-in file system in memory: this is not your storage. Choose it with --dir.\n\n",
+            "DEMONSTRATION on rbench's built-in file system in memory, not your storage: choose a directory with --dir.\n\n",
         );
     }
     let run = &result.run;
@@ -65,7 +65,7 @@ fn dearer(result: &RunResult) -> String {
     })
 }
 
-/// What is remarkable of the hosts beside the target.
+/// What is remarkable about the hosts, apart from the target.
 fn state(hosts: &[Host]) -> Vec<String> {
     let mut all = Vec::new();
     for host in hosts {
@@ -168,8 +168,8 @@ fn clock(host: &Host, hosts: &[Host]) -> String {
     format!("clock {sign}{offset} (+/- {error}){}", drift(host))
 }
 
-/// How the host's clock drifts, where that is known well enough to tell it from
-/// none, or to be sure that there is little.
+/// How the host's clock drifts, if that is known well enough to tell it from no
+/// drift, or to be sure that there is little.
 fn drift(host: &Host) -> String {
     const LITTLE_PPM: f64 = 5.0;
     let known = host.clock.as_ref();
@@ -181,7 +181,7 @@ fn drift(host: &Host) -> String {
     }
 }
 
-/// The first other host that goes through the same cache.
+/// The first other host that uses the same cache.
 fn shares(host: &Host, hosts: &[Host]) -> String {
     let common = |other: &&Host| {
         !std::ptr::eq(*other, host) && other.caches.iter().any(|cache| host.caches.contains(cache))
@@ -192,8 +192,7 @@ fn shares(host: &Host, hosts: &[Host]) -> String {
     }
 }
 
-/// What a request to the file system costs: of each host, of many hosts the
-/// least and the most.
+/// The round trip of each host, or of many hosts the shortest and the longest.
 fn round_trips(result: &RunResult) -> Vec<String> {
     let all = &result.target.round_trip;
     let several = result.world.hosts.len() > 1;
@@ -211,11 +210,11 @@ fn round_trips(result: &RunResult) -> Vec<String> {
     let least = all.iter().min_by_key(|t| t.median_ns);
     let most = all.iter().max_by_key(|t| t.median_ns);
     let ends = least.into_iter().chain(most).map(one);
-    let count = format!("least and most of {} hosts", all.len());
+    let count = format!("shortest and longest of {} hosts", all.len());
     ends.chain([count]).collect()
 }
 
-/// Ascending numbers with runs drawn together: `0-3,8`.
+/// Ascending numbers with runs combined: `0-3,8`.
 fn ranges(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for n in numbers {
@@ -234,8 +233,8 @@ fn ranges(numbers: &[u32]) -> String {
     texts.join(",")
 }
 
-/// The spec as `name value`; switches that are on by their name, what is off
-/// or unset not at all.
+/// The spec as `name value`; switches that are on by name alone, nothing of
+/// what is off or unset.
 fn settings(result: &RunResult) -> Vec<String> {
     let pair = |(name, value): (&String, &Value)| match value {
         Value::Null | Value::Bool(false) => None,
@@ -254,7 +253,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A word of a command line as a shell would have to be given it.
+/// A word of a command line, quoted for a shell.
 fn shell_word(word: &str) -> String {
     let bare = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(bare) {

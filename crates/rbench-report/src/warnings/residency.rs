@@ -1,5 +1,5 @@
-//! Rules about who answered: they judge nothing themselves, the verdict was
-//! made of the measurements.
+//! Rules about who answered. They do not judge: the verdict comes from the
+//! measurements.
 
 use rbench_core::residency::Reason;
 use rbench_core::units::human_count;
@@ -37,7 +37,10 @@ fn measure(phase: &PhaseResult, residency: &ResidencyResult) -> String {
         );
     }
     if let Some(fetched) = fetched {
-        return format!("{:.1}% of the bytes were fetched", 100.0 * fetched.per_byte);
+        return format!(
+            "{:.1}% of the bytes came from the device",
+            100.0 * fetched.per_byte
+        );
     }
     match resident_before {
         Some(pages) => format!("{:.1}% of the pages were in memory", 100.0 * pages.share),
@@ -67,7 +70,7 @@ pub fn memory_answered(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// Memory could answer from some time on.
+/// Memory could answer after some time.
 pub fn came_round(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let verdicts = ["cold-then-memory", "cold-then-perhaps"];
     found(phase, &verdicts, |residency| match residency.came_round {
@@ -83,7 +86,7 @@ pub fn came_round(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// What was compared was in memory, or a part of it.
+/// What was compared was in memory, at least in part.
 pub fn verified_memory(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let residency = phase.residency.as_ref().filter(|r| r.verifies)?;
     let partly = residency.reason == Reason::Partly.words();
@@ -96,14 +99,14 @@ pub fn verified_memory(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// Whether writes wrapped.
+/// Whether writes went over the same blocks again.
 pub fn rewritten(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let round = phase.rewritten.as_ref()?;
     let again = 1.0 - round.once as f64 / round.done.max(1) as f64;
     Some(Finding {
         weight: again,
         note: format!(
-            "from {} on, {:.0}% of the writes",
+            "after {}, {:.0}% of the writes",
             seconds(round.after_s),
             again * 100.0
         ),

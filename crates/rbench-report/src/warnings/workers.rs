@@ -1,5 +1,5 @@
-//! What the time of the workers tells: whether it went into calls, and what
-//! held an open loop up.
+//! What the workers' time shows: whether it was spent in calls, and what held
+//! up an open loop.
 
 use rbench_core::units::{human_count, human_nanos};
 
@@ -10,10 +10,10 @@ use crate::schema::{PhaseResult, RunResult, WorkersResult};
 const BUSY_LEAST: f64 = 0.95;
 /// Share of the operations due that may not have been started.
 const UNISSUED_SHARE: f64 = 0.01;
-/// How late half of the operations may start, as a share of the phase: half
-/// of what a rate that is missed by as much as `UNISSUED_SHARE` comes to.
+/// How late the median operation may start, as a share of the phase: half of
+/// the delay at the end of a phase whose rate falls short by `UNISSUED_SHARE`.
 const LATE_SHARE: f64 = UNISSUED_SHARE / 2.0;
-/// Share of their time from which on the workers have none left.
+/// Share of their time from which on workers count as always busy.
 const FULL: f64 = 0.95;
 
 pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
@@ -37,7 +37,7 @@ pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let late = response > service.saturating_mul(2) && late_s > LATE_SHARE * phase.elapsed_s;
     let what = if missed > UNISSUED_SHARE {
         format!(
-            "{} operations that were due, {}, were never started, and response times do not know them",
+            "{} operations that were due, {}, were never started and are not in the response times",
             human_count(phase.unissued),
             percent(missed)
         )
@@ -69,17 +69,17 @@ fn culprit(workers: Option<&WorkersResult>) -> String {
     };
     if outside > 0.5 {
         format!(
-            "rbench itself was the limit, whose workers spent {} of their time outside of calls",
+            "rbench itself was the limit: its workers spent {} of their time outside calls",
             percent(outside)
         )
     } else if occupied + outside >= FULL {
-        format!("{all} busy all the time, and more threads or depth may reach more")
+        format!("{all} busy all the time; more threads or depth may reach a higher rate")
     } else {
         TARGET.to_owned()
     }
 }
 
-/// Workers that were given up take what they did with them.
+/// What workers that were given up did is lost.
 pub(super) fn given_up(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let gone = phase.given_up.as_ref()?;
     Some(Finding {

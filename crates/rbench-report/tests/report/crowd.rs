@@ -109,8 +109,9 @@ fn report_and_warnings_are_those_of_all_ranks_and_hosts() {
     let codes: Vec<&str> = few.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, ["straggler", "uneven-hosts"]);
     let (all, few) = (text::render(&all), text::render(&few));
-    assert!(few.contains("(292 hosts between)") && few.contains("rank 777 on client195"));
-    let told = "1,200 ranks: the result file tells how all of them lie apart, and names those at the ends.\n";
+    assert!(few.contains("(292 more hosts)") && few.contains("rank 777 on client195"));
+    let told =
+        "1,200 ranks: the result file has the spread over all of them, and names the outliers.\n";
     assert_eq!(few.replace(told, ""), all);
     assert!(few.contains(told));
 }

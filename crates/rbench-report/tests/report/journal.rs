@@ -150,7 +150,7 @@ fn what_is_no_result_is_refused_with_a_sentence() {
     );
     check(
         "{\"schema\":\"rbench.journal/1\",\"run",
-        "line 1: the journal breaks off in its first line, so there is nothing to show",
+        "line 1: the journal ends within its first line, so there is nothing to show",
     );
     check(
         "{\"schema\": \"rbench.result/1\",\n\"run\": 5}",

@@ -382,7 +382,7 @@ fn a_run_that_ended_between_two_phases_says_so() {
     result.run.finished = None;
     let text = render(&result, &view());
     assert!(
-        text.ends_with("0.000\n\nrbench: ended before all its phases did\n"),
+        text.ends_with("0.000\n\nrbench: ended before all phases were done\n"),
         "{text}"
     );
     result.phases.clear();

@@ -172,15 +172,15 @@ fn warnings_name_the_rows_in_which_memory_answered() {
     assert_eq!(
         message("cold-then-warm"),
         Some(
-            "Cold only until workers had been everywhere once and came back to what they had read: \
-             Sequential read (after 200 ms, 68.0 passes). Larger files or less --time would help."
+            "Cold only at first: workers then came back to what they had already read: \
+             Sequential read (after 200 ms, 68.0 passes). Use larger files or a shorter --time."
         )
     );
     assert_eq!(
         message("verified-memory"),
         Some(
-            "What was verified came, in whole or in part, from the client's memory, which says \
-             nothing of what the storage holds: Sequential read (326,400 reads, 9 requests)."
+            "The verified data came, at least in part, from the client's memory, so the storage itself was \
+             not checked: Sequential read (326,400 reads, 9 requests)."
         )
     );
 }

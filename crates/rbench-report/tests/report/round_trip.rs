@@ -36,8 +36,7 @@ fn the_head_names_the_round_trip_of_each_host_and_of_many_the_ends() {
         "Round trip statx 85.0 us (client1), statx 1.90 ms (client2)",
     );
     let many: Vec<u64> = (0..12).map(|i| 100 - i).collect();
-    let expect =
-        "Round trip statx 89.0 us (client12), statx 100 us (client1), least and most of 12 hosts";
+    let expect = "Round trip statx 89.0 us (client12), statx 100 us (client1), shortest and longest of 12 hosts";
     check(12, &many, expect);
     check(1, &[], "");
 }

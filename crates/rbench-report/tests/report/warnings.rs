@@ -114,7 +114,7 @@ fn an_open_loop_is_behind_when_half_of_its_operations_start_late() {
 fn an_open_loop_that_is_behind_names_what_held_it_up() {
     let of = |effort| behind(500, effort).expect("20% were never started");
     let busy = of(time(97, 3, 0, 97));
-    let words = "all 4 workers were busy all the time, and more threads or depth";
+    let words = "all 4 workers were busy all the time; more threads or depth";
     assert!(busy.contains(words), "{busy}");
     assert!(!busy.contains("target"), "{busy}");
     // Workers that had time to wait were not the limit.
@@ -122,7 +122,7 @@ fn an_open_loop_that_is_behind_names_what_held_it_up() {
     assert!(idle.ends_with("the target did not keep up)."), "{idle}");
     let tool = of(time(30, 70, 0, 30));
     assert!(
-        tool.contains("rbench itself was the limit, whose workers spent 70.0% of their time"),
+        tool.contains("rbench itself was the limit: its workers spent 70.0% of their time"),
         "{tool}"
     );
     // With a depth something was always under way, but not all there was room for.
@@ -209,9 +209,9 @@ fn calls_beyond_the_first_of_an_operation_are_a_warning() {
         told.collect::<Vec<String>>()
     };
     assert_eq!(told(0, 0), [""; 0]);
-    let expect = "Interrupted calls were made again (EINTR): The phase (1,234).";
+    let expect = "Interrupted calls were retried (EINTR): The phase (1,234).";
     assert_eq!(told(1234, 0), [expect]);
-    let expect = "Short transfers were completed by further calls: The phase (6).";
+    let expect = "Short reads or writes were completed by further calls: The phase (6).";
     assert_eq!(told(0, 6), [expect]);
 }
 
@@ -371,7 +371,7 @@ fn warnings_of_one_code_are_one_line_that_lists_the_phases() {
     assert_eq!(codes(&result), ["errors"]);
     assert_eq!(
         message(&result, "errors"),
-        "Operations failed; they are not part of items, rates and latencies: \
+        "Operations failed; items, rates and latencies do not include them: \
          Phase A (8), Phase B in iteration 2 (7), Phase C in iteration 1 (1)."
     );
 }
@@ -391,7 +391,7 @@ fn of_several_iterations_the_worst_is_told() {
     ]);
     assert_eq!(
         message(&result, "short-phase"),
-        "Too short for a trustworthy rate (under 10 ms): The phase (at worst 4.00 ms). More items would help."
+        "Too short for a trustworthy rate (under 10 ms): The phase (at worst 4.00 ms). Use more items."
     );
 }
 
@@ -426,7 +426,7 @@ fn blocks_that_are_written_again_are_told_with_when_and_how_many() {
     }));
     rbench_report::finish(&mut result);
     let text = message(&result, "rewritten");
-    assert!(text.contains("from 1.20 s on, 75% of the writes"), "{text}");
+    assert!(text.contains("after 1.20 s, 75% of the writes"), "{text}");
     let mut result = written(None);
     rbench_report::finish(&mut result);
     assert!(!codes(&result).contains(&"rewritten"));

@@ -1,6 +1,6 @@
-//! Where a file of ours may go when its name is in use: only something that a
-//! run like this one has written is written over, symbolic links stay what they
-//! are, and devices are no files.
+//! Where a file of ours may go when its name is in use: only what a run like this
+//! one has written is overwritten, symbolic links stay as they are, and devices
+//! are not files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::{new_file, new_file_beside};
 
-/// Bytes at the beginning of a file by which it is known.
+/// Bytes at the beginning of a file by which it is recognised.
 const KNOWN_BY: u64 = 64 << 10;
 
 /// What is at a path where something is to be written.
@@ -17,24 +17,24 @@ const KNOWN_BY: u64 = 64 << 10;
 pub enum Place {
     /// Nothing.
     Free(PathBuf),
-    /// A file that may be written over; behind symbolic links.
+    /// A file that may be overwritten, with symbolic links followed.
     Ours(PathBuf),
-    /// A pipe, a terminal, `/dev/null`: what is written goes through.
+    /// A pipe, a terminal, `/dev/null`: it is written to as it is.
     Stream(PathBuf),
 }
 
-/// What is at `path`. A file that is not empty may be written over if its
-/// beginning says so.
+/// What is at `path`. A file that is not empty may be overwritten if its
+/// beginning is recognised.
 ///
 /// # Errors
-/// Why nothing can be written there; words that go behind the path.
+/// Why nothing can be written there, as words that follow the path.
 pub fn find(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Place, String> {
     let unreadable = |e: io::Error| format!("cannot be written: {e}");
     let found = match path.metadata() {
         Ok(found) => found,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return match path.symlink_metadata() {
-                Ok(_) => Err("is a symbolic link to nothing".to_owned()),
+                Ok(_) => Err("is a dangling symbolic link".to_owned()),
                 Err(_) => Ok(Place::Free(path.to_owned())),
             };
         }
@@ -45,7 +45,7 @@ pub fn find(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Place, Strin
         return Err("is a directory".to_owned());
     }
     if kind.is_block_device() {
-        return Err("is a block device, and is not overwritten".to_owned());
+        return Err("is a block device and is not overwritten".to_owned());
     }
     if !kind.is_file() {
         return Ok(Place::Stream(path.to_owned()));
@@ -54,17 +54,17 @@ pub fn find(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Place, Strin
     let read = File::open(path).and_then(|file| file.take(KNOWN_BY).read_to_end(&mut start));
     read.map_err(unreadable)?;
     if !(start.is_empty() || is_ours(&start)) {
-        return Err("holds something else, and is not overwritten".to_owned());
+        return Err("holds something else and is not overwritten".to_owned());
     }
     path.canonicalize().map(Place::Ours).map_err(unreadable)
 }
 
 impl Place {
-    /// Opens it for writing from the start on: a file that is there is emptied.
+    /// Opens it for writing; a file that exists is emptied.
     ///
     /// # Errors
-    /// What the system said; `AlreadyExists` when the place was free and is no
-    /// more.
+    /// What the system said; `AlreadyExists` when the place was free and no longer
+    /// is.
     pub fn open(&self) -> io::Result<File> {
         match self {
             Place::Free(path) => new_file(path),
@@ -74,11 +74,11 @@ impl Place {
     }
 }
 
-/// Writes what `write` writes to `path`; where something else is by now, to a
-/// new file beside it.
+/// Writes to `path` with `write`; if something else has appeared there, to a new
+/// file beside it.
 ///
 /// # Errors
-/// Words that go behind the path: why it could not be written, or where it is.
+/// Words that follow the path: why it could not be written, or where it is.
 pub fn write_over(
     path: &Path,
     is_ours: impl Fn(&[u8]) -> bool,
@@ -90,7 +90,7 @@ pub fn write_over(
         Ok(file) => (file, None),
         Err(why) => {
             let (name, file) = new_file_beside(path).map_err(|e| format!("{why} ({e})"))?;
-            let moved = format!("{why}: what it was to hold is in {}", name.display());
+            let moved = format!("{why}: its content is in {}", name.display());
             (file, Some(moved))
         }
     };

@@ -12,99 +12,105 @@ const MICRO: Nanos = Nanos::MICROSECOND;
 
 /// How long and how fast.
 pub const PACE: &[Opt] = &[
-    Opt::job(
-        "runtime",
-        "TIME",
-        "End after this time at the latest (s)",
-        |s, g| put(&mut s.runtime, g.time(SECOND)),
-    )
+    Opt::job("runtime", "TIME", "Longest run time (s)", |s, g| {
+        put(&mut s.runtime, g.time(SECOND))
+    })
     .or(&["timeout"]),
     Opt::switch(
         "time_based",
-        "Begin again until runtime has passed",
+        "Repeat the work until runtime has passed",
         |s, g| put(&mut s.time_based, g.flag()),
     ),
     Opt::job(
         "ramp_time",
         "TIME",
-        "Record nothing before it; added to runtime (s)",
+        "Time before anything is recorded; added to runtime (s)",
         |s, g| put(&mut s.ramp_time, g.time(SECOND)),
     )
     .default("0"),
-    Opt::job("startdelay", "TIME", "Wait before the start (s)", |s, g| {
-        put(&mut s.startdelay, g.time(SECOND))
-    })
+    Opt::job(
+        "startdelay",
+        "TIME",
+        "Wait this long before the start (s)",
+        |s, g| put(&mut s.startdelay, g.time(SECOND)),
+    )
     .default("0"),
-    Opt::job("loops", "N", "Passes over the work", |s, g| {
+    Opt::job("loops", "N", "How many times to do the work", |s, g| {
         put(&mut s.loops, g.count(0))
     })
     .default("1"),
-    Opt::job("number_ios", "N", "End after so many operations", |s, g| {
-        put(&mut s.number_ios, g.count(0))
-    }),
+    Opt::job(
+        "number_ios",
+        "N",
+        "End after this many operations",
+        |s, g| put(&mut s.number_ios, g.count(0)),
+    ),
     Opt::job(
         "rate",
         "SIZE[,SIZE]",
-        "Bytes a second at most: of reads, of writes",
+        "Highest rate, bytes per second: of reads, of writes",
         |s, g| put_each(&mut s.rate, g.each(|g| g.count(0))),
     ),
     Opt::job(
         "rate_iops",
         "N[,N]",
-        "Operations a second at most: reads, writes",
+        "Highest rate, operations per second: of reads, of writes",
         |s, g| put_each(&mut s.rate_iops, g.each(|g| g.count(0))),
     ),
     Opt::job(
         "rate_min",
         "SIZE[,SIZE]",
-        "Fail when slower than so many bytes a second",
+        "Fail when slower than this (bytes per second)",
         |s, g| put_each(&mut s.rate_min, g.each(|g| g.count(0))),
     )
     .or(&["ratemin"]),
     Opt::job(
         "rate_process",
         "HOW",
-        "linear, or poisson: exponential gaps",
+        "Gaps between operations: linear (equal), poisson (exponential)",
         |s, g| {
             let words = [("linear", false), ("poisson", true)];
             put(&mut s.poisson, one_of(g.text, &words))
         },
     )
     .default("linear"),
-    Opt::job("thinktime", "TIME", "Idle after operations (us)", |s, g| {
-        put(&mut s.thinktime, g.time(MICRO))
-    })
+    Opt::job(
+        "thinktime",
+        "TIME",
+        "Pause after operations (us)",
+        |s, g| put(&mut s.thinktime, g.time(MICRO)),
+    )
     .default("0"),
     Opt::job(
         "thinktime_spin",
         "TIME",
-        "Part of it that burns CPU (us)",
+        "Part of thinktime that is spent spinning (us)",
         |s, g| put(&mut s.thinktime_spin, g.time(MICRO)),
     )
     .default("0"),
     Opt::job(
         "thinktime_blocks",
         "N",
-        "Operations between two idle times",
+        "Operations between two pauses of thinktime",
         |s, g| put(&mut s.thinktime_blocks, g.count(0)),
     )
     .default("1"),
     Opt::job(
         "latency_target",
         "TIME",
-        "Search the iodepth that keeps this latency (us)",
+        "Search for the highest iodepth that keeps this latency (us)",
         |s, g| put(&mut s.latency_target, g.time(MICRO)),
     ),
     Opt::job(
         "latency_window",
         "TIME",
-        "Over windows of this length (us)",
+        "Length of the windows of that search (us)",
         |s, g| put(&mut s.latency_window, g.time(MICRO)),
     ),
     Opt::job(
         "latency_percentile",
         "PERCENT",
-        "For this part of the operations",
+        "Percentage of operations that must keep latency_target",
         |s, g| put(&mut s.latency_percentile, percentile(g)),
     )
     .default("100"),
@@ -125,14 +131,14 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "steadystate_duration",
         "TIME",
-        "Window of steadystate (s)",
+        "Window over which steadystate is judged (s)",
         |s, g| put(&mut s.steadystate_duration, g.time(SECOND)),
     )
     .or(&["ss_dur"]),
     Opt::job(
         "steadystate_ramp_time",
         "TIME",
-        "Before the first window (s)",
+        "Time before the first window of steadystate (s)",
         |s, g| put(&mut s.steadystate_ramp_time, g.time(SECOND)),
     )
     .or(&["ss_ramp", "ss_ramp_time"])
@@ -140,7 +146,7 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "continue_on_error",
         "WHICH",
-        "none, read, write, io, verify, all",
+        "Errors that do not end a job: none, read, write, io, verify, all",
         |s, g| put(&mut s.continue_on_error, continue_on(g)),
     )
     .default("none"),
@@ -155,14 +161,17 @@ pub const VERIFY: &[Opt] = &[
         |s, g| put(&mut s.verify, g.check()),
     )
     .default("0"),
-    Opt::job("do_verify", "0|1", "Read back what was written", |s, g| {
-        put(&mut s.do_verify, g.flag())
-    })
+    Opt::job(
+        "do_verify",
+        "0|1",
+        "Read back and check what was written",
+        |s, g| put(&mut s.do_verify, g.flag()),
+    )
     .default("1"),
     Opt::job(
         "verify_interval",
         "SIZE",
-        "Bytes between two headers",
+        "Distance between two headers (bytes)",
         |s, g| put(&mut s.verify_interval, g.count(80)),
     )
     .default("the block"),
@@ -175,83 +184,86 @@ pub const VERIFY: &[Opt] = &[
     Opt::job(
         "verify_fatal",
         "0|1",
-        "End at the first wrong block",
+        "End the job at the first wrong block",
         |s, g| put(&mut s.verify_fatal, g.flag()),
     )
     .default("0"),
     Opt::job(
         "verify_backlog",
         "N",
-        "Read back after so many writes",
+        "Read back and check after every N writes",
         |s, g| put(&mut s.verify_backlog, g.count(0)),
     ),
     Opt::switch(
         "verify_only",
-        "Write nothing: check what an earlier run wrote",
+        "Write nothing; check what an earlier run wrote",
         |s, g| put(&mut s.verify_only, g.flag()),
     ),
 ];
 
-/// What a job reports.
+/// Reports and logs of a job.
 pub const REPORT: &[Opt] = &[
     Opt::switch(
         "group_reporting",
-        "One entry for the workers of a group",
+        "One entry for all workers of a group",
         |s, g| put(&mut s.group_reporting, g.flag()),
     ),
     Opt::job(
         "unified_rw_reporting",
         "HOW",
-        "none (0), mixed (1): reads and writes in one",
+        "mixed (1): reads and writes in one row; none (0): apart",
         |s, g| put(&mut s.unified, unified(g)),
     )
     .default("none"),
     Opt::job(
         "percentile_list",
         "LIST",
-        "Percentiles, separated by colons",
+        "Percentiles to report, separated by colons",
         |s, g| put(&mut s.percentile_list, g.percentiles()),
     )
     .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99"),
     Opt::job(
         "clat_percentiles",
         "0|1",
-        "Percentiles of completion latency",
+        "Report percentiles of completion latency",
         |s, g| put(&mut s.clat_percentiles, g.flag()),
     )
     .default("1"),
     Opt::job(
         "lat_percentiles",
         "0|1",
-        "Percentiles of the whole latency",
+        "Report percentiles of total latency",
         |s, g| put(&mut s.lat_percentiles, g.flag()),
     )
     .default("0"),
     Opt::job(
         "write_bw_log",
         "PREFIX",
-        "Bandwidth to files whose names begin so",
+        "Log bandwidth to PREFIX_bw.N.log",
         |s, g| put(&mut s.logs.bandwidth, text(g)),
     ),
     Opt::job(
         "write_iops_log",
         "PREFIX",
-        "Operations a second, likewise",
+        "Log operations per second to PREFIX_iops.N.log",
         |s, g| put(&mut s.logs.iops, text(g)),
     ),
-    Opt::job("write_lat_log", "PREFIX", "Latencies, likewise", |s, g| {
-        put(&mut s.logs.latency, text(g))
-    }),
+    Opt::job(
+        "write_lat_log",
+        "PREFIX",
+        "Log latencies to PREFIX_lat.N.log, _slat.N.log, _clat.N.log",
+        |s, g| put(&mut s.logs.latency, text(g)),
+    ),
     Opt::job(
         "write_hist_log",
         "PREFIX",
-        "Histograms of latency, likewise",
+        "Log histograms of latency to PREFIX_clat_hist.N.log",
         |s, g| put(&mut s.logs.histogram, text(g)),
     ),
     Opt::job(
         "log_avg_msec",
         "TIME",
-        "Mean over this time in logs; 0: each operation (ms)",
+        "Log means over this time; 0: a line per operation (ms)",
         |s, g| {
             s.logs.average = g.time(MILLI)?;
             Ok(())
@@ -261,7 +273,7 @@ pub const REPORT: &[Opt] = &[
     Opt::job(
         "log_hist_msec",
         "TIME",
-        "Time between two histograms (ms)",
+        "Time between two logged histograms (ms)",
         |s, g| {
             s.logs.histogram_every = g.time(MILLI)?;
             Ok(())
@@ -270,7 +282,7 @@ pub const REPORT: &[Opt] = &[
     Opt::job(
         "log_offset",
         "0|1",
-        "A column of offsets in logs",
+        "Add a column of offsets to logs",
         |s, g| {
             s.logs.offsets = g.flag()?;
             Ok(())
@@ -282,13 +294,13 @@ pub const REPORT: &[Opt] = &[
 fn percentile(g: Given<'_>) -> Result<f64, String> {
     match g.percentiles()?.as_slice() {
         [one] => Ok(*one),
-        _ => Err("it is one percentile".to_owned()),
+        _ => Err("give one percentile".to_owned()),
     }
 }
 
 fn unified(g: Given<'_>) -> Result<bool, String> {
     if matches!(g.text, "both" | "2") {
-        return Err("both is not supported: take none or mixed".to_owned());
+        return Err("both is not supported: use none or mixed".to_owned());
     }
     one_of(
         g.text,

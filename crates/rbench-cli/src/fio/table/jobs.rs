@@ -15,37 +15,40 @@ pub const JOBS: &[Opt] = &[
         aliases: &[],
         takes: Takes::Value("NAME"),
         default: "",
-        help: "Begins a job; options before the first one hold for all",
+        help: "Starts a job; options before the first one apply to all jobs",
         does: Does::Name,
     },
     Opt::job(
         "description",
         "TEXT",
-        "Words about the job, for the report",
+        "Text about the job, for the report",
         |_, g| text(g).map(drop),
     ),
-    Opt::job("numjobs", "N", "Workers of the job on each rank", |s, g| {
-        put(&mut s.numjobs, g.count(0))
-    })
+    Opt::job(
+        "numjobs",
+        "N",
+        "Workers (threads) of the job on each rank",
+        |s, g| put(&mut s.numjobs, g.count(0)),
+    )
     .default("1"),
-    Opt::switch("stonewall", "Wait for all jobs before this one", |s, g| {
-        put(&mut s.stonewall, g.flag())
-    })
+    Opt::switch(
+        "stonewall",
+        "Start when all jobs before this one have ended",
+        |s, g| put(&mut s.stonewall, g.flag()),
+    )
     .or(&["wait_for_previous"]),
     Opt::job(
         "wait_for",
         "NAME",
-        "Wait for the job of that name and those beside it",
+        "Start when the named job and all that run beside it have ended",
         |s, g| put(&mut s.wait_for, text(g)),
     ),
-    Opt::switch("new_group", "Begin a new group of the report", |s, g| {
+    Opt::switch("new_group", "Start a new group in the report", |s, g| {
         put(&mut s.new_group, g.flag())
     }),
-    Opt::switch(
-        "thread",
-        "Accepted: workers are always threads of their rank",
-        |_, g| g.flag().map(drop),
-    ),
+    Opt::switch("thread", "Accepted: workers are always threads", |_, g| {
+        g.flag().map(drop)
+    }),
     Opt {
         name: "kb_base",
         aliases: &[],
@@ -61,62 +64,65 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "directory",
         "DIR",
-        "Where files lie; it must exist",
+        "Directory of the files; it must exist",
         |s, g| put(&mut s.directory, directory(g)),
     )
     .default("the working directory"),
     Opt::job(
         "filename",
         "LIST",
-        "Names of files, separated by colons, shared by all workers",
+        "File names, separated by colons, shared by all workers",
         |s, g| put(&mut s.filename, filenames(g)),
     ),
     Opt::job(
         "filename_format",
         "TEXT",
-        "Names, of $jobname, $jobnum and $filenum",
+        "Form of file names, made of $jobname, $jobnum and $filenum",
         |s, g| put(&mut s.filename_format, text(g)),
     )
     .default("$jobname.$jobnum.$filenum"),
-    Opt::job("nrfiles", "N", "Files of each worker", |s, g| {
+    Opt::job("nrfiles", "N", "Files per worker", |s, g| {
         put(&mut s.nrfiles, g.count(0))
     })
     .or(&["nr_files"])
     .default("1"),
-    Opt::job("openfiles", "N", "Files open at a time", |s, g| {
-        put(&mut s.openfiles, g.count(0))
-    })
+    Opt::job(
+        "openfiles",
+        "N",
+        "Files open at the same time, per worker",
+        |s, g| put(&mut s.openfiles, g.count(0)),
+    )
     .default("all"),
     Opt::job(
         "file_service_type",
         "HOW",
-        "roundrobin, random (both :N operations), sequential",
+        "Next file: roundrobin, random (:N operations each), sequential",
         |s, g| put(&mut s.file_service_type, service(g)),
     )
     .default("roundrobin"),
     Opt::job(
         "size",
         "SIZE",
-        "Bytes of each worker, divided among its files",
+        "Bytes per worker, divided among its files",
         |s, g| put(&mut s.size, g.extent()),
     ),
     Opt::job(
         "filesize",
         "SIZE[-SIZE]",
-        "Bytes of each file, or between the two",
+        "Bytes per file, or a range",
         |s, g| put(&mut s.filesize, g.size_or_range()),
     ),
     Opt::job(
         "io_size",
         "SIZE|PERCENT%",
-        "Bytes to move, more or less than the files have",
+        "Bytes to transfer, where that is not the size of the files",
         |s, g| put(&mut s.io_size, g.extent()),
     )
     .or(&["io_limit"]),
     Opt::job(
         "offset",
         "SIZE",
-        "Where in the files the job begins",
+        "Where in each file the job starts (bytes)",
         |s, g| put(&mut s.offset, g.count(0)),
     )
     .or(&["fileoffset"])
@@ -124,14 +130,14 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "offset_increment",
         "SIZE",
-        "Worker n begins n times this further on",
+        "Worker n starts n times this further on (bytes)",
         |s, g| put(&mut s.offset_increment, g.count(0)),
     )
     .default("0"),
     Opt::job(
         "overwrite",
         "0|1",
-        "Lay files out before they are written",
+        "Lay out files before they are written",
         |s, g| put(&mut s.overwrite, g.flag()),
     )
     .default("0"),
@@ -144,53 +150,53 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "create_on_open",
         "0|1",
-        "Make files when they are opened",
+        "Create files when they are opened",
         |s, g| put(&mut s.create_on_open, g.flag()),
     )
     .default("0"),
     Opt::job(
         "create_only",
         "0|1",
-        "Lay files out, and no more",
+        "Lay out files and do nothing else",
         |s, g| put(&mut s.create_only, g.flag()),
     )
     .default("0"),
     Opt::job(
         "fallocate",
         "HOW",
-        "Reserve blocks: none, native, posix, keep, truncate",
+        "How to reserve blocks: none, native, posix, keep, truncate",
         |s, g| put(&mut s.fallocate, fallocate(g)),
     )
     .default("native"),
     Opt::job(
         "pre_read",
         "0|1",
-        "Read files once before the run, untimed",
+        "Read all files once before the run, not timed",
         |s, g| put(&mut s.pre_read, g.flag()),
     )
     .default("0"),
     Opt::job(
         "invalidate",
         "0|1",
-        "Drop this host's cached pages before the run",
+        "Drop the files' pages from this host's page cache first",
         |s, g| put(&mut s.invalidate, g.flag()),
     )
     .default("1"),
     Opt::job(
         "fadvise_hint",
         "0|1",
-        "Tell the kernel whether offsets are random",
+        "Tell the kernel whether offsets are random or sequential",
         |s, g| put(&mut s.fadvise_hint, fadvise(g)),
     )
     .default("1"),
-    Opt::job("unlink", "0|1", "Remove files at the end", |s, g| {
+    Opt::job("unlink", "0|1", "Remove the files at the end", |s, g| {
         put(&mut s.unlink, g.flag())
     })
     .default("0"),
     Opt::job(
         "allow_mounted_write",
         "0|1",
-        "Write to devices that are mounted or otherwise in use",
+        "Write even to devices that are mounted or otherwise in use",
         |s, g| put(&mut s.allow_mounted_write, g.flag()),
     )
     .default("0"),
@@ -206,18 +212,24 @@ pub const PATTERN: &[Opt] = &[
     )
     .or(&["readwrite"])
     .default("read"),
-    Opt::job("rwmixread", "PERCENT", "Reads in a mix", |s, g| {
-        put(&mut s.rwmixread, g.percent())
-    })
+    Opt::job(
+        "rwmixread",
+        "PERCENT",
+        "Percentage of reads in rw and randrw",
+        |s, g| put(&mut s.rwmixread, g.percent()),
+    )
     .default("50"),
-    Opt::job("rwmixwrite", "PERCENT", "Writes in a mix", |s, g| {
-        put(&mut s.rwmixread, g.percent().map(|writes| 100 - writes))
-    })
+    Opt::job(
+        "rwmixwrite",
+        "PERCENT",
+        "Percentage of writes in rw and randrw",
+        |s, g| put(&mut s.rwmixread, g.percent().map(|writes| 100 - writes)),
+    )
     .default("50"),
     Opt::job(
         "bs",
         "SIZE[,SIZE]",
-        "Bytes of an operation: of reads, of writes",
+        "Block size (bytes): of reads, of writes",
         |s, g| put_each(&mut s.bs, g.each(|g| g.count(1))),
     )
     .or(&["blocksize"])
@@ -225,20 +237,20 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "bsrange",
         "SIZE-SIZE[,...]",
-        "Between these, evenly",
+        "Block sizes in this range: multiples of the smallest, evenly",
         |s, g| put_each(&mut s.bsrange, g.each(|g| g.range())),
     )
     .or(&["blocksize_range"]),
     Opt::job(
         "bssplit",
         "SIZE/PERCENT:...[,...]",
-        "These, in these parts",
+        "Block sizes and the percentage of operations of each",
         |s, g| put_each(&mut s.bssplit, g.each(|g| g.splits())),
     ),
     Opt::job(
         "blockalign",
         "SIZE[,SIZE]",
-        "Offsets are multiples of it",
+        "Alignment of random offsets (bytes)",
         |s, g| put_each(&mut s.blockalign, g.each(|g| g.count(1))),
     )
     .or(&["ba"])
@@ -253,28 +265,25 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "percentage_random",
         "PERCENT[,...]",
-        "Random part of random operations",
+        "Percentage of a random job's operations that are random",
         |s, g| put_each(&mut s.percentage_random, g.each(|g| g.percent())),
     )
     .default("100"),
     Opt::switch(
         "norandommap",
-        "Blocks may come twice before all have come",
+        "Blocks may repeat before all have been covered",
         |s, g| put(&mut s.norandommap, g.flag()),
     ),
     Opt::job(
         "randrepeat",
         "0|1",
-        "The same offsets in every run",
+        "Use the same offsets in every run",
         |s, g| put(&mut s.randrepeat, g.flag()),
     )
     .default("1"),
-    Opt::job(
-        "randseed",
-        "N",
-        "Everything random derives from it",
-        |s, g| put(&mut s.randseed, g.number()),
-    )
+    Opt::job("randseed", "N", "Seed of everything random", |s, g| {
+        put(&mut s.randseed, g.number())
+    })
     .default("0x89"),
 ];
 
@@ -290,14 +299,14 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "iodepth",
         "N",
-        "Operations under way per worker (io_uring)",
+        "Requests in flight per worker (io_uring)",
         |s, g| put(&mut s.iodepth, g.count(1)),
     )
     .default("1"),
     Opt::job(
         "iodepth_batch",
         "N",
-        "Submit so many at a time; 0: as many as iodepth",
+        "Requests to submit at a time; 0: as many as iodepth",
         |s, g| put(&mut s.iodepth_batch, g.count(0)),
     )
     .or(&["iodepth_batch_submit"])
@@ -305,7 +314,7 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "iodepth_batch_complete_min",
         "N",
-        "Reap so many at a time at least",
+        "Reap at least this many completions at a time",
         |s, g| put(&mut s.iodepth_batch_complete_min, g.count(0)),
     )
     .or(&["iodepth_batch_complete"])
@@ -320,54 +329,57 @@ pub const ENGINE: &[Opt] = &[
         "Accepted: io_uring always registers its files",
         |_, g| g.flag().map(drop),
     ),
-    Opt::job("direct", "0|1", "O_DIRECT", |s, g| {
+    Opt::job("direct", "0|1", "Open files with O_DIRECT", |s, g| {
         put(&mut s.direct, g.flag())
     })
     .default("0"),
-    Opt::job("buffered", "0|1", "The contrary of direct", |s, g| {
+    Opt::job("buffered", "0|1", "The opposite of direct", |s, g| {
         put(&mut s.direct, g.flag().map(|buffered| !buffered))
     })
     .default("1"),
     Opt::job(
         "sync",
         "HOW",
-        "none (0), sync (1; O_SYNC), dsync (O_DSYNC)",
+        "Open files with: none (0), sync (1, O_SYNC), dsync (O_DSYNC)",
         |s, g| put(&mut s.sync, sync(g)),
     )
     .default("none"),
-    Opt::job("dsync", "0|1", "The same as sync=dsync", |s, g| {
+    Opt::job("dsync", "0|1", "Same as sync=dsync", |s, g| {
         let mode = |on| if on { SyncMode::Dsync } else { SyncMode::None };
         put(&mut s.sync, g.flag().map(mode))
     })
     .default("0"),
-    Opt::job("fsync", "N", "fsync after so many writes", |s, g| {
-        put(&mut s.fsync, g.count(0))
-    })
+    Opt::job(
+        "fsync",
+        "N",
+        "Call fsync after every N writes; 0: never",
+        |s, g| put(&mut s.fsync, g.count(0)),
+    )
     .default("0"),
     Opt::job(
         "fdatasync",
         "N",
-        "fdatasync after so many writes",
+        "Call fdatasync after every N writes; 0: never",
         |s, g| put(&mut s.fdatasync, g.count(0)),
     )
     .default("0"),
     Opt::job(
         "end_fsync",
         "0|1",
-        "fsync when all is written, inside the run time",
+        "Call fsync when all is written, within the run time",
         |s, g| put(&mut s.end_fsync, g.flag()),
     )
     .default("0"),
     Opt::job(
         "fsync_on_close",
         "0|1",
-        "fsync files before they are closed",
+        "Call fsync before a file is closed",
         |s, g| put(&mut s.fsync_on_close, g.flag()),
     )
     .default("0"),
 ];
 
-/// What is written.
+/// Written data.
 pub const BUFFERS: &[Opt] = &[
     Opt::switch("refill_buffers", "New data for every write", |s, g| {
         put(&mut s.refill_buffers, g.flag())
@@ -375,37 +387,37 @@ pub const BUFFERS: &[Opt] = &[
     Opt::job(
         "scramble_buffers",
         "0|1",
-        "A few bytes change with every write",
+        "Change a few bytes for every write",
         |s, g| put(&mut s.scramble_buffers, g.flag()),
     )
     .default("1"),
-    Opt::switch("zero_buffers", "Zeros", |s, g| {
+    Opt::switch("zero_buffers", "Write zeros", |s, g| {
         put(&mut s.zero_buffers, g.flag())
     }),
     Opt::job(
         "buffer_pattern",
         "PATTERN",
-        "0xBYTES, a number, \"text\", or several of them",
+        "Write this: 0xBYTES, a number, \"text\", or several of them",
         |s, g| put(&mut s.buffer_pattern, g.pattern()),
     ),
     Opt::job(
         "buffer_compress_percentage",
         "PERCENT",
-        "Part that compresses away; new data for every write",
+        "Compressible percentage of the data; new data for every write",
         |s, g| put(&mut s.buffer_compress_percentage, g.percent()),
     )
     .default("0"),
     Opt::job(
         "buffer_compress_chunk",
         "SIZE",
-        "Bytes over which that holds; 0: the block",
+        "Size of the pieces that compress so (bytes); 0: the block",
         |s, g| put(&mut s.buffer_compress_chunk, g.count(0)),
     )
     .default("512"),
     Opt::job(
         "dedupe_percentage",
         "PERCENT",
-        "Blocks that are copies of others; new data for every write",
+        "Percentage of blocks that are copies; new data for every write",
         |s, g| put(&mut s.dedupe_percentage, g.percent()),
     )
     .default("0"),
@@ -415,7 +427,9 @@ fn directory(g: Given<'_>) -> Result<PathBuf, String> {
     match g.names().as_slice() {
         [name] if name.is_empty() => Err("it must not be empty".to_owned()),
         [name] => Ok(PathBuf::from(name)),
-        _ => Err("several directories are not supported (\\: is a colon in a name)".to_owned()),
+        _ => {
+            Err("several directories are not supported (write a colon in a name as \\:)".to_owned())
+        }
     }
 }
 
@@ -441,10 +455,10 @@ fn service(g: Given<'_>) -> Result<FileService, String> {
         ("random", _) => each().map(FileService::Random),
         ("sequential", None) => Ok(FileService::Sequential),
         ("sequential", Some(_)) => {
-            Err("sequential takes no number: a file is left when it is done".to_owned())
+            Err("sequential takes no number: each file is finished before the next".to_owned())
         }
         ("zipf" | "pareto" | "normal" | "gauss", _) => Err(format!(
-            "{word} is not supported: take roundrobin, random or sequential"
+            "{word} is not supported: use roundrobin, random or sequential"
         )),
         _ => Err(format!(
             "'{word}' is not one of roundrobin, random, sequential"
@@ -470,7 +484,7 @@ fn fallocate(g: Given<'_>) -> Result<Fallocate, String> {
 fn fadvise(g: Given<'_>) -> Result<bool, String> {
     match g.text {
         "random" | "sequential" => Err(format!(
-            "{} is not supported: 1 advises what the job does, 0 nothing",
+            "{} is not supported: 1 tells the kernel what the job does, 0 tells it nothing",
             g.text
         )),
         _ => g.flag(),
@@ -484,8 +498,8 @@ fn directions(g: Given<'_>) -> Result<Directions, String> {
     let word = match g.text.split_once(':') {
         Some((word, number)) => {
             return Err(format!(
-                "the number behind {word} ({number}) is not supported: take offsets all sequential or all \
-                 random, or percentage_random"
+                "the number after {word} ({number}) is not supported: use percentage_random for offsets \
+                 that are partly random"
             ));
         }
         None => g.text,

@@ -1,4 +1,4 @@
-//! Options of the command line alone.
+//! Options that are only for the command line.
 
 use std::path::PathBuf;
 
@@ -43,28 +43,32 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "output-format",
         "LIST",
-        "normal, terse, json, json+; several with commas",
+        "normal, terse, json, json+; several separated by commas",
         |l, v| {
             l.view.formats = v.split(',').map(format).collect::<Result<_, String>>()?;
             Ok(())
         },
     )
     .default("normal"),
-    plain("minimal", "The same as output-format=terse", |l, _| {
+    plain("minimal", "Same as output-format=terse", |l, _| {
         l.view.formats = vec![FioFormat::Terse];
         Ok(())
     }),
-    plain("append-terse", "Terse behind the other forms", |l, _| {
-        l.append_terse = true;
-        Ok(())
-    }),
+    plain(
+        "append-terse",
+        "Print terse output after the other formats",
+        |l, _| {
+            l.append_terse = true;
+            Ok(())
+        },
+    ),
     value(
         "terse-version",
         "N",
-        "Version of terse: 3",
+        "Version of the terse format; only 3",
         |_, v| match v {
             "3" => Ok(()),
-            "2" | "4" | "5" => Err(format!("version {v} is not supported: take 3")),
+            "2" | "4" | "5" => Err(format!("version {v} is not supported: use 3")),
             _ => Err(format!("'{v}' is not 3")),
         },
     )
@@ -72,7 +76,7 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "status-interval",
         "TIME",
-        "Print a report so often while the run goes on (s)",
+        "Print a report at this interval during the run (s)",
         |l, v| {
             l.view.status_interval = Some(seconds(v)?);
             Ok(())
@@ -81,7 +85,7 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "eta",
         "WHEN",
-        "Progress on stderr: auto, always, never",
+        "Show progress on stderr: auto, always, never",
         |l, v| {
             l.output.progress = one_of(
                 v,
@@ -98,7 +102,7 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "eta-newline",
         "TIME",
-        "Progress as lines, so often (s)",
+        "Print progress as lines at this interval (s)",
         |l, v| {
             l.view.progress_every = Some(seconds(v)?);
             l.output.progress = Progress::Plain;
@@ -108,20 +112,20 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "eta-interval",
         "TIME",
-        "Time between two states of progress (s)",
+        "Interval between updates of the progress (s)",
         |l, v| {
             l.view.progress_every = Some(seconds(v)?);
             Ok(())
         },
     ),
-    plain("readonly", "A job that writes is an error", |l, _| {
+    plain("readonly", "Refuse jobs that write", |l, _| {
         l.fio.readonly = true;
         Ok(())
     }),
     value(
         "section",
         "NAME",
-        "Only this section of job files; may be repeated",
+        "Run only this section of job files; may be repeated",
         |l, v| {
             l.sections.push(v.to_owned());
             Ok(())
@@ -129,23 +133,19 @@ pub const OUTPUT: &[Opt] = &[
     ),
     plain(
         "showcmd",
-        "Print the jobs as a command line, and run nothing",
+        "Print the jobs as a command line and exit",
         |l, _| {
             l.show_command = true;
             Ok(())
         },
     ),
-    plain(
-        "parse-only",
-        "Check the options, and run nothing",
-        |l, _| {
-            l.view.parse_only = true;
-            Ok(())
-        },
-    ),
+    plain("parse-only", "Check the options and exit", |l, _| {
+        l.view.parse_only = true;
+        Ok(())
+    }),
     plain(
         "warnings-fatal",
-        "Accepted: what is wrong is always an error",
+        "Accepted: a mistake is always an error",
         |_, _| Ok(()),
     ),
     value(
@@ -157,21 +157,25 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "alloc-size",
         "N",
-        "Accepted: memory is taken as it is needed",
+        "Accepted: memory is allocated as needed",
         |_, v| count(v),
     ),
 ];
 
-/// What fio has not.
+/// What fio does not have.
 pub const OWN: &[Opt] = &[
-    plain("rbench-report", "Append the report of rbench", |l, _| {
-        l.view.report = true;
-        Ok(())
-    }),
+    plain(
+        "rbench-report",
+        "Print rbench's own report after fio's",
+        |l, _| {
+            l.view.report = true;
+            Ok(())
+        },
+    ),
     value(
         "out",
         "FILE",
-        "Write the result to this file (JSON), finished groups to FILE.journal",
+        "Write the result to FILE (JSON); finished groups go to FILE.journal",
         |l, v| {
             l.output.out = Some(path(v)?);
             Ok(())
@@ -180,7 +184,7 @@ pub const OWN: &[Opt] = &[
     value(
         "label",
         "K=V",
-        "Note key=value in the result; may be repeated",
+        "Add the label key=value to the result; may be repeated",
         |l, v| {
             l.output.labels.push(values::label(v)?);
             Ok(())
@@ -189,7 +193,7 @@ pub const OWN: &[Opt] = &[
     value(
         "on-error",
         "WHAT",
-        "After a failed operation of any job: continue, stop",
+        "What to do after a failed operation of any job: continue, stop",
         |l, v| {
             l.limits.on_error = Some(values::on_error(v)?);
             Ok(())
@@ -199,7 +203,7 @@ pub const OWN: &[Opt] = &[
     value(
         "max-errors",
         "N",
-        "End the run when more than N operations have failed",
+        "End the run after more than N failed operations",
         |l, v| {
             l.limits.max_errors = Some(given(v).number()?);
             Ok(())
@@ -207,7 +211,7 @@ pub const OWN: &[Opt] = &[
     ),
     plain(
         "rbench-no-round-trip",
-        "Do not measure at the start what a request to the file system costs",
+        "Do not measure the round trip to the file system at the start",
         |l, _| {
             l.output.no_round_trip = true;
             Ok(())
@@ -216,7 +220,7 @@ pub const OWN: &[Opt] = &[
     value(
         "rbench-client-cache",
         "SIZE",
-        "Size of the cache that the file system's client has on each host",
+        "Size of the file system client's own cache on each host (bytes)",
         |l, v| {
             l.output.client_cache = Some(values::bytes(v)?);
             Ok(())
@@ -225,7 +229,7 @@ pub const OWN: &[Opt] = &[
     value(
         "op-timeout",
         "TIME",
-        "Give up waiting for an operation that takes longer",
+        "Give up on an operation that takes longer than this (s)",
         |l, v| {
             l.limits.op_timeout = Some(seconds(v)?);
             Ok(())
@@ -233,7 +237,7 @@ pub const OWN: &[Opt] = &[
     ),
     plain(
         "private-dirs",
-        "Hosts may have file systems of their own where the files lie",
+        "Allow each host a file system of its own under the files",
         |l, _| {
             l.leave.private_dirs = true;
             Ok(())
@@ -241,7 +245,7 @@ pub const OWN: &[Opt] = &[
     ),
     plain(
         "overfill",
-        "Begin even where there is less room than the jobs write",
+        "Start even when the free space is less than the jobs write",
         |l, _| {
             l.leave.overfill = true;
             Ok(())
@@ -250,7 +254,7 @@ pub const OWN: &[Opt] = &[
     value(
         "progress",
         "HOW",
-        "What rank 0 shows on stderr: auto, plain, off",
+        "How rank 0 shows progress on stderr: auto, plain, off",
         |l, v| {
             l.output.progress = values::choice(v)?;
             Ok(())
@@ -259,7 +263,7 @@ pub const OWN: &[Opt] = &[
     .default("auto"),
     plain(
         "quiet",
-        "No progress and no notes, only reports and errors",
+        "Print only reports and errors: no progress, no notes",
         |l, _| {
             l.output.quiet = true;
             Ok(())
@@ -268,7 +272,7 @@ pub const OWN: &[Opt] = &[
     value(
         "communicator",
         "WHICH",
-        "Whether ranks talk over MPI: auto, solo, mpi",
+        "How ranks communicate: auto, solo (no MPI), mpi",
         |l, v| {
             l.output.communicator = values::choice(v)?;
             Ok(())
@@ -277,13 +281,13 @@ pub const OWN: &[Opt] = &[
     .default("auto"),
 ];
 
-/// What prints a text.
+/// Options that print a text.
 pub const HELP: &[Opt] = &[
     text("help", Takes::Nothing, "Print help", |_| Ok(help::help())).or(&["h"]),
     text(
         "cmdhelp",
         Takes::Value("OPTION"),
-        "Print what is known of an option, or of all",
+        "Print help on one option, or on 'all'",
         help::command,
     ),
     text(
@@ -308,7 +312,7 @@ const fn text(
     }
 }
 
-/// The version of fio whose command line and outputs these are, and ours.
+/// The version of fio whose command line and outputs these are, and our own.
 fn version() -> String {
     concat!("fio-3.33-rbench-", env!("CARGO_PKG_VERSION"), "\n").to_owned()
 }

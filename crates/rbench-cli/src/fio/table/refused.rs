@@ -1,66 +1,383 @@
-//! What fio 3.33 knows and rbench does not.
+//! Options of fio 3.33 that rbench does not support: why, and what to use instead.
 
-/// Options of single engines: fio knows them once the engine is given, and so
-/// never by a beginning of their names.
-pub const OF_ENGINES: &str = "arguments bindname brick busy_poll clientname clustername cmd_type cmdprio \
-    cmdprio_bssplit cmdprio_class cmdprio_percentage conf cpuchunks cpuload cpumode \
-    donorname exit_on_io_done force_async grace_time hipri hipri_percentage hostname \
-    inplace interface listen mss nodelay nonvectored nowait pingpong pool port program \
-    protocol rbdname readfua sg_write_mode single-instance skip_bad sqthread_poll \
-    sqthread_poll_cpu stat_type std_redirect stream_id thp touch_objects ttl uncached \
-    uri userspace_reap verb volume window_size writefua";
+/// Options that are refused for one reason.
+pub struct Refused {
+    /// Their names.
+    pub names: &'static str,
+    /// Why: a clause that follows "is not supported: ".
+    pub why: &'static str,
+    /// What to use instead, a noun; empty: nothing does the same. Code is in
+    /// backticks.
+    pub instead: &'static str,
+    /// Whether they belong to particular engines: fio knows them only once the
+    /// engine is given, so they cannot be shortened.
+    pub of_engines: bool,
+}
 
-/// Names, by the reason why they are not supported.
-pub const REFUSED: &[(&str, &str)] = &[
-    (
-        "it is not supported by rbench",
-        "allow_file_create allrandrepeat atomic aux-path bandwidth-log \
-         block_error_percentiles blocksize_unaligned bs_is_seq_rand bs_unaligned bwavgtime \
-         cgroup cgroup_nodelete cgroup_weight clocksource cpuclock-test cpumask cpus_allowed \
-         cpus_allowed_policy crctest create_fsync debug dedupe_global dedupe_mode \
-         dedupe_working_set_percentage disable_bw disable_bw_measurement disable_clat \
-         disable_lat disable_slat disk_util enghelp error_dump exec_postrun exec_prerun \
-         exit_what exitall exitall_on_error experimental_verify file_append fill_device \
-         fill_fs flow flow_id flow_sleep flow_watermark gid gtod_cpu gtod_reduce \
-         hugepage-size idle-prof ignore_error ignore_zone_limits inflate-log io_submit_mode \
-         iodepth_batch_complete_max iodepth_low iomem iomem_align iopsavgtime ioscheduler \
-         job_max_open_zones latency-log latency_run lockfile lockmem log_alternate_epoch \
-         log_alternate_epoch_clock_id log_compression log_compression_cpus log_entries \
-         log_hist_coarseness log_max_value log_prio log_store_compressed log_unix_epoch \
-         max_open_zones mem mem_align memcpytest merge-blktrace-only merge_blktrace_file \
-         merge_blktrace_iters merge_blktrace_scalars nice numa_cpu_nodes numa_mem_policy \
-         offset_align opendir per_job_logs percentage_sequential prio prioclass profile \
-         random_generator rate_cycle rate_ignore_thinktime rate_iops_min ratecycle \
-         read_beyond_wp read_iolog read_iolog_chunked replay_align replay_no_stall \
-         replay_redirect replay_scale replay_skip replay_time_scale rw_sequencer rwmixcycle \
-         serialize_overlap significant_figures slat_percentiles softrandommap stats \
-         sync_file_range thinktime_blocks_type thinktime_iotime trigger trigger-file \
-         trigger-remote trigger-timeout trim_backlog trim_backlog_batch trim_percentage \
-         trim_verify_zero uid unique_filename unit_base unlink_each_loop verify_async \
-         verify_async_cpus verify_backlog_batch verify_dump verify_offset verify_state_load \
-         verify_state_save verifysort verifysort_nr write_barrier write_hint write_iolog \
-         zone_reset_frequency zone_reset_threshold zonecapacity zonemode zonerange zonesize \
-         zoneskip",
+impl Refused {
+    /// Their names, one by one.
+    pub fn each(&self) -> impl Iterator<Item = &'static str> {
+        self.names.split_whitespace()
+    }
+
+    /// The error message about one of them, after its name.
+    pub fn sentence(&self) -> String {
+        let instead = match self.instead {
+            "" => String::new(),
+            instead => format!("; use {instead}"),
+        };
+        format!("is not supported: {}{instead}", self.why).replace('`', "'")
+    }
+}
+
+const fn refused(names: &'static str, why: &'static str, instead: &'static str) -> Refused {
+    Refused {
+        names,
+        why,
+        instead,
+        of_engines: false,
+    }
+}
+
+const fn of_engine(names: &'static str, why: &'static str, instead: &'static str) -> Refused {
+    Refused {
+        of_engines: true,
+        ..refused(names, why, instead)
+    }
+}
+
+/// Every option that is refused, in the order of the documentation.
+pub const REFUSED: &[Refused] = &[
+    // Files
+    refused(
+        "allow_file_create",
+        "a job creates the files that it needs",
+        "a job without `size` and `filesize`, which takes only files that exist",
     ),
-    (
-        "start ranks on several hosts with mpirun instead",
+    refused(
+        "file_append",
+        "a job starts at `offset`, not at the end of the file",
+        "`offset`",
+    ),
+    refused(
+        "fill_device fill_fs",
+        "writing until the device is full is not a workload",
+        "`size`, with `--overfill` where it exceeds the free space",
+    ),
+    refused("create_fsync", "what is laid out is always synced", ""),
+    refused("opendir", "files are named one by one", "`filename`"),
+    refused(
+        "unique_filename",
+        "there is no client and server mode",
+        "`filename_format`",
+    ),
+    refused(
+        "unlink_each_loop",
+        "files are removed at the end of the job only",
+        "`unlink`",
+    ),
+    refused("lockfile", "workers do not lock files", ""),
+    refused(
+        "offset_align",
+        "`offset` is a number of bytes, not a percentage",
+        "`offset`",
+    ),
+    // Pattern and blocks
+    refused(
+        "blocksize_unaligned bs_unaligned",
+        "sizes of `bsrange` are multiples of the smallest one",
+        "`bssplit`, with any sizes",
+    ),
+    refused(
+        "bs_is_seq_rand",
+        "block sizes are for reads and for writes",
+        "a sequential and a random job, each with its own `bs`",
+    ),
+    refused(
+        "percentage_sequential",
+        "the random part is given instead",
+        "`percentage_random`",
+    ),
+    refused(
+        "rw_sequencer",
+        "`rw` takes no number of operations",
+        "`percentage_random`",
+    ),
+    refused("rwmixcycle", "it is obsolete in fio", "`rwmixread`"),
+    refused(
+        "softrandommap",
+        "no random map is kept: a permutation covers every block without memory",
+        "",
+    ),
+    refused(
+        "serialize_overlap",
+        "requests in flight may overlap where blocks repeat",
+        "`norandommap=0`, with which no block repeats within a pass",
+    ),
+    refused(
+        "allrandrepeat",
+        "everything random derives from one seed",
+        "`randrepeat` or `randseed`",
+    ),
+    refused("random_generator", "there is one generator", ""),
+    refused(
+        "trim_backlog trim_backlog_batch trim_percentage trim_verify_zero block_error_percentiles",
+        "rbench does not trim",
+        "",
+    ),
+    refused(
+        "ignore_zone_limits job_max_open_zones max_open_zones read_beyond_wp zone_reset_frequency \
+         zone_reset_threshold zonecapacity zonemode zonerange zonesize zoneskip",
+        "there are no zone modes",
+        "`random_distribution=zoned` for skewed access",
+    ),
+    refused(
+        "merge-blktrace-only merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars read_iolog \
+         read_iolog_chunked replay_align replay_no_stall replay_redirect replay_scale replay_skip \
+         replay_time_scale write_iolog",
+        "traces are neither recorded nor replayed",
+        "",
+    ),
+    // Engine and buffers
+    refused("io_submit_mode", "each worker submits its own requests", ""),
+    refused(
+        "iodepth_batch_complete_max iodepth_low",
+        "when the queue is refilled cannot be chosen",
+        "`iodepth_batch_submit` or `iodepth_batch_complete_min`",
+    ),
+    refused("atomic", "Linux has no O_ATOMIC", ""),
+    refused(
+        "sync_file_range write_barrier",
+        "data is synced for whole files",
+        "`fsync` or `fdatasync`",
+    ),
+    refused("write_hint", "write lifetime hints are not set", ""),
+    refused(
+        "hugepage-size iomem iomem_align lockmem mem mem_align",
+        "buffers are ordinary memory, aligned to pages",
+        "",
+    ),
+    refused(
+        "dedupe_global dedupe_mode dedupe_working_set_percentage",
+        "which blocks are copied cannot be chosen",
+        "`dedupe_percentage`",
+    ),
+    // Duration, rate, errors
+    refused(
+        "flow flow_id flow_sleep flow_watermark",
+        "jobs are not balanced against each other",
+        "`rate` or `rate_iops` of each job",
+    ),
+    refused(
+        "rate_iops_min",
+        "the least rate is given in bytes",
+        "`rate_min`",
+    ),
+    refused(
+        "rate_cycle ratecycle",
+        "the window over which `rate_min` is checked cannot be chosen",
+        "`rate_min`",
+    ),
+    refused(
+        "rate_ignore_thinktime",
+        "how think time counts for a rate cannot be chosen",
+        "",
+    ),
+    refused(
+        "thinktime_blocks_type thinktime_iotime",
+        "think time follows a number of operations",
+        "`thinktime_blocks`",
+    ),
+    refused(
+        "latency_run",
+        "the search for `latency_target` is made once",
+        "",
+    ),
+    refused(
+        "exit_what exitall exitall_on_error",
+        "a job that ends does not end the others",
+        "`runtime`, or `--on-error=stop`",
+    ),
+    refused(
+        "ignore_error",
+        "errors are tolerated by direction, not by errno",
+        "`continue_on_error`",
+    ),
+    refused(
+        "error_dump",
+        "failed operations are always reported with an example",
+        "`--rbench-report` for the list",
+    ),
+    // Verification
+    refused(
+        "experimental_verify",
+        "there is one way to verify",
+        "`verify`",
+    ),
+    refused(
+        "verify_offset",
+        "the header is at the beginning of each interval",
+        "`verify`",
+    ),
+    refused(
+        "verify_dump",
+        "damaged blocks are named on standard error and not dumped",
+        "",
+    ),
+    refused(
+        "verify_async verify_async_cpus",
+        "workers check what they read themselves",
+        "`rbench io --verify-threads`",
+    ),
+    refused(
+        "verify_backlog_batch",
+        "the whole backlog is read back",
+        "`verify_backlog`",
+    ),
+    refused(
+        "verify_state_load verify_state_save",
+        "no state is kept between runs",
+        "`verify_only`, or `rbench io --ack-journal` after a crash",
+    ),
+    refused(
+        "verifysort verifysort_nr",
+        "the order of reading back cannot be chosen",
+        "",
+    ),
+    // Statistics and logs
+    refused(
+        "disable_bw disable_bw_measurement disable_clat disable_lat disable_slat gtod_cpu gtod_reduce stats",
+        "everything is always measured; the report says what measuring costs",
+        "",
+    ),
+    refused("clocksource cpuclock-test", "rbench chooses its clock", ""),
+    refused(
+        "bwavgtime iopsavgtime",
+        "samples are taken every 500 ms",
+        "`log_avg_msec` for logs",
+    ),
+    refused(
+        "slat_percentiles",
+        "submission latency has minimum, mean and maximum only",
+        "`clat_percentiles` or `lat_percentiles`",
+    ),
+    refused(
+        "significant_figures",
+        "the number of digits is fixed",
+        "`--output-format=json` for more digits",
+    ),
+    refused("unit_base", "bandwidth is in bytes", ""),
+    refused(
+        "bandwidth-log",
+        "logs are asked for by job",
+        "`write_bw_log`",
+    ),
+    refused(
+        "latency-log",
+        "logs are asked for by job",
+        "`write_lat_log`",
+    ),
+    refused("per_job_logs", "each worker has its own logs", ""),
+    refused(
+        "log_alternate_epoch log_alternate_epoch_clock_id log_unix_epoch",
+        "times in logs count from the start of the job",
+        "`job_start` in the JSON output to convert them",
+    ),
+    refused(
+        "inflate-log log_compression log_compression_cpus log_entries log_hist_coarseness log_max_value \
+         log_prio log_store_compressed",
+        "the form of logs cannot be chosen",
+        "",
+    ),
+    refused(
+        "aux-path",
+        "nothing but logs and reports is written",
+        "a path in the prefix of the log",
+    ),
+    refused("disk_util", "block devices are not watched", "`iostat`"),
+    refused("idle-prof", "idle time is not measured", "`mpstat`"),
+    // The process and the machine
+    refused(
+        "cpumask cpus_allowed cpus_allowed_policy numa_cpu_nodes numa_mem_policy",
+        "jobs do not choose processors or memory nodes",
+        "`taskset`, `numactl` or the binding options of mpirun",
+    ),
+    refused(
+        "nice prio prioclass",
+        "priorities are not changed",
+        "`nice` or `ionice`",
+    ),
+    refused(
+        "gid uid",
+        "the user is not changed",
+        "`sudo -u` or `setpriv`",
+    ),
+    refused(
+        "cgroup cgroup_nodelete cgroup_weight",
+        "control groups are not managed",
+        "`systemd-run --scope`",
+    ),
+    refused(
+        "ioscheduler",
+        "settings of the machine are not changed",
+        "`/sys/block/*/queue/scheduler`",
+    ),
+    refused(
+        "exec_postrun exec_prerun",
+        "jobs do not run commands",
+        "a script around rbench",
+    ),
+    refused(
+        "trigger trigger-file trigger-remote trigger-timeout",
+        "nothing is triggered during a run",
+        "`rbench io --ack-journal` for crash tests",
+    ),
+    refused(
         "client daemonize remote-config server",
+        "ranks on several hosts are started by MPI",
+        "`mpirun`",
     ),
-    (
-        "options of profiles are not supported by rbench",
-        "block device-names dir large-block-op-kbytes load numruns prep \
-         read-req-num-512-blocks test-duration threads threads-per-queue",
+    refused(
+        "block device-names dir large-block-op-kbytes load numruns prep profile read-req-num-512-blocks \
+         test-duration threads threads-per-queue",
+        "there are no profiles",
+        "a job file",
     ),
-    (
-        "options of this engine are not supported by rbench",
-        OF_ENGINES,
+    refused(
+        "crctest debug memcpytest",
+        "it tests or traces fio itself",
+        "",
+    ),
+    refused(
+        "enghelp",
+        "engines have no options of their own",
+        "`--cmdhelp=ioengine`",
+    ),
+    // Engines
+    of_engine(
+        "cmd_type cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage force_async hipri \
+         hipri_percentage nonvectored nowait sqthread_poll sqthread_poll_cpu thp uncached userspace_reap",
+        "engines have no options of their own",
+        "",
+    ),
+    of_engine(
+        "stat_type",
+        "rbench does not have the engine that it belongs to",
+        "`rbench meta --phases=file-stat`",
+    ),
+    of_engine(
+        "arguments bindname brick busy_poll clientname clustername conf cpuchunks cpuload cpumode \
+         donorname exit_on_io_done grace_time hostname inplace interface listen mss nodelay pingpong \
+         pool port program protocol rbdname readfua sg_write_mode single-instance skip_bad \
+         std_redirect stream_id touch_objects ttl uri verb volume window_size writefua",
+        "rbench does not have the engine that it belongs to",
+        "",
     ),
 ];
 
-/// Why a name of fio is not supported.
-pub fn refusal(name: &str) -> Option<&'static str> {
+/// The entry of an option of fio that is not supported.
+pub fn refusal(name: &str) -> Option<&'static Refused> {
     REFUSED
         .iter()
-        .find(|(_, names)| names.split_whitespace().any(|known| known == name))
-        .map(|(why, _)| *why)
+        .find(|refused| refused.each().any(|known| known == name))
 }

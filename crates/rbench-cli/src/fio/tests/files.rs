@@ -138,10 +138,10 @@ fn files_include_others_that_lie_beside_them() {
     let chained = names.iter().zip(&chain);
     let mut files: Vec<(&str, &str)> = chained.map(|(n, t)| (&**n, &**t)).collect();
     files.push(("f", "[a]\ninclude 0\n"));
-    wrong(&files, "more than 1000 files are included");
+    wrong(&files, "more than 1000 inclusions");
     wrong(
         &[("f", &"[a]\n".repeat(4097))],
-        "f, line 4097: a file has 4096 jobs at most",
+        "f, line 4097: a file may have at most 4096 jobs",
     );
     wrong(&[("f", "[a]\ninclude g\n"), ("g", "[b]\n")], "g, line 1");
     wrong(&[("f", "include g\n"), ("g", "")], "before the first");
@@ -199,7 +199,7 @@ fn only_the_sections_that_were_asked_for_are_jobs() {
     let (fio, _) = read_files("--section=a --section c f", &[("f", text)]).expect("two sections");
     assert_eq!(names(&fio), ["a", "c"]);
     let stop = read_files("--section=x f", &[("f", text)]).expect_err("none");
-    assert!(stop.text.contains("no job is given"), "{}", stop.text);
+    assert!(stop.text.contains("there is no job"), "{}", stop.text);
 }
 
 #[test]
@@ -237,15 +237,15 @@ fn what_is_wrong_is_told_with_file_and_line() {
     );
     check_wrong(
         "[a]\noutput=x\n",
-        &["'output' stands on the command line only"],
+        &["'output' is for the command line only"],
     );
     check_wrong("[a]\ndirect\n", &["'direct' needs a value"]);
     check_wrong("[a]\nbs=\n", &["'bs' needs a value"]);
     check_wrong("[a\nsize=4k\n", &["f, line 1", "]"]);
     check_wrong("[]\nsize=4k\n", &["a section needs a name"]);
     check_wrong("[global]\nname=x\n[a]\n", &["belongs to a job"]);
-    check_wrong("[global]\nsize=4k\n", &["no job is given"]);
-    check_wrong("", &["no job is given"]);
+    check_wrong("[global]\nsize=4k\n", &["there is no job"]);
+    check_wrong("", &["there is no job"]);
     let stop = read_files("f", &[]).expect_err("no file");
     assert!(
         stop.text.contains("job file f was not read"),

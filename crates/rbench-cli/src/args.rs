@@ -183,7 +183,8 @@ struct Meta {
     #[arg(long)]
     fsync: bool,
     /// Run only these phases, separated by commas; creation is added where it
-    /// is needed [default: all]
+    /// is needed. Hard links (file-link, link-remove) are made only when asked
+    /// for here [default: all others]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::phase)]
     phases: Option<Vec<PhaseKind>>,
     /// Stat, read, rename and remove in random order

@@ -29,6 +29,8 @@ op_kinds! {
     Stat => "stat",
     /// Give a name another name in the same directory: `renameat`.
     Rename => "rename",
+    /// Give a file another name beside its own: `linkat`.
+    Link => "link",
     /// Open a directory, read all entries, close it.
     List => "list",
     /// Make a file that is not there yet, write what was asked for, close it.

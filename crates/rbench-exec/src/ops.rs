@@ -25,6 +25,7 @@ use crate::pace::Gate;
 use crate::worker::{Prepared, Runner};
 
 mod create;
+mod link;
 mod list;
 mod mkdir;
 mod read_file;
@@ -35,6 +36,8 @@ mod unlink;
 
 /// Stands behind the names of items after the native rename phase.
 const RENAMED: &str = ".r";
+/// Stands behind the names of hard links to items.
+const LINKED: &str = ".l";
 
 /// How a metadata operation is made for a worker.
 pub struct OpRow {
@@ -50,6 +53,7 @@ pub const OPS: &[OpRow] = &[
     rmdir::ROW,
     stat::ROW,
     rename::ROW,
+    link::ROW,
     list::ROW,
     create::ROW,
     create::WRITE_ROW,
@@ -485,8 +489,16 @@ impl Scene {
     /// Paths of what this phase visits, with the names before or after
     /// renaming.
     fn places(&self, renamed: bool) -> Places {
+        self.suffixed(if renamed { RENAMED } else { "" })
+    }
+
+    /// Paths of the hard links to what this phase visits.
+    fn links(&self) -> Places {
+        self.suffixed(LINKED)
+    }
+
+    fn suffixed(&self, suffix: &'static str) -> Places {
         let kind = self.info.items.unwrap_or(ItemKind::Dir);
-        let suffix = if renamed { RENAMED } else { "" };
         let for_all = self.phase.who == Who::FirstForAll;
         Places {
             paths: Paths::new(Arc::clone(&self.forest), self.owner(), kind).suffixed(suffix),

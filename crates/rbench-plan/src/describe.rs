@@ -4,7 +4,9 @@ use rbench_core::Bytes;
 
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
 use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
-use crate::meta::{Backend, Content, Layout as TreeLayout, Making, MetaPlan, PHASES, Site, Who};
+use crate::meta::{
+    Backend, Content, Layout as TreeLayout, Making, MetaPlan, PHASES, PhaseKind, Site, Who,
+};
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
 
@@ -76,9 +78,10 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
     ]));
     let all = PHASES
         .iter()
-        .filter(|info| info.native() && info.items.is_none_or(has))
+        .filter(|info| info.by_default() && info.items.is_none_or(has))
         .count();
-    if meta.phases.len() < all {
+    let links = meta.kinds().any(|kind| kind == PhaseKind::FileLink);
+    if meta.phases.len() < all || links {
         let names: Vec<&str> = meta.kinds().map(|kind| kind.info().name).collect();
         rows.push(("phases", names.join(",")));
     }

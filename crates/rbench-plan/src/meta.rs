@@ -42,6 +42,10 @@ pub enum PhaseKind {
     FileRead,
     /// Rename each within its directory.
     FileRename,
+    /// Give each a hard link within its directory.
+    FileLink,
+    /// Remove these links.
+    LinkRemove,
     /// Remove each.
     FileRemove,
     /// Remove the directories of the tree.
@@ -157,6 +161,22 @@ pub const PHASES: &[PhaseInfo] = &[
         3,
     ),
     row(
+        PhaseKind::FileLink,
+        "file-link",
+        "Hard link creation",
+        OpKind::Link,
+        Some(ItemKind::File),
+        4,
+    ),
+    row(
+        PhaseKind::LinkRemove,
+        "link-remove",
+        "Hard link removal",
+        OpKind::Unlink,
+        Some(ItemKind::File),
+        5,
+    ),
+    row(
         PhaseKind::FileRemove,
         "file-remove",
         "File removal",
@@ -196,6 +216,12 @@ impl PhaseInfo {
     /// Whether the native commands have it: they write while they create.
     pub fn native(&self) -> bool {
         self.kind != PhaseKind::FileWrite
+    }
+
+    /// Whether the native commands run it unless told otherwise: hard links are
+    /// made only when asked for, since many file systems have none.
+    pub fn by_default(&self) -> bool {
+        self.native() && !matches!(self.kind, PhaseKind::FileLink | PhaseKind::LinkRemove)
     }
 
     /// Whether it makes items.

@@ -561,7 +561,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
     let Some(asked) = &meta.phases else {
         return Ok(PHASES
             .iter()
-            .filter(|p| p.native() && (p.items.is_none() || p.items != excluded))
+            .filter(|p| p.by_default() && (p.items.is_none() || p.items != excluded))
             .map(|p| p.kind)
             .collect());
     };
@@ -584,6 +584,12 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
         let creates = info.creates();
         // The tree can only be removed when nothing is left in it.
         let empties = matches!(info.op, OpKind::Rmdir | OpKind::Unlink) && info.items.is_some();
+        let links = asked.contains(&PhaseKind::FileLink);
+        match info.kind {
+            PhaseKind::LinkRemove if !asked.contains(&info.kind) => return links && removes_tree,
+            PhaseKind::FileLink => return links || asked.contains(&PhaseKind::LinkRemove),
+            _ => {}
+        }
         asked.contains(&info.kind)
             || info.kind == PhaseKind::TreeCreate
             || (creates || empties && removes_tree)

@@ -110,6 +110,11 @@ impl<F: Fs> Fs for FaultFs<F> {
         self.inner.rename(from, to)
     }
 
+    fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        self.judge(OpKind::Link, from)?;
+        self.inner.link(from, to)
+    }
+
     fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
         self.judge(OpKind::List, path)?;
         self.inner.list(path, buffer)

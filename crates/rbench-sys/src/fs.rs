@@ -44,6 +44,8 @@ pub trait Fs: Send + Sync {
     fn stat(&self, path: &CStr) -> Result<u64, Errno>;
     /// `renameat(from, to)`
     fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno>;
+    /// `linkat(from, to, 0)`
+    fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno>;
     /// `openat(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)`, `getdents64` up to
     /// the end with `buffer`, `close`; the number of entries without `.` and
     /// `..`.

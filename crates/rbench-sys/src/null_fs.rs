@@ -40,6 +40,11 @@ impl Fs for NullFs {
     }
 
     #[inline]
+    fn link(&self, _from: &CStr, _to: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    #[inline]
     fn list(&self, _path: &CStr, _buffer: &mut [u8]) -> Result<u64, Errno> {
         Ok(0)
     }
@@ -104,6 +109,7 @@ mod tests {
             assert_eq!(fs.mkdir(c"d"), Ok(()));
             assert_eq!(fs.mknod(c"/no/where"), Ok(()));
             assert_eq!(fs.rename(c"a", c"b"), Ok(()));
+            assert_eq!(fs.link(c"a", c"b"), Ok(()));
             assert_eq!(fs.stat(c"d"), Ok(0));
             assert_eq!(fs.list(c"d", &mut buffer), Ok(0));
             let fd = fs.open(c"f", OpenMode::CreateNew, true);

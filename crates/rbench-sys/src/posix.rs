@@ -107,6 +107,12 @@ impl Fs for PosixFs {
         check(unsafe { libc::renameat(self.at, from.as_ptr(), self.at, to.as_ptr()) })
     }
 
+    #[inline]
+    fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        // SAFETY: as in `rename`.
+        check(unsafe { libc::linkat(self.at, from.as_ptr(), self.at, to.as_ptr(), 0) })
+    }
+
     fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         let fd = self.openat(path, flags, 0)?;

@@ -196,6 +196,12 @@ impl Fs for TraceFs {
         })
     }
 
+    fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        let (from, to) = (text(from), text(to));
+        let detail = Detail::To(to.clone());
+        self.record(OpKind::Link, from.clone(), detail, |m| m.link(&from, &to))
+    }
+
     fn list(&self, path: &CStr, _buffer: &mut [u8]) -> Result<u64, Errno> {
         let name = text(path);
         self.record(OpKind::List, name.clone(), Detail::None, |m| m.list(&name))

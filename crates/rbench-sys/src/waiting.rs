@@ -58,6 +58,7 @@ const CALLS: &[(libc::c_long, &str, File)] = &[
     (libc::SYS_openat, "openat", File::At(0, 1)),
     (libc::SYS_mkdirat, "mkdirat", File::At(0, 1)),
     (libc::SYS_unlinkat, "unlinkat", File::At(0, 1)),
+    (libc::SYS_linkat, "linkat", File::At(0, 1)),
     (libc::SYS_mknodat, "mknodat", File::At(0, 1)),
     (libc::SYS_renameat, "renameat", File::At(0, 1)),
     (libc::SYS_renameat2, "renameat2", File::At(0, 1)),

@@ -1,6 +1,7 @@
-//! Removing files.
+//! Removing files, or the hard links to them.
 
 use rbench_core::{FailureKind, OpKind};
+use rbench_plan::meta::PhaseKind;
 use rbench_sys::Fs;
 
 use super::{ItemOp, ItemRunner, OpRow, Places};
@@ -9,9 +10,11 @@ use super::{ItemOp, ItemRunner, OpRow, Places};
 pub const ROW: OpRow = OpRow {
     op: OpKind::Unlink,
     make: |scene, thread| {
-        let op = Unlink {
-            places: scene.places(scene.renamed),
+        let places = match scene.info.kind {
+            PhaseKind::LinkRemove => scene.links(),
+            _ => scene.places(scene.renamed),
         };
+        let op = Unlink { places };
         Ok(Box::new(ItemRunner::new(
             op,
             scene.fs.clone(),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Bytes, Latency, Nanos};
+use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::io::Rw;
 use rbench_plan::spec::{Io, Meta};
 use rbench_testfs::{Config, Counts, Kind, Mounted};
@@ -131,9 +132,12 @@ fn the_file_system_counts_as_many_requests_as_the_report_has_items() {
         stats.snapshot(),
         BTreeMap::<String, BTreeMap<Kind, Counts>>::new(),
     ));
+    let links = [PhaseKind::FileLink, PhaseKind::LinkRemove];
+    let phases = PHASES.iter().filter(|info| info.by_default());
     let meta = Meta {
         items: Some(25),
         write: Some(Bytes(4096)),
+        phases: Some(phases.map(|info| info.kind).chain(links).collect()),
         ..Meta::default()
     };
     let mut run = Run::meta(&[0, 0], target.dir.path(), meta);
@@ -179,6 +183,8 @@ fn the_file_system_counts_as_many_requests_as_the_report_has_items() {
         check("file-read", kind);
     }
     check("file-rename", Kind::Rename);
+    check("file-link", Kind::Link);
+    check("link-remove", Kind::Unlink);
     check("file-remove", Kind::Unlink);
     check("tree-remove", Kind::Rmdir);
     assert_eq!(

@@ -86,7 +86,7 @@ fn a_bare_meta_is_the_published_metadata_test() {
         panic!("not meta")
     };
     assert_eq!((work.nodes, work.items_per_rank), (4, 400));
-    let native = PHASES.iter().filter(|p| p.native()).count();
+    let native = PHASES.iter().filter(|p| p.by_default()).count();
     assert_eq!((work.phases.len(), native), (12, 12));
     assert_eq!((plan.threads, plan.iterations, plan.seed), (1, 1, 7));
 }
@@ -108,6 +108,33 @@ fn asked_phases_bring_what_they_need() {
     assert_eq!(
         plan.notes,
         ["--phases needs tree-create and file-create as well"]
+    );
+}
+
+#[test]
+fn hard_links_are_made_when_asked_for_and_removed_before_the_tree() {
+    let kinds = |asked: &[PhaseKind]| {
+        let plan = meta(|_, m| m.phases = Some(asked.to_vec()), &twelve()).expect("valid");
+        let Work::Meta(work) = &plan.work else {
+            panic!("not meta")
+        };
+        let names = work.kinds().map(|kind| kind.info().name);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let made = "tree-create file-create file-link";
+    assert_eq!(kinds(&[PhaseKind::FileLink]), made);
+    assert_eq!(
+        kinds(&[PhaseKind::LinkRemove]),
+        format!("{made} link-remove")
+    );
+    assert_eq!(
+        kinds(&[PhaseKind::FileLink, PhaseKind::TreeRemove]),
+        format!("{made} link-remove file-remove tree-remove")
+    );
+    let others = kinds(&[PhaseKind::FileStat, PhaseKind::TreeRemove]);
+    assert_eq!(
+        others,
+        "tree-create file-create file-stat file-remove tree-remove"
     );
 }
 

@@ -172,6 +172,8 @@ impl Model {
         match (node, self.nodes.get(&target)) {
             (Node::Directory, Some(Node::File(_))) => return Err(Errno::ENOTDIR),
             (Node::File(_), Some(Node::Directory)) => return Err(Errno::EISDIR),
+            // Two names of one file: nothing is done.
+            (Node::File(file), Some(Node::File(other))) if file == *other => return Ok(()),
             (Node::Directory, Some(Node::Directory)) if self.below(&target).next().is_some() => {
                 return Err(Errno::ENOTEMPTY);
             }
@@ -184,6 +186,19 @@ impl Model {
                 self.nodes.insert(moved, node);
             }
         }
+        Ok(())
+    }
+
+    pub(super) fn link(&mut self, from: &str, to: &str) -> Result<(), Errno> {
+        let (_, node) = self.lookup(from)?;
+        let target = self.resolve(to)?;
+        if matches!(target.as_str(), HERE | ROOT) || self.nodes.contains_key(&target) {
+            return Err(Errno::EEXIST);
+        }
+        if node == Node::Directory {
+            return Err(Errno::EPERM);
+        }
+        self.nodes.insert(target, node);
         Ok(())
     }
 

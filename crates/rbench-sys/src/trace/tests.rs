@@ -132,6 +132,7 @@ enum Step {
     Rmdir(&'static str),
     Stat(&'static str),
     Rename(&'static str, &'static str),
+    Link(&'static str, &'static str),
     List(&'static str),
     Open(&'static str, OpenMode),
     Close(usize),
@@ -163,6 +164,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => path().prop_map(Step::Rmdir),
         1 => path().prop_map(Step::Stat),
         2 => (path(), path()).prop_map(|(from, to)| Step::Rename(from, to)),
+        2 => (path(), path()).prop_map(|(from, to)| Step::Link(from, to)),
         1 => path().prop_map(Step::List),
         3 => (path(), mode).prop_map(|(path, mode)| Step::Open(path, mode)),
         1 => (0..4_usize).prop_map(Step::Close),
@@ -202,6 +204,7 @@ fn run(fs: &dyn Fs, top: &str, steps: &[Step], is_directory: &dyn Fn(&str) -> bo
             Step::Stat(path) if is_directory(path) => unit(fs.stat(&c(path)).map(drop)),
             Step::Stat(path) => number(fs.stat(&c(path))),
             Step::Rename(from, to) => unit(fs.rename(&c(from), &c(to))),
+            Step::Link(from, to) => unit(fs.link(&c(from), &c(to))),
             Step::List(path) => number(fs.list(&c(path), &mut buffer)),
             // The one known difference: a directory opens for reading.
             Step::Open(path, OpenMode::Read) if is_directory(path) => continue,

@@ -7,7 +7,7 @@ use rbench_comm::sharing;
 use rbench_sys::identity::file_system;
 
 use crate::group::{ExecError, Group};
-use crate::target::in_thread;
+use crate::thread::in_thread;
 
 /// The number of each rank's cache, the same on every rank, for a run that
 /// works in `dirs`; `kernel` names this rank's. Where nothing is known of them,
@@ -36,4 +36,19 @@ pub async fn caches(
         keys.push(format!("host {}", group.host_of[group.rank().0 as usize]));
     }
     group.quietly(sharing(group.world, &keys)).await
+}
+
+/// Drops the kernel's caches on every host, by one rank each.
+///
+/// # Errors
+/// One sentence, the same on every rank.
+pub async fn drop_caches(group: &Group<'_>) -> Result<(), ExecError> {
+    group.step("dropping caches");
+    let result = if group.is_leader() {
+        let dropped = in_thread(|| rbench_sys::caches::drop_caches().map_err(|e| e.to_string()));
+        group.attend(dropped, || 0).await?.and_then(|result| result)
+    } else {
+        Ok(())
+    };
+    group.agree(result).await
 }

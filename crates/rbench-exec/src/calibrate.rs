@@ -13,9 +13,9 @@ use rbench_plan::{IoPlan, Work};
 use rbench_sys::engine::{EngineConfig, find};
 use rbench_sys::{Fs, TraceFs};
 
+use crate::data::Data;
 use crate::group::{ExecError, Group};
 use crate::io::blocks::{BlockRunner, Blocks, Lanes};
-use crate::io::data::Data;
 use crate::meter::{Meter, Patience, Tally};
 use crate::pace::{Gate, StopFlag, Waits};
 use crate::worker::Runner;

@@ -6,8 +6,8 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_sys::residency::{Extents, Part, extents};
 
 use crate::group::{ExecError, Group};
-use crate::run::Listener;
-use crate::target::in_thread;
+use crate::thread::in_thread;
+use crate::workload::Listener;
 
 /// The code of the warning.
 const NEVER_WRITTEN: &str = "never-written";

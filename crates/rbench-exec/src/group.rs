@@ -15,7 +15,7 @@ use rbench_core::{Clock, Counter, MonotonicClock, Rank};
 use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
-use crate::residency::Sight;
+use crate::sight::Sight;
 
 /// How long the others may be silent once the group was asked to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);

@@ -11,7 +11,7 @@ use rbench_comm::Combine;
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Failure, FailureKind, OpKind, Rank};
 use rbench_plan::cache::Seen;
-use rbench_plan::io::{FsyncRule, Rw, worker_number};
+use rbench_plan::io::{FsyncRule, Rw, small_paths, worker_number};
 use rbench_plan::meta::Who;
 use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
@@ -20,23 +20,25 @@ use rbench_sys::{Completion, Engine, Request};
 
 use crate::ack::journal::journal_path;
 use crate::ack::{self, Header, Journal, Log};
+use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
-use crate::phase::{self, Before, LaneInfo, Phase, PhaseEnd};
-use crate::residency::{self, Looking};
-use crate::run::{Listener, Pass, drop_caches};
+use crate::phase::{Before, LaneInfo, Looking, Phase};
+use crate::residency;
+use crate::round::{self, PhaseEnd};
 use crate::target::{Ground as _, Target};
+use crate::verify::{STEP_BITS, WRITE_BITS};
+use crate::workload::{Listener, Pass};
 
 pub mod blocks;
-pub mod data;
 mod layout;
 mod scene;
 mod small;
 
-use blocks::{STEP_BITS, Stamps, WRITE_BITS};
+use blocks::Stamps;
 use layout::Unmade;
 use scene::Scene;
-pub(crate) use scene::{over_nothing, small_paths};
+pub(crate) use scene::over_nothing;
 
 /// The pass with the number `iteration`; `run_key` is what stamps say of the
 /// run.
@@ -141,7 +143,7 @@ impl Pass<Target> for IoPass<'_> {
             }
             let cache = self.cache(group, rw, ahead).await?;
             let phase = self.phase(group, target, nth, rw, ahead, cache);
-            let end = phase::run(group, &phase).await?;
+            let end = round::run(group, &phase).await?;
             let noted = self.check_journals(group).await;
             for row in end.rows {
                 let complete = row.complete && noted.is_ok();
@@ -289,7 +291,7 @@ impl IoPass<'_> {
             before: Before::default(),
             make: Arc::new(move |thread| scene.layout(thread)),
         };
-        let end = phase::run(group, &phase).await?;
+        let end = round::run(group, &phase).await?;
         self.check_journals(group).await?;
         if end.stopped {
             // A layout has no row that would tell why.

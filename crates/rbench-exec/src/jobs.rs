@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -24,13 +24,15 @@ use rbench_sys::residency::Part;
 
 use crate::extents;
 use crate::group::{ExecError, Group};
-use crate::phase::{self, Before, LaneInfo, Phase};
-use crate::residency::{Looking, Sight};
-use crate::run::{Ending, Listener, stopped_by_itself};
-use crate::target::{SEEN_WITHIN, gather_texts, in_thread, left_behind};
+use crate::live::LiveStats;
+use crate::phase::{Before, LaneInfo, Looking, Phase};
+use crate::residency;
+use crate::round;
+use crate::target::{SEEN_WITHIN, gather_texts, left_behind};
+use crate::thread::in_thread;
+use crate::workload::{Ending, Listener, stopped_by_itself};
 
 mod book;
-mod data;
 mod due;
 mod guard;
 mod handles;
@@ -44,47 +46,9 @@ mod unwritten;
 pub mod verify;
 mod wire;
 
-pub(crate) use data::Filler;
 use layout::{Needs, Task, Tasks, Unmade, Whose};
 pub(crate) use nothing::over_nothing;
 use runner::{Lanes, Scene, Sink};
-
-/// What the workers of this process did so far, for reports on the way. Each
-/// puts its own there about twice a second, between two operations.
-#[derive(Debug)]
-pub struct Board(Mutex<BTreeMap<(u32, u64), JobOutcome>>);
-
-impl Board {
-    /// One on which every worker of the jobs has done nothing yet.
-    pub fn of(plan: &JobsPlan) -> Board {
-        let mut all = BTreeMap::new();
-        for (job, plan) in (0..).zip(plan.waves.iter().flatten()) {
-            for worker in 0..u64::from(plan.numjobs) {
-                let outcome = JobOutcome {
-                    job,
-                    worker,
-                    workers: 1,
-                    pid: std::process::id(),
-                    ..JobOutcome::default()
-                };
-                all.insert((job, worker), outcome);
-            }
-        }
-        Board(Mutex::new(all))
-    }
-
-    /// Everything on it, by job and worker.
-    pub fn outcomes(&self) -> Vec<JobOutcome> {
-        let all = self.0.lock();
-        all.map_or_else(|_| Vec::new(), |all| all.values().cloned().collect())
-    }
-
-    fn put(&self, outcome: JobOutcome) {
-        if let Ok(mut all) = self.0.lock() {
-            all.insert((outcome.job, outcome.worker), outcome);
-        }
-    }
-}
 
 /// Most threads that lay out files on one rank.
 const LAYOUT_THREADS: u32 = 32;
@@ -132,7 +96,7 @@ struct Wave<'w> {
     lanes: Vec<LaneInfo>,
     base: &'w Path,
     run: u64,
-    board: Option<Arc<Board>>,
+    board: Option<Arc<LiveStats>>,
     /// Files of this rank's workers that could not be made ready, and why:
     /// those workers do nothing but fail.
     unmade: RefCell<BTreeMap<PathBuf, Failure>>,
@@ -149,7 +113,7 @@ pub async fn execute(
     plan: &JobsPlan,
     base: &Path,
     run: u64,
-    board: Option<Arc<Board>>,
+    board: Option<Arc<LiveStats>>,
     listener: &mut dyn Listener,
 ) -> Result<Ending, ExecError> {
     let mut ending = Ending::default();
@@ -303,9 +267,9 @@ impl<'w> Wave<'w> {
             state.begun = true;
         }
         extents::look(group, self.parts_read(group), &self.names(), listener).await?;
-        Sight::turn_to(group, self.directories(group)).await?;
+        residency::turn_to(group, self.directories(group)).await?;
         let sink = Sink::default();
-        let end = phase::run(group, &self.phase(group, &sink)).await?;
+        let end = round::run(group, &self.phase(group, &sink)).await?;
         end.rows.into_iter().for_each(|row| listener.row(row));
         if !end.details.damaged.is_empty() {
             listener.details(0, "jobs", end.details);
@@ -570,7 +534,7 @@ impl<'w> Wave<'w> {
                 layout::prepare(Arc::clone(&tasks), &[seed, u64::from(thread)])
             }),
         };
-        let end = phase::run(group, &phase).await?;
+        let end = round::run(group, &phase).await?;
         let failure = end.rows.first().and_then(|row| row.failures.iter().next());
         let failed = failure.map_or(Ok(()), |(_, _, example)| {
             Err(format!(

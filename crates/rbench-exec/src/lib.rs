@@ -8,14 +8,17 @@
 //! prints, reads the command line, or knows MPI.
 
 pub mod ack;
+mod again;
 mod around;
 pub mod caches;
 pub mod calibrate;
 mod content;
+pub mod data;
 mod extents;
 pub mod group;
 pub mod io;
 pub mod jobs;
+mod live;
 pub mod meta;
 pub mod meter;
 pub mod ops;
@@ -24,17 +27,22 @@ pub mod phase;
 pub mod reduce;
 pub mod residency;
 mod room;
+pub mod round;
 pub mod run;
+mod sight;
 mod spots;
 pub mod target;
 mod testdirs;
+pub mod thread;
 pub mod verify;
 mod watch;
 pub mod worker;
+mod workload;
 
 pub use caches::caches;
 pub use calibrate::Calibration;
 pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
-pub use jobs::Board;
-pub use run::{Ending, Listener, execute};
+pub use live::LiveStats;
+pub use run::execute;
 pub use target::Place;
+pub use workload::{Ending, Listener};

@@ -9,12 +9,14 @@ use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, Plan, shift};
 
 use crate::around::{After, Followed};
+use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
 use crate::ops::{OPS, Scene};
-use crate::phase::{self, Before, LaneInfo, Phase, PhaseEnd};
-use crate::residency::{self, Looking};
-use crate::run::{Listener, Pass, drop_caches};
+use crate::phase::{Before, LaneInfo, Looking, Phase};
+use crate::residency;
+use crate::round::{self, PhaseEnd};
 use crate::target::Ground;
+use crate::workload::{Listener, Pass};
 
 /// What later phases of an iteration need to know of earlier ones, for one
 /// kind of item.
@@ -88,8 +90,8 @@ impl<G: Ground> Pass<G> for MetaPass<'_> {
                 phases.push(self.phase(group, ground, *plan, cache));
             }
             let (ends, trouble) = match &phases[..] {
-                [one] => (vec![phase::run(group, one).await?], None),
-                several => phase::run_freely(group, several).await?,
+                [one] => (vec![round::run(group, one).await?], None),
+                several => round::run_freely(group, several).await?,
             };
             let mut broken_off = false;
             for (plan, end) in step.iter().zip(ends) {

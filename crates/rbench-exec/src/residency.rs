@@ -6,7 +6,6 @@
 //! One rank of each cache asks the counters; each worker looks at the files
 //! that it has open. Counts are added up exactly, as everything else is.
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::PathBuf;
@@ -14,31 +13,20 @@ use std::time::Duration;
 
 use rbench_comm::CommError;
 use rbench_core::outcome::{Lane, PhaseOutcome, WorkerOutcome};
-use rbench_core::residency::{CacheLook, Ground, Pages, Requests, Residency, Round, Share};
+use rbench_core::residency::{CacheLook, Ground, Pages, Requests, Residency, Round};
 use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Nanos, OpKind, Rank, Timeline};
+use rbench_core::{Nanos, Rank};
 use rbench_sys::mountinfo::{self, MountInfo};
 use rbench_sys::residency::{RequestCounter, fetched};
 
+use crate::again::{asks, round};
 use crate::group::{ExecError, Group};
-use crate::phase::Phase;
-use crate::target::in_thread;
+use crate::phase::{Looking, Phase};
+use crate::sight::Sight;
+use crate::thread::in_thread;
 
 /// How long a counter may take to answer: what was measured is worth more.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What is known of the caches before a phase that reads, stats or lists.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Looking {
-    /// Whose items each cache works on; `None`: nobody knows who used them.
-    pub shares: Option<Vec<Share>>,
-    /// The kernel's caches were dropped just before.
-    pub dropped: bool,
-    /// Files are opened with O_DIRECT.
-    pub direct: bool,
-    /// Lanes whose reads are compared with what was written.
-    pub verifies: Vec<usize>,
-}
 
 /// Whether this rank asks the counters for its cache: one rank of each does.
 fn asks_for_its_cache(group: &Group<'_>) -> bool {
@@ -55,22 +43,6 @@ fn cache_of(group: &Group<'_>, host: usize) -> usize {
     let mut ranks = group.host_of.iter().zip(caches(group));
     let own = ranks.find(|(of, _)| **of as usize == host);
     own.map_or(host, |(_, cache)| *cache as usize)
-}
-
-/// Whether operations of this kind ask for what is there: memory could answer.
-pub fn asks(op: OpKind) -> bool {
-    matches!(
-        op,
-        OpKind::Stat | OpKind::List | OpKind::ReadFile | OpKind::Read
-    )
-}
-
-/// What a rank has of the file system to look at.
-#[derive(Default)]
-pub struct Sight {
-    ground: Cell<Ground>,
-    mount: RefCell<Option<MountInfo>>,
-    counter: RefCell<Option<RequestCounter>>,
 }
 
 /// What was found behind some paths.
@@ -94,32 +66,27 @@ fn find(paths: &[PathBuf], counts: bool) -> Option<Found> {
     })
 }
 
-impl Sight {
-    /// From now on the phases work below `paths`. Every rank calls this; what
-    /// cannot be found out is unknown.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
-    pub(crate) async fn turn_to(
-        group: &Group<'_>,
-        mut paths: Vec<PathBuf>,
-    ) -> Result<(), ExecError> {
-        paths.sort_unstable();
-        paths.dedup();
-        let counts = asks_for_its_cache(group);
-        let work = tokio::time::timeout(PATIENCE, in_thread(move || find(&paths, counts)));
-        let found = group.attend(work, || 0).await?;
-        let sight = &group.sight;
-        let (mount, counter) = match found.ok().and_then(Result::ok).flatten() {
-            Some(Found { mount, counter }) => (Some(mount), counter),
-            None => (None, None),
-        };
-        let ground = mount.as_ref().map(|m| Ground::of(&m.fs_type));
-        sight.ground.set(ground.unwrap_or_default());
-        sight.mount.replace(mount);
-        sight.counter.replace(counter);
-        Ok(())
-    }
+/// From now on the phases work below `paths`. Every rank calls this; what
+/// cannot be found out is unknown.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub(crate) async fn turn_to(group: &Group<'_>, mut paths: Vec<PathBuf>) -> Result<(), ExecError> {
+    paths.sort_unstable();
+    paths.dedup();
+    let counts = asks_for_its_cache(group);
+    let work = tokio::time::timeout(PATIENCE, in_thread(move || find(&paths, counts)));
+    let found = group.attend(work, || 0).await?;
+    let sight = &group.sight;
+    let (mount, counter) = match found.ok().and_then(Result::ok).flatten() {
+        Some(Found { mount, counter }) => (Some(mount), counter),
+        None => (None, None),
+    };
+    let ground = mount.as_ref().map(|m| Ground::of(&m.fs_type));
+    sight.ground.set(ground.unwrap_or_default());
+    sight.mount.replace(mount);
+    sight.counter.replace(counter);
+    Ok(())
 }
 
 /// What the counters said at one moment.
@@ -261,34 +228,6 @@ fn asking(phase: &Phase) -> impl Iterator<Item = usize> + '_ {
 /// The lanes of a worker's outcome with their numbers among the phase's.
 fn lanes_of(outcome: &WorkerOutcome) -> impl Iterator<Item = (usize, &Lane)> {
     (outcome.first_lane..).zip(&outcome.lanes)
-}
-
-/// When and how often a worker went over its part again.
-fn round<'l>(lanes: impl Iterator<Item = &'l Lane>, once: Option<u64>) -> Option<Round> {
-    let once = once.filter(|once| *once > 0)?;
-    let (mut line, mut done) = (Timeline::default(), 0);
-    for lane in lanes.filter(|lane| !matches!(lane.op, OpKind::Fsync | OpKind::Close)) {
-        line.merge(&lane.timeline);
-        done += lane.items + lane.failures.total();
-    }
-    (done > once).then(|| Round {
-        after: line.when(once).unwrap_or_default(),
-        once,
-        done,
-    })
-}
-
-/// Notes of a worker that did nothing but write that it had written everything,
-/// which takes it `once` operations, and wrote over it from then on.
-pub fn note_rewritten(lanes: &mut [Lane], once: Option<u64>) {
-    if lanes.iter().any(|lane| asks(lane.op)) {
-        return;
-    }
-    let found = round(lanes.iter(), once);
-    let writes = |lane: &&mut Lane| matches!(lane.op, OpKind::Write | OpKind::WriteFile);
-    if let Some(lane) = lanes.iter_mut().find(writes) {
-        lane.rewritten = found;
-    }
 }
 
 impl Seen {
@@ -575,6 +514,7 @@ fn garbled() -> ExecError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rbench_core::OpKind;
     use rbench_core::timeline::Bin;
 
     fn seen() -> Seen {

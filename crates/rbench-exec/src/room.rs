@@ -16,7 +16,8 @@ use rbench_sys::{MountInfo, Space, testdir};
 use crate::group::{ExecError, Group};
 use crate::jobs;
 use crate::spots::Spot;
-use crate::target::{gather_texts, in_thread};
+use crate::target::gather_texts;
+use crate::thread::in_thread;
 
 /// From how many bytes on a file system of other machines that says it has as
 /// many has no bound: object stores give such numbers.

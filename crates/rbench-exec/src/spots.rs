@@ -25,7 +25,8 @@ use rbench_sys::surroundings::without_credentials;
 use rbench_sys::{MountInfo, testdir};
 
 use crate::group::{ExecError, Group};
-use crate::target::{Place, SEEN_WITHIN, in_thread};
+use crate::target::{Place, SEEN_WITHIN};
+use crate::thread::in_thread;
 
 /// Most hosts that a sentence names.
 const MOST_NAMES: usize = 4;

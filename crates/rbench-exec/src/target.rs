@@ -11,10 +11,10 @@ use nix::errno::Errno;
 use rbench_comm::Combine;
 use rbench_core::{Nanos, Rank};
 use rbench_sys::{Fs, OpenMode, RemoveError, WorkDir};
-use tokio::sync::oneshot;
 
 use crate::group::{ExecError, Group};
-use crate::jobs::Board;
+use crate::live::LiveStats;
+use crate::thread::in_thread;
 
 /// How long another host may take to see a directory that rank 0 has made:
 /// some clients keep a parent's listing for a second or two.
@@ -84,7 +84,7 @@ pub struct Place<'p> {
     /// of what is issued.
     pub recorder: Option<Arc<dyn Fs>>,
     /// Takes what the workers of jobs did so far.
-    pub board: Option<Arc<Board>>,
+    pub board: Option<Arc<LiveStats>>,
 }
 
 impl Target {
@@ -357,26 +357,6 @@ async fn look_for(
             other => return other,
         }
     }
-}
-
-/// Runs blocking work beside the control plane.
-///
-/// # Errors
-/// A sentence when the thread cannot be started or panics.
-pub async fn in_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, String> {
-    let (sender, receiver) = oneshot::channel();
-    std::thread::Builder::new()
-        .name("rbench-untimed".to_owned())
-        .spawn(move || {
-            // The receiver is only gone when the run is.
-            let _ = sender.send(work());
-        })
-        .map_err(|e| format!("a helper thread cannot be started: {e}"))?;
-    receiver
-        .await
-        .map_err(|_| "a helper thread ended unexpectedly".to_owned())
 }
 
 /// That something was not removed, and why.

@@ -19,7 +19,8 @@ use rbench_sys::testdir::{self, Made};
 use rbench_sys::{Fs, NullFs, PosixFs};
 
 use crate::group::{ExecError, Group};
-use crate::target::{Ground, Place, SEEN_WITHIN, gather_texts, in_thread, left_behind};
+use crate::target::{Ground, Place, SEEN_WITHIN, gather_texts, left_behind};
+use crate::thread::in_thread;
 
 /// The directories of a run as this rank sees them.
 pub(crate) struct TestDirs {

@@ -11,6 +11,14 @@ use std::ops::RangeInclusive;
 use rbench_core::random::{DataStream, key};
 use xxhash_rust::xxh3::Xxh3;
 
+/// Bits below the phase number in a generation: the number of the write among
+/// those of its worker in the phase, which tells every write of a block from any
+/// other.
+pub const WRITE_BITS: u32 = 32;
+
+/// Bits of the phase number below the number of the pass over all phases.
+pub const STEP_BITS: u32 = 16;
+
 /// Length of the stamp in bytes.
 pub(crate) const STAMP: usize = 64;
 /// The words of the stamp that the checksum covers with the data.

@@ -12,9 +12,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use rbench_sys::limits;
 use rbench_sys::own_files::OwnFiles;
 
+use crate::again::note_rewritten;
 use crate::meter::{Meter, Patience, Tally};
 use crate::pace::{Gate, StopFlag, Waits};
-use crate::residency::note_rewritten;
 
 /// The work of one worker in one phase.
 pub trait Runner {

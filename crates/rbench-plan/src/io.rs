@@ -1,6 +1,7 @@
 //! The I/O workload: its phases, its files, and the order of offsets.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rbench_core::{Bytes, Nanos, Rank};
 
@@ -9,7 +10,7 @@ use crate::jobs::{
     BlockSizes, BufferContent, Buffers, Directions, Distribution, Each, FileService, Pattern,
 };
 use crate::pattern::{self, Budget, Course, Steps};
-use crate::tree::Shape;
+use crate::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
 
 /// Smallest block that can carry the stamp of `--verify`.
 pub const VERIFY_BLOCK_MIN: u64 = 512;
@@ -349,6 +350,22 @@ pub fn small_shape(files: u64) -> Shape {
         items_per_node: files,
         leaf_only: false,
     }
+}
+
+/// Paths of the small files of a worker.
+pub fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
+    let forest = Forest {
+        shape: small_shape(files),
+        naming: NATIVE,
+        prefixes: vec![prefix.to_owned()],
+        numbered: None,
+        // The trees are the workers' here.
+        private: Some(Private {
+            ahead: 0,
+            ranks: u32::MAX,
+        }),
+    };
+    Paths::new(Arc::new(forest), Rank(worker as u32), ItemKind::File)
 }
 
 /// The number of worker `thread` of `rank` among all.

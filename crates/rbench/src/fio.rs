@@ -16,7 +16,7 @@ use rbench_cli::{FioFormat, FioView, Invocation, Output, Stop};
 use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::wire::{Reader, Writer};
-use rbench_exec::Board;
+use rbench_exec::LiveStats;
 use rbench_plan::Plan;
 use rbench_plan::jobs::{JobPlan, JobsPlan};
 use rbench_plan::resolve::Work;
@@ -375,7 +375,7 @@ fn with_steadiness(entry: FioEntry, all: &[&JobPlan]) -> FioEntry {
 
 /// Reports during a run (`--status-interval`).
 pub struct Status {
-    board: Option<Arc<Board>>,
+    board: Option<Arc<LiveStats>>,
     /// Dropped to end the thread.
     end: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -396,7 +396,7 @@ impl Status {
         ) else {
             return none;
         };
-        let board = Arc::new(Board::of(jobs));
+        let board = Arc::new(LiveStats::of(jobs));
         let (end, ended) = mpsc::channel();
         let (plan, jobs, launch) = (plan.clone(), jobs.clone(), launch.clone());
         let seen = Arc::clone(&board);
@@ -416,7 +416,7 @@ impl Status {
     }
 
     /// Where the workers write their progress.
-    pub fn board(&self) -> Option<Arc<Board>> {
+    pub fn board(&self) -> Option<Arc<LiveStats>> {
         self.board.clone()
     }
 

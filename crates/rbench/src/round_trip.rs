@@ -7,7 +7,7 @@ use std::time::Duration;
 use rbench_cli::Output;
 use rbench_core::Rank;
 use rbench_core::wire::{Reader, Writer};
-use rbench_exec::target::in_thread;
+use rbench_exec::thread::in_thread;
 use rbench_exec::{ExecError, Group};
 use rbench_plan::meta::Backend;
 use rbench_plan::pattern::file_path;

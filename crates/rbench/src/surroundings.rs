@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rbench_core::Rank;
-use rbench_exec::target::in_thread;
+use rbench_exec::thread::in_thread;
 use rbench_exec::{ExecError, Group};
 use rbench_report::schema::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings};
 use rbench_sys::mountinfo;

@@ -12,13 +12,11 @@ use std::path::{Path, PathBuf};
 
 use rbench_core::random::key;
 use rbench_core::wire;
-use rbench_plan::io::{Layout, SmallFiles};
+use rbench_plan::io::{Layout, SmallFiles, small_paths};
 use rbench_plan::tree::Paths;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::io::blocks::{STEP_BITS, WRITE_BITS};
-use crate::io::small_paths;
-use crate::verify::Identity;
+use crate::verify::{Identity, STEP_BITS, WRITE_BITS};
 
 /// The first bytes of every journal.
 pub const MAGIC: [u8; 8] = *b"rbenchAW";

@@ -14,8 +14,7 @@
 //! patchwork of what is permitted, in pieces of at least a word.
 
 use super::history::Block;
-use crate::io::blocks::{STEP_BITS, WRITE_BITS};
-use crate::verify::{self, Identity};
+use crate::verify::{self, Identity, STEP_BITS, WRITE_BITS};
 
 const SECTOR: u64 = 512;
 /// Bytes of a cache line.

@@ -19,12 +19,12 @@ use rbench_sys::residency::Resident;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
 use self::checkers::{Block, Checkers, Verdict};
-use super::data::Data;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
+use crate::data::Data;
 use crate::meter::{Calls, Meter, Span};
 use crate::pace::Gate;
-use crate::verify::{self, Expected, Identity};
+use crate::verify::{self, Expected, Identity, WRITE_BITS};
 use crate::worker::Runner;
 
 pub mod checkers;
@@ -41,14 +41,6 @@ pub struct Stamps {
     /// The generations that blocks may have when this phase reads them.
     pub reads: RangeInclusive<u64>,
 }
-
-/// Bits below the phase number in a generation: the number of the write among
-/// those of its worker in the phase, which tells every write of a block from any
-/// other.
-pub const WRITE_BITS: u32 = 32;
-
-/// Bits of the phase number below the number of the pass over all phases.
-pub const STEP_BITS: u32 = 16;
 
 /// The lanes of a phase, in order.
 #[derive(Debug, Clone, Copy)]

@@ -12,14 +12,14 @@ use rbench_plan::IoPlan;
 use rbench_plan::io::Layout;
 use rbench_sys::{Completion, Engine, Fs, Request, Transfer};
 
-use super::blocks::{Stamps, WRITE_BITS};
-use super::data::Data;
+use super::blocks::Stamps;
 use super::one_request;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
+use crate::data::Data;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
-use crate::verify::{self, Identity};
+use crate::verify::{self, Identity, WRITE_BITS};
 use crate::worker::Runner;
 
 /// Bytes written in one call where the blocks lie side by side.

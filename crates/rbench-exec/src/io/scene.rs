@@ -9,10 +9,9 @@ use rbench_core::random::{Stream, key};
 use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::IoPlan;
 use rbench_plan::arrival::Schedule;
-use rbench_plan::io::{FsyncRule, Rw, SmallFiles, small_shape, worker_number};
+use rbench_plan::io::{FsyncRule, Rw, SmallFiles, small_paths, worker_number};
 use rbench_plan::jobs::Buffers;
 use rbench_plan::permutation::Permutation;
-use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private};
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
 use rbench_sys::files::Advice;
 use rbench_sys::fs::OpenMode;
@@ -20,10 +19,10 @@ use rbench_sys::{AlignedBuffer, Engine, Fs, NullFs};
 
 use super::blocks::checkers::Checkers;
 use super::blocks::{BlockRunner, Blocks, Lanes, Stamps};
-use super::data::Data;
 use super::layout::{self, LayoutRunner, Unmade};
 use super::small::SmallFile;
 use crate::ack::{Kind, Log};
+use crate::data::Data;
 use crate::ops::{ItemRunner, Visit};
 use crate::worker::Prepared;
 
@@ -75,22 +74,6 @@ pub(crate) fn over_nothing(plan: &IoPlan, files: u64) -> Prepared {
         unmade: Unmade::default(),
     };
     scene.small(Rw::Read, 0)
-}
-
-/// Paths of the small files of a worker.
-pub(crate) fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
-    let forest = Forest {
-        shape: small_shape(files),
-        naming: NATIVE,
-        prefixes: vec![prefix.to_owned()],
-        numbered: None,
-        // The trees are the workers' here.
-        private: Some(Private {
-            ahead: 0,
-            ranks: u32::MAX,
-        }),
-    };
-    Paths::new(Arc::new(forest), Rank(worker as u32), ItemKind::File)
 }
 
 impl Scene {

@@ -10,13 +10,13 @@ use rbench_sys::engine::Completion;
 use rbench_sys::fs::OpenMode;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
-use super::blocks::{Stamps, WRITE_BITS};
-use super::data::Data;
+use super::blocks::Stamps;
 use super::one_request;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
+use crate::data::Data;
 use crate::ops::{ItemOp, peek};
-use crate::verify::{self, Expected, Identity};
+use crate::verify::{self, Expected, Identity, WRITE_BITS};
 
 /// Moves one small file after another.
 pub struct SmallFile {

@@ -9,7 +9,7 @@ use rbench_sys::InUse;
 use super::find;
 use super::layout::{Whose, paths};
 use crate::group::{ExecError, Group};
-use crate::target::in_thread;
+use crate::thread::in_thread;
 
 /// A file that a job writes: the job's name and the path.
 type Written = (String, PathBuf);

@@ -21,14 +21,14 @@ use rbench_sys::Engine;
 use rbench_sys::engine::{Completion, EngineConfig, EngineCounts, EngineInfo};
 use rbench_sys::limits::{Usage, thread_usage};
 
-use super::Board;
 use super::book::Book;
-use super::data::Filler;
 use super::due::Due;
 use super::handles::{Handles, Opening};
 use super::stretch;
 use super::unwritten::Unwritten;
 use super::verify::Marks;
+use crate::data::Filler;
+use crate::live::LiveStats;
 use crate::meter::{Calls, Meter, Span};
 use crate::pace::{Gate, StopFlag};
 use crate::worker::{Prepared, Runner};
@@ -76,7 +76,7 @@ pub struct Scene {
     /// Takes what was done.
     pub sink: Sink,
     /// Takes what was done so far.
-    pub board: Option<Arc<Board>>,
+    pub board: Option<Arc<LiveStats>>,
     /// Files that could not be made ready, and why.
     pub unmade: Arc<BTreeMap<PathBuf, Failure>>,
 }

@@ -17,7 +17,7 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::data;
+use crate::data;
 use crate::verify::{Damage, Difference, compare};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"rbenchJ1");

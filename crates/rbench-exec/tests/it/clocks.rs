@@ -13,7 +13,8 @@ use rbench_core::outcome::Cache;
 use rbench_core::{Clock, CpuClock, MonotonicClock, Nanos, OpKind, Rank};
 use rbench_exec::meter::Meter;
 use rbench_exec::pace::Gate;
-use rbench_exec::phase::{self, Before, LaneInfo, Phase};
+use rbench_exec::phase::{Before, LaneInfo, Phase};
+use rbench_exec::round;
 use rbench_exec::worker::Runner;
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show, caches};
 use rbench_plan::spec::Meta;
@@ -258,7 +259,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                 before: Before::default(),
                 make: Arc::new(|_| Ok(Box::new(Endless))),
             };
-            phase::run(&group, &phase).await.map(drop)
+            round::run(&group, &phase).await.map(drop)
         });
         for end in ends {
             let Err(ExecError::SetUp(message)) = end else {

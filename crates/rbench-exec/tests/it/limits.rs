@@ -13,7 +13,8 @@ use std::time::Duration;
 use rbench_core::{Bytes, Nanos, OpKind};
 use rbench_exec::meter::Meter;
 use rbench_exec::pace::Gate;
-use rbench_exec::phase::{self, Before, LaneInfo, Phase};
+use rbench_exec::phase::{Before, LaneInfo, Phase};
+use rbench_exec::round;
 use rbench_exec::worker::Runner;
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show};
 use rbench_plan::Limits;
@@ -430,7 +431,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
             operation: Some(Nanos(400_000_000)),
             ..Limits::default()
         });
-        phase::run(&group, &phase).await
+        round::run(&group, &phase).await
     });
     let end = end.expect("there is a result");
     assert!(end.stopped && end.failed);

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Bytes, Latency, Nanos};
-use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::io::Rw;
+use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::spec::{Io, Meta};
 use rbench_testfs::{Config, Counts, Kind, Mounted};
 

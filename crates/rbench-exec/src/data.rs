@@ -130,6 +130,35 @@ fn scramble(seed: u64, block: &mut [u8]) {
     }
 }
 
+/// Data of blocks that carry no stamp, by the shortest way.
+pub enum Data {
+    /// Nothing but random bytes.
+    Random(DataStream),
+    /// Compressible, or with duplicates: as jobs make it.
+    Shaped(Box<Filler>),
+}
+
+impl Data {
+    /// For a worker with so many slots; the data belongs to `parts`.
+    pub fn new(buffers: &Buffers, slots: usize, parts: &[u64]) -> Data {
+        let random = matches!(buffers.content, BufferContent::Random { percent: 0, .. });
+        if random && buffers.refill && buffers.dedupe_percent == 0 {
+            Data::Random(DataStream::new(parts))
+        } else {
+            Data::Shaped(Box::new(Filler::new(buffers, slots, parts)))
+        }
+    }
+
+    /// Fills the block of `slot` that is to be written next.
+    #[inline]
+    pub fn fill(&mut self, slot: usize, block: &mut [u8]) {
+        match self {
+            Data::Random(stream) => stream.fill(block),
+            Data::Shaped(filler) => filler.ready(slot, block),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

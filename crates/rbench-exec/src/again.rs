@@ -1,0 +1,41 @@
+//! Workers that go over the same part more than once.
+
+use rbench_core::outcome::Lane;
+use rbench_core::residency::Round;
+use rbench_core::{OpKind, Timeline};
+
+/// Whether operations of this kind ask for what is there: memory could answer.
+pub fn asks(op: OpKind) -> bool {
+    matches!(
+        op,
+        OpKind::Stat | OpKind::List | OpKind::ReadFile | OpKind::Read
+    )
+}
+
+/// When and how often a worker went over its part again.
+pub fn round<'l>(lanes: impl Iterator<Item = &'l Lane>, once: Option<u64>) -> Option<Round> {
+    let once = once.filter(|once| *once > 0)?;
+    let (mut line, mut done) = (Timeline::default(), 0);
+    for lane in lanes.filter(|lane| !matches!(lane.op, OpKind::Fsync | OpKind::Close)) {
+        line.merge(&lane.timeline);
+        done += lane.items + lane.failures.total();
+    }
+    (done > once).then(|| Round {
+        after: line.when(once).unwrap_or_default(),
+        once,
+        done,
+    })
+}
+
+/// Notes of a worker that did nothing but write that it had written everything,
+/// which takes it `once` operations, and wrote over it from then on.
+pub fn note_rewritten(lanes: &mut [Lane], once: Option<u64>) {
+    if lanes.iter().any(|lane| asks(lane.op)) {
+        return;
+    }
+    let found = round(lanes.iter(), once);
+    let writes = |lane: &&mut Lane| matches!(lane.op, OpKind::Write | OpKind::WriteFile);
+    if let Some(lane) = lanes.iter_mut().find(writes) {
+        lane.rewritten = found;
+    }
+}

@@ -1,0 +1,44 @@
+//! What the workers of jobs did so far, for reports during the run.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use rbench_core::job::JobOutcome;
+use rbench_plan::jobs::JobsPlan;
+
+/// What the workers of this process did so far, for reports on the way. Each
+/// puts its own there about twice a second, between two operations.
+#[derive(Debug)]
+pub struct LiveStats(Mutex<BTreeMap<(u32, u64), JobOutcome>>);
+
+impl LiveStats {
+    /// One on which every worker of the jobs has done nothing yet.
+    pub fn of(plan: &JobsPlan) -> LiveStats {
+        let mut all = BTreeMap::new();
+        for (job, plan) in (0..).zip(plan.waves.iter().flatten()) {
+            for worker in 0..u64::from(plan.numjobs) {
+                let outcome = JobOutcome {
+                    job,
+                    worker,
+                    workers: 1,
+                    pid: std::process::id(),
+                    ..JobOutcome::default()
+                };
+                all.insert((job, worker), outcome);
+            }
+        }
+        LiveStats(Mutex::new(all))
+    }
+
+    /// Everything on it, by job and worker.
+    pub fn outcomes(&self) -> Vec<JobOutcome> {
+        let all = self.0.lock();
+        all.map_or_else(|_| Vec::new(), |all| all.values().cloned().collect())
+    }
+
+    pub(crate) fn put(&self, outcome: JobOutcome) {
+        if let Ok(mut all) = self.0.lock() {
+            all.insert((outcome.job, outcome.worker), outcome);
+        }
+    }
+}

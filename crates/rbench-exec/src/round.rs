@@ -1,0 +1,646 @@
+//! One phase of the whole group: prepare, agree, start together, wait, top
+//! up, and reduce.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rbench_comm::Combine;
+use rbench_core::Nanos;
+use rbench_core::outcome::{Details, PhaseOutcome, Stonewall, WorkerOutcome};
+use rbench_core::residency::Pages;
+use rbench_sys::{command, limits};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
+
+use crate::group::{ExecError, Group, Seats, StopReason};
+use crate::phase::{Before, Phase};
+use crate::reduce::{self, Part};
+use crate::residency::{self, Glance, Seen};
+use crate::thread::in_thread;
+use crate::watch::Watch;
+use crate::worker::{Command, Crew, OwnLanes, Report, Worker, spawn};
+
+/// Does what comes before a phase; a stop ends the pause.
+async fn go_before(group: &Group<'_>, before: &Before) -> Result<Result<(), String>, ExecError> {
+    if before.pause > Nanos(0) {
+        group.step("pausing");
+        let stop = group.stop_flag();
+        let end = Instant::now() + Duration::from(before.pause);
+        let pause = async {
+            while Instant::now() < end && !stop.is_raised() {
+                let left = end - Instant::now();
+                tokio::time::sleep(left.min(Duration::from_millis(100))).await;
+            }
+        };
+        group.attend(pause, || 0).await?;
+    }
+    // Who asked for a stop waits for no further command.
+    let stopped = group.stop_flag().is_raised();
+    match before.command.clone().filter(|_| !stopped) {
+        Some(text) => {
+            let done = in_thread(move || command::run(&text));
+            Ok(group.attend(done, || 0).await?.and_then(|result| result))
+        }
+        None => Ok(Ok(())),
+    }
+}
+
+/// What a phase gave, beside its rows at rank 0.
+#[derive(Debug)]
+pub struct PhaseEnd {
+    /// A row for each lane, at rank 0; empty elsewhere.
+    pub rows: Vec<PhaseOutcome>,
+    /// Whether every worker of every rank did all it had without error.
+    pub covered: bool,
+    /// After a stonewall: operations that the worker with the most issued.
+    pub most: Option<u64>,
+    /// Whether the group was asked to stop.
+    pub stopped: bool,
+    /// Whether any operation failed on any rank.
+    pub failed: bool,
+    /// What stays with this rank.
+    pub details: Details,
+}
+
+/// How far the workers of this rank are prepared.
+#[derive(Debug, Default)]
+struct Ready {
+    /// Operations that they plan together.
+    planned: u64,
+    /// Whether any of them can work.
+    able: bool,
+    /// Why the first that cannot, cannot.
+    trouble: Option<String>,
+}
+
+/// The workers of this rank in one phase.
+struct Hands {
+    workers: Vec<Worker>,
+    reports: RefCell<UnboundedReceiver<(u32, Report)>>,
+    watch: Watch,
+}
+
+impl Hands {
+    fn tell(&self, command: Command) {
+        if let Command::Run { start, .. } = command {
+            self.watch.begun(start);
+        }
+        for worker in &self.workers {
+            // A worker that failed to prepare has gone; it is known by then.
+            let _ = worker.commands.send(command);
+        }
+    }
+
+    /// Operations done so far; the group hears of failed ones.
+    fn items(&self, group: &Group<'_>) -> u64 {
+        group.count_failed(self.workers.iter().map(|w| w.tally.failed()).sum());
+        self.workers.iter().map(|w| w.tally.items()).sum()
+    }
+
+    /// Gives every worker of this rank an order and waits for their answers;
+    /// all ranks agree that all were given. `None`: the worker was given up.
+    async fn order<T>(
+        &self,
+        group: &Group<'_>,
+        command: Command,
+        take: impl FnMut(Report) -> Option<T>,
+    ) -> Result<Vec<Option<T>>, ExecError> {
+        self.tell(command);
+        let answers = self.collect(group, take);
+        let answers = group.attend(answers, || self.items(group)).await?;
+        group.agree(answers).await
+    }
+
+    /// One report of each worker, as far as `take` accepts them; `None` of
+    /// those that were given up.
+    async fn collect<T>(
+        &self,
+        group: &Group<'_>,
+        mut take: impl FnMut(Report) -> Option<T>,
+    ) -> Result<Vec<Option<T>>, String> {
+        let mut taken: Vec<Option<T>> = self.workers.iter().map(|_| None).collect();
+        let mut look = self.watch.pace(group);
+        let missing = |taken: &[Option<T>]| {
+            let mut all = taken.iter().enumerate();
+            all.any(|(worker, answer)| answer.is_none() && !self.watch.gave_up(worker))
+        };
+        while missing(&taken) {
+            tokio::select! {
+                biased;
+                report = self.next() => {
+                    let answer = match report {
+                        // It has come back, and nobody waits for it any more.
+                        Some((worker, _)) if self.watch.gave_up(worker as usize) => continue,
+                        Some((worker, report)) => take(report).map(|answer| (worker, answer)),
+                        None => None,
+                    };
+                    match answer {
+                        Some((worker, answer)) => taken[worker as usize] = Some(answer),
+                        None => return Err("a worker thread ended unexpectedly".to_owned()),
+                    }
+                }
+                _ = look.tick() => {
+                    let waits = |worker: usize| taken[worker].is_none();
+                    self.watch.look(group, &self.workers, waits);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Waits until all are prepared, or have said why they cannot be.
+    async fn ready(&self, group: &Group<'_>) -> Result<Ready, String> {
+        let all = self
+            .collect(group, |report| match report {
+                Report::Ready(result) => Some(result),
+                _ => None,
+            })
+            .await?;
+        let mut ready = Ready::default();
+        for result in all.into_iter().flatten() {
+            match result {
+                Ok(planned) => {
+                    ready.able = true;
+                    ready.planned = ready.planned.saturating_add(planned);
+                }
+                Err(failure) => {
+                    ready.trouble.get_or_insert_with(|| failure.to_string());
+                }
+            }
+        }
+        Ok(ready)
+    }
+
+    /// The outcomes of all workers; of those that were given up what they
+    /// waited for is all there is.
+    fn outcomes(
+        &self,
+        group: &Group<'_>,
+        phase: &Phase,
+        ended: Vec<Option<(WorkerOutcome, bool)>>,
+    ) -> Vec<(WorkerOutcome, bool)> {
+        let all = ended.into_iter().enumerate();
+        all.map(|(worker, end)| {
+            end.unwrap_or_else(|| {
+                (
+                    self.watch.outcome(group, worker, phase, &self.workers),
+                    false,
+                )
+            })
+        })
+        .collect()
+    }
+
+    async fn next(&self) -> Option<(u32, Report)> {
+        std::future::poll_fn(|context| self.reports.borrow_mut().poll_recv(context)).await
+    }
+
+    /// Lets the workers go and waits until all have ended, so that what they
+    /// hold open is closed.
+    async fn dismiss(self) {
+        let given_up = self.watch.gave_up_any();
+        drop(self.workers);
+        if given_up {
+            // That one never ends.
+            return;
+        }
+        let mut reports = self.reports.into_inner();
+        while reports.recv().await.is_some() {}
+    }
+}
+
+/// Runs `phase` on every rank of the group.
+///
+/// # Errors
+/// When no worker of any rank could be prepared (the same error on every rank)
+/// or the ranks cannot talk.
+pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
+    let cpu_before = cpu();
+    group.begin_phase(&phase.label, phase.total);
+    if phase.before != Before::default() {
+        let passed = go_before(group, &phase.before).await?;
+        group.agree(passed).await?;
+    }
+    let (hands, planned) = prepare(group, phase).await?;
+    if group.stopped().await? {
+        group.attend(hands.dismiss(), || 0).await?;
+        return Ok(PhaseEnd {
+            rows: Vec::new(),
+            covered: false,
+            most: None,
+            stopped: true,
+            failed: false,
+            details: Details::default(),
+        });
+    }
+    let before = look_before(group, phase, &hands).await?;
+    group.keep_time().await?;
+    let _guard = group.guard();
+    let start = match group.common_start().await? {
+        Ok(start) => start,
+        Err(message) => {
+            // The others have begun: they hear of it as of any stop.
+            group.ask_to_stop(StopReason::Start);
+            group.attend(hands.dismiss(), || 0).await?;
+            return group.agree(Err(message)).await;
+        }
+    };
+    let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
+    let run = Command::Run {
+        clock: group.counter.clock(),
+        start,
+        deadline,
+    };
+    let reached = hands.order(group, run, reached_counts).await?;
+    let reached: Vec<(u64, u64)> = reached.into_iter().flatten().collect();
+    let stonewall = match (phase.wear_out, phase.deadline) {
+        (true, Some(deadline)) => wear_out(group, &hands, &reached, planned, deadline).await?,
+        _ => None,
+    };
+    let after = look_after(group, phase, &hands).await?;
+    let ended = hands.order(group, Command::Finish, ended).await?;
+    let ended = hands.outcomes(group, phase, ended);
+    hands.items(group);
+    group.attend(hands.dismiss(), || 0).await?;
+    group.settle_errors().await?;
+    let stopped = group.stopped().await?;
+    // Every rank is done by here: waiting for the slowest one is counted.
+    let glances = before.zip(after).map(|(before, after)| [before, after]);
+    let mine = Mine {
+        glances,
+        ..Mine::new(ended, cpu().since(cpu_before))
+    };
+    merge(group, phase, mine, stonewall, !stopped, stopped).await
+}
+
+/// Looks what memory holds before anything is timed: workers at their files,
+/// then one rank of each cache at its counters. All ranks wait for that.
+async fn look_before(
+    group: &Group<'_>,
+    phase: &Phase,
+    hands: &Hands,
+) -> Result<Option<Glance>, ExecError> {
+    if phase.cache.is_none() {
+        return Ok(None);
+    }
+    let look = Command::Look { ended: false };
+    let workers = hands.order(group, look, looked).await?;
+    let counts = residency::count(group).await?;
+    group.quietly(group.world.barrier()).await?;
+    Ok(Some(Glance {
+        workers: workers.into_iter().map(Option::unwrap_or_default).collect(),
+        counts,
+    }))
+}
+
+/// The same when all workers have come to their end, before they close their
+/// files: the counters first.
+async fn look_after(
+    group: &Group<'_>,
+    phase: &Phase,
+    hands: &Hands,
+) -> Result<Option<Glance>, ExecError> {
+    if phase.cache.is_none() {
+        return Ok(None);
+    }
+    let counts = residency::count(group).await?;
+    let look = Command::Look { ended: true };
+    let workers = hands.order(group, look, looked).await?;
+    Ok(Some(Glance {
+        workers: workers.into_iter().map(Option::unwrap_or_default).collect(),
+        counts,
+    }))
+}
+
+/// Runs `phases` one after the other without waiting for the other ranks in
+/// between: each rank's times count from its own start. Rows come at the end,
+/// also those of what was done before some rank could not go on: why it could
+/// not is the second value, the same on every rank.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub async fn run_freely(
+    group: &Group<'_>,
+    phases: &[Phase],
+) -> Result<(Vec<PhaseEnd>, Option<String>), ExecError> {
+    let mut done: Vec<Mine> = Vec::new();
+    let mut trouble = Ok(());
+    group.quietly(group.world.barrier()).await?;
+    let _guard = group.guard();
+    for phase in phases {
+        group.begin_phase(&phase.label, phase.total);
+        match alone(group, phase).await? {
+            Ok(mine) => done.push(mine),
+            Err(message) => {
+                trouble = Err(message);
+                break;
+            }
+        }
+        if group.stop_flag().is_raised() {
+            break;
+        }
+    }
+    let trouble = match group.agree(trouble).await {
+        Ok(()) => None,
+        Err(ExecError::SetUp(message)) => Some(message),
+        Err(error) => return Err(error),
+    };
+    group.settle_errors().await?;
+    let stopped = group.stopped().await?;
+    let mut ends = Vec::new();
+    let mut done = done.into_iter();
+    for phase in phases {
+        let mine = done.next();
+        let complete = all(group, !stopped && mine.is_some()).await?;
+        let mine = mine.unwrap_or_else(|| Mine::idle(phase));
+        ends.push(merge(group, phase, mine, None, complete, stopped).await?);
+    }
+    Ok((ends, trouble))
+}
+
+/// One phase of this rank by itself.
+async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>, ExecError> {
+    let cpu_before = cpu();
+    if let Err(message) = go_before(group, &phase.before).await? {
+        return Ok(Err(message));
+    }
+    let hands = match spawn_workers(group, phase) {
+        Ok(hands) => hands,
+        Err(message) => return Ok(Err(message)),
+    };
+    let work = async {
+        hands.ready(group).await?;
+        let start = group.clock.now();
+        let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
+        hands.tell(Command::Run {
+            clock: group.counter.clock(),
+            start,
+            deadline,
+        });
+        hands.collect(group, reached_counts).await?;
+        hands.tell(Command::Finish);
+        hands.collect(group, ended).await
+    };
+    let ended = group.attend(work, || hands.items(group)).await?;
+    let ended = ended.map(|ended| hands.outcomes(group, phase, ended));
+    hands.items(group);
+    group.attend(hands.dismiss(), || 0).await?;
+    Ok(ended.map(|ended| Mine::new(ended, cpu().since(cpu_before))))
+}
+
+/// What this rank's workers did in a phase.
+struct Mine {
+    outcomes: Vec<WorkerOutcome>,
+    covered: bool,
+    cpu: Nanos,
+    /// What it saw before and after.
+    glances: Option<[Glance; 2]>,
+}
+
+impl Mine {
+    fn new(ended: Vec<(WorkerOutcome, bool)>, cpu: Nanos) -> Mine {
+        Mine {
+            covered: ended.iter().all(|(_, covered)| *covered),
+            outcomes: ended.into_iter().map(|(outcome, _)| outcome).collect(),
+            cpu,
+            glances: None,
+        }
+    }
+
+    /// Of a rank that did not get as far as `phase`.
+    fn idle(phase: &Phase) -> Mine {
+        Mine {
+            outcomes: vec![WorkerOutcome {
+                started_ns: 0,
+                finished: Nanos(0),
+                busy: false,
+                lanes: phase.empty_lanes(0..phase.lanes.len()),
+                details: Details::default(),
+                first_lane: 0,
+            }],
+            covered: false,
+            cpu: Nanos(0),
+            glances: None,
+        }
+    }
+}
+
+/// Puts what all ranks did together.
+async fn merge(
+    group: &Group<'_>,
+    phase: &Phase,
+    mine: Mine,
+    stonewall: Option<Stonewall>,
+    complete: bool,
+    stopped: bool,
+) -> Result<PhaseEnd, ExecError> {
+    let Mine {
+        mut outcomes,
+        covered,
+        cpu,
+        glances,
+    } = mine;
+    let mut details = Details::default();
+    for outcome in &mut outcomes {
+        details.append(std::mem::take(&mut outcome.details));
+    }
+    let failures = |o: &WorkerOutcome| o.lanes.iter().map(|l| l.failures.total()).sum::<u64>();
+    let sound = outcomes.iter().map(failures).sum::<u64>() == 0;
+    let covered = all(group, covered).await?;
+    let failed = !all(group, sound).await?;
+    let seen = Seen::new(phase, &outcomes, glances);
+    let part = Part {
+        outcomes,
+        cpu,
+        stonewall,
+        complete,
+    };
+    let mut rows = reduce::reduce(group, phase, part).await?;
+    residency::gather(group, phase, seen, &mut rows).await?;
+    Ok(PhaseEnd {
+        rows,
+        covered,
+        most: stonewall.map(|s| s.most),
+        stopped,
+        failed,
+        details,
+    })
+}
+
+/// CPU time of this process so far; zero where the kernel does not tell.
+fn cpu() -> Nanos {
+    limits::process_cpu().unwrap_or_default()
+}
+
+/// The processor of each of `threads` workers: in turn those that the rank may
+/// use. A launcher that has given the rank some of the host's `online` ones has
+/// seen to the other ranks; else the workers of the host's ranks are counted,
+/// among which this is number `nth`.
+fn cpus(allowed: &[usize], online: usize, nth: u32, threads: u32) -> Vec<usize> {
+    let before = if allowed.len() < online {
+        0
+    } else {
+        nth as usize * threads as usize
+    };
+    let in_turn = allowed.iter().copied().cycle();
+    let skipped = before % allowed.len().max(1);
+    in_turn.skip(skipped).take(threads as usize).collect()
+}
+
+/// Starts this rank's workers; they prepare at once.
+fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
+    let Seats { pinned, own_files } = group.seats();
+    let cpus = if pinned {
+        let unknown = |errno| format!("--pin: the processors are not known: {errno}");
+        let allowed = limits::allowed_cpus().map_err(unknown)?;
+        let online = limits::host_facts().map_err(unknown)?.cpus as usize;
+        cpus(&allowed, online, group.host.rank().0, phase.threads)
+    } else {
+        Vec::new()
+    };
+    let crew = Crew {
+        rank: group.rank(),
+        host: group.host_name().to_owned(),
+        open_loop: phase.open_loop,
+        stop: group.stop_flag(),
+        log_operations: phase.log_operations,
+        errors_max: group.limits().errors,
+        cpus,
+        own_files,
+    };
+    let crew = Arc::new(crew);
+    let own = |thread: u32| {
+        let numbers = phase.own_lanes(thread as usize);
+        OwnLanes {
+            first: numbers.start,
+            ops: phase.lanes[numbers].iter().map(|lane| lane.op).collect(),
+        }
+    };
+    let (sender, reports) = unbounded_channel();
+    let workers = (0..phase.threads)
+        .map(|thread| {
+            let (make, sender) = (phase.make.clone(), sender.clone());
+            spawn(&crew, thread, own(thread), make, sender)
+        })
+        .collect::<Result<Vec<Worker>, _>>()
+        .map_err(|e| format!("cannot start {} worker threads: {e}", phase.threads))?;
+    Ok(Hands {
+        watch: Watch::new(workers.len()),
+        workers,
+        reports: RefCell::new(reports),
+    })
+}
+
+/// Starts the workers and waits until all of them, everywhere, are prepared;
+/// with the operations that this rank's workers plan. A worker that cannot be
+/// counts as one failed operation as long as any other can work.
+async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(Hands, u64), ExecError> {
+    let hands = group.agree(spawn_workers(group, phase)).await?;
+    let ready = group.attend(hands.ready(group), || 0).await?;
+    let able = u64::from(ready.as_ref().is_ok_and(|ready| ready.able));
+    let any = group.world.all_reduce(Combine::Max, vec![able]);
+    let any = group.quietly(any).await?[0] > 0;
+    let ready = ready.and_then(|ready| match ready.trouble {
+        Some(trouble) if !any => Err(trouble),
+        _ => Ok(ready.planned),
+    });
+    match group.agree(ready).await {
+        Ok(planned) => Ok((hands, planned)),
+        Err(error) => {
+            group.attend(hands.dismiss(), || 0).await?;
+            Err(error)
+        }
+    }
+}
+
+/// What a worker had issued and done when it stopped running.
+fn reached_counts(report: Report) -> Option<(u64, u64)> {
+    match report {
+        Report::Reached { issued, done } => Some((issued, done)),
+        _ => None,
+    }
+}
+
+/// What a worker saw of its files.
+fn looked(report: Report) -> Option<(Pages, Option<u64>)> {
+    match report {
+        Report::Looked { pages, once } => Some((pages, once)),
+        _ => None,
+    }
+}
+
+fn ended(report: Report) -> Option<(WorkerOutcome, bool)> {
+    match report {
+        Report::Ended { outcome, covered } => Some((*outcome, covered)),
+        _ => None,
+    }
+}
+
+/// If the deadline cut some worker off: lets every worker top up to what the
+/// worker with the most had issued by then. `planned` is what this rank's
+/// workers would have issued in all.
+async fn wear_out(
+    group: &Group<'_>,
+    hands: &Hands,
+    reached: &[(u64, u64)],
+    planned: u64,
+    deadline: Nanos,
+) -> Result<Option<Stonewall>, ExecError> {
+    let issued = reached.iter().map(|(issued, _)| *issued);
+    let cut_off = u64::from(issued.clone().sum::<u64>() < planned);
+    let most = issued.clone().max().unwrap_or(0);
+    let least = issued.min().unwrap_or(0);
+    // The smallest is the complement of the largest complement: one reduction.
+    let bounds = group
+        .quietly(
+            group
+                .world
+                .all_reduce(Combine::Max, vec![most, !least, cut_off]),
+        )
+        .await?;
+    let done = reached.iter().map(|(_, done)| done).sum();
+    let items = group
+        .quietly(group.world.all_reduce(Combine::Sum, vec![done]))
+        .await?[0];
+    if bounds[2] == 0 {
+        return Ok(None);
+    }
+    let stonewall = Stonewall {
+        deadline,
+        items,
+        least: !bounds[1],
+        most: bounds[0],
+    };
+    hands
+        .order(group, Command::TopUp(stonewall.most), reached_counts)
+        .await?;
+    Ok(Some(stonewall))
+}
+
+async fn all(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
+    Ok(group
+        .quietly(group.world.all_reduce(Combine::Min, vec![u64::from(mine)]))
+        .await?[0]
+        == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_take_the_processors_in_turn() {
+        let check = |allowed: &[usize], online, nth, threads, expect: &[usize]| {
+            assert_eq!(cpus(allowed, online, nth, threads), expect);
+        };
+        // All are there for all ranks of the host.
+        check(&[0, 1, 2, 3], 4, 0, 2, &[0, 1]);
+        check(&[0, 1, 2, 3], 4, 1, 2, &[2, 3]);
+        check(&[0, 1, 2, 3], 4, 2, 2, &[0, 1]);
+        check(&[0, 1], 2, 3, 3, &[1, 0, 1]);
+        // The launcher has given each rank its own.
+        check(&[5, 9], 16, 3, 2, &[5, 9]);
+        check(&[5], 16, 3, 2, &[5, 5]);
+    }
+}

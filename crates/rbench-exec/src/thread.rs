@@ -1,0 +1,23 @@
+//! Blocking work that is not timed, beside the control plane.
+
+use tokio::sync::oneshot;
+
+/// Runs blocking work beside the control plane.
+///
+/// # Errors
+/// A sentence when the thread cannot be started or panics.
+pub async fn in_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let (sender, receiver) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("rbench-untimed".to_owned())
+        .spawn(move || {
+            // The receiver is only gone when the run is.
+            let _ = sender.send(work());
+        })
+        .map_err(|e| format!("a helper thread cannot be started: {e}"))?;
+    receiver
+        .await
+        .map_err(|_| "a helper thread ended unexpectedly".to_owned())
+}

@@ -1,0 +1,89 @@
+//! What a workload is to the run: passes over phases, who hears of them, and
+//! how it ended.
+
+use std::path::PathBuf;
+
+use rbench_core::Rank;
+use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::outcome::{Details, PhaseOutcome};
+
+use crate::group::{ExecError, Group, StopReason};
+
+/// How a workload ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ending {
+    /// Whether every phase ran to its end.
+    pub complete: bool,
+    /// Why it could not go on, as a sentence; finished phases keep their rows.
+    pub trouble: Option<String>,
+    /// At rank 0: what could not be removed, as sentences.
+    pub left: Vec<String>,
+    /// With `--keep`: the directory that was left.
+    pub kept: Option<PathBuf>,
+}
+
+/// Who takes what a run yields while it goes on.
+pub trait Listener {
+    /// At rank 0, once the directory is there and before the first phase:
+    /// whether all hosts share it.
+    ///
+    /// # Errors
+    /// A sentence: the run ends before its first phase.
+    fn begun(&mut self, shared: bool) -> Result<(), String>;
+
+    /// At rank 0: something to know before trusting the rows, by the code of
+    /// the warning; of the target before anything is made there.
+    fn warning(&mut self, code: &'static str, message: String);
+
+    /// At rank 0: a row of the report.
+    fn row(&mut self, outcome: PhaseOutcome);
+
+    /// At rank 0, when the group was asked to stop: no more rows will come.
+    /// What can take long, such as removing a large tree, has not begun.
+    fn stopped(&mut self);
+
+    /// On every rank, where there is something: what stays with it of the
+    /// phase `name` of pass `iteration`.
+    fn details(&mut self, iteration: u32, name: &str, details: Details);
+
+    /// At rank 0, behind the rows of each group of jobs: what each worker did,
+    /// those of a rank merged where the job reports as a group; by job and
+    /// worker.
+    fn jobs(&mut self, outcomes: Vec<JobOutcome>);
+
+    /// On every rank, where there is something: the logs of its workers.
+    fn job_logs(&mut self, logs: Vec<JobLog>);
+}
+
+/// One pass over the phases of a workload, in a directory of its own.
+pub(crate) trait Pass<G> {
+    /// Directories, from the ground on, that belong to this rank alone.
+    fn own_dirs(&self, rank: Rank) -> Vec<String>;
+
+    /// Makes what the phases start from, then runs them; whether the group was
+    /// stopped.
+    async fn run(
+        &mut self,
+        group: &Group<'_>,
+        ground: &mut G,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, ExecError>;
+}
+
+/// Why a group that nobody interrupted has stopped.
+pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
+    let limits = group.limits();
+    match (group.stop_reason()?, limits.errors) {
+        (StopReason::Signal(_), _) => None,
+        (StopReason::Errors, Some(0) | None) => {
+            Some("an operation failed, and that was to end the run (--on-error stop)".to_owned())
+        }
+        (StopReason::Errors, Some(most)) => Some(format!(
+            "more than {most} operations failed (--max-errors {most})"
+        )),
+        (StopReason::Stuck, _) => {
+            Some("an operation did not return in the time of --op-timeout".to_owned())
+        }
+        (StopReason::Start, _) => Some("a rank could not start with the others".to_owned()),
+    }
+}

@@ -17,10 +17,7 @@ use nix::sys::stat::{FileStat, Mode, fstat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::posix::PosixFs;
-use crate::remove::{self, RemoveError};
-
-/// The name of the marker file, which says whose directory it is.
-pub const MARKER: &CStr = c".rbench-run";
+use crate::remove::{self, MARKER, RemoveError};
 
 /// The names of runs' directories begin with it.
 pub const PREFIX: &str = "rbench.";

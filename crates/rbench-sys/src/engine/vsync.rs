@@ -6,11 +6,11 @@
 use nix::errno::Errno;
 use nix::libc;
 
+use super::contract::EngineInfo;
 use super::sync::seek;
 use super::synchronous::{self, Calls, Rest, bytes};
-use crate::engine::EngineInfo;
 
-/// The line in [`crate::engine::ENGINES`].
+/// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "vsync",
     about: "lseek and readv or writev, one at a time",

@@ -3,8 +3,8 @@
 
 use nix::errno::Errno;
 
+use super::contract::EngineConfig;
 use crate::buffer::AlignedBuffer;
-use crate::engine::EngineConfig;
 
 /// The buffers of all slots.
 pub(super) struct Buffers {

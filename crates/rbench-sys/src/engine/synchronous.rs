@@ -7,12 +7,12 @@ use nix::errno::Errno;
 use nix::libc;
 
 use super::buffers::Buffers;
+use super::contract::{
+    AgainByTransfer, Completion, Engine, EngineConfig, EngineCounts, Request, Transfer,
+};
 use super::progress::advance;
 use crate::buffer::AlignedBuffer;
 use crate::calls;
-use crate::engine::{
-    AgainByTransfer, Completion, Engine, EngineConfig, EngineCounts, Request, Transfer,
-};
 use crate::files::Advice;
 
 /// What is left of a request: `length` bytes of memory from `start` on, which

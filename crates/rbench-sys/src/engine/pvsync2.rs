@@ -5,10 +5,10 @@
 use nix::errno::Errno;
 use nix::libc;
 
+use super::contract::EngineInfo;
 use super::synchronous::{self, Calls, Rest, bytes};
-use crate::engine::EngineInfo;
 
-/// The line in [`crate::engine::ENGINES`].
+/// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "pvsync2",
     about: "preadv2 and pwritev2, one at a time",

@@ -2,11 +2,11 @@
 
 use nix::errno::Errno;
 
+use super::contract::EngineInfo;
 use super::synchronous::{self, Calls, Rest};
 use crate::calls;
-use crate::engine::EngineInfo;
 
-/// The line in [`crate::engine::ENGINES`].
+/// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "psync",
     about: "pread and pwrite, one at a time",

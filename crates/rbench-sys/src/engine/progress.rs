@@ -4,7 +4,7 @@
 use nix::errno::Errno;
 use nix::libc;
 
-use crate::engine::{AgainByTransfer, Request};
+use super::contract::{AgainByTransfer, Request};
 
 /// The smallest logical block of a device: a direct transfer that ended
 /// within one cannot be continued.
@@ -78,7 +78,7 @@ mod tests {
     use rbench_core::outcome::Again;
 
     use super::*;
-    use crate::engine::Transfer;
+    use crate::engine::contract::Transfer;
 
     /// The whole result of a request of 8192 bytes for which the kernel
     /// returns `calls` one after the other.

@@ -9,12 +9,12 @@ use std::os::fd::RawFd;
 use nix::errno::Errno;
 use nix::libc;
 
+use super::contract::EngineInfo;
 use super::fd_table::FdTable;
 use super::synchronous::{self, Calls, Rest, bytes};
-use crate::engine::EngineInfo;
 use crate::files::Advice;
 
-/// The line in [`crate::engine::ENGINES`].
+/// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "sync",
     about: "lseek and read or write, one at a time",

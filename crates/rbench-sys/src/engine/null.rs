@@ -4,9 +4,9 @@
 use nix::errno::Errno;
 
 use super::buffers::Buffers;
-use crate::engine::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request};
+use super::contract::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request};
 
-/// The line in [`crate::engine::ENGINES`].
+/// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "null",
     about: "moves nothing: the cost of the tool itself",

@@ -34,13 +34,13 @@ use rbench_core::Nanos;
 
 use self::registered::Registered;
 use super::buffers::Buffers;
-use super::progress::advance;
-use crate::engine::{
+use super::contract::{
     Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
 };
+use super::progress::advance;
 use crate::files::Advice;
 
-/// The line in [`crate::engine::ENGINES`].
+/// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "io_uring",
     about: "asynchronous requests, many at a time (Linux 5.6 or newer)",

@@ -20,14 +20,14 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::mman::{MapFlags, MmapAdvise, MsFlags, ProtFlags, madvise, mmap, msync, munmap};
 use nix::sys::stat::{SFlag, fstat};
 
+use super::contract::{Engine, EngineConfig, EngineInfo};
 use super::faults;
 use super::fd_table::FdTable;
 use super::synchronous::{self, Calls, Rest, sync_file};
 use crate::calls;
-use crate::engine::{Engine, EngineConfig, EngineInfo};
 use crate::files::Advice;
 
-/// The line in [`crate::engine::ENGINES`].
+/// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "mmap",
     about: "copies to and from mappings of the files, which keep their length",

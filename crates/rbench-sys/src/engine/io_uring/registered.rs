@@ -102,7 +102,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
-    use crate::engine::EngineConfig;
+    use crate::engine::contract::EngineConfig;
 
     #[test]
     fn places_in_the_table_are_given_out_again() {

@@ -4,10 +4,10 @@
 use nix::errno::Errno;
 use nix::libc;
 
+use super::contract::EngineInfo;
 use super::synchronous::{self, Calls, Rest, bytes};
-use crate::engine::EngineInfo;
 
-/// The line in [`crate::engine::ENGINES`].
+/// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "pvsync",
     about: "preadv and pwritev, one at a time",

@@ -235,13 +235,9 @@ impl WorkDir {
         PosixFs::new(Arc::clone(&self.directory))
     }
 
-    /// Operations relative to the directory `relative` in it, which is there.
-    /// Symbolic links and `..` are refused.
-    pub fn subdir(&self, relative: &str) -> Result<PosixFs, SetupError> {
-        self.walk(relative, false).map(PosixFs::new)
-    }
-
-    /// As [`WorkDir::subdir`], and makes what is not there of the way to it.
+    /// Operations relative to the directory `relative` in it, which is made
+    /// with all that is not there of the way to it. Symbolic links and `..` are
+    /// refused.
     pub fn mkdir_all(&self, relative: &str) -> Result<PosixFs, SetupError> {
         self.walk(relative, true).map(PosixFs::new)
     }

@@ -1,6 +1,11 @@
 //! The kernel's side of a mount: attaching a file system to a folder and
 //! detaching it, as root by the system calls, for ordinary users through
 //! fusermount3. Who serves the requests is not its business.
+//!
+//! fuser mounts too, but unmounts by path, at its end as well, whatever stands
+//! there by then: here nothing is unmounted that is not ours. Nor does it tell
+//! the reasons of a refusal apart, or say when an ordinary user's unmounting
+//! has failed.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -245,8 +245,6 @@ pub trait Engine: Send {
 pub struct EngineInfo {
     /// The name on the command line.
     pub name: &'static str,
-    /// One line for `--help`.
-    pub about: &'static str,
     /// Most requests under way at a time; 1 for synchronous engines.
     pub depth_max: usize,
     /// Whether it moves data at all: the null engine measures the tool.

@@ -43,7 +43,6 @@ use crate::files::Advice;
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "io_uring",
-    about: "asynchronous requests, many at a time (Linux 5.6 or newer)",
     // The most buffers that the kernel registers with a ring.
     depth_max: 16_384,
     moves_data: true,

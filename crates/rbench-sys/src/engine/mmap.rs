@@ -30,7 +30,6 @@ use crate::files::Advice;
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "mmap",
-    about: "copies to and from mappings of the files, which keep their length",
     depth_max: 1,
     moves_data: true,
     mapped: true,

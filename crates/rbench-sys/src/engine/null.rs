@@ -9,7 +9,6 @@ use super::contract::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "null",
-    about: "moves nothing: the cost of the tool itself",
     depth_max: 16_384,
     moves_data: false,
     mapped: false,

@@ -9,7 +9,6 @@ use crate::calls;
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "psync",
-    about: "pread and pwrite, one at a time",
     depth_max: 1,
     moves_data: true,
     mapped: false,

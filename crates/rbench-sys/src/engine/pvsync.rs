@@ -10,7 +10,6 @@ use super::synchronous::{self, Calls, Rest, bytes};
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "pvsync",
-    about: "preadv and pwritev, one at a time",
     depth_max: 1,
     moves_data: true,
     mapped: false,

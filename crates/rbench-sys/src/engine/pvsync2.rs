@@ -11,7 +11,6 @@ use super::synchronous::{self, Calls, Rest, bytes};
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "pvsync2",
-    about: "preadv2 and pwritev2, one at a time",
     depth_max: 1,
     moves_data: true,
     mapped: false,

@@ -17,7 +17,6 @@ use crate::files::Advice;
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "sync",
-    about: "lseek and read or write, one at a time",
     depth_max: 1,
     moves_data: true,
     mapped: false,

@@ -13,7 +13,6 @@ use super::synchronous::{self, Calls, Rest, bytes};
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "vsync",
-    about: "lseek and readv or writev, one at a time",
     depth_max: 1,
     moves_data: true,
     mapped: false,

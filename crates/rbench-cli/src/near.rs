@@ -10,40 +10,10 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
             let away = if name.len() > 2 && lower.starts_with(&name) {
                 1
             } else {
-                distance(&name, &lower)
+                strsim::levenshtein(&name, &lower)
             };
             (away <= known.len() / 3).then_some((away, known))
         })
         .min()
         .map(|(_, known)| known)
-}
-
-/// Levenshtein distance: how many characters must be inserted, deleted or
-/// replaced.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances_are_those_of_the_textbook() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", ""), 3);
-        assert_eq!(distance("same", "same"), 0);
-    }
 }

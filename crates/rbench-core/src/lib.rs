@@ -1,6 +1,6 @@
 //! The words that every other crate of rbench speaks: units, operation kinds,
-//! the clock, seeded random streams, the latency recorder, failures and
-//! outcomes.
+//! the clock, seeded random streams, the latency recorder, failures, outcomes
+//! and lines of the mount table.
 //!
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
@@ -10,6 +10,7 @@ pub mod effort;
 pub mod failure;
 pub mod job;
 pub mod latency;
+pub mod mountinfo;
 pub mod op;
 pub mod outcome;
 pub mod plain;

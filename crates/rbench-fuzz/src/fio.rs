@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
 use rbench_plan::jobs::{JobPlan, JobsPlan};
-use rbench_plan::pattern::Steps;
+use rbench_plan::pattern::{Steps, smallest};
 use rbench_plan::resolve::{Work, resolve};
 use rbench_plan::spec::Workload;
 
@@ -149,10 +149,15 @@ fn bare(mut plan: JobsPlan) -> JobsPlan {
 fn operations(job: &JobPlan) {
     /// More files than this take a while to look through.
     const FILES_MAX: u64 = 1000;
-    if job.files.count > FILES_MAX {
+    /// The order of mixed sizes is made in memory, a stretch of this many of
+    /// the smallest blocks at a time.
+    const MIX_MAX: u64 = 1 << 20;
+    let length_max = Steps::length_max(job);
+    let sizes = [&job.pattern.sizes.read, &job.pattern.sizes.write];
+    let length_min = sizes.map(smallest).into_iter().min().unwrap_or(0);
+    if job.files.count > FILES_MAX || length_max / length_min.max(1) > MIX_MAX {
         return;
     }
-    let length_max = Steps::length_max(job);
     for jobnum in [0, u64::from(job.numjobs) - 1] {
         let size = |file| rbench_plan::pattern::file_size(job, jobnum, file);
         let mut steps = Steps::new(job, jobnum, size);

@@ -10,6 +10,7 @@ mod quantities;
 mod refusal;
 mod result_file;
 mod seals;
+mod seeds;
 
 pub use fio::{fio_line, job_file};
 pub use mdtest::mdtest_line;
@@ -17,15 +18,77 @@ pub use quantities::quantities;
 pub use result_file::result_file;
 pub use seals::seals;
 
-/// A fuzz target: what checks an input.
+use seeds::Form;
+
+/// What has to hold for an input; panics where it does not.
 pub type Property = fn(&[u8]);
 
-/// Every target by the name of its corpus.
-pub const TARGETS: &[(&str, Property)] = &[
-    ("fio_line", fio_line),
-    ("job_file", job_file),
-    ("mdtest_line", mdtest_line),
-    ("quantities", quantities),
-    ("result_file", result_file),
-    ("seals", seals),
+/// A fuzz target.
+#[derive(Debug)]
+pub struct Target {
+    /// Its name, which its files have too.
+    pub name: &'static str,
+    /// What has to hold.
+    pub property: Property,
+    form: Form,
+    seeds: &'static str,
+    dictionary: &'static str,
+}
+
+impl Target {
+    /// The inputs that it starts with, by their names.
+    pub fn seeds(&self) -> Vec<(String, Vec<u8>)> {
+        seeds::read(self.seeds, self.form)
+    }
+
+    /// What its inputs are made of.
+    pub fn words(&self) -> Vec<Vec<u8>> {
+        seeds::words(self.dictionary)
+    }
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "fio_line",
+        property: fio_line,
+        form: Form::Lines,
+        seeds: include_str!("../seeds/fio_line.txt"),
+        dictionary: include_str!("../dictionaries/fio_line.dict"),
+    },
+    Target {
+        name: "job_file",
+        property: job_file,
+        form: Form::Sections,
+        seeds: include_str!("../seeds/job_file.txt"),
+        dictionary: include_str!("../dictionaries/job_file.dict"),
+    },
+    Target {
+        name: "mdtest_line",
+        property: mdtest_line,
+        form: Form::Lines,
+        seeds: include_str!("../seeds/mdtest_line.txt"),
+        dictionary: include_str!("../dictionaries/mdtest_line.dict"),
+    },
+    Target {
+        name: "quantities",
+        property: quantities,
+        form: Form::Lines,
+        seeds: include_str!("../seeds/quantities.txt"),
+        dictionary: include_str!("../dictionaries/quantities.dict"),
+    },
+    Target {
+        name: "result_file",
+        property: result_file,
+        form: Form::Sections,
+        seeds: include_str!("../seeds/result_file.txt"),
+        dictionary: include_str!("../dictionaries/result_file.dict"),
+    },
+    Target {
+        name: "seals",
+        property: seals,
+        form: Form::Lines,
+        seeds: include_str!("../seeds/seals.txt"),
+        dictionary: "",
+    },
 ];

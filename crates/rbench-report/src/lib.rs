@@ -23,8 +23,6 @@ pub use schema::{PhaseResult, RunResult};
 pub struct Renderer {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// One line for the help text.
-    pub about: &'static str,
     /// The rendering; ends with a newline.
     pub render: fn(&RunResult) -> String,
 }
@@ -33,12 +31,10 @@ pub struct Renderer {
 pub const RENDERERS: &[Renderer] = &[
     Renderer {
         name: "text",
-        about: "tables for people, at most 120 columns wide",
         render: text::render,
     },
     Renderer {
         name: "json",
-        about: "the result file, schema rbench.result/1",
         render: json::render,
     },
 ];

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -32,14 +31,4 @@ pub fn drop_caches() -> Result<(), CachesError> {
         }
         _ => CachesError::Failed(error),
     })
-}
-
-/// Asks the kernel to forget the clean pages of one open file: works without
-/// root, but it is a wish. Dirty pages stay: fsync first.
-pub fn evict(fd: RawFd) -> Result<(), Errno> {
-    // SAFETY: no memory is involved.
-    match unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        code => Err(Errno::from_raw(code)),
-    }
 }

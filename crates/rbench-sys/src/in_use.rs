@@ -17,6 +17,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::{Mode, major, makedev, minor, stat};
+use rbench_core::mountinfo;
 
 /// Tries to open a device exclusively: others that try it as well, as the other
 /// ranks of a host do, are through at once.
@@ -106,7 +107,7 @@ impl InUse {
     }
 
     /// What uses a device or a partition of it.
-    fn device_named(&self, number: u64, tables: &[String]) -> Option<String> {
+    fn device_named(&self, number: u64, tables: &[Vec<u8>]) -> Option<String> {
         let mounted = tables.iter().find_map(|table| mounted_on(table, number));
         let mounted = mounted.map(|place| format!("mounted on {place}"));
         let behind = |l: &&Loop| l.device == Some(number);
@@ -226,13 +227,12 @@ fn partitions(number: u64) -> impl Iterator<Item = (String, u64)> {
 
 /// `259:3`
 fn parse_number(text: &str) -> Option<u64> {
-    let (major, minor) = text.split_once(':')?;
-    Some(makedev(major.parse().ok()?, minor.parse().ok()?))
+    mountinfo::device(text).map(|(major, minor)| makedev(major, minor))
 }
 
 /// The tables of mounts of this process and of one process of each other mount
 /// namespace that can be seen.
-fn mount_tables() -> Vec<String> {
+fn mount_tables() -> Vec<Vec<u8>> {
     let mut spaces = BTreeSet::new();
     let numbers = entries(Path::new("/proc")).filter(|name| name.parse::<u32>().is_ok());
     let all = std::iter::once("self".to_owned()).chain(numbers);
@@ -240,26 +240,20 @@ fn mount_tables() -> Vec<String> {
         let space = fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
         let new = space.is_none_or(|space| spaces.insert(space));
         let table = fs::read(format!("/proc/{process}/mountinfo"));
-        table
-            .ok()
-            .filter(|_| new || process == "self")
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        table.ok().filter(|_| new || process == "self")
     };
     all.filter_map(table).collect()
 }
 
 /// Where the device with that number is mounted, by a table of mounts. Some
 /// file systems have a number of their own and name the device as their source.
-fn mounted_on(table: &str, number: u64) -> Option<String> {
-    table.lines().find_map(|line| {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(2);
-        let (device, place) = (fields.next()?, fields.nth(1)?);
-        let source = file_system.split(' ').nth(1)?;
-        let by_source =
-            || source.starts_with("/dev/") && thing(Path::new(source)) == Ok(Thing::Device(number));
-        (parse_number(device) == Some(number) || by_source()).then(|| place.to_owned())
-    })
+fn mounted_on(table: &[u8], number: u64) -> Option<String> {
+    let by_source = |source: &str| {
+        source.starts_with("/dev/") && thing(Path::new(source)) == Ok(Thing::Device(number))
+    };
+    mountinfo::mounts(table)
+        .find(|mount| makedev(mount.device.0, mount.device.1) == number || by_source(&mount.source))
+        .map(|mount| mount.mount_point.display().to_string())
 }
 
 /// The first column of /proc/swaps, behind its heading.
@@ -344,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_mount_is_found_by_its_number_and_where_it_is_mounted() {
-        let table = "22 1 0:20 / /proc rw - proc proc rw\n\
+        let table = b"22 1 0:20 / /proc rw - proc proc rw\n\
                      36 22 7:3 / /mnt/a rw,noatime shared:1 - ext4 /dev/none rw\n\
                      37 22 259:1 /sub /b rw - xfs /dev/none rw\n";
         let check = |number: &str, expect: Option<&str>| {

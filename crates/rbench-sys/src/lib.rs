@@ -10,7 +10,6 @@ mod calls;
 pub mod command;
 mod dirents;
 pub mod engine;
-pub mod engines;
 pub mod fault;
 pub mod files;
 pub mod fs;

@@ -3,14 +3,12 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl;
 use nix::sys::resource::{RLIM_INFINITY, Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use nix::sys::statvfs::statvfs;
 use nix::sys::time::TimeValLike;
 use nix::sys::utsname::uname;
 use nix::unistd::Pid;
@@ -65,17 +63,6 @@ fn mem_available(meminfo: &str) -> Option<Bytes> {
         .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes(kibibytes.checked_mul(1024)?))
-}
-
-/// Space that this user may still fill on the file system of `path`. Some
-/// file systems without a bound report 0 or a very large number.
-pub fn free_space(path: &Path) -> Result<Bytes, Errno> {
-    let found = statvfs(path)?;
-    Ok(Bytes(
-        found
-            .blocks_available()
-            .saturating_mul(found.fragment_size()),
-    ))
 }
 
 /// Facts of the host that a report names.
@@ -260,26 +247,6 @@ mod tests {
         assert_eq!(mem_available("MemAvailable: many kB\n"), None);
         let here = available_memory().expect("/proc is mounted");
         assert!(here.0 > 1 << 20, "{here}");
-    }
-
-    #[test]
-    fn free_space_is_what_stat_reports() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().to_string_lossy().into_owned();
-        let told = output("stat", &["-f", "-c", "%a %S", &path]);
-        let numbers: Vec<u64> = told.split(' ').filter_map(|n| n.parse().ok()).collect();
-        let ours = free_space(directory.path()).expect("the directory exists");
-        let theirs = numbers.iter().product::<u64>();
-        // Others may write in between.
-        assert!(
-            ours.0.abs_diff(theirs) < 1 << 30,
-            "{} against {theirs}",
-            ours.0
-        );
-        assert_eq!(
-            free_space(&directory.path().join("missing")),
-            Err(Errno::ENOENT)
-        );
     }
 
     #[test]

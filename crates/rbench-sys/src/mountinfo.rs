@@ -1,14 +1,13 @@
 //! What is mounted where, from `/proc/thread-self/mountinfo` (proc(5)).
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
+use rbench_core::mountinfo::{Mount, mounts};
 
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,23 +23,26 @@ pub struct MountInfo {
     pub mount_point: PathBuf,
 }
 
-/// One line of the table.
-struct Line {
-    mount_id: u64,
-    mount: MountInfo,
+impl From<Mount> for MountInfo {
+    fn from(mount: Mount) -> MountInfo {
+        MountInfo {
+            fs_type: mount.fs_type,
+            source: mount.source,
+            options: mount.options,
+            mount_point: mount.mount_point,
+        }
+    }
 }
 
 /// The mount that `path` lies on, by the longest mount point in front of it
 /// and the last of several mounts at the same place. `path` is absolute and
-/// has no symbolic links in it; lines that cannot be read are passed over.
-pub fn find(table: &str, path: &Path) -> Option<MountInfo> {
-    table
-        .lines()
-        .filter_map(parse)
-        .map(|line| line.mount)
+/// has no symbolic links in it.
+fn find(table: &[u8], path: &Path) -> Option<MountInfo> {
+    mounts(table)
         .filter(|mount| path.starts_with(&mount.mount_point))
         // The last of equally long ones: the one on top.
         .max_by_key(|mount| mount.mount_point.components().count())
+        .map(MountInfo::from)
 }
 
 /// The mount that `path` lies on. Where the kernel tells which one that is,
@@ -49,13 +51,9 @@ pub fn of(path: &Path) -> io::Result<MountInfo> {
     let table = table()?;
     let file = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     let id = mount_id(&file)?;
-    let told = table
-        .lines()
-        .filter_map(parse)
-        .find(|line| line.mount_id == id)
-        .map(|line| line.mount);
+    let told = mounts(&table).find(|mount| mount.id == id);
     match told {
-        Some(mount) => Ok(mount),
+        Some(mount) => Ok(mount.into()),
         None => find(&table, &fs::canonicalize(path)?).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::NotFound,
@@ -66,10 +64,8 @@ pub fn of(path: &Path) -> io::Result<MountInfo> {
 }
 
 /// The table of this thread: it may have mounts and open files of its own.
-/// Names may be of any encoding.
-fn table() -> io::Result<String> {
-    let bytes = fs::read("/proc/thread-self/mountinfo")?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+fn table() -> io::Result<Vec<u8>> {
+    fs::read("/proc/thread-self/mountinfo")
 }
 
 /// The number of the mount through which `file` was opened. Unlike the device
@@ -81,78 +77,6 @@ pub fn mount_id(file: impl AsFd) -> io::Result<u64> {
         .lines()
         .find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
         .ok_or_else(|| io::Error::other(format!("/proc/thread-self/fdinfo/{fd} names no mount")))
-}
-
-/// Reads `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`:
-/// number, parent, device, root, mount point, options, optional fields up to
-/// a dash, type, source, options of the file system.
-fn parse(line: &str) -> Option<Line> {
-    let (mount, fs) = line.split_once(" - ")?;
-    let mut mount = mount.split(' ');
-    let mount_id = mount.next()?.parse().ok()?;
-    let mount_point = unescape(mount.nth(3)?);
-    let mount_options = mount.next()?;
-    let mut fs = fs.split(' ');
-    let fs_type = text(fs.next()?);
-    let source = text(fs.next()?);
-    let fs_options = fs.next().unwrap_or_default();
-    Some(Line {
-        mount_id,
-        mount: MountInfo {
-            fs_type,
-            source,
-            options: options(mount_options, fs_options),
-            mount_point: PathBuf::from(OsString::from_vec(mount_point)),
-        },
-    })
-}
-
-/// Both lists in one, without doubles. What is read-only in either is
-/// read-only.
-fn options(mount: &str, fs: &str) -> Vec<String> {
-    let all = || mount.split(',').chain(fs.split(','));
-    let access = if all().any(|option| option == "ro") {
-        "ro"
-    } else {
-        "rw"
-    };
-    let mut merged = vec![access.to_owned()];
-    for option in all().filter(|option| !matches!(*option, "" | "ro" | "rw")) {
-        let option = text(option);
-        if !merged.contains(&option) {
-            merged.push(option);
-        }
-    }
-    merged
-}
-
-/// Undoes the escapes `\ooo` (three octal digits) of blanks and backslashes.
-pub(crate) fn unescape(field: &str) -> Vec<u8> {
-    let mut rest = field.as_bytes();
-    let mut plain = Vec::with_capacity(rest.len());
-    while let Some((&first, after)) = rest.split_first() {
-        match rest {
-            [
-                b'\\',
-                a @ b'0'..=b'3',
-                b @ b'0'..=b'7',
-                c @ b'0'..=b'7',
-                after @ ..,
-            ] => {
-                plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
-                rest = after;
-            }
-            _ => {
-                plain.push(first);
-                rest = after;
-            }
-        }
-    }
-    plain
-}
-
-fn text(field: &str) -> String {
-    String::from_utf8_lossy(&unescape(field)).into_owned()
 }
 
 #[cfg(test)]
@@ -172,7 +96,7 @@ broken line
 ";
 
     fn check(path: &str, mount_point: &str, fs_type: &str, source: &str, options: &str) {
-        let found = find(TABLE, Path::new(path)).expect("everything lies on /");
+        let found = find(TABLE.as_bytes(), Path::new(path)).expect("everything lies on /");
         assert_eq!(found.mount_point, Path::new(mount_point), "{path}");
         assert_eq!(found.fs_type, fs_type, "{path}");
         assert_eq!(found.source, source, "{path}");
@@ -191,7 +115,7 @@ broken line
     fn the_last_of_stacked_mounts_is_on_top() {
         check("/mnt/jfs/a/b", "/mnt/jfs", "tmpfs", "over", "rw");
         let lower: Vec<&str> = TABLE.lines().filter(|l| !l.starts_with("25 ")).collect();
-        let found = find(&lower.join("\n"), Path::new("/mnt/jfs")).expect("a mount");
+        let found = find(lower.join("\n").as_bytes(), Path::new("/mnt/jfs")).expect("a mount");
         assert_eq!(found.fs_type, "fuse.juicefs");
         assert_eq!(found.source, "JuiceFS:prod one");
         assert_eq!(
@@ -211,18 +135,11 @@ broken line
             "host:/export",
             "ro,noatime,vers=4.2",
         );
-        assert_eq!(unescape("\\04"), b"\\04");
-        assert_eq!(unescape("\\400\\377"), b"\\400\xff");
-    }
-
-    #[test]
-    fn what_is_read_only_in_either_list_is_read_only() {
-        check("/srv", "/srv", "xfs", "/dev/vdb", "ro,noatime");
     }
 
     #[test]
     fn nothing_is_found_in_an_empty_table() {
-        assert_eq!(find("", Path::new("/")), None);
+        assert_eq!(find(b"", Path::new("/")), None);
     }
 
     #[test]

@@ -16,7 +16,10 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::dirents::{self, Records};
 use crate::mountinfo::mount_id;
-use crate::workdir::MARKER;
+
+/// The name of the marker file, which says whose directory it is. It is the
+/// last that goes.
+pub(crate) const MARKER: &CStr = c".rbench-run";
 
 /// Bytes of a directory's listing that are read at a time.
 const BATCH: usize = 32 << 10;

@@ -14,6 +14,6 @@ mod round_trip;
 pub use extents::{Extents, Part, extents};
 pub use fetched::{Fetched, fetched};
 pub use memory::memory;
-pub use pages::{Resident, resident, resident_of};
+pub use pages::{Resident, resident};
 pub use requests::{RequestCounter, Requests, Source, TOTAL};
 pub use round_trip::{Call, RoundTrip, round_trip};

@@ -11,8 +11,7 @@ use nix::sys::statvfs::statvfs;
 pub struct Space {
     /// Bytes, of data and whatever else lies in blocks (`f_blocks`).
     pub bytes_total: u64,
-    /// Bytes that are not in use (`f_bfree`). Some may be kept for root: what
-    /// this user may fill is [`crate::limits::free_space`].
+    /// Bytes that are not in use (`f_bfree`). Some may be kept for root.
     pub bytes_free: u64,
     /// Inodes (`f_files`).
     pub inodes_total: u64,

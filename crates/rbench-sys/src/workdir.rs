@@ -17,10 +17,7 @@ use nix::sys::stat::{FileStat, Mode, fstat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::posix::PosixFs;
-use crate::remove::{self, RemoveError};
-
-/// The name of the marker file, which says whose directory it is.
-pub const MARKER: &CStr = c".rbench-run";
+use crate::remove::{self, MARKER, RemoveError};
 
 /// The names of runs' directories begin with it.
 pub const PREFIX: &str = "rbench.";
@@ -238,13 +235,9 @@ impl WorkDir {
         PosixFs::new(Arc::clone(&self.directory))
     }
 
-    /// Operations relative to the directory `relative` in it, which is there.
-    /// Symbolic links and `..` are refused.
-    pub fn subdir(&self, relative: &str) -> Result<PosixFs, SetupError> {
-        self.walk(relative, false).map(PosixFs::new)
-    }
-
-    /// As [`WorkDir::subdir`], and makes what is not there of the way to it.
+    /// Operations relative to the directory `relative` in it, which is made
+    /// with all that is not there of the way to it. Symbolic links and `..` are
+    /// refused.
     pub fn mkdir_all(&self, relative: &str) -> Result<PosixFs, SetupError> {
         self.walk(relative, true).map(PosixFs::new)
     }

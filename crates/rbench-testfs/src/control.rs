@@ -74,23 +74,22 @@ impl Control {
 #[derive(Debug)]
 pub(crate) struct Killer {
     point: PathBuf,
-    /// The number (`0:52`) of the file system.
-    number: String,
+    /// Major and minor number of the file system.
+    device: (u64, u64),
 }
 
 impl Killer {
-    pub(crate) fn new(point: &Path, number: &str) -> Killer {
+    pub(crate) fn new(point: &Path, device: (u64, u64)) -> Killer {
         Killer {
             point: point.to_owned(),
-            number: number.to_owned(),
+            device,
         }
     }
 
     /// The file that cuts the connection when it is written to; only where
     /// the kernel's file system of FUSE connections is mounted.
     fn switch(&self) -> io::Result<File> {
-        let minor = self.number.rsplit(':').next().unwrap_or_default();
-        let path = Path::new("/sys/fs/fuse/connections").join(minor);
+        let path = Path::new("/sys/fs/fuse/connections").join(self.device.1.to_string());
         File::options().write(true).open(path.join("abort"))
     }
 
@@ -104,7 +103,7 @@ impl Killer {
             return switch.write_all(b"1");
         }
         // By its path the mount can only be reached when nothing covers it.
-        if !is_topmost(&self.point, &self.number)? {
+        if !is_topmost(&self.point, self.device)? {
             return Err(Errno::EBUSY.into());
         }
         // A forced unmount cuts the connection first and then fails, because

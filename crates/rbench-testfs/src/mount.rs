@@ -1,12 +1,17 @@
 //! The kernel's side of a mount: attaching a file system to a folder and
 //! detaching it, as root by the system calls, for ordinary users through
 //! fusermount3. Who serves the requests is not its business.
+//!
+//! fuser mounts too, but unmounts by path, at its end as well, whatever stands
+//! there by then: here nothing is unmounted that is not ours. Nor does it tell
+//! the reasons of a refusal apart, or say when an ordinary user's unmounting
+//! has failed.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,6 +22,7 @@ use nix::mount::{MntFlags, MsFlags, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::unistd::{getegid, geteuid};
+use rbench_core::mountinfo::{Mount, mounts};
 
 use crate::control::Killer;
 use crate::sync::lock;
@@ -192,9 +198,9 @@ impl Options<'_> {
 #[derive(Debug)]
 pub(crate) struct KernelMount {
     point: PathBuf,
-    /// The number (`0:52`) of the file system, which no other has while it
+    /// Major and minor number of the file system, which no other has while it
     /// lives.
-    number: String,
+    device: (u64, u64),
     connection: Connection,
 }
 
@@ -269,7 +275,7 @@ impl KernelMount {
         let mine = topmost(&table, point).ok_or_else(|| MountError::Missing(path()))?;
         let mount = KernelMount {
             point: path(),
-            number: mine.number.clone(),
+            device: mine.device,
             connection: Connection(Arc::new(Mutex::new(Some(further)))),
         };
         Ok((mount, device))
@@ -284,7 +290,7 @@ impl KernelMount {
     }
 
     pub(crate) fn killer(&self) -> Killer {
-        Killer::new(&self.point, &self.number)
+        Killer::new(&self.point, self.device)
     }
 
     /// Unmounts, however much in use; fine when it is unmounted already.
@@ -297,7 +303,7 @@ impl KernelMount {
             message,
         };
         let table = mount_table().map_err(|e| failed(e.to_string()))?;
-        let mine = |mount: &MountEntry| mount.number == self.number && mount.point == self.point;
+        let mine = |mount: &Mount| mount.device == self.device && mount.mount_point == self.point;
         if !table.iter().any(mine) {
             return Ok(Unmounted::Ended);
         }
@@ -465,71 +471,24 @@ fn receive_descriptor(socket: &UnixStream) -> nix::Result<Option<OwnedFd>> {
     Ok(None)
 }
 
-/// A line of the mount table.
-#[derive(Debug, PartialEq, Eq)]
-struct MountEntry {
-    id: u64,
-    /// The mount that it lies on.
-    parent: u64,
-    /// The number of the file system.
-    number: String,
-    point: PathBuf,
-}
-
-fn mount_table() -> io::Result<Vec<MountEntry>> {
+fn mount_table() -> io::Result<Vec<Mount>> {
     let text = std::fs::read("/proc/self/mountinfo")?;
-    Ok(text
-        .split(|byte| *byte == b'\n')
-        .filter_map(parse_mount)
-        .collect())
+    Ok(mounts(&text).collect())
 }
 
-/// Reads a line of /proc/self/mountinfo: number, number of the mount below,
-/// device, root, mount point, and more.
-fn parse_mount(line: &[u8]) -> Option<MountEntry> {
-    let mut fields = line.split(|byte| *byte == b' ');
-    let mut integer = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
-    let (id, parent) = (integer()?, integer()?);
-    let number = String::from_utf8(fields.next()?.to_vec()).ok()?;
-    let point = unescape(fields.nth(1)?);
-    Some(MountEntry {
-        id,
-        parent,
-        number,
-        point,
-    })
-}
-
-/// Undoes the octal escapes (`\040`) of white space and backslashes.
-fn unescape(text: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, behind)) = rest.split_first() {
-        let code = match (first, behind) {
-            (b'\\', [a, b, c, ..]) => std::str::from_utf8(&[*a, *b, *c])
-                .ok()
-                .and_then(|digits| u8::from_str_radix(digits, 8).ok()),
-            _ => None,
-        };
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &behind[3..] } else { behind };
-    }
-    OsString::from_vec(bytes).into()
-}
-
-/// Whether a path to `point` leads to the file system with this number.
-pub(crate) fn is_topmost(point: &Path, number: &str) -> io::Result<bool> {
+/// Whether a path to `point` leads to the file system with these numbers.
+pub(crate) fn is_topmost(point: &Path, device: (u64, u64)) -> io::Result<bool> {
     let table = mount_table()?;
-    Ok(topmost(&table, point).is_some_and(|mount| mount.number == number))
+    Ok(topmost(&table, point).is_some_and(|mount| mount.device == device))
 }
 
 /// The mount that a path to `point` leads to, if something is mounted there:
 /// of those at this place the one on which no other lies.
-fn topmost<'a>(table: &'a [MountEntry], point: &Path) -> Option<&'a MountEntry> {
+fn topmost<'a>(table: &'a [Mount], point: &Path) -> Option<&'a Mount> {
     let here = || {
-        table
-            .iter()
-            .filter(|mount| mount.point.as_os_str().as_bytes() == point.as_os_str().as_bytes())
+        table.iter().filter(|mount| {
+            mount.mount_point.as_os_str().as_bytes() == point.as_os_str().as_bytes()
+        })
     };
     here().find(|mount| here().all(|other| other.parent != mount.id))
 }
@@ -538,10 +497,8 @@ fn topmost<'a>(table: &'a [MountEntry], point: &Path) -> Option<&'a MountEntry> 
 mod tests {
     use super::*;
 
-    fn table(text: &str) -> Vec<MountEntry> {
-        text.lines()
-            .filter_map(|line| parse_mount(line.as_bytes()))
-            .collect()
+    fn table(text: &str) -> Vec<Mount> {
+        mounts(text.as_bytes()).collect()
     }
 
     #[test]

@@ -199,12 +199,6 @@ impl Mounted {
         self.control.stats.faults().log().records()
     }
 
-    /// The first error of writing the fault log, if there was one since this
-    /// was asked last.
-    pub fn fault_log_error(&self) -> Option<io::Error> {
-        self.control.stats.faults().log().take_failure()
-    }
-
     /// The number of replies that faults of the action `hang` hold back.
     pub fn hanging(&self) -> usize {
         self.control.hangs.count()

@@ -13,7 +13,7 @@ use rbench_core::{Latency, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
-use crate::fault::table::{FaultTable, POWER_CUT, QUOTA};
+use crate::fault::table::FaultTable;
 use crate::kind::Kind;
 use crate::sync::lock;
 
@@ -161,22 +161,6 @@ impl Snapshot {
         &self.faults
     }
 
-    /// How many writes and reservations the quota refused or cut short;
-    /// `None` without one.
-    pub fn quota_refusals(&self) -> Option<u64> {
-        self.other(QUOTA)
-    }
-
-    /// The power cuts; `None` where they are not simulated.
-    pub fn power_cuts(&self) -> Option<u64> {
-        self.other(POWER_CUT)
-    }
-
-    fn other(&self, name: &str) -> Option<u64> {
-        let found = self.others.iter().find(|(other, _)| *other == name);
-        found.map(|(_, count)| *count)
-    }
-
     /// The numbers of every kind of which requests came since `earlier`, a
     /// snapshot of the same file system.
     pub fn since(&self, earlier: &Snapshot) -> BTreeMap<Kind, Counts> {
@@ -320,6 +304,7 @@ fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
 mod tests {
     use super::*;
     use crate::fault::log::{FaultLog, FaultRecord};
+    use crate::fault::table::QUOTA;
 
     fn record(kind: Kind, failed: bool, bytes: u64, took: u64) -> Record {
         Record {

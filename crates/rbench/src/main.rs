@@ -24,6 +24,7 @@ mod run;
 mod show;
 mod signals;
 mod surroundings;
+#[cfg(feature = "testfs")]
 mod testfs;
 mod verify;
 
@@ -34,11 +35,21 @@ const USAGE: u8 = 2;
 /// The run failed, or some of its operations did.
 const FAILED: u8 = 1;
 
+/// What a program that was built without it says of the built-in file system.
+const WITHOUT_TESTFS: &str =
+    "this program is built without the built-in file system (feature testfs)";
+
 fn main() -> ExitCode {
     let argv: Vec<OsString> = std::env::args_os().collect();
     let env_dir = std::env::var_os("RBENCH_DIR");
     match rbench_cli::parse(&argv, env_dir.as_deref()) {
+        #[cfg(feature = "testfs")]
         Ok(Invocation::Testfs(args)) => testfs::serve(args),
+        #[cfg(not(feature = "testfs"))]
+        Ok(Invocation::Testfs(_)) => {
+            complain(WITHOUT_TESTFS);
+            ExitCode::from(USAGE)
+        }
         Ok(Invocation::Show { file, format }) => show::show(&file, format),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),

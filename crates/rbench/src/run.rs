@@ -36,7 +36,7 @@ use crate::round_trip;
 use crate::show::render;
 use crate::signals::Signals;
 use crate::surroundings;
-use crate::{FAILED, SUCCESS, USAGE, complain, print};
+use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
 
 /// The warning of a run that could not go on.
 pub const ENDED_EARLY: &str = "ended-early";
@@ -372,7 +372,13 @@ fn plan(
         other_engines: OTHERS.to_vec(),
         stonewalled,
     };
-    resolve(spec, &facts).map_err(|e| Refusal::Usage(e.to_string()))
+    let plan = resolve(spec, &facts).map_err(|e| Refusal::Usage(e.to_string()))?;
+    if plan.embedded() && cfg!(not(feature = "testfs")) {
+        return Err(Refusal::Usage(format!(
+            "{WITHOUT_TESTFS}: give a directory with --dir"
+        )));
+    }
+    Ok(plan)
 }
 
 /// All ranks must have resolved the same plan.

@@ -1,5 +1,10 @@
 //! The rules of ARCHITECTURE.md that a compiler does not check.
 
+#[path = "tidy/floors.rs"]
+mod floors;
+#[path = "tidy/source.rs"]
+mod source;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

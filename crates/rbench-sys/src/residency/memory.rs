@@ -5,8 +5,6 @@ use std::path::Path;
 
 use rbench_core::Bytes;
 
-use super::fetched::group_of;
-
 /// The memory of this host, or, where it is less, what a control group lets this
 /// process and its page cache have. `None` when the kernel does not say.
 pub fn memory() -> Option<Bytes> {
@@ -38,6 +36,18 @@ fn lowest(root: &str, group: &str, file: &str) -> Option<u64> {
     groups.filter_map(number).min()
 }
 
+/// The group of `controller` (version 2: the empty name) by the lines of
+/// `/proc/self/cgroup`.
+fn group_of<'t>(groups: &'t str, controller: &str) -> Option<&'t str> {
+    groups.lines().find_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        controllers
+            .split(',')
+            .any(|name| name == controller)
+            .then_some(group)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +77,14 @@ mod tests {
         assert_eq!(of("/a"), Some(8192));
         assert_eq!(of("/"), None);
         assert_eq!(of("/missing"), None);
+    }
+
+    #[test]
+    fn the_group_is_found_in_both_versions() {
+        let mixed = "7:blkio,x:/a:b\n4:memory:/\n0::/user/me\n";
+        assert_eq!(group_of(mixed, "blkio"), Some("/a:b"));
+        assert_eq!(group_of(mixed, "memory"), Some("/"));
+        assert_eq!(group_of(mixed, ""), Some("/user/me"));
+        assert_eq!(group_of(mixed, "cpu"), None);
     }
 }

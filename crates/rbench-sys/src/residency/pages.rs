@@ -1,10 +1,6 @@
 //! How much of a file lies in this host's page cache.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use nix::errno::Errno;
@@ -26,22 +22,6 @@ pub struct Resident {
     pub cached: u64,
 }
 
-impl Resident {
-    /// The share in the page cache, 0 to 1; `None` for an empty file.
-    pub fn share(self) -> Option<f64> {
-        (self.pages > 0).then(|| self.cached as f64 / self.pages as f64)
-    }
-
-    /// Both counts of two files together.
-    pub fn plus(self, other: Resident) -> Resident {
-        let Resident { pages, cached } = other;
-        Resident {
-            pages: self.pages + pages,
-            cached: self.cached + cached,
-        }
-    }
-}
-
 /// What of the open file `fd` lies in the page cache, by cachestat(2) (Linux
 /// 6.5), else by mmap and mincore. It reads nothing, brings no page in and
 /// drops none, and sends no request to a FUSE file system. The descriptor may
@@ -58,38 +38,6 @@ pub fn resident(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
         Err(Errno::ENOSYS) => by_mincore(fd),
         other => other,
     }
-}
-
-/// As [`resident`], for a file that is not open: it is opened for reading and
-/// closed again.
-///
-/// This changes what it looks at. The path is resolved: names and attributes
-/// on the way are in the caches of the kernel afterwards. On FUSE, opening a
-/// file of a file system that does not ask to keep the pages (FOPEN_KEEP_CACHE)
-/// *drops* its pages before they are counted: the answer is then 0, and what a
-/// reader that opens the file will find. On NFS opening may do the same where
-/// the file has changed. Symbolic links are not followed and the time of access
-/// is not touched where the caller may ask for that.
-///
-/// # Errors
-/// Those of `open` and of [`resident`].
-pub fn resident_of(path: &Path) -> Result<Resident, Errno> {
-    let open = |extra| {
-        OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC | extra)
-            .open(path)
-    };
-    let file: io::Result<File> = match open(libc::O_NOATIME) {
-        // Only the owner may ask for it.
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(0),
-        other => other,
-    };
-    resident(file.map_err(|error| errno(&error))?.as_fd())
-}
-
-fn errno(error: &io::Error) -> Errno {
-    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 /// Facts of an open file that are known without asking its file system.
@@ -217,11 +165,13 @@ fn cached_in(fd: BorrowedFd<'_>, offset: u64, count: u64, page: u64) -> Result<u
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{File, OpenOptions};
     use std::io::Write as _;
+    use std::os::fd::AsFd as _;
+    use std::path::Path;
     use std::process::Command;
 
     use super::*;
-    use crate::caches::evict;
 
     const PAGES: u64 = 300;
 
@@ -255,9 +205,8 @@ mod tests {
             let mincore = by_mincore(file.as_fd()).expect("the file is ours");
             assert_eq!(mincore.pages, PAGES);
             let cachestat = resident(file.as_fd()).expect("it is open");
-            let by_path = resident_of(&path).expect("it is there");
             let theirs = fincore(&path).unwrap_or(mincore.cached);
-            [mincore.cached, cachestat.cached, by_path.cached, theirs]
+            [mincore.cached, cachestat.cached, theirs]
         };
         // Whoever drops the caches of this host meanwhile makes a try fail.
         let agree = |prepare: &dyn Fn(), expect: &dyn Fn(u64) -> bool| {
@@ -265,18 +214,22 @@ mod tests {
                 prepare();
                 counts()
             });
-            let good = |all: &[u64; 4]| all.iter().all(|n| n == &all[0]) && expect(all[0]);
+            let good = |all: &[u64; 3]| all.iter().all(|n| n == &all[0]) && expect(all[0]);
             assert!(tries.any(|all| good(&all)), "{:?}", counts());
         };
         let read = || drop(std::fs::read(&path).expect("there"));
         agree(&read, &|cached| cached == PAGES);
-        let evicted = || evict(file.as_raw_fd()).expect("the file is clean");
+        let advise = |advice| {
+            // SAFETY: no memory is involved.
+            let code = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, advice) };
+            assert_eq!(code, 0);
+        };
+        let evicted = || advise(libc::POSIX_FADV_DONTNEED);
         // A file system in memory keeps all it has.
         agree(&evicted, &|cached| cached == 0 || cached == PAGES);
         let some = || {
             evicted();
-            // SAFETY: no memory is involved.
-            unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+            advise(libc::POSIX_FADV_RANDOM);
             let mut first = [0; 10 * 4096];
             std::os::unix::fs::FileExt::read_exact_at(&file, &mut first, 0).expect("longer");
         };
@@ -284,25 +237,21 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_has_no_pages_and_no_share() {
+    fn an_empty_file_has_no_pages() {
         let mut file = tempfile::tempfile().expect("a temporary file");
         assert_eq!(resident(file.as_fd()), Ok(Resident::default()));
         assert_eq!(by_mincore(file.as_fd()), Ok(Resident::default()));
-        assert_eq!(Resident::default().share(), None);
         file.write_all(b"x").expect("there is space");
         let one = Resident {
             pages: 1,
             cached: 1,
         };
         assert_eq!(resident(file.as_fd()), Ok(one));
-        assert_eq!(one.plus(Resident::default()).share(), Some(1.0));
     }
 
     #[test]
-    fn a_missing_file_and_a_path_descriptor_are_errors() {
+    fn a_path_descriptor_is_an_error() {
         let folder = tempfile::tempdir().expect("a directory");
-        let missing = folder.path().join("missing");
-        assert_eq!(resident_of(&missing), Err(Errno::ENOENT));
         let path = nix::fcntl::open(
             folder.path(),
             nix::fcntl::OFlag::O_PATH,

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
+use rbench_core::mountinfo::unescape;
 
-use crate::mountinfo::{self, unescape};
+use crate::mountinfo;
 
 /// The kind under which a counter that knows no kinds counts.
 pub use rbench_core::residency::TOTAL;
@@ -302,7 +303,7 @@ fn of_mountstats(text: &str, mount_point: &Path) -> Option<BTreeMap<String, u64>
     let is_ours = |line: &str| {
         let point = line.split_once(" mounted on ").map(|(_, rest)| rest);
         let point = point.and_then(|rest| Some(rest.rsplit_once(" with fstype ")?.0));
-        point.is_some_and(|point| unescape(point) == mount_point.as_os_str().as_bytes())
+        point.is_some_and(|point| unescape(point.as_bytes()) == mount_point.as_os_str().as_bytes())
     };
     let lines: Vec<&str> = text.lines().collect();
     let head = lines.iter().rposition(|l| is_head(l) && is_ours(l))?;

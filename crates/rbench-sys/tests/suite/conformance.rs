@@ -645,7 +645,9 @@ fn the_null_engine_completes_everything_and_touches_nothing() {
 #[test]
 fn names_in_the_table_are_unique_and_found() {
     for info in ENGINES {
-        assert_eq!(find(info.name).map(|found| found.about), Some(info.about));
+        let same = ENGINES.iter().filter(|other| other.name == info.name);
+        assert_eq!(same.count(), 1, "{}", info.name);
+        assert_eq!(find(info.name).map(|found| found.name), Some(info.name));
     }
     assert!(find("mmap2").is_none());
 }

@@ -1,5 +1,6 @@
 //! Tests in processes of their own, and skipping in the open.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,6 +22,12 @@ pub fn skip(reason: &str) {
         std::env::var_os("RBENCH_TEST_NO_SKIP").is_none(),
         "skipped where nothing may be: {reason}"
     );
+}
+
+/// Has the kernel forget the pages of a file, which are clean.
+pub fn evict(file: &File) {
+    let advice = nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED;
+    nix::fcntl::posix_fadvise(file, 0, 0, advice).expect("it is a file");
 }
 
 /// Whether this process is the child that runs `test`.

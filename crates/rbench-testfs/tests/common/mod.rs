@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
 use rbench_core::{Bytes, Clock as _, MonotonicClock, Nanos};
-use rbench_testfs::{Config, Mounted, mount};
+use rbench_testfs::{Config, Mounted, Snapshot, mount};
 use tempfile::TempDir;
 
 /// A budget that no test but those about it reaches.
@@ -56,6 +56,15 @@ impl Bed {
     pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
         self.folder.path().join(name)
     }
+}
+
+/// How often a fault fired, `quota` and `power-cut` included, as the file of
+/// statistics has it; `None` where there is no such.
+pub fn fired(snapshot: &Snapshot, fault: &str) -> Option<u64> {
+    let all = snapshot.to_file().faults_fired;
+    all.iter()
+        .find(|fired| fired.fault == fault)
+        .map(|fired| fired.count)
 }
 
 /// A buffer that O_DIRECT takes on any file system.

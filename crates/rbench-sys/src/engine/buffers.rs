@@ -1,0 +1,113 @@
+//! The memory of a worker's blocks: one mapping, a page-aligned slot for each
+//! request. Who may touch a slot when is the engines' business.
+
+use nix::errno::Errno;
+
+use super::contract::EngineConfig;
+use crate::buffer::AlignedBuffer;
+
+/// The buffers of all slots.
+pub(super) struct Buffers {
+    memory: AlignedBuffer,
+    stride: usize,
+    depth: usize,
+    block: usize,
+}
+
+impl Buffers {
+    /// Maps the buffers. `EINVAL` when depth or block is 0 or depth exceeds
+    /// `depth_max`; `ENOMEM` when they do not fit.
+    pub(super) fn new(config: EngineConfig, depth_max: usize) -> Result<Buffers, Errno> {
+        let EngineConfig { depth, block } = config;
+        if depth == 0 || depth > depth_max || block == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let stride = block
+            .checked_next_multiple_of(AlignedBuffer::ALIGNMENT)
+            .ok_or(Errno::ENOMEM)?;
+        let length = stride.checked_mul(depth).ok_or(Errno::ENOMEM)?;
+        Ok(Buffers {
+            memory: AlignedBuffer::new(length)?,
+            stride,
+            depth,
+            block,
+        })
+    }
+
+    /// Number of slots.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// See [`crate::Engine::exchange`].
+    pub(super) fn exchange(&mut self, buffer: &mut AlignedBuffer) -> bool {
+        let fits = self.depth == 1 && buffer.len() == self.memory.len();
+        if fits {
+            std::mem::swap(&mut self.memory, buffer);
+        }
+        fits
+    }
+
+    /// Length of a slot's buffer in bytes.
+    pub(super) fn block(&self) -> usize {
+        self.block
+    }
+
+    /// The start of a slot's buffer, for the kernel. Panics when the slot does
+    /// not exist or `length` bytes do not fit.
+    #[inline]
+    pub(super) fn pointer(&self, slot: usize, length: usize) -> *mut u8 {
+        assert!(slot < self.depth, "there is no slot {slot}");
+        assert!(length <= self.block, "{length} bytes exceed the buffer");
+        // SAFETY: `slot` is below the depth, so that the place is within the
+        // memory of depth * stride bytes.
+        unsafe { self.memory.start().add(slot * self.stride) }
+    }
+
+    /// The buffer of a slot, for the worker.
+    #[inline]
+    pub(super) fn slice(&mut self, slot: usize) -> &mut [u8] {
+        let start = self.pointer(slot, self.block);
+        // Not by way of all the memory: the kernel may be at other slots.
+        // SAFETY: `block` initialised (zeroed) bytes from `start` on lie in
+        // the memory, and `&mut self` keeps other references away.
+        unsafe { std::slice::from_raw_parts_mut(start, self.block) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_is_aligned_zeroed_and_its_own() {
+        let config = EngineConfig {
+            depth: 5,
+            block: 5000,
+        };
+        let mut buffers = Buffers::new(config, 8).expect("20 pages are there");
+        for slot in 0..5 {
+            let bytes = buffers.slice(slot);
+            assert_eq!(bytes.as_ptr().addr() % AlignedBuffer::ALIGNMENT, 0);
+            assert_eq!(bytes, &[0; 5000]);
+            bytes.fill(slot as u8 + 1);
+        }
+        for slot in 0..5 {
+            assert_eq!(buffers.slice(slot), &[slot as u8 + 1; 5000]);
+        }
+    }
+
+    #[test]
+    fn impossible_configurations_are_refused() {
+        let check = |depth, block, expect| {
+            let made = Buffers::new(EngineConfig { depth, block }, 8);
+            assert_eq!(made.err(), Some(expect), "{depth} x {block}");
+        };
+        check(0, 4096, Errno::EINVAL);
+        check(9, 4096, Errno::EINVAL);
+        check(1, 0, Errno::EINVAL);
+        check(1, usize::MAX, Errno::ENOMEM);
+        check(8, usize::MAX / 4, Errno::ENOMEM);
+        check(1, 1 << 50, Errno::ENOMEM);
+    }
+}

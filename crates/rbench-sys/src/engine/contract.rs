@@ -1,0 +1,279 @@
+//! The contract of I/O engines.
+//!
+//! An engine moves blocks between a worker's buffers and open files. It is
+//! data as far as possible ([`EngineInfo`]): what it can do is known before
+//! anything runs.
+
+use std::os::fd::RawFd;
+
+use nix::errno::Errno;
+use rbench_core::Nanos;
+use rbench_core::outcome::Again;
+
+use crate::buffer::AlignedBuffer;
+use crate::files::Advice;
+
+/// The direction of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer {
+    /// From the file into the buffer.
+    Read,
+    /// From the buffer into the file.
+    Write,
+    /// Written data and attributes of the file to stable storage; no buffer.
+    Fsync,
+    /// Written data to stable storage, with the attributes that are needed to
+    /// read it (fdatasync); no buffer.
+    DataSync,
+}
+
+impl Transfer {
+    /// Whether it moves no bytes but makes sure of what was written.
+    #[inline]
+    pub fn is_sync(self) -> bool {
+        matches!(self, Transfer::Fsync | Transfer::DataSync)
+    }
+}
+
+/// One block to move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// What to do.
+    pub transfer: Transfer,
+    /// The open file.
+    pub fd: RawFd,
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// How much, in bytes; together with `at` at most the length of the slot's
+    /// buffer.
+    pub length: usize,
+    /// Where in the slot's buffer, in bytes.
+    pub at: usize,
+}
+
+/// The end of a request: which slot, and how many bytes or which error.
+///
+/// Fewer bytes than asked for means the end of the file was reached (read) or
+/// the kernel would take no more (write): the engine has already continued a
+/// partial transfer and repeated an interrupted one. An error after part of
+/// the data has moved is the request's error. A sync moves 0 bytes.
+///
+/// With `O_DIRECT` a transfer that ended off a block boundary, or whose rest
+/// the device refuses as unaligned, is complete with what was moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// The slot given to [`Engine::submit`].
+    pub slot: usize,
+    /// Bytes moved, or why not.
+    pub result: Result<usize, Errno>,
+}
+
+/// What a worker asks of its engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// Most requests under way at a time: the number of slots, at least 1.
+    pub depth: usize,
+    /// Length of each slot's buffer in bytes.
+    pub block: usize,
+}
+
+/// How many requests went to the kernel and came back at a time, and what they
+/// took beyond that.
+///
+/// Calls are counted by number of requests: none, up to 4, 8, 16, 32, 64, more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EngineCounts {
+    /// System calls that handed requests over, the rest of partial transfers
+    /// included. Calls that only wait are not among them.
+    pub submits: [u64; 7],
+    /// Looks at what is complete while something was under way: calls of the
+    /// functions of [`Engine`] that wait and poll. They may find nothing.
+    pub completes: [u64; 7],
+    /// Calls beyond the first of each request.
+    pub again: AgainByTransfer,
+}
+
+/// Calls beyond the first of a request, by what the request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AgainByTransfer {
+    /// Of reads.
+    pub read: Again,
+    /// Of writes.
+    pub write: Again,
+    /// Of fsync and fdatasync.
+    pub sync: Again,
+}
+
+impl AgainByTransfer {
+    /// Those of all requests.
+    pub fn all(self) -> Again {
+        let AgainByTransfer { read, write, sync } = self;
+        let mut all = read;
+        all.add(write);
+        all.add(sync);
+        all
+    }
+
+    /// Those of requests that do `transfer`.
+    pub fn of(&mut self, transfer: Transfer) -> &mut Again {
+        match transfer {
+            Transfer::Read => &mut self.read,
+            Transfer::Write => &mut self.write,
+            Transfer::Fsync | Transfer::DataSync => &mut self.sync,
+        }
+    }
+}
+
+impl EngineCounts {
+    /// The place of `requests` at a time in the arrays.
+    #[inline]
+    pub fn bucket(requests: usize) -> usize {
+        match requests {
+            0 => 0,
+            1..=4 => 1,
+            5..=8 => 2,
+            9..=16 => 3,
+            17..=32 => 4,
+            33..=64 => 5,
+            _ => 6,
+        }
+    }
+
+    /// What a synchronous engine counts: `requests` calls of one each.
+    pub(crate) fn one_by_one(requests: u64, again: AgainByTransfer) -> EngineCounts {
+        let one = [0, requests, 0, 0, 0, 0, 0];
+        EngineCounts {
+            submits: one,
+            completes: one,
+            again,
+        }
+    }
+}
+
+/// Moves blocks. One engine belongs to one worker.
+///
+/// Each slot has a buffer of [`EngineConfig::block`] bytes, aligned to 4096,
+/// that the worker fills before it submits a write and looks at after a read
+/// has completed. Beside `attach` and `detach` no call allocates. Using a slot whose request is under way,
+/// or a request longer than the buffer, is a mistake of the program: it
+/// panics.
+pub trait Engine: Send {
+    /// The buffer of `slot`. Must not be called while a request of the slot is
+    /// under way.
+    fn buffer(&mut self, slot: usize) -> &mut [u8];
+
+    /// Tells of an open file to which many requests will go, and how they will
+    /// be spread (`None`: nothing is known). Until [`Engine::detach`] the file
+    /// stays open, nobody else moves its position, and the engine may keep
+    /// what serves it: a mapping, the position, a place in the kernel's table.
+    /// What cannot be kept is done without. Requests to other files work, in
+    /// some engines slower.
+    fn attach(&mut self, fd: RawFd, advice: Option<Advice>) {
+        let _ = (fd, advice);
+    }
+
+    /// Lets go of a file. Comes before an attached file is closed or attached
+    /// again, when no request to it is under way; for others it does nothing.
+    fn detach(&mut self, fd: RawFd) {
+        let _ = fd;
+    }
+
+    /// Puts `buffer` in place of the only slot's buffer, which comes back in
+    /// it, where the engine can do so and both have the same length. No request
+    /// may be under way. Whether that was done.
+    fn exchange(&mut self, buffer: &mut AlignedBuffer) -> bool {
+        let _ = buffer;
+        false
+    }
+
+    /// Starts `request` in `slot`, which must be free. Synchronous engines do
+    /// all of it here. An asynchronous one may wait with telling the kernel
+    /// until [`Engine::flush`] or [`Engine::wait`].
+    fn submit(&mut self, slot: usize, request: Request);
+
+    /// Tells the kernel of everything that was submitted, without waiting.
+    fn flush(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Waits until at least one submitted request is complete (at once when
+    /// none is under way) and appends every complete one to `done`, whose
+    /// capacity is at least the depth.
+    fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
+
+    /// As [`Engine::wait`], but until `least` requests are complete, or all
+    /// that are under way where these are fewer.
+    fn wait_many(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let _ = least;
+        self.wait(done)
+    }
+
+    /// As [`Engine::wait`], but waits for `timeout` at most, and a signal may
+    /// end it earlier: nothing may be appended. What a synchronous engine was
+    /// given is always complete.
+    fn wait_for(&mut self, done: &mut Vec<Completion>, timeout: Nanos) -> Result<(), Errno> {
+        let _ = timeout;
+        self.wait(done)
+    }
+
+    /// As [`Engine::wait`] without waiting: appends what is complete now.
+    fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
+
+    /// Does `request` in slot 0 from beginning to end while nothing else is
+    /// under way: submits it and waits for it. `room` is empty and has the
+    /// capacity for one completion; it is empty again afterwards.
+    ///
+    /// # Errors
+    /// When the engine itself fails, and nobody knows how the request ended.
+    fn perform(
+        &mut self,
+        request: Request,
+        room: &mut Vec<Completion>,
+    ) -> Result<Result<usize, Errno>, Errno> {
+        self.submit(0, request);
+        self.wait(room)?;
+        // Waiting without an error delivers what is under way.
+        Ok(room.pop().map_or(Err(Errno::EIO), |done| done.result))
+    }
+
+    /// How requests were handed over and came back so far.
+    fn counts(&self) -> EngineCounts;
+}
+
+/// What is known of an engine before it runs.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineInfo {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// Most requests under way at a time; 1 for synchronous engines.
+    pub depth_max: usize,
+    /// Whether it moves data at all: the null engine measures the tool.
+    pub moves_data: bool,
+    /// Whether it reaches files through mappings of them. Such an engine makes
+    /// no file longer (a request beyond the end is short), serves regular
+    /// files only, writes only to those open for reading and writing, and
+    /// takes the page cache even where a file is open with `O_DIRECT`.
+    pub mapped: bool,
+    /// Makes one for a worker, in the thread of that worker: an engine may be
+    /// bound to the thread that made it. `EINVAL` when the depth is 0 or above
+    /// `depth_max` or the block is 0, `ENOMEM` when buffers or queues do not
+    /// fit, `ENOSYS` or `EPERM` when the system has no such engine or forbids it.
+    pub make: fn(EngineConfig) -> Result<Box<dyn Engine>, Errno>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_at_a_time_are_counted_up_to_powers_of_two() {
+        let check = |requests, bucket| assert_eq!(EngineCounts::bucket(requests), bucket);
+        check(0, 0);
+        for (i, bound) in [4, 8, 16, 32, 64].into_iter().enumerate() {
+            check(bound, i + 1);
+            check(bound + 1, i + 2);
+        }
+        check(1, 1);
+        check(usize::MAX, 6);
+    }
+}

@@ -1,0 +1,383 @@
+//! The engine `io_uring`: one ring a worker, many requests under way.
+//!
+//! [`Engine::submit`] queues; [`Engine::flush`], [`Engine::wait`] and
+//! [`Engine::poll`] hand the whole queue to the kernel in one system call.
+//! The buffers are registered with the kernel where locked memory is not
+//! limited (`RLIMIT_MEMLOCK`). Where it is, they are used without: the limit
+//! holds for all processes of a user together and (from Linux 6.14 on) the
+//! rings themselves need a few pages of it, so that the registered buffers of
+//! the first workers would leave later ones without a ring.
+//!
+//! From Linux 6.1 on the ring is set up for a single issuer: the engine has
+//! to be made and used in the same thread, the worker's. A call from another
+//! thread gives `EEXIST`. Linux 5.6 is the oldest that serves; below, or
+//! where the ring is forbidden, making one gives `ENOSYS` or `EPERM`; where it
+//! does not fit into the limit on locked memory, `ENOMEM`.
+//!
+//! Up to 64 attached files are kept in the ring's table of files, where the
+//! kernel permits it: that spares it a tenth of the time of a cached read. A
+//! kernel may hold on to a file for a moment after it was detached.
+//!
+//! Requests under way may complete in any order: an fsync covers the writes
+//! that were complete when it was submitted.
+
+mod registered;
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use io_uring::{IoUring, SubmissionQueue, opcode, squeue, types};
+use nix::errno::Errno;
+use rbench_core::Nanos;
+
+use self::registered::Registered;
+use super::buffers::Buffers;
+use super::contract::{
+    Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
+};
+use super::progress::advance;
+use crate::files::Advice;
+
+/// The line in [`super::ENGINES`].
+pub const INFO: EngineInfo = EngineInfo {
+    name: "io_uring",
+    // The most buffers that the kernel registers with a ring.
+    depth_max: 16_384,
+    moves_data: true,
+    mapped: false,
+    make,
+};
+
+/// What is under way in a slot.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// `None` while the slot is free.
+    request: Option<Request>,
+    /// Bytes moved so far.
+    moved: usize,
+}
+
+struct Uring {
+    ring: IoUring,
+    /// Given back to the system only when the kernel is done with them.
+    buffers: ManuallyDrop<Buffers>,
+    registered: Registered,
+    slots: Vec<Slot>,
+    /// Number of slots that are not free.
+    under_way: usize,
+    counts: EngineCounts,
+}
+
+fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
+    let buffers = Buffers::new(config, INFO.depth_max)?;
+    let ring = open_ring(config.depth as u32)?;
+    let registered = Registered::new(&ring, &buffers);
+    let free = Slot {
+        request: None,
+        moved: 0,
+    };
+    Ok(Box::new(Uring {
+        ring,
+        buffers: ManuallyDrop::new(buffers),
+        registered,
+        slots: vec![free; config.depth],
+        under_way: 0,
+        counts: EngineCounts::default(),
+    }))
+}
+
+/// A ring with room for `depth` requests and the best flags that this kernel
+/// knows: completions are handled when the worker asks for them instead of
+/// interrupting it (6.1), or at its next system call (5.19), or at once.
+fn open_ring(depth: u32) -> Result<IoUring, Errno> {
+    let mut single_issuer = IoUring::builder();
+    single_issuer
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag()
+        .setup_submit_all();
+    let mut cooperative = IoUring::builder();
+    cooperative
+        .setup_coop_taskrun()
+        .setup_taskrun_flag()
+        .setup_submit_all();
+    let plain = IoUring::builder();
+
+    let mut refused = Errno::EINVAL;
+    for builder in [single_issuer, cooperative, plain] {
+        match builder.build(depth).map_err(errno) {
+            // This feature came with 5.6, as did plain reads and writes.
+            Ok(ring) if !ring.params().is_feature_rw_cur_pos() => return Err(Errno::ENOSYS),
+            Ok(ring) => return Ok(ring),
+            Err(Errno::EINVAL) => {}
+            Err(other) => {
+                refused = other;
+                break;
+            }
+        }
+    }
+    Err(refused)
+}
+
+fn errno(error: io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
+/// The queue entry for what is left of a request.
+#[inline]
+fn entry(
+    buffers: &Buffers,
+    registered: &Registered,
+    slot: usize,
+    request: &Request,
+    moved: usize,
+) -> squeue::Entry {
+    // u64::MAX would mean the file's own position; one less is refused with
+    // EINVAL, as pread does.
+    let offset = request
+        .offset
+        .saturating_add(moved as u64)
+        .min(u64::MAX - 1);
+    // The kernel moves less than 2 GiB at a time: the rest follows.
+    let length = u32::try_from(request.length - moved).unwrap_or(u32::MAX);
+    let start = buffers
+        .pointer(slot, request.at + request.length)
+        .wrapping_byte_add(request.at + moved);
+    let number = slot as u16;
+    // The two kinds of files have no type in common that could be named.
+    macro_rules! entry_for {
+        ($file:expr) => {
+            match request.transfer {
+                Transfer::Read if registered.buffers => {
+                    opcode::ReadFixed::new($file, start, length, number)
+                        .offset(offset)
+                        .build()
+                }
+                Transfer::Read => opcode::Read::new($file, start, length)
+                    .offset(offset)
+                    .build(),
+                Transfer::Write if registered.buffers => {
+                    opcode::WriteFixed::new($file, start, length, number)
+                        .offset(offset)
+                        .build()
+                }
+                Transfer::Write => opcode::Write::new($file, start, length)
+                    .offset(offset)
+                    .build(),
+                Transfer::Fsync => opcode::Fsync::new($file).build(),
+                Transfer::DataSync => opcode::Fsync::new($file)
+                    .flags(types::FsyncFlags::DATASYNC)
+                    .build(),
+            }
+        };
+    }
+    let entry = match registered.file(request.fd) {
+        Some(place) => entry_for!(types::Fixed(place)),
+        None => entry_for!(types::Fd(request.fd)),
+    };
+    entry.user_data(slot as u64)
+}
+
+/// Queues `entry`, which names a buffer that stays in place until the request
+/// is complete.
+#[inline]
+fn push(queue: &mut SubmissionQueue<'_>, entry: &squeue::Entry) {
+    // SAFETY: the buffer outlives the request, because dropping the engine
+    // waits for it, and `buffer` refuses a slot that is in use.
+    let pushed = unsafe { queue.push(entry) };
+    // The queue has an entry for each slot, and a slot queues one at a time.
+    assert!(pushed.is_ok(), "the submission queue is full");
+}
+
+impl Uring {
+    /// Counts a system call that handed `requests` over.
+    #[inline]
+    fn handed_over(&mut self, requests: usize) {
+        if requests > 0 {
+            self.counts.submits[EngineCounts::bucket(requests)] += 1;
+        }
+    }
+
+    /// Hands the queue to the kernel and waits for `want` completions.
+    fn enter(&mut self, want: usize) -> Result<(), Errno> {
+        loop {
+            match self.ring.submit_and_wait(want).map_err(errno) {
+                Ok(requests) => {
+                    self.handed_over(requests);
+                    return Ok(());
+                }
+                Err(Errno::EINTR) => {}
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// Hands the queue to the kernel and waits for a completion, for `timeout`
+    /// at most; a signal may end it earlier.
+    fn enter_for(&mut self, timeout: Nanos) -> Result<(), Errno> {
+        if !self.ring.params().is_feature_ext_arg() {
+            // Before Linux 5.11 a ring cannot wait with a limit.
+            self.enter(0)?;
+            std::thread::sleep(Duration::from(timeout.min(Nanos(50_000))));
+            return self.enter(0);
+        }
+        let limit = types::Timespec::from(Duration::from(timeout));
+        let arguments = types::SubmitArgs::new().timespec(&limit);
+        let entered = self.ring.submitter().submit_with_args(1, &arguments);
+        match entered.map_err(errno) {
+            Ok(requests) => {
+                self.handed_over(requests);
+                Ok(())
+            }
+            Err(Errno::ETIME | Errno::EINTR) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Appends what is complete and queues the rest of partial transfers.
+    fn reap(&mut self, done: &mut Vec<Completion>) {
+        let (_, mut queue, completions) = self.ring.split();
+        let again = &mut self.counts.again;
+        for completion in completions {
+            let number = completion.user_data() as usize;
+            let slot = &mut self.slots[number];
+            let Some(request) = slot.request else {
+                unreachable!("slot {number} completed twice");
+            };
+            let returned = completion.result();
+            let returned = usize::try_from(returned).map_err(|_| Errno::from_raw(-returned));
+            match advance(&request, &mut slot.moved, returned, again) {
+                Some(result) => {
+                    slot.request = None;
+                    self.under_way -= 1;
+                    done.push(Completion {
+                        slot: number,
+                        result,
+                    });
+                }
+                None => {
+                    let (buffers, moved) = (&self.buffers, slot.moved);
+                    let rest = entry(buffers, &self.registered, number, &request, moved);
+                    push(&mut queue, &rest);
+                }
+            }
+        }
+    }
+
+    /// The end of a call that brought `requests` to their end: counts it and
+    /// sees to it that the rest of partial transfers does not stay behind.
+    fn collected(&mut self, requests: usize) -> Result<(), Errno> {
+        self.counts.completes[EngineCounts::bucket(requests)] += 1;
+        self.flush()
+    }
+}
+
+impl Engine for Uring {
+    fn buffer(&mut self, slot: usize) -> &mut [u8] {
+        assert!(
+            self.slots[slot].request.is_none(),
+            "the buffer of slot {slot} is in use"
+        );
+        self.buffers.slice(slot)
+    }
+
+    fn attach(&mut self, fd: RawFd, _: Option<Advice>) {
+        self.registered.attach(&self.ring, fd);
+    }
+
+    fn detach(&mut self, fd: RawFd) {
+        self.registered.detach(&self.ring, fd);
+    }
+
+    #[inline]
+    fn submit(&mut self, slot: usize, request: Request) {
+        assert!(self.slots[slot].request.is_none(), "slot {slot} is in use");
+        let whole = entry(&self.buffers, &self.registered, slot, &request, 0);
+        push(&mut self.ring.submission(), &whole);
+        self.slots[slot] = Slot {
+            request: Some(request),
+            moved: 0,
+        };
+        self.under_way += 1;
+    }
+
+    fn flush(&mut self) -> Result<(), Errno> {
+        while !self.ring.submission().is_empty() {
+            self.enter(0)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        self.wait_many(1, done)
+    }
+
+    fn wait_many(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        if self.under_way == 0 {
+            return Ok(());
+        }
+        let before = done.len();
+        let enough = before + least.clamp(1, self.under_way);
+        if self.ring.submission().is_empty() {
+            self.reap(done);
+        }
+        while done.len() < enough {
+            self.enter(enough - done.len())?;
+            self.reap(done);
+        }
+        self.collected(done.len() - before)
+    }
+
+    fn wait_for(&mut self, done: &mut Vec<Completion>, timeout: Nanos) -> Result<(), Errno> {
+        if self.under_way == 0 {
+            return Ok(());
+        }
+        let before = done.len();
+        if self.ring.submission().is_empty() {
+            self.reap(done);
+        }
+        if done.len() == before {
+            self.enter_for(timeout)?;
+            self.reap(done);
+        }
+        self.collected(done.len() - before)
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        if self.under_way == 0 {
+            return Ok(());
+        }
+        let before = done.len();
+        let queue = self.ring.submission();
+        let must_enter = !queue.is_empty() || queue.taskrun();
+        drop(queue);
+        if must_enter {
+            self.enter(0)?;
+        }
+        self.reap(done);
+        self.collected(done.len() - before)
+    }
+
+    fn counts(&self) -> EngineCounts {
+        self.counts
+    }
+}
+
+impl Drop for Uring {
+    /// Waits for what is under way: the kernel may still write to the
+    /// buffers. If waiting is impossible they are left to the process's end.
+    fn drop(&mut self) {
+        let mut done = Vec::with_capacity(self.slots.len());
+        while self.under_way > 0 {
+            if self.wait(&mut done).is_err() {
+                return;
+            }
+            done.clear();
+        }
+        self.registered.detach_all(&self.ring);
+        // SAFETY: no request is under way, and the field is not used again.
+        unsafe { ManuallyDrop::drop(&mut self.buffers) };
+    }
+}

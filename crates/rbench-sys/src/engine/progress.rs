@@ -1,0 +1,193 @@
+//! When a request is complete: the rule about partial, interrupted and
+//! unaligned transfers that all engines share.
+
+use nix::errno::Errno;
+use nix::libc;
+
+use super::contract::{AgainByTransfer, Request};
+
+/// The smallest logical block of a device: a direct transfer that ended
+/// within one cannot be continued.
+const SECTOR: usize = 512;
+
+/// Takes in what one system call for the rest of `request` returned, adds to
+/// `moved`, and notes in `again` what was more than one call. `None`: the rest
+/// is to be asked for (again).
+#[inline]
+pub(super) fn advance(
+    request: &Request,
+    moved: &mut usize,
+    returned: Result<usize, Errno>,
+    again: &mut AgainByTransfer,
+) -> Option<Result<usize, Errno>> {
+    match returned {
+        Ok(_) if request.transfer.is_sync() => Some(Ok(0)),
+        // Nothing to be counted: this is how nearly all end.
+        Ok(n) if n >= request.length && n > 0 => {
+            *moved = n;
+            Some(Ok(n))
+        }
+        _ => advance_by_part(request, moved, returned, again),
+    }
+}
+
+#[cold]
+fn advance_by_part(
+    request: &Request,
+    moved: &mut usize,
+    returned: Result<usize, Errno>,
+    again: &mut AgainByTransfer,
+) -> Option<Result<usize, Errno>> {
+    match returned {
+        // The call before stays short: there is no more.
+        Ok(0) => Some(Ok(*moved)),
+        Ok(n) => {
+            // The rest of the call before came after all.
+            again.of(request.transfer).continued += u64::from(*moved > 0);
+            *moved += n;
+            let ends =
+                *moved >= request.length || (!n.is_multiple_of(SECTOR) && is_direct(request));
+            ends.then_some(Ok(*moved))
+        }
+        Err(Errno::EINTR) => {
+            again.of(request.transfer).interrupted += 1;
+            None
+        }
+        // A device with blocks larger than SECTOR refuses the rest.
+        Err(Errno::EINVAL) if *moved > 0 && is_direct(request) => Some(Ok(*moved)),
+        Err(errno) => Some(Err(errno)),
+    }
+}
+
+/// Whether the file is open with `O_DIRECT`. Asked only after a partial
+/// transfer: it costs a system call.
+#[cold]
+fn is_direct(request: &Request) -> bool {
+    // SAFETY: F_GETFL takes no argument and changes nothing; a descriptor
+    // that is not open gives -1.
+    let flags = unsafe { libc::fcntl(request.fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_DIRECT != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use rbench_core::outcome::Again;
+
+    use super::*;
+    use crate::engine::contract::Transfer;
+
+    /// The whole result of a request of 8192 bytes for which the kernel
+    /// returns `calls` one after the other.
+    fn outcome(file: &File, transfer: Transfer, calls: &[Result<usize, Errno>]) -> String {
+        followed(file, transfer, calls).0
+    }
+
+    /// The same, and what was more than one call.
+    fn followed(
+        file: &File,
+        transfer: Transfer,
+        calls: &[Result<usize, Errno>],
+    ) -> (String, AgainByTransfer) {
+        let request = Request {
+            transfer,
+            fd: file.as_raw_fd(),
+            offset: 0,
+            length: 8192,
+            at: 0,
+        };
+        let (mut moved, mut again) = (0, AgainByTransfer::default());
+        for (i, call) in calls.iter().enumerate() {
+            if let Some(result) = advance(&request, &mut moved, *call, &mut again) {
+                return (format!("{result:?} after {}", i + 1), again);
+            }
+        }
+        (format!("{moved} and more to come"), again)
+    }
+
+    #[test]
+    fn calls_beyond_the_first_are_counted_for_what_they_did() {
+        let file = tempfile::tempfile().expect("a temporary file");
+        let interrupted = Err(Errno::EINTR);
+        let check = |transfer, calls: &[_], interrupted, continued| {
+            let mut expect = AgainByTransfer::default();
+            *expect.of(transfer) = Again {
+                interrupted,
+                continued,
+            };
+            let (outcome, again) = followed(&file, transfer, calls);
+            assert_eq!(again, expect, "{transfer:?} {calls:?}: {outcome}");
+        };
+        for transfer in [Transfer::Read, Transfer::Write] {
+            check(transfer, &[Ok(8192)], 0, 0);
+            check(transfer, &[Ok(100), Ok(8092)], 0, 1);
+            check(transfer, &[Ok(100), Ok(100), Ok(7992)], 0, 2);
+            check(transfer, &[interrupted, interrupted, Ok(8192)], 2, 0);
+            check(transfer, &[Ok(1), interrupted, Ok(8191)], 1, 1);
+            // The end of the file: no further call brought the rest.
+            check(transfer, &[Ok(0)], 0, 0);
+            check(transfer, &[Ok(100), Ok(0)], 0, 0);
+            check(transfer, &[Ok(100), Err(Errno::EIO)], 0, 0);
+        }
+        check(Transfer::Fsync, &[interrupted, Ok(0)], 1, 0);
+        check(Transfer::DataSync, &[interrupted, Ok(0)], 1, 0);
+    }
+
+    #[test]
+    fn a_request_ends_when_all_is_moved_or_nothing_more_comes() {
+        let file = tempfile::tempfile().expect("a temporary file");
+        let check = |transfer, calls: &[_], expect| {
+            assert_eq!(outcome(&file, transfer, calls), expect);
+        };
+        check(Transfer::Read, &[Ok(8192)], "Ok(8192) after 1");
+        check(Transfer::Read, &[Ok(0)], "Ok(0) after 1");
+        check(Transfer::Read, &[Ok(100), Ok(0)], "Ok(100) after 2");
+        check(Transfer::Write, &[Ok(100), Ok(8092)], "Ok(8192) after 2");
+        check(Transfer::Write, &[Ok(100)], "100 and more to come");
+        check(
+            Transfer::Read,
+            &[Err(Errno::EINTR), Ok(1), Err(Errno::EINTR), Ok(8191)],
+            "Ok(8192) after 4",
+        );
+        check(
+            Transfer::Write,
+            &[Ok(4096), Err(Errno::ENOSPC)],
+            "Err(ENOSPC) after 2",
+        );
+        check(
+            Transfer::Write,
+            &[Ok(4096), Err(Errno::EINVAL)],
+            "Err(EINVAL) after 2",
+        );
+        check(
+            Transfer::Fsync,
+            &[Err(Errno::EINTR), Ok(0)],
+            "Ok(0) after 2",
+        );
+        check(Transfer::Fsync, &[Err(Errno::EIO)], "Err(EIO) after 1");
+        check(Transfer::DataSync, &[Ok(0)], "Ok(0) after 1");
+    }
+
+    #[test]
+    fn a_direct_transfer_is_continued_only_where_it_can_be() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(libc::O_DIRECT)
+            .open(directory.path().join("f"))
+            .expect("the temporary directory takes O_DIRECT");
+        let check = |calls: &[_], expect| {
+            assert_eq!(outcome(&file, Transfer::Read, calls), expect);
+        };
+        check(&[Ok(100)], "Ok(100) after 1");
+        check(&[Ok(4096), Ok(100)], "Ok(4196) after 2");
+        check(&[Ok(512), Ok(0)], "Ok(512) after 2");
+        check(&[Ok(512), Err(Errno::EINVAL)], "Ok(512) after 2");
+        check(&[Err(Errno::EINVAL)], "Err(EINVAL) after 1");
+    }
+}

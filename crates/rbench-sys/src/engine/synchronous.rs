@@ -1,0 +1,186 @@
+//! What the engines that do one request after the other have in common: all
+//! but the system calls themselves ([`Calls`]).
+
+use std::os::fd::RawFd;
+
+use nix::errno::Errno;
+use nix::libc;
+
+use super::buffers::Buffers;
+use super::contract::{
+    AgainByTransfer, Completion, Engine, EngineConfig, EngineCounts, Request, Transfer,
+};
+use super::progress::advance;
+use crate::buffer::AlignedBuffer;
+use crate::calls;
+use crate::files::Advice;
+
+/// What is left of a request: `length` bytes of memory from `start` on, which
+/// are valid and in nobody else's use, and the place in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rest {
+    pub(super) fd: RawFd,
+    pub(super) start: *mut u8,
+    pub(super) length: usize,
+    /// Negative for an offset that no file has: the kernel refuses it.
+    pub(super) offset: libc::off_t,
+}
+
+impl Rest {
+    /// All of it as the one element of a vector.
+    pub(super) fn vector(&self) -> libc::iovec {
+        libc::iovec {
+            iov_base: self.start.cast(),
+            iov_len: self.length,
+        }
+    }
+}
+
+/// The system calls of an engine. Each may do a part of what is left, or be
+/// interrupted: it is called again.
+pub(super) trait Calls: Send {
+    /// From the file into the memory; the number of bytes.
+    fn read(&mut self, rest: &Rest) -> Result<usize, Errno>;
+
+    /// From the memory into the file; the number of bytes.
+    fn write(&mut self, rest: &Rest) -> Result<usize, Errno>;
+
+    /// Written data to stable storage; all of the file's attributes too unless
+    /// `data_only`.
+    fn sync(&mut self, fd: RawFd, data_only: bool) -> Result<(), Errno> {
+        sync_file(fd, data_only)
+    }
+
+    /// See [`Engine::attach`].
+    fn attach(&mut self, fd: RawFd, advice: Option<Advice>) {
+        let _ = (fd, advice);
+    }
+
+    /// See [`Engine::detach`].
+    fn detach(&mut self, fd: RawFd) {
+        let _ = fd;
+    }
+}
+
+/// fdatasync or fsync.
+pub(super) fn sync_file(fd: RawFd, data_only: bool) -> Result<(), Errno> {
+    calls::fsync(fd, data_only)
+}
+
+/// The number of bytes that a system call returned, or its error.
+#[inline]
+pub(super) fn bytes(returned: isize) -> Result<usize, Errno> {
+    Errno::result(returned).map(|n| n as usize)
+}
+
+/// Makes an engine of `calls` with one slot.
+pub(super) fn make<C: Calls + 'static>(
+    config: EngineConfig,
+    calls: C,
+) -> Result<Box<dyn Engine>, Errno> {
+    Ok(Box::new(Synchronous {
+        buffers: Buffers::new(config, 1)?,
+        calls,
+        done: None,
+        requests: 0,
+        again: AgainByTransfer::default(),
+    }))
+}
+
+struct Synchronous<C> {
+    buffers: Buffers,
+    calls: C,
+    /// The last request's end, until it is collected.
+    done: Option<Completion>,
+    /// Number of requests that were collected.
+    requests: u64,
+    again: AgainByTransfer,
+}
+
+impl<C: Calls> Synchronous<C> {
+    /// One system call for what is left of `request` after `moved` bytes.
+    #[inline]
+    fn call(&mut self, request: &Request, start: *mut u8, moved: usize) -> Result<usize, Errno> {
+        let rest = Rest {
+            fd: request.fd,
+            start: start.wrapping_byte_add(moved),
+            length: request.length - moved,
+            // What exceeds i64::MAX turns negative.
+            offset: request.offset.wrapping_add(moved as u64) as libc::off_t,
+        };
+        match request.transfer {
+            Transfer::Read => self.calls.read(&rest),
+            Transfer::Write => self.calls.write(&rest),
+            Transfer::Fsync => self.calls.sync(request.fd, false).map(|()| 0),
+            Transfer::DataSync => self.calls.sync(request.fd, true).map(|()| 0),
+        }
+    }
+}
+
+impl<C: Calls> Synchronous<C> {
+    /// All of `request`.
+    #[inline]
+    fn complete(&mut self, slot: usize, request: &Request) -> Result<usize, Errno> {
+        let whole = self.buffers.pointer(slot, request.at + request.length);
+        let start = whole.wrapping_byte_add(request.at);
+        let mut moved = 0;
+        loop {
+            let returned = self.call(request, start, moved);
+            if let Some(result) = advance(request, &mut moved, returned, &mut self.again) {
+                return result;
+            }
+        }
+    }
+}
+
+impl<C: Calls> Engine for Synchronous<C> {
+    fn buffer(&mut self, slot: usize) -> &mut [u8] {
+        self.buffers.slice(slot)
+    }
+
+    fn exchange(&mut self, buffer: &mut AlignedBuffer) -> bool {
+        assert!(self.done.is_none(), "slot 0 is in use");
+        self.buffers.exchange(buffer)
+    }
+
+    fn attach(&mut self, fd: RawFd, advice: Option<Advice>) {
+        self.calls.attach(fd, advice);
+    }
+
+    fn detach(&mut self, fd: RawFd) {
+        self.calls.detach(fd);
+    }
+
+    #[inline]
+    fn submit(&mut self, slot: usize, request: Request) {
+        assert!(self.done.is_none(), "slot {slot} is in use");
+        let result = self.complete(slot, &request);
+        self.done = Some(Completion { slot, result });
+    }
+
+    fn perform(
+        &mut self,
+        request: Request,
+        _room: &mut Vec<Completion>,
+    ) -> Result<Result<usize, Errno>, Errno> {
+        assert!(self.done.is_none(), "slot 0 is in use");
+        self.requests += 1;
+        Ok(self.complete(0, &request))
+    }
+
+    fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        if let Some(completion) = self.done.take() {
+            self.requests += 1;
+            done.push(completion);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        self.wait(done)
+    }
+
+    fn counts(&self) -> EngineCounts {
+        EngineCounts::one_by_one(self.requests, self.again)
+    }
+}

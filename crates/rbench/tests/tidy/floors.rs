@@ -1,0 +1,295 @@
+//! The arrows inside a crate: its modules stand on floors, and each imports
+//! from lower ones only.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use super::source::{Source, names};
+
+/// The floors of a crate, the lowest first.
+///
+/// A room is a module: its file, and the files below it that are no rooms
+/// themselves. Rooms of one floor do not know each other. The root of the
+/// crate stands above all; what it exports counts where it comes from.
+struct House {
+    name: &'static str,
+    floors: &'static [&'static [&'static str]],
+}
+
+const HOUSES: &[House] = &[House {
+    name: "rbench-sys",
+    floors: &[
+        // Facts of the host and its kernel, single calls.
+        &[
+            "buffer",
+            "caches",
+            "calls",
+            "command",
+            "dirents",
+            "files",
+            "identity",
+            "in_use",
+            "limits",
+            "mountinfo",
+            "own_files",
+            "space",
+            "waiting",
+        ],
+        // What an engine is; what of files is in memory; what a directory is.
+        &[
+            "engine/contract",
+            "engine/faults",
+            "engine/fd_table",
+            "remove",
+            "residency",
+            "standing",
+        ],
+        // What engines and metadata operations are made of.
+        &["engine/buffers", "engine/progress", "fs", "surroundings"],
+        &["engine/synchronous", "fault", "null_fs", "posix", "trace"],
+        // Engines that others are made of, and the run's own directory.
+        &["engine/sync", "workdir"],
+        &[
+            "engine/io_uring",
+            "engine/mmap",
+            "engine/null",
+            "engine/psync",
+            "engine/pvsync",
+            "engine/pvsync2",
+            "engine/vsync",
+            "testdir",
+        ],
+        // The table of engines.
+        &["engine"],
+    ],
+}];
+
+/// A path of names: of a module, or of something in it.
+pub type Names = Vec<String>;
+
+/// The modules of a crate and what they import.
+struct Crate(BTreeMap<Names, Source>);
+
+impl Crate {
+    fn read(source: &Path) -> Crate {
+        let mut files = Vec::new();
+        super::sources(source, &mut files);
+        let mut all = BTreeMap::new();
+        for file in files.iter().filter(|file| !super::is_test(file)) {
+            let inside = file.strip_prefix(source).expect("it was found there");
+            let inside = inside.with_extension("");
+            let mut module: Names = inside.iter().map(|n| n.to_string_lossy().into()).collect();
+            module.pop_if(|name| matches!(name.as_str(), "lib" | "main" | "mod"));
+            let text = fs::read_to_string(file).expect("a source file");
+            all.insert(module.clone(), Source::read(&text, module));
+        }
+        Crate(all)
+    }
+
+    /// The module that a path leads to, through what other modules export.
+    fn home(&self, path: &[String]) -> Names {
+        let known = |length: &usize| self.0.contains_key(&path[..*length]);
+        let length = (0..=path.len()).rev().find(known).unwrap_or(0);
+        let exported = self.0.get(&path[..length]).zip(path.get(length));
+        match exported.and_then(|(module, name)| module.exported.get(name)) {
+            Some(target) if target != path => self.home(target),
+            _ => path[..length].to_vec(),
+        }
+    }
+
+    /// Which modules each module imports from.
+    fn arrows(&self) -> Arrows {
+        let homes = |(module, source): (&Names, &Source)| {
+            let homes = source.paths.iter().map(|path| self.home(path));
+            let others = homes.filter(|home| home != module && !home.is_empty());
+            (module.join("/"), others.map(|h| h.join("/")).collect())
+        };
+        self.0
+            .iter()
+            .filter(|(m, _)| !m.is_empty())
+            .map(homes)
+            .collect()
+    }
+}
+
+/// Which modules each module imports from.
+type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+/// The room of a module, and the number of its floor.
+fn room<'a>(floors: &[&[&'a str]], module: &str) -> Option<(usize, &'a str)> {
+    let inside = |room: &str| {
+        let rest = module.strip_prefix(room);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let rooms = floors.iter().enumerate();
+    rooms
+        .flat_map(|(floor, rooms)| rooms.iter().map(move |room| (floor, *room)))
+        .filter(|(_, room)| inside(room))
+        .max_by_key(|(_, room)| room.len())
+}
+
+/// What is wrong with a house: sentences.
+fn wrong(floors: &[&[&str]], arrows: &Arrows) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for room in floors.iter().flat_map(|rooms| rooms.iter()) {
+        if !arrows.contains_key(*room) {
+            wrong.push(format!("there is no module {room}"));
+        }
+    }
+    for (module, used) in arrows {
+        let Some((floor, here)) = room(floors, module) else {
+            wrong.push(format!("{module} stands on no floor"));
+            continue;
+        };
+        for other in used {
+            match room(floors, other) {
+                Some((_, there)) if there == here => {}
+                Some((other_floor, _)) if other_floor < floor => {}
+                Some((other_floor, _)) => wrong.push(format!(
+                    "{module} (floor {floor}) imports {other} (floor {other_floor})"
+                )),
+                None => {}
+            }
+        }
+    }
+    wrong.extend(ring(floors, arrows).map(|ring| format!("a ring: {}", ring.join(", "))));
+    wrong
+}
+
+/// Modules that import each other round and round, if there are such. A module
+/// may use its own children, and these it, where both are of one room.
+fn ring(floors: &[&[&str]], arrows: &Arrows) -> Option<Vec<String>> {
+    let mut left = arrows.clone();
+    for (module, used) in &mut left {
+        let own = |other: &str| {
+            let rest = other.strip_prefix(module.as_str());
+            let below = rest.is_some_and(|rest| rest.starts_with('/'));
+            below && room(floors, other) == room(floors, module)
+        };
+        used.retain(|other| !own(other));
+    }
+    // Takes away who imports nobody that is left, and whom nobody imports.
+    loop {
+        let imported: BTreeSet<String> = left.values().flatten().cloned().collect();
+        let before = left.len();
+        let modules: BTreeSet<String> = left.keys().cloned().collect();
+        left.retain(|module, used| !used.is_disjoint(&modules) && imported.contains(module));
+        if left.len() == before {
+            break;
+        }
+    }
+    (!left.is_empty()).then(|| left.into_keys().collect())
+}
+
+/// The floors as a picture: the highest above, and what each room stands on.
+fn picture(house: &House, arrows: &Arrows) -> String {
+    let mut lines = vec![house.name.to_owned()];
+    for (floor, rooms) in house.floors.iter().enumerate().rev() {
+        for name in *rooms {
+            let own = |module: &&str| room(house.floors, module).is_some_and(|(_, r)| r == *name);
+            let used = arrows.iter().filter(|(module, _)| own(&module.as_str()));
+            let below: BTreeSet<&str> = used
+                .flat_map(|(_, used)| used)
+                .filter_map(|other| room(house.floors, other))
+                .map(|(_, room)| room)
+                .filter(|room| room != name)
+                .collect();
+            let below: Vec<&str> = below.into_iter().collect();
+            let line = format!("  {floor}  {name:<24} {}", below.join(" "));
+            lines.push(line.trim_end().to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn modules_import_from_lower_floors_only() {
+    let mut all = Vec::new();
+    for house in HOUSES {
+        let source = super::root().join("crates").join(house.name).join("src");
+        let arrows = Crate::read(&source).arrows();
+        assert!(arrows.len() > 5, "the modules of {} were found", house.name);
+        println!("{}", picture(house, &arrows));
+        let wrong = wrong(house.floors, &arrows);
+        all.extend(wrong.iter().map(|wrong| format!("{}: {wrong}", house.name)));
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn an_arrow_that_is_turned_round_is_found() {
+    const FLOORS: &[&[&str]] = &[&["base", "other"], &["engine/kinds"], &["engine"]];
+    let check = |text: &str, expect: &[&str]| {
+        let arrows = text.split(';').map(|line| {
+            let (module, used) = line.split_once(':').expect("module: used");
+            (
+                module.trim().to_owned(),
+                used.split_whitespace().map(str::to_owned).collect(),
+            )
+        });
+        assert_eq!(wrong(FLOORS, &arrows.collect()), expect, "{text}");
+    };
+    check(
+        "base:; other:; engine: engine/psync base; engine/psync: engine/kinds; engine/kinds: other",
+        &[],
+    );
+    check(
+        "base: engine; other: base; engine:; engine/kinds: engine/psync; engine/psync:; stray:",
+        &[
+            "base (floor 0) imports engine (floor 2)",
+            "engine/kinds (floor 1) imports engine/psync (floor 2)",
+            "other (floor 0) imports base (floor 0)",
+            "stray stands on no floor",
+        ],
+    );
+    check(
+        "base:; other:; engine/kinds:; engine: engine/a; engine/a: engine/b; engine/b: engine/a",
+        &["a ring: engine/a, engine/b"],
+    );
+    check(
+        "base:; other:; engine/kinds:; engine: engine/a; engine/a: engine/a/b; engine/a/b: engine/a",
+        &[],
+    );
+    check(
+        "base:; engine:; engine/kinds:",
+        &["there is no module other"],
+    );
+}
+
+#[test]
+fn imports_are_found_however_they_are_written() {
+    let source = Source::read(
+        r##"
+        //! use crate::comment;
+        use crate::a::{b, c::{D as E, *}, self};
+        mod x;
+        pub use x::{Y, Z as W};
+        pub use std::fmt::Debug;
+        use std::fs;
+        #[cfg(test)]
+        use crate::tests_only;
+        const TEXT: (&str, char) = ("use crate::string;", '"');
+        pub(crate) fn f<'a>(_: &'a str) -> super::sibling::Thing {
+            println!(r#"use crate::raw"#, crate::called::now());
+        }
+        fn g() -> x::Y { std::x::y() }
+        mod inner { use super::x; use super::super::up; }
+        #[cfg(test)]
+        mod tests { fn g() { crate::more_tests::h() } }
+        "##,
+        names("engine/here"),
+    );
+    let paths: Vec<String> = source.paths.iter().map(|path| path.join("/")).collect();
+    let expect = "a a/b a/c a/c/D called/now engine/here/x engine/here/x/Y engine/here/x/Z engine/sibling/Thing engine/up";
+    assert_eq!(paths.join(" "), expect);
+    let exported = source
+        .exported
+        .iter()
+        .map(|(name, path)| format!("{name}={}", path.join("/")));
+    let exported: Vec<String> = exported.collect();
+    assert_eq!(
+        exported.join(" "),
+        "Debug=std/fmt/Debug W=engine/here/x/Z Y=engine/here/x/Y"
+    );
+}

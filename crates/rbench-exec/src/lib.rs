@@ -24,6 +24,7 @@ pub mod meter;
 pub mod ops;
 pub mod pace;
 pub mod phase;
+mod queue;
 pub mod reduce;
 pub mod residency;
 mod room;

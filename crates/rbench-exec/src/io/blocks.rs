@@ -1,7 +1,6 @@
 //! The block loop: reads and writes through an engine, one or many requests
 //! under way, closed or open loop.
 
-use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use crate::ack::{Kind, Log};
 use crate::data::Data;
 use crate::meter::{Calls, Meter, Span};
 use crate::pace::Gate;
+use crate::queue::Queue;
 use crate::verify::{self, Expected, Identity, WRITE_BITS};
 use crate::worker::Runner;
 
@@ -136,13 +136,10 @@ fn stamped(offset: u64, bytes: usize, block: &[u8]) -> impl Iterator<Item = (u64
 pub struct BlockRunner {
     work: Blocks,
     slots: Vec<Slot>,
-    free: Vec<usize>,
+    queue: Queue,
     /// Slots that are filled and wait to be submitted.
     ready: Vec<usize>,
     done: Vec<Completion>,
-    /// Completions with their end that are not noted yet.
-    landed: VecDeque<(Completion, Nanos)>,
-    in_flight: usize,
     /// An operation that was not started, and when the next one is meant to.
     next: Option<Step>,
     next_intended: Option<Nanos>,
@@ -160,8 +157,6 @@ pub struct BlockRunner {
     /// Filling or checking a buffer takes so long that requests complete
     /// meanwhile: their ends are read in between.
     careful: bool,
-    /// With many requests at a time.
-    calls: Calls,
 }
 
 /// From this block size on, filling a buffer takes longer than a system call.
@@ -181,18 +176,15 @@ impl BlockRunner {
             plain: work.stamps.is_none() && work.log.is_none(),
             work,
             slots: vec![IDLE; depth],
-            free: (0..depth).rev().collect(),
+            queue: Queue::new(depth, Calls::default()),
             ready: Vec::with_capacity(depth),
             done: Vec::with_capacity(depth),
-            landed: VecDeque::with_capacity(depth),
-            in_flight: 0,
             next: None,
             next_intended: None,
             failed: 0,
             writes: 0,
             writes_since_sync: 0,
             broken: false,
-            calls: Calls::default(),
         }
     }
 
@@ -475,8 +467,7 @@ impl BlockRunner {
             start,
             end,
         };
-        self.calls.begun(start);
-        self.calls.idle(end);
+        self.queue.called(start, end);
         self.broken |= performed.is_err();
         let result = performed.unwrap_or_else(Err);
         if let Some(log) = &self.work.log {
@@ -514,8 +505,7 @@ impl BlockRunner {
             start,
             end: gate.clock.now(),
         };
-        self.calls.begun(start);
-        self.calls.idle(span.end);
+        self.queue.called(start, span.end);
         match result {
             Ok(()) => meter.done(lane, span, 0),
             Err(errno) => {
@@ -604,7 +594,7 @@ impl Runner for BlockRunner {
         let again = self.work.engine.counts().again;
         meter.again_of([read, write, sync], again);
         if self.slots.len() > 1 {
-            meter.overlapped(self.calls, self.slots.len() as u64);
+            self.queue.tell(meter);
         }
         let Some(fd) = self.work.fd.take() else {
             return;

@@ -5,7 +5,7 @@
 //! the end. [`flow`] issues and reaps, [`syncs`] syncs and closes,
 //! [`checks`] reads back.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::jobs::{Each, JobPlan};
 use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_sys::Engine;
-use rbench_sys::engine::{Completion, EngineConfig, EngineCounts, EngineInfo};
+use rbench_sys::engine::{EngineConfig, EngineCounts, EngineInfo};
 use rbench_sys::limits::{Usage, thread_usage};
 
 use super::book::Book;
@@ -31,6 +31,7 @@ use crate::data::Filler;
 use crate::live::LiveStats;
 use crate::meter::{Calls, Meter, Span};
 use crate::pace::{Gate, StopFlag};
+use crate::queue::Queue;
 use crate::worker::{Prepared, Runner};
 
 mod checks;
@@ -158,12 +159,9 @@ pub struct JobRunner {
     /// Taken in `finish`.
     book: Option<Book>,
     slots: Vec<Slot>,
-    free: Vec<usize>,
+    queue: Queue,
     /// Submitted and not yet handed to the kernel.
     pending: Vec<usize>,
-    done: Vec<Completion>,
-    landed: VecDeque<(Completion, Nanos)>,
-    in_flight: usize,
     /// The next operation, and the slot in which it is ready.
     next: Option<Planned>,
     held: Option<usize>,
@@ -195,9 +193,6 @@ pub struct JobRunner {
     start_ms: u64,
     usage_before: Usage,
     usage: Usage,
-    calls: Calls,
-    /// Whether requests may be under way side by side.
-    overlaps: bool,
     /// Nothing was recorded yet since there is a ramp.
     ramps: bool,
 }
@@ -266,10 +261,8 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         due: Due::of(&job.pace, [seed, jobnum]),
         book: Some(book),
         slots: vec![IDLE; depth],
-        free: (0..depth).rev().collect(),
+        queue: Queue::new(depth, Calls::told()),
         pending: Vec::with_capacity(depth),
-        done: Vec::with_capacity(depth),
-        landed: VecDeque::with_capacity(depth),
         backlog: Vec::with_capacity(backlog as usize),
         unwritten: Unwritten::default(),
         source: Source::Work,
@@ -279,7 +272,6 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         engine,
         files,
         steps,
-        in_flight: 0,
         next: None,
         held: None,
         generation: 0,
@@ -301,8 +293,6 @@ pub fn prepare(scene: Scene, clone: u32) -> Prepared {
         start_ms: 0,
         usage_before: Usage::default(),
         usage: Usage::default(),
-        calls: Calls::told(),
-        overlaps: depth > 1,
         ramps: job.pace.ramp.0 > 0,
     }))
 }
@@ -609,7 +599,7 @@ impl Runner for JobRunner {
                 meter.measured(lane, measured);
             }
         }
-        meter.overlapped(self.calls, self.slots.len() as u64);
+        self.queue.tell(meter);
         let (outcome, log) = book.finish(self.ended);
         let outcome = self.outcome(outcome, counts);
         if let Some(board) = &self.scene.board {

@@ -1,7 +1,6 @@
 //! Many requests under way: what may start is filled and submitted together,
 //! what is complete is noted together.
 
-use nix::errno::Errno;
 use rbench_core::{Clock as _, Nanos};
 use rbench_plan::pattern::Step;
 use rbench_sys::engine::Completion;
@@ -11,6 +10,7 @@ use super::{BlockRunner, Slot};
 use crate::ack::Kind;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
+use crate::queue::Wait;
 
 impl BlockRunner {
     /// Issues all operations, many at a time.
@@ -36,7 +36,7 @@ impl BlockRunner {
         // Filling a few small buffers takes no time to speak of.
         let at_once = self.work.schedule.is_none() && !self.careful;
         let mut now = gate.clock.now();
-        while !self.broken && !self.free.is_empty() && !self.wants_sync() {
+        while !self.broken && self.queue.has_free() && !self.wants_sync() {
             if !at_once {
                 now = gate.clock.now();
             }
@@ -50,7 +50,7 @@ impl BlockRunner {
             };
             let intended = self.intended(gate);
             let early = intended.is_some_and(|at| at > now);
-            if early && (self.in_flight > 0 || !self.landed.is_empty() || !self.ready.is_empty()) {
+            if early && !(self.queue.is_idle() && self.ready.is_empty()) {
                 self.next = Some(step);
                 break;
             }
@@ -65,7 +65,7 @@ impl BlockRunner {
             if self.careful {
                 self.submit_ready(gate);
                 self.broken |= self.work.engine.flush().is_err();
-                self.harvest(gate);
+                self.poll(gate);
             }
         }
         self.submit_ready(gate);
@@ -78,6 +78,7 @@ impl BlockRunner {
             return;
         }
         let fd = self.work.fd.unwrap_or(-1);
+        let requests = self.ready.len();
         let start = gate.clock.now();
         for slot in self.ready.drain(..) {
             let Slot {
@@ -97,9 +98,8 @@ impl BlockRunner {
                     at: 0,
                 },
             );
-            self.in_flight += 1;
         }
-        self.calls.begun(start);
+        self.queue.submitted(requests, start);
     }
 
     /// Takes down which writes are about to start. What cannot be taken down
@@ -115,11 +115,13 @@ impl BlockRunner {
             return;
         }
         self.broken = true;
-        self.free.append(&mut self.ready);
+        for slot in self.ready.drain(..) {
+            self.queue.give_back(slot);
+        }
     }
 
     fn prepare(&mut self, step: Step, intended: Option<Nanos>) -> usize {
-        let slot = self.free.pop().unwrap_or_default();
+        let slot = self.queue.take().unwrap_or_default();
         self.slots[slot] = self.aim(slot, step, intended);
         self.ready.push(slot);
         if self.slots[slot].transfer == Transfer::Write {
@@ -131,7 +133,7 @@ impl BlockRunner {
     /// Takes back what was prepared but will not be submitted.
     fn unprepare(&mut self, slot: usize) {
         self.ready.pop();
-        self.free.push(slot);
+        self.queue.give_back(slot);
         if self.slots[slot].transfer == Transfer::Write {
             self.writes_since_sync -= 1;
         }
@@ -139,60 +141,36 @@ impl BlockRunner {
     }
 
     /// Takes in what is complete, without waiting.
-    fn harvest(&mut self, gate: &Gate) {
-        if self.in_flight > 0 {
-            let polled = self.work.engine.poll(&mut self.done);
-            self.land(gate, polled);
+    fn poll(&mut self, gate: &Gate) {
+        if self.queue.in_flight() > 0 {
+            self.take_in(gate, Wait::Poll);
         }
     }
 
-    /// Reads the end of what has just completed.
-    fn land(&mut self, gate: &Gate, waited: Result<(), Errno>) {
-        let end = gate.clock.now();
-        self.in_flight -= self.done.len();
-        self.landed
-            .extend(self.done.drain(..).map(|completion| (completion, end)));
-        if let Err(errno) = waited {
-            // The engine itself fails: nothing under way will complete.
-            self.broken = true;
-            self.in_flight = 0;
-            let busy = (0..self.slots.len()).filter(|slot| !self.free.contains(slot));
-            let busy: Vec<usize> = busy
-                .filter(|s| !self.landed.iter().any(|(c, _)| c.slot == *s))
-                .collect();
-            self.landed.extend(busy.into_iter().map(|slot| {
-                (
-                    Completion {
-                        slot,
-                        result: Err(errno),
-                    },
-                    end,
-                )
-            }));
-        }
-        if self.in_flight == 0 {
-            self.calls.idle(end);
-        }
+    /// Takes in what is complete; an engine that fails ends the worker.
+    #[inline]
+    fn take_in(&mut self, gate: &Gate, wait: Wait) {
+        let engine = self.work.engine.as_mut();
+        self.broken |= self.queue.reap(engine, gate.clock, wait, None).is_err();
     }
 
     /// Waits for completions and notes them; in an open loop not past the next
     /// intended start, but when `draining`.
     fn reap(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
-        if self.landed.is_empty() && self.in_flight > 0 {
-            let waited = match self.next_intended {
-                Some(at) if !draining && !self.free.is_empty() => {
-                    let left = at.since(gate.clock.now());
-                    self.work.engine.wait_for(&mut self.done, left)
+        if self.queue.all_noted() && self.queue.in_flight() > 0 {
+            let wait = match self.next_intended {
+                Some(at) if !draining && self.queue.has_free() => {
+                    Wait::For(at.since(gate.clock.now()))
                 }
-                _ => self.work.engine.wait(&mut self.done),
+                _ => Wait::Least(1),
             };
-            self.land(gate, waited);
+            self.take_in(gate, wait);
         }
-        while let Some((completion, end)) = self.landed.pop_front() {
-            self.free.push(completion.slot);
+        while let Some((completion, end)) = self.queue.next() {
+            self.queue.give_back(completion.slot);
             self.complete(completion, end, meter);
             if self.careful {
-                self.harvest(gate);
+                self.poll(gate);
             }
         }
     }
@@ -221,7 +199,7 @@ impl BlockRunner {
     }
 
     fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
-        while self.in_flight > 0 || !self.landed.is_empty() {
+        while !self.queue.is_idle() {
             self.reap(gate, meter, true);
         }
     }

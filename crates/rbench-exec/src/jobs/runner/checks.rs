@@ -233,9 +233,7 @@ impl JobRunner {
             length,
             at: 0,
         };
-        self.engine.submit(0, request);
-        self.engine.wait(&mut self.done).ok()?;
-        let moved = self.done.pop()?.result.ok()?;
+        let moved = self.engine.perform(request, &mut Vec::new()).ok()?.ok()?;
         if self.steps.takes_turns() {
             self.close(step.file, meter);
         }

@@ -11,6 +11,7 @@ use super::super::verify::Origin;
 use super::{JobRunner, Kind, Planned, Slot, Source, Written};
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
+use crate::queue::Wait;
 
 /// Why issuing pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl JobRunner {
             if let Some(at) = self.slots[slot].what.intended
                 && at > now
             {
-                if self.in_flight > 0 || !self.landed.is_empty() {
+                if !self.queue.is_idle() {
                     break Pause::Early;
                 }
                 if !gate.wait(at) {
@@ -94,7 +95,7 @@ impl JobRunner {
             self.submit(slot, now);
             if self.careful {
                 self.commit(gate);
-                self.harvest(gate);
+                self.poll(gate);
             } else if self.pending.len() >= self.scene.job.batch_submit as usize {
                 self.commit(gate);
             }
@@ -107,7 +108,7 @@ impl JobRunner {
     /// now.
     fn ready(&mut self, meter: &mut Meter) -> Result<usize, Pause> {
         let depth = self.slots.len();
-        if self.occupied() >= self.book().depth_limit(depth) {
+        if self.queue.taken() >= self.book().depth_limit(depth) {
             return Err(Pause::Full);
         }
         if self.next.is_none() {
@@ -137,7 +138,7 @@ impl JobRunner {
             }
         };
         self.next = None;
-        let slot = self.free.pop().unwrap_or_default();
+        let slot = self.queue.take().unwrap_or_default();
         self.fill(slot, &what);
         self.account(&what);
         self.slots[slot] = Slot {
@@ -151,20 +152,13 @@ impl JobRunner {
         Ok(slot)
     }
 
-    /// Slots in use: requests that are under way, or complete and not taken in
-    /// yet, and the one that is ready.
-    #[inline]
-    fn occupied(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
     /// Takes back what was readied and will not start now.
     fn put_back(&mut self) {
         let Some(slot) = self.held.take() else {
             return;
         };
         let what = self.slots[slot].what;
-        self.free.push(slot);
+        self.queue.give_back(slot);
         self.files.end(what.file, false);
         self.next = Some(what);
         if matches!(self.source, Source::Work) {
@@ -230,9 +224,8 @@ impl JobRunner {
     #[inline]
     fn submit(&mut self, slot: usize, now: Nanos) {
         self.held = None;
-        let depth = self.occupied();
+        let depth = self.queue.taken();
         let place = &mut self.slots[slot];
-        self.in_flight += 1;
         self.submitted += 1;
         (place.start, place.submitted, place.depth) = (now, now, depth);
         let Slot { what, fd, .. } = *place;
@@ -250,9 +243,7 @@ impl JobRunner {
                 at: 0,
             },
         );
-        if self.overlaps {
-            self.calls.begun(now);
-        }
+        self.queue.submitted(1, now);
         if self.asynchronous {
             self.pending.push(slot);
         }
@@ -270,101 +261,62 @@ impl JobRunner {
             self.slots[slot].submitted = now;
         }
         if let Err(errno) = flushed {
-            self.broken(errno, now);
+            self.queue.fail(errno, now, self.held);
+            self.give_up(Some(errno));
         }
     }
 
     /// Takes in what is complete, without waiting.
-    fn harvest(&mut self, gate: &Gate) {
-        if self.in_flight > 0 {
-            let polled = self.engine.poll(&mut self.done);
-            self.land(gate, polled);
+    fn poll(&mut self, gate: &Gate) {
+        if self.queue.in_flight() > 0 {
+            self.take_in(gate, Wait::Poll);
         }
     }
 
-    /// Reads the end of what has just completed.
+    /// Takes in what is complete; an engine that fails ends the job.
     #[inline]
-    fn land(&mut self, gate: &Gate, waited: Result<(), Errno>) {
-        let end = gate.clock.now();
-        self.in_flight -= self.done.len();
-        self.landed
-            .extend(self.done.drain(..).map(|completion| (completion, end)));
-        if let Err(errno) = waited {
-            self.broken(errno, end);
+    fn take_in(&mut self, gate: &Gate, wait: Wait) {
+        let engine = self.engine.as_mut();
+        if let Err(errno) = self.queue.reap(engine, gate.clock, wait, self.held) {
+            self.give_up(Some(errno));
         }
-        if self.overlaps && self.in_flight == 0 {
-            self.calls.idle(end);
-        }
-    }
-
-    /// The engine itself fails: nothing under way will complete.
-    #[cold]
-    fn broken(&mut self, errno: Errno, end: Nanos) {
-        self.in_flight = 0;
-        self.calls.idle(end);
-        let lost = (0..self.slots.len())
-            .filter(|slot| !self.free.contains(slot) && self.held != Some(*slot))
-            .filter(|slot| !self.landed.iter().any(|(c, _)| c.slot == *slot));
-        let lost: Vec<usize> = lost.collect();
-        let result = Err(errno);
-        let failed = lost
-            .into_iter()
-            .map(|slot| (Completion { slot, result }, end));
-        self.landed.extend(failed);
-        self.give_up(Some(errno));
     }
 
     /// Waits for completions, not past the next intended start but when
     /// `draining`, and notes as many as are replaced at a time: what takes the
     /// place of the first should not wait for the notes on the last.
     fn reap(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
-        if !self.overlaps && self.landed.is_empty() && self.in_flight > 0 {
-            self.reap_one(gate, meter);
+        let (job, waiting) = (&self.scene.job, self.queue.in_flight());
+        let at_a_time = job.batch_submit.max(job.batch_complete_min).max(1);
+        if self.slots.len() == 1 && waiting > 0 {
+            match self.queue.reap_one(self.engine.as_mut(), gate.clock) {
+                Ok(Some((completion, end))) => self.complete(completion, end, gate, meter),
+                Ok(None) => {}
+                Err(errno) => self.give_up(Some(errno)),
+            }
             return;
         }
-        if self.landed.is_empty() && self.in_flight > 0 {
+        if self.queue.all_noted() && waiting > 0 {
             let next = self.held.and_then(|slot| self.slots[slot].what.intended);
-            let least = (self.scene.job.batch_complete_min as usize).min(self.in_flight);
-            let waited = match next {
-                Some(at) if !draining => {
-                    let left = at.since(gate.clock.now());
-                    self.engine.wait_for(&mut self.done, left)
-                }
-                _ if least > 1 => self.engine.wait_many(least, &mut self.done),
-                _ => self.engine.wait(&mut self.done),
+            let wait = match next {
+                Some(at) if !draining => Wait::For(at.since(gate.clock.now())),
+                _ => Wait::Least((job.batch_complete_min as usize).min(waiting)),
             };
-            self.land(gate, waited);
+            self.take_in(gate, wait);
         }
-        let job = &self.scene.job;
-        for _ in 0..job.batch_submit.max(job.batch_complete_min).max(1) {
-            let Some((completion, end)) = self.landed.pop_front() else {
+        for _ in 0..at_a_time {
+            let Some((completion, end)) = self.queue.next() else {
                 break;
             };
             self.complete(completion, end, gate, meter);
             if self.careful {
-                self.harvest(gate);
+                self.poll(gate);
             }
         }
     }
 
-    /// Waits for the one request that is under way: nothing has to be kept for
-    /// later.
-    #[inline]
-    fn reap_one(&mut self, gate: &Gate, meter: &mut Meter) {
-        let waited = self.engine.wait(&mut self.done);
-        if waited.is_err() {
-            self.land(gate, waited);
-            return;
-        }
-        let end = gate.clock.now();
-        while let Some(completion) = self.done.pop() {
-            self.in_flight -= 1;
-            self.complete(completion, end, gate, meter);
-        }
-    }
-
     pub(super) fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
-        while self.in_flight > 0 || !self.landed.is_empty() {
+        while !self.queue.is_idle() {
             self.reap(gate, meter, true);
         }
     }
@@ -372,9 +324,9 @@ impl JobRunner {
     fn complete(&mut self, completion: Completion, end: Nanos, gate: &Gate, meter: &mut Meter) {
         let Completion { slot, result } = completion;
         let place = self.slots[slot];
-        self.free.push(slot);
+        self.queue.give_back(slot);
         let what = place.what;
-        self.calls.took(end.since(place.start));
+        self.queue.took(end.since(place.start));
         // A loop that is open only for others has its start as intended.
         let start = self.scene.open_loop.then_some(place.start);
         let span = Span {

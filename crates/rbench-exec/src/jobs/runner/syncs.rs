@@ -112,31 +112,16 @@ impl JobRunner {
             at: 0,
         };
         let start = gate.clock.now();
-        self.calls.begun(start);
+        self.queue.submitted(1, start);
         self.engine.submit(slot, request);
-        let (result, end) = loop {
-            let waited = self.engine.wait(&mut self.done);
-            let end = gate.clock.now();
-            let mine = self.done.iter().position(|c| c.slot == slot);
-            let mine = mine.map(|at| self.done.swap_remove(at).result);
-            // Others that end meanwhile are taken in later, with their time.
-            self.in_flight -= self.done.len();
-            self.landed.extend(self.done.drain(..).map(|c| (c, end)));
-            match (mine, waited) {
-                (Some(result), _) => break (result, end),
-                (None, Err(errno)) => break (Err(errno), end),
-                (None, Ok(())) => {}
-            }
-        };
+        let engine = self.engine.as_mut();
+        let (result, end) = self.queue.reap_slot(engine, gate.clock, slot);
         let span = Span {
             intended: None,
             start,
             end,
         };
-        self.calls.took(end.since(start));
-        if self.in_flight == 0 {
-            self.calls.idle(end);
-        }
+        self.queue.took(end.since(start));
         match result {
             Ok(_) => {
                 self.files.clean(file);

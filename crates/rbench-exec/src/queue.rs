@@ -1,0 +1,230 @@
+//! Requests in flight: which slots are taken, what is complete and not noted
+//! yet, and for how long any was in flight. The block loops of `rbench io` and of
+//! jobs stand on it.
+
+use std::collections::VecDeque;
+
+use nix::errno::Errno;
+use rbench_core::{Clock as _, CpuClock, Nanos};
+use rbench_sys::Engine;
+use rbench_sys::engine::Completion;
+
+use crate::meter::{Calls, Meter};
+
+/// How long to wait for completions.
+#[derive(Debug, Clone, Copy)]
+pub enum Wait {
+    /// Not at all.
+    Poll,
+    /// Until so many are complete.
+    Least(usize),
+    /// Until one is, for so long at most.
+    For(Nanos),
+}
+
+/// The slots of a worker.
+#[derive(Debug)]
+pub struct Queue {
+    slots: usize,
+    free: Vec<usize>,
+    /// What the engine reports; empty in between.
+    done: Vec<Completion>,
+    /// With the end of each.
+    complete: VecDeque<(Completion, Nanos)>,
+    in_flight: usize,
+    calls: Calls,
+}
+
+impl Queue {
+    /// A queue of so many slots, all free.
+    pub fn new(slots: usize, calls: Calls) -> Queue {
+        Queue {
+            slots,
+            free: (0..slots).rev().collect(),
+            done: Vec::with_capacity(slots),
+            complete: VecDeque::with_capacity(slots),
+            in_flight: 0,
+            calls,
+        }
+    }
+
+    /// Takes a free slot, if there is one.
+    #[inline]
+    pub fn take(&mut self) -> Option<usize> {
+        self.free.pop()
+    }
+
+    /// Gives a slot back that was taken.
+    #[inline]
+    pub fn give_back(&mut self, slot: usize) {
+        self.free.push(slot);
+    }
+
+    /// Whether a slot is free.
+    #[inline]
+    pub fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Slots that are taken: in flight, complete and not noted yet, or being
+    /// prepared.
+    #[inline]
+    pub fn taken(&self) -> usize {
+        self.slots - self.free.len()
+    }
+
+    /// Requests that the engine has.
+    #[inline]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Whether nothing is in flight and nothing is to be noted.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.complete.is_empty()
+    }
+
+    /// With one slot calls come one after the other and need no account.
+    #[inline]
+    fn overlaps(&self) -> bool {
+        self.slots > 1
+    }
+
+    /// Whether all that is complete has been noted.
+    #[inline]
+    pub fn all_noted(&self) -> bool {
+        self.complete.is_empty()
+    }
+
+    /// The engine was given so many requests at `now`.
+    #[inline]
+    pub fn submitted(&mut self, requests: usize, now: Nanos) {
+        self.in_flight += requests;
+        if self.overlaps() {
+            self.calls.begun(now);
+        }
+    }
+
+    /// An operation took so long, for the account of those that no row has.
+    #[inline]
+    pub fn took(&mut self, duration: Nanos) {
+        self.calls.took(duration);
+    }
+
+    /// A call beside the queue, while nothing is in flight.
+    pub fn called(&mut self, start: Nanos, end: Nanos) {
+        self.calls.begun(start);
+        self.calls.idle(end);
+    }
+
+    /// The next that is complete, with its end.
+    #[inline]
+    pub fn next(&mut self) -> Option<(Completion, Nanos)> {
+        self.complete.pop_front()
+    }
+
+    /// Asks the engine what is complete; all of that has ended by the reading of
+    /// the clock which follows.
+    ///
+    /// # Errors
+    /// When the engine itself fails: see [`Queue::fail`].
+    #[inline]
+    pub fn reap(
+        &mut self,
+        engine: &mut dyn Engine,
+        clock: CpuClock,
+        wait: Wait,
+        held: Option<usize>,
+    ) -> Result<(), Errno> {
+        let waited = match wait {
+            Wait::Poll => engine.poll(&mut self.done),
+            Wait::Least(least) if least > 1 => engine.wait_many(least, &mut self.done),
+            Wait::Least(_) => engine.wait(&mut self.done),
+            Wait::For(time) => engine.wait_for(&mut self.done, time),
+        };
+        let end = clock.now();
+        self.in_flight -= self.done.len();
+        let done = self.done.drain(..).map(|completion| (completion, end));
+        self.complete.extend(done);
+        if let Err(errno) = waited {
+            self.fail(errno, end, held);
+        }
+        if self.overlaps() && self.in_flight == 0 {
+            self.calls.idle(end);
+        }
+        waited
+    }
+
+    /// Waits for the only request in flight: the shortest way.
+    ///
+    /// # Errors
+    /// As [`Queue::reap`].
+    #[inline]
+    pub fn reap_one(
+        &mut self,
+        engine: &mut dyn Engine,
+        clock: CpuClock,
+    ) -> Result<Option<(Completion, Nanos)>, Errno> {
+        let waited = engine.wait(&mut self.done);
+        let end = clock.now();
+        self.in_flight -= self.done.len();
+        if let Err(errno) = waited {
+            self.complete.extend(self.done.drain(..).map(|c| (c, end)));
+            self.fail(errno, end, None);
+        }
+        waited.map(|()| self.done.pop().map(|completion| (completion, end)))
+    }
+
+    /// Waits for the request of `slot`, whatever else completes meanwhile and is
+    /// noted later with its own end.
+    pub fn reap_slot(
+        &mut self,
+        engine: &mut dyn Engine,
+        clock: CpuClock,
+        slot: usize,
+    ) -> (Result<usize, Errno>, Nanos) {
+        let (result, end) = loop {
+            let waited = engine.wait(&mut self.done);
+            let end = clock.now();
+            let mine = self.done.iter().position(|c| c.slot == slot);
+            let mine = mine.map(|at| self.done.swap_remove(at).result);
+            self.in_flight -= self.done.len();
+            self.complete.extend(self.done.drain(..).map(|c| (c, end)));
+            match (mine, waited) {
+                (Some(result), _) => break (result, end),
+                (None, Err(errno)) => break (Err(errno), end),
+                (None, Ok(())) => {}
+            }
+        };
+        self.in_flight -= 1;
+        if self.in_flight == 0 {
+            self.calls.idle(end);
+        }
+        (result, end)
+    }
+
+    /// The engine itself failed at `end`: nothing in flight will
+    /// complete, so all of it ends with that error. `held`: a slot that is
+    /// prepared and was not submitted.
+    #[cold]
+    pub fn fail(&mut self, errno: Errno, end: Nanos, held: Option<usize>) {
+        self.in_flight = 0;
+        self.calls.idle(end);
+        let known = |slot: &usize| {
+            self.free.contains(slot)
+                || held == Some(*slot)
+                || self.complete.iter().any(|(c, _)| c.slot == *slot)
+        };
+        let lost: Vec<usize> = (0..self.slots).filter(|slot| !known(slot)).collect();
+        let result = Err(errno);
+        let lost = lost.into_iter().map(|slot| Completion { slot, result });
+        self.complete
+            .extend(lost.map(|completion| (completion, end)));
+    }
+
+    /// Hands the account of calls to the worker's meter.
+    pub fn tell(&self, meter: &mut Meter) {
+        meter.overlapped(self.calls, self.slots as u64);
+    }
+}

@@ -194,9 +194,9 @@ impl Latency {
             min,
             max,
         } = other;
-        let span = other.span();
-        self.make_room(span.clone());
-        let place = span.start.saturating_sub(self.first);
+        // All of the span of both: a value above the range widens it to the last bucket, where nothing need be.
+        self.make_room(span(self.min.min(*min), self.max.max(*max)));
+        let place = other.span().start.saturating_sub(self.first);
         for (mine, theirs) in self.counts.iter_mut().skip(place).zip(other.held()) {
             *mine += theirs;
         }
@@ -458,6 +458,19 @@ mod tests {
             (2, 1, Nanos(HIGHEST.0 + 1))
         );
         assert_eq!(all.quantile(1.0), Nanos(HIGHEST.0 + 1));
+    }
+
+    #[test]
+    fn what_lies_above_an_hour_merges_with_what_lies_below() {
+        let (below, above) = (recorded(&[5, 700]), recorded(&[HIGHEST.0 * 5]));
+        let both = recorded(&[5, 700, HIGHEST.0 * 5]);
+        // A clone has room for its own values only.
+        for (mine, theirs) in [(&below, &above), (&above, &below)] {
+            let mut merged = mine.clone();
+            merged.merge(theirs);
+            assert_eq!(merged, both);
+            assert_eq!((merged.count(), merged.above()), (3, 1));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! visits them.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -64,40 +64,78 @@ pub fn offsets(mode: Rw, size: u64) -> Result<Vec<i64>, Failed> {
     Ok(steps.map(|step| step.offset as i64).collect())
 }
 
-/// A file that is there in full, opened for `mode`.
-pub fn open(mode: Rw, path: &str, size: u64) -> Result<File, Failed> {
-    let file = OpenOptions::new()
-        .read(mode.reads())
-        .write(mode.writes())
-        .open(path)
-        .map_err(|error| format!("{path}: {error}"))?;
-    let found = file.metadata()?.len();
-    if found < size {
-        return Err(format!("{path} has only {found} of {size} bytes").into());
+/// Files that are there in full, of the same size.
+pub struct Files {
+    open: Vec<File>,
+    /// Bytes of each.
+    each: u64,
+}
+
+impl Files {
+    /// Opens what is named, with colons in between, and has `size` bytes in
+    /// all, for `mode`.
+    pub fn open(mode: Rw, paths: &str, size: u64) -> Result<Files, Failed> {
+        let paths: Vec<&str> = paths.split(':').collect();
+        let each = size / paths.len() as u64;
+        if each == 0 || !each.is_multiple_of(BLOCK as u64) {
+            return Err(format!("{size} bytes are no whole blocks of each file").into());
+        }
+        let open = paths.into_iter().map(|path| {
+            let file = OpenOptions::new()
+                .read(mode.reads())
+                .write(mode.writes())
+                .open(path)
+                .map_err(|error| format!("{path}: {error}"))?;
+            let found = file.metadata()?.len();
+            if found < each {
+                return Err(format!("{path} has only {found} of {each} bytes").into());
+            }
+            Ok(file)
+        });
+        Ok(Files {
+            open: open.collect::<Result<_, Failed>>()?,
+            each,
+        })
     }
-    Ok(file)
+
+    /// Their descriptors.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        self.open.iter().map(|file| file.as_raw_fd()).collect()
+    }
+
+    /// Which file each operation goes to, in turns, and where: `offsets` are
+    /// those of one file as large as all of them.
+    pub fn places(&self, offsets: &[i64]) -> Vec<(usize, i64)> {
+        let turns = (0..self.open.len()).cycle();
+        let within = offsets.iter().map(|at| at % self.each as i64);
+        turns.zip(within).collect()
+    }
 }
 
 /// The block loop. Writes have all the same content.
-pub fn run(name: &str, path: &str, size: u64, limit: Duration) -> Result<Figure, Failed> {
+pub fn run(name: &str, paths: &str, size: u64, limit: Duration) -> Result<Figure, Failed> {
     let mode = Rw::ALL
         .into_iter()
         .find(|mode| mode.name() == name && !(mode.reads() && mode.writes()))
         .ok_or_else(|| format!("there is no bare loop for {name}"))?;
-    let offsets = offsets(mode, size)?;
-    let file = open(mode, path, size)?;
-    let fd = file.as_raw_fd();
+    let files = Files::open(mode, paths, size)?;
+    let open = files.descriptors();
+    let places: Vec<(RawFd, i64)> = files
+        .places(&offsets(mode, size)?)
+        .into_iter()
+        .map(|(file, at)| (open[file], at))
+        .collect();
     let mut buffer = AlignedBuffer::new(BLOCK)?;
     DataStream::new(&[1]).fill(&mut buffer);
     let start = buffer.as_mut_ptr();
     if mode.writes() {
-        // SAFETY: the file is open, and `start` has so many bytes.
-        blocks(name, &offsets, limit, |at| unsafe {
+        // SAFETY: the files are open, and `start` has so many bytes.
+        blocks(name, &places, limit, |fd, at| unsafe {
             libc::pwrite(fd, start.cast(), BLOCK, at)
         })
     } else {
-        // SAFETY: the file is open, and `start` has room for so many bytes.
-        blocks(name, &offsets, limit, |at| unsafe {
+        // SAFETY: the files are open, and `start` has room for so many bytes.
+        blocks(name, &places, limit, |fd, at| unsafe {
             libc::pread(fd, start.cast(), BLOCK, at)
         })
     }
@@ -105,15 +143,15 @@ pub fn run(name: &str, path: &str, size: u64, limit: Duration) -> Result<Figure,
 
 fn blocks(
     name: &str,
-    offsets: &[i64],
+    places: &[(RawFd, i64)],
     limit: Duration,
-    mut call: impl FnMut(i64) -> isize,
+    mut call: impl FnMut(RawFd, i64) -> isize,
 ) -> Result<Figure, Failed> {
-    let mut batches = offsets.chunks(BATCH).cycle();
+    let mut batches = places.chunks(BATCH).cycle();
     repeat(name, limit, || {
         let batch = batches.next().unwrap_or_default();
-        for at in batch {
-            if call(*at) != BLOCK as isize {
+        for (fd, at) in batch {
+            if call(*fd, *at) != BLOCK as isize {
                 return Err(format!("{name} at {at}: {}", Errno::last()).into());
             }
         }

@@ -17,11 +17,16 @@ mod ring;
 
 const USAGE: &str = "usage:
   bare meta DIR ITEMS PHASE…           rbench meta --dir DIR --items ITEMS --phases …
+  bare mdtest DIR ITEMS PHASE…         rbench mdtest -d DIR -n ITEMS, the same phases of it
   bare files DIR ITEMS meta|io         the same files of 4 KiB as rbench meta --write 4k, or rbench io --files
-  bare block read|write|randread|randwrite FILE SIZE SECONDS
-                                       blocks of 4 KiB of a file of SIZE bytes, with pread or pwrite
-  bare ring FILE SIZE SECONDS          the same, randread, with 32 requests under way in an io_uring
+  bare block read|write|randread|randwrite FILE[:FILE…] SIZE SECONDS
+                                       blocks of 4 KiB of files of SIZE bytes in all, with pread or pwrite,
+                                       of one file after the other in turns
+  bare ring FILE[:FILE…] SIZE SECONDS DEPTH all|one
+                                       the same, randread, with DEPTH requests under way in an io_uring, all
+                                       that are free or one of them in each system call
   bare compute SECONDS                 what rbench does between system calls
+  bare null                            the operations of the null engine only
   bare peak OUT COMMAND…               run a command, and write its peak memory in bytes to OUT.<MPI rank>";
 
 /// Errors end the program and are said.
@@ -71,12 +76,21 @@ fn repeat(
 fn run(words: &[&str]) -> Result<ExitCode, Failed> {
     match words {
         ["meta", dir, items, phases @ ..] => metadata::phases(dir, items.parse()?, phases)?,
+        ["mdtest", dir, items, phases @ ..] => metadata::mdtest(dir, items.parse()?, phases)?,
         ["files", dir, items, form] => metadata::files(dir, items.parse()?, form)?.print(),
-        ["block", mode, file, size, limit] => {
-            block::run(mode, file, size.parse()?, seconds(limit)?)?.print();
+        ["block", mode, files, size, limit] => {
+            block::run(mode, files, size.parse()?, seconds(limit)?)?.print();
         }
-        ["ring", file, size, limit] => ring::run(file, size.parse()?, seconds(limit)?)?.print(),
+        ["ring", files, size, limit, depth, calls] => {
+            let each = match *calls {
+                "all" => ring::Calls::All,
+                "one" => ring::Calls::One,
+                _ => return Err(USAGE.into()),
+            };
+            ring::run(files, size.parse()?, seconds(limit)?, depth.parse()?, each)?.print();
+        }
         ["compute", limit] => compute::run(seconds(limit)?)?,
+        ["null"] => compute::null()?.print(),
         ["peak", out, command, words @ ..] => return peak::run(out, command, words),
         _ => return Err(USAGE.into()),
     }

@@ -1,8 +1,8 @@
 //! Metadata and small files: the calls that `rbench meta` and the small-file
-//! form of `rbench io` make, relative to a directory. All paths are there
-//! before the time starts.
+//! form of `rbench io` make, relative to a directory, and those of `rbench
+//! mdtest`, with absolute paths. All paths are there before the time starts.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::fs;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::path::PathBuf;
@@ -25,6 +25,7 @@ const FILE_BYTES: usize = 4096;
 const CREATE: c_int =
     libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const WRITE: c_int = libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+const MDTEST_CREATE: c_int = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const READ: c_int = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const MODE: libc::mode_t = 0o664;
 
@@ -133,19 +134,53 @@ pub fn phases(dir: &str, items: u64, names: &[&str]) -> Result<(), Failed> {
     let place = Place::new(dir, tree(items))?;
     let (files, dirs) = (place.items(ItemKind::File), place.items(ItemKind::Dir));
     for name in names {
-        phase(place.at(), name, &files, &dirs)?.print();
+        phase(place.at(), name, &files, &dirs, CREATE)?.print();
     }
     Ok(())
 }
 
-fn phase(at: RawFd, name: &str, files: &Arena, dirs: &Arena) -> Result<Figure, Failed> {
+/// The named phases of `rbench mdtest`: one directory with all items, without
+/// data.
+pub fn mdtest(dir: &str, items: u64, names: &[&str]) -> Result<(), Failed> {
+    // As deep, and with names as long, as those of rbench.
+    let tree = Shape {
+        branch: 1,
+        depth: 0,
+        items_per_node: 0,
+        leaf_only: false,
+    };
+    let place = Place::new(dir, tree)?;
+    let parent = place.path.join("mdtest_tree.0");
+    fs::create_dir(&parent)?;
+    let parent = parent.to_str().ok_or("the directory is not UTF-8")?;
+    let named = |kind: &str| -> Result<Arena, Failed> {
+        let mut arena = Arena::default();
+        for number in 0..items {
+            arena.push(&CString::new(format!("{parent}/{kind}.mdtest.0.{number}"))?);
+        }
+        Ok(arena)
+    };
+    let (files, dirs) = (named("file")?, named("dir")?);
+    for name in names {
+        phase(place.at(), name, &files, &dirs, MDTEST_CREATE)?.print();
+    }
+    Ok(())
+}
+
+fn phase(
+    at: RawFd,
+    name: &str,
+    files: &Arena,
+    dirs: &Arena,
+    create: c_int,
+) -> Result<Figure, Failed> {
     // Every path ends with NUL, and the directory is open.
     match name {
         // SAFETY: as said.
         "dir-create" => dirs.time(name, |path| unsafe { libc::mkdirat(at, path, 0o775) } == 0),
         "dir-stat" => dirs.time(name, |path| stat(at, path)),
         "dir-remove" => dirs.time(name, |path| remove(at, path, libc::AT_REMOVEDIR)),
-        "file-create" => files.time(name, |path| open_close(at, path, CREATE)),
+        "file-create" => files.time(name, |path| open_close(at, path, create)),
         "file-stat" => files.time(name, |path| stat(at, path)),
         "file-read" => files.time(name, |path| open_close(at, path, READ)),
         "file-remove" => files.time(name, |path| remove(at, path, 0)),

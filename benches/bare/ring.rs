@@ -1,7 +1,6 @@
-//! Random reads of 4 KiB by io_uring, 32 under way: submit and reap. The ring
-//! is set up, and buffers and file are registered, as by rbench's engine.
+//! Random reads of 4 KiB by io_uring: submit and reap. The ring is set up, and
+//! buffers and files are registered, as by rbench's engine.
 
-use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
 use io_uring::{IoUring, opcode, squeue, types};
@@ -10,64 +9,94 @@ use rbench_plan::io::Rw;
 use rbench_sys::AlignedBuffer;
 use rbench_sys::limits::locks_memory_freely;
 
-use crate::block::{BLOCK, offsets, open};
+use crate::block::{BLOCK, Files, offsets};
 use crate::{Failed, Figure, repeat};
 
-const DEPTH: usize = 32;
 /// Rounds of submitting and reaping between two looks at the clock.
 const BATCH: u64 = 16;
 
+/// What one system call hands over.
+#[derive(Clone, Copy)]
+pub enum Calls {
+    /// All requests that are free, and waits for one, as `rbench io` does.
+    All,
+    /// One request, and waits only if none is free then, as fio does unless it
+    /// is told otherwise.
+    One,
+}
+
 /// The loop.
-pub fn run(path: &str, size: u64, limit: Duration) -> Result<Figure, Failed> {
-    let offsets = offsets(Rw::RandRead, size)?;
-    let file = open(Rw::RandRead, path, size)?;
-    let buffer = AlignedBuffer::new(DEPTH * BLOCK)?;
+pub fn run(
+    paths: &str,
+    size: u64,
+    limit: Duration,
+    depth: usize,
+    calls: Calls,
+) -> Result<Figure, Failed> {
+    let files = Files::open(Rw::RandRead, paths, size)?;
+    let places = files.places(&offsets(Rw::RandRead, size)?);
+    let buffer = AlignedBuffer::new(depth * BLOCK)?;
     let ring: IoUring = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
         .setup_taskrun_flag()
         .setup_submit_all()
-        .build(DEPTH as u32)?;
+        .build(u32::try_from(depth)?)?;
     let mut reads = Reads {
         buffer,
         registered: false,
-        free: (0..DEPTH).rev().collect(),
-        offsets: offsets.iter().copied().cycle(),
+        depth,
+        free: (0..depth).rev().collect(),
+        places: places.iter().copied().cycle(),
         ring,
     };
-    reads.ring.submitter().register_files(&[file.as_raw_fd()])?;
+    reads
+        .ring
+        .submitter()
+        .register_files(&files.descriptors())?;
     reads.registered = locks_memory_freely() && reads.register_buffers();
-    let figure = repeat("ring", limit, || {
-        let mut done = 0;
-        for _ in 0..BATCH {
-            reads.submit();
-            done += reads.reap(1)?;
-        }
-        Ok(done)
-    });
+    let figure = match calls {
+        Calls::All => repeat("ring", limit, || {
+            let mut done = 0;
+            for _ in 0..BATCH {
+                while reads.submit() {}
+                done += reads.reap(1)?;
+            }
+            Ok(done)
+        }),
+        Calls::One => repeat("ring", limit, || {
+            let mut done = 0;
+            for _ in 0..BATCH * 16 {
+                reads.submit();
+                done += reads.reap(usize::from(reads.free.is_empty()))?;
+            }
+            Ok(done)
+        }),
+    };
     // The kernel may write to the buffers until then.
-    let under_way = DEPTH - reads.free.len();
+    let under_way = depth - reads.free.len();
     reads.reap(under_way)?;
     figure
 }
 
 /// Reads that are under way, each in a slot with a part of the buffer.
-struct Reads<O> {
+struct Reads<P> {
     // Dropped first: from then on the kernel leaves the buffer alone.
     ring: IoUring,
     buffer: AlignedBuffer,
     registered: bool,
+    depth: usize,
     free: Vec<usize>,
-    offsets: O,
+    places: P,
 }
 
-impl<O: Iterator<Item = i64>> Reads<O> {
+impl<P: Iterator<Item = (usize, i64)>> Reads<P> {
     fn start(&mut self, slot: usize) -> *mut u8 {
         self.buffer[slot * BLOCK..][..BLOCK].as_mut_ptr()
     }
 
     fn register_buffers(&mut self) -> bool {
-        let slots: Vec<libc::iovec> = (0..DEPTH)
+        let slots: Vec<libc::iovec> = (0..self.depth)
             .map(|slot| libc::iovec {
                 iov_base: self.start(slot).cast(),
                 iov_len: BLOCK,
@@ -77,8 +106,8 @@ impl<O: Iterator<Item = i64>> Reads<O> {
         unsafe { self.ring.submitter().register_buffers(&slots) }.is_ok()
     }
 
-    fn entry(&mut self, slot: usize, offset: u64) -> squeue::Entry {
-        let (start, file) = (self.start(slot), types::Fixed(0));
+    fn entry(&mut self, slot: usize, file: usize, offset: u64) -> squeue::Entry {
+        let (start, file) = (self.start(slot), types::Fixed(file as u32));
         let entry = if self.registered {
             opcode::ReadFixed::new(file, start, BLOCK as u32, slot as u16)
                 .offset(offset)
@@ -91,16 +120,19 @@ impl<O: Iterator<Item = i64>> Reads<O> {
         entry.user_data(slot as u64)
     }
 
+    /// Adds one request; false if none is free.
     #[inline]
-    fn submit(&mut self) {
-        while let Some(slot) = self.free.pop() {
-            let offset = self.offsets.next().unwrap_or_default() as u64;
-            let entry = self.entry(slot, offset);
-            // SAFETY: the part of the buffer is no other request's, and stays
-            // until the request is complete.
-            let pushed = unsafe { self.ring.submission().push(&entry) };
-            assert!(pushed.is_ok(), "the queue has an entry for each slot");
-        }
+    fn submit(&mut self) -> bool {
+        let Some(slot) = self.free.pop() else {
+            return false;
+        };
+        let (file, offset) = self.places.next().unwrap_or_default();
+        let entry = self.entry(slot, file, offset as u64);
+        // SAFETY: the part of the buffer is no other request's, and stays
+        // until the request is complete.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        assert!(pushed.is_ok(), "the queue has an entry for each slot");
+        true
     }
 
     /// Hands over what was submitted, waits for `least` and takes in all that

@@ -217,12 +217,14 @@ def not_mounted(program, mount):
         on_3("rmdir", held)
 
 
-def ranks_left():
-    """The ranks that are there, each with what its threads wait for in the kernel."""
+def ranks_left(out):
+    """The ranks that are there and write to `out`, each with what its threads wait for in the kernel. Other runs of this
+    machine are left alone."""
     left = {}
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if (process / "comm").read_text().strip() == "rbench":
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if (process / "comm").read_text().strip() == "rbench" and str(out).encode() in words:
                 left[int(process.name)] = {(task / "wchan").read_text() for task in (process / "task").glob("*")}
         except OSError:
             continue
@@ -250,7 +252,7 @@ def cut_off(program, mount, folder):
     took = time.monotonic() - begun
     if job.poll() is None:
         # A call that the file system's own daemon does not answer cannot be ended by anybody.
-        left = ranks_left()
+        left = ranks_left(out)
         held = all("request_wait_answer" in waits for waits in left.values())
         check(left and held, f"mpirun is still there {took:.1f} s after the cut, and the kernel holds no rank: {left}")
         print(f"   {len(left)} ranks are in calls that do not return, and mpirun waits for them")
@@ -260,7 +262,7 @@ def cut_off(program, mount, folder):
     try:
         job.wait(timeout=3 * PATIENCE_S)
     except subprocess.TimeoutExpired:
-        check(False, f"mpirun does not end when the host is back: {ranks_left()}")
+        check(False, f"mpirun does not end when the host is back: {ranks_left(out)}")
         job.kill()
     check(job.returncode != 0, f"mpirun ended with {job.returncode}")
     report = shown.read_text()

@@ -100,7 +100,7 @@ def stall(program, folder):
     target = Testfs(program, "--fault", "read:stall=500ms@nth=1000")
     out = folder / "stall.json"
     run([program, "io", "--dir", target.mountpoint, "--rw", "randread", "--bs", "4k", "--size", "16M", "--direct",
-         "--rate", "1000", "--time", "6", "--out", out, "--quiet"])
+         "--rate", "1000", "--time", "3", "--out", out, "--quiet"])
     target.end()
     latency = phases(result(out))["randread"]["latency"]
     for what in ["service", "response"]:

@@ -207,3 +207,38 @@ fn every_test_dependency_is_a_workspace_dependency() {
         assert_eq!(own, None, "{name} names a version of its own");
     }
 }
+
+/// What lies between two marks.
+fn between<'t>(text: &'t str, begin: &str, end: &str) -> &'t str {
+    let (_, rest) = text.split_once(begin).expect("the begin");
+    rest.split_once(end).expect("the end").0
+}
+
+#[test]
+fn continuous_integration_runs_every_stage() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("a file of the project");
+    let (script, workflow) = (read("scripts/test"), read(".github/workflows/ci.yml"));
+    let run: Vec<&str> = workflow
+        .lines()
+        .filter_map(|line| line.split_once("stages: "))
+        .flat_map(|(_, stages)| stages.split([' ', '}']))
+        .collect();
+    let all = between(&script, "readonly LANES=(", ")").replace('"', " ");
+    assert!(all.split_whitespace().count() > 10, "the stages were found");
+    for stage in all.split_whitespace() {
+        assert!(run.contains(&stage), "the workflow leaves out {stage}");
+        assert!(
+            script.contains(&format!("\nstage_{stage}() {{")),
+            "scripts/test has no stage {stage}"
+        );
+    }
+    for line in script.lines() {
+        if let Some((stage, _)) = line
+            .strip_prefix("stage_")
+            .and_then(|line| line.split_once("()"))
+        {
+            let known = stage == "unit_quick" || all.split_whitespace().any(|name| name == stage);
+            assert!(known, "no lane of scripts/test has the stage {stage}");
+        }
+    }
+}

@@ -197,7 +197,7 @@ fn a_write_through_a_mapping_that_is_cut_off_leaves_the_rest_to_the_layout() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let spec = Io {
         size: Some(Bytes(512 << 20)),
-        time: Some(Nanos(20_000_000)),
+        time: Some(Nanos(60_000_000)),
         fsync: Some(FsyncRule::Never),
         engine: Some("mmap".to_owned()),
         verify: true,

@@ -17,53 +17,75 @@ struct House {
     floors: &'static [&'static [&'static str]],
 }
 
-const HOUSES: &[House] = &[House {
-    name: "rbench-sys",
-    floors: &[
-        // Facts of the host and its kernel, single calls.
-        &[
-            "buffer",
-            "caches",
-            "calls",
-            "command",
-            "dirents",
-            "files",
-            "identity",
-            "in_use",
-            "limits",
-            "mountinfo",
-            "own_files",
-            "space",
-            "waiting",
+const HOUSES: &[House] = &[
+    House {
+        name: "rbench-core",
+        floors: &[
+            &["mountinfo", "op", "plain", "random", "wire"],
+            &["units"],
+            &["clock", "effort", "failure", "latency", "timeline"],
+            &["job", "outcome/parts"],
+            &["crowd", "residency"],
+            // What executing a phase yields.
+            &["outcome"],
         ],
-        // What an engine is; what of files is in memory; what a directory is.
-        &[
-            "engine/contract",
-            "engine/faults",
-            "engine/fd_table",
-            "remove",
-            "residency",
-            "standing",
+    },
+    House {
+        name: "rbench-sys",
+        floors: &[
+            // Facts of the host and its kernel, single calls.
+            &[
+                "buffer",
+                "caches",
+                "calls",
+                "command",
+                "dirents",
+                "files",
+                "identity",
+                "in_use",
+                "limits",
+                "mountinfo",
+                "own_files",
+                "space",
+                "waiting",
+            ],
+            // What an engine is; what of files is in memory; what a directory is.
+            &[
+                "engine/contract",
+                "engine/faults",
+                "engine/fd_table",
+                "remove",
+                "residency",
+                "standing",
+            ],
+            // What engines and metadata operations are made of.
+            &["engine/buffers", "engine/progress", "fs", "surroundings"],
+            &["engine/synchronous", "fault", "null_fs", "posix", "trace"],
+            // Engines that others are made of, and the run's own directory.
+            &["engine/sync", "workdir"],
+            &[
+                "engine/io_uring",
+                "engine/mmap",
+                "engine/null",
+                "engine/psync",
+                "engine/pvsync",
+                "engine/pvsync2",
+                "engine/vsync",
+                "testdir",
+            ],
+            // The table of engines.
+            &["engine"],
         ],
-        // What engines and metadata operations are made of.
-        &["engine/buffers", "engine/progress", "fs", "surroundings"],
-        &["engine/synchronous", "fault", "null_fs", "posix", "trace"],
-        // Engines that others are made of, and the run's own directory.
-        &["engine/sync", "workdir"],
-        &[
-            "engine/io_uring",
-            "engine/mmap",
-            "engine/null",
-            "engine/psync",
-            "engine/pvsync",
-            "engine/pvsync2",
-            "engine/vsync",
-            "testdir",
+    },
+    House {
+        name: "rbench-comm",
+        floors: &[
+            &["hosts", "launcher", "leading", "offsets", "solo", "threads"],
+            &["drift", "mpi"],
+            &["world"],
         ],
-        // The table of engines.
-        &["engine"],
-    ],
-}];
+    },
+];
 
 /// A path of names: of a module, or of something in it.
 pub type Names = Vec<String>;

@@ -194,9 +194,9 @@ impl Latency {
             min,
             max,
         } = other;
-        let span = other.span();
-        self.make_room(span.clone());
-        let place = span.start.saturating_sub(self.first);
+        // For all that lies between both as well: one may be above the range.
+        self.make_room(span(self.min.min(*min), self.max.max(*max)));
+        let place = other.span().start.saturating_sub(self.first);
         for (mine, theirs) in self.counts.iter_mut().skip(place).zip(other.held()) {
             *mine += theirs;
         }
@@ -458,6 +458,22 @@ mod tests {
             (2, 1, Nanos(HIGHEST.0 + 1))
         );
         assert_eq!(all.quantile(1.0), Nanos(HIGHEST.0 + 1));
+    }
+
+    #[test]
+    fn what_lies_above_the_range_alone_merges_with_any_other() {
+        let merged = |x: &[u64], y: &[u64]| {
+            let mut merged = Latency::default();
+            merged.merge(&recorded(x).clone());
+            merged.merge(&recorded(y).clone());
+            merged
+        };
+        let (above, low) = ([HIGHEST.0 * 5], [0, 7]);
+        let all = recorded(&[HIGHEST.0 * 5, 0, 7]);
+        assert_eq!(merged(&above, &low), all);
+        assert_eq!(merged(&low, &above), all);
+        assert_eq!(merged(&low, &above).quantile(0.5), Nanos(7));
+        assert_eq!(merged(&above, &above).count(), 2);
     }
 
     #[test]

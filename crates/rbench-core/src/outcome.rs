@@ -4,6 +4,10 @@
 //! writes and their fsync): each kind is a lane with counts, distributions
 //! and a timeline of its own.
 
+mod parts;
+
+pub use parts::{Cache, HostOutcome, RankOutcome, per_second};
+
 use crate::crowd::{HostCrowd, RankCrowd};
 use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
@@ -11,31 +15,7 @@ use crate::latency::Latency;
 use crate::op::OpKind;
 use crate::residency::{Residency, Round};
 use crate::timeline::Timeline;
-use crate::units::{Nanos, Rank};
-
-/// Whether the client's caches could answer the operations of a phase, as the
-/// measurements around it say ([`crate::residency::Residency::verdict`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cache {
-    /// The host had not touched the items, or its caches were empty.
-    Cold,
-    /// The host's memory answered, or the host had made or touched the items
-    /// earlier in the run and nothing says that it did not.
-    Warm,
-    /// Hosts, parts of the items or stretches of time differ.
-    Mixed,
-}
-
-impl Cache {
-    /// The name in reports and result files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cache::Cold => "cold",
-            Cache::Warm => "warm",
-            Cache::Mixed => "mixed",
-        }
-    }
-}
+use crate::units::Nanos;
 
 /// System calls that transfers took beyond those that a target without trouble
 /// needs: no operation failed for them.
@@ -328,47 +308,6 @@ pub struct FirstDone {
     pub host: String,
 }
 
-/// One host's part in a phase.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HostOutcome {
-    /// Its name.
-    pub host: String,
-    /// Items done without error.
-    pub items: u64,
-    /// Bytes moved.
-    pub bytes: u64,
-    /// Failed operations.
-    pub errors: u64,
-    /// The time in which its own operations were measured.
-    pub elapsed: Nanos,
-    /// Service times of its workers.
-    pub service: Latency,
-}
-
-/// One rank's part in a phase.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RankOutcome {
-    /// Its number.
-    pub rank: Rank,
-    /// Its host.
-    pub host: String,
-    /// Items done without error.
-    pub items: u64,
-    /// Failed operations.
-    pub errors: u64,
-    /// The time in which its own operations were measured.
-    pub elapsed: Nanos,
-    /// Median service time.
-    pub p50: Nanos,
-    /// 99th percentile.
-    pub p99: Nanos,
-    /// Longest service time.
-    pub max: Nanos,
-    /// CPU time, user and system, that its process used from the start of the
-    /// phase's set-up to the end of the phase.
-    pub cpu: Nanos,
-}
-
 /// One lane of a phase, merged over all ranks: a row of the report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseOutcome {
@@ -477,20 +416,12 @@ impl PhaseOutcome {
     }
 }
 
-/// `n` a second over `elapsed`; zero when no time passed.
-pub fn per_second(n: u64, elapsed: Nanos) -> f64 {
-    if elapsed.0 == 0 {
-        0.0
-    } else {
-        n as f64 / elapsed.as_secs_f64()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::failure::{Failure, FailureKind};
     use crate::timeline::Bin;
+    use crate::units::Rank;
     use proptest::prelude::*;
 
     /// (end of the operation, its latency, whether it failed)

@@ -2,21 +2,15 @@
 //! replies that are held, older data, and the means to end the file system
 //! at once.
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open};
-use nix::mount::{MntFlags, umount2};
-use nix::sys::stat::Mode;
-use nix::unistd::geteuid;
 
 use crate::damage::History;
 use crate::hang::Hangs;
-use crate::mount::is_topmost;
+use crate::mount::Killer;
 use crate::stats::Stats;
 
 /// The means of the owner and of the service.
@@ -66,55 +60,5 @@ impl Control {
     /// Whether the file system ended by [`Control::die`].
     pub(crate) fn has_died(&self) -> bool {
         self.died.load(Ordering::Acquire)
-    }
-}
-
-/// Cuts the kernel's connection to a file system, so that every call on its
-/// mount fails with ENOTCONN while the mount stays.
-#[derive(Debug)]
-pub(crate) struct Killer {
-    point: PathBuf,
-    /// Major and minor number of the file system.
-    device: (u64, u64),
-}
-
-impl Killer {
-    pub(crate) fn new(point: &Path, device: (u64, u64)) -> Killer {
-        Killer {
-            point: point.to_owned(),
-            device,
-        }
-    }
-
-    /// The file that cuts the connection when it is written to; only where
-    /// the kernel's file system of FUSE connections is mounted.
-    fn switch(&self) -> io::Result<File> {
-        let path = Path::new("/sys/fs/fuse/connections").join(self.device.1.to_string());
-        File::options().write(true).open(path.join("abort"))
-    }
-
-    /// Whether this process can do it.
-    pub(crate) fn is_able(&self) -> bool {
-        geteuid().is_root() || self.switch().is_ok()
-    }
-
-    fn kill(&self) -> io::Result<()> {
-        if let Ok(mut switch) = self.switch() {
-            return switch.write_all(b"1");
-        }
-        // By its path the mount can only be reached when nothing covers it.
-        if !is_topmost(&self.point, self.device)? {
-            return Err(Errno::EBUSY.into());
-        }
-        // A forced unmount cuts the connection first and then fails, because
-        // this descriptor uses the mount.
-        let user = open(&self.point, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
-        let flags = MntFlags::MNT_FORCE | MntFlags::UMOUNT_NOFOLLOW;
-        let outcome = umount2(&self.point, flags);
-        drop(user);
-        match outcome {
-            Ok(()) | Err(Errno::EBUSY) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSliceMut, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
@@ -18,13 +18,14 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::stat::Mode;
 use nix::unistd::{getegid, geteuid};
 use rbench_core::mountinfo::{Mount, mounts};
 
-use crate::control::Killer;
 use crate::sync::lock;
 
 const DEVICE: &str = "/dev/fuse";
@@ -477,7 +478,7 @@ fn mount_table() -> io::Result<Vec<Mount>> {
 }
 
 /// Whether a path to `point` leads to the file system with these numbers.
-pub(crate) fn is_topmost(point: &Path, device: (u64, u64)) -> io::Result<bool> {
+fn is_topmost(point: &Path, device: (u64, u64)) -> io::Result<bool> {
     let table = mount_table()?;
     Ok(topmost(&table, point).is_some_and(|mount| mount.device == device))
 }
@@ -491,6 +492,56 @@ fn topmost<'a>(table: &'a [Mount], point: &Path) -> Option<&'a Mount> {
         })
     };
     here().find(|mount| here().all(|other| other.parent != mount.id))
+}
+
+/// Cuts the kernel's connection to a file system, so that every call on its
+/// mount fails with ENOTCONN while the mount stays.
+#[derive(Debug)]
+pub(crate) struct Killer {
+    point: PathBuf,
+    /// Major and minor number of the file system.
+    device: (u64, u64),
+}
+
+impl Killer {
+    pub(crate) fn new(point: &Path, device: (u64, u64)) -> Killer {
+        Killer {
+            point: point.to_owned(),
+            device,
+        }
+    }
+
+    /// The file that cuts the connection when it is written to; only where
+    /// the kernel's file system of FUSE connections is mounted.
+    fn switch(&self) -> io::Result<File> {
+        let path = Path::new("/sys/fs/fuse/connections").join(self.device.1.to_string());
+        File::options().write(true).open(path.join("abort"))
+    }
+
+    /// Whether this process can do it.
+    pub(crate) fn is_able(&self) -> bool {
+        geteuid().is_root() || self.switch().is_ok()
+    }
+
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        if let Ok(mut switch) = self.switch() {
+            return switch.write_all(b"1");
+        }
+        // By its path the mount can only be reached when nothing covers it.
+        if !is_topmost(&self.point, self.device)? {
+            return Err(Errno::EBUSY.into());
+        }
+        // A forced unmount cuts the connection first and then fails, because
+        // this descriptor uses the mount.
+        let user = open(&self.point, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+        let flags = MntFlags::MNT_FORCE | MntFlags::UMOUNT_NOFOLLOW;
+        let outcome = umount2(&self.point, flags);
+        drop(user);
+        match outcome {
+            Ok(()) | Err(Errno::EBUSY) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
 }
 
 #[cfg(test)]

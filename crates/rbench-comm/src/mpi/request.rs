@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ::mpi::ffi;
 use rbench_core::Rank;
 
-use super::session::{Session, check};
+use super::session::{Session, check, test};
 use crate::CommError;
 
 /// Polls before the first pause.
@@ -91,17 +91,6 @@ fn block(pause: Duration) {
     } else {
         std::thread::sleep(pause);
     }
-}
-
-/// Whether the operation of `request` is complete; the request is then null.
-pub(super) fn test(request: &mut ffi::MPI_Request) -> Result<bool, CommError> {
-    let mut done = 0;
-    // SAFETY: `request` came from MPI and is null or pending; the caller has
-    // checked that MPI is live. The status is not asked for.
-    check("MPI_Test", unsafe {
-        ffi::MPI_Test(request, &raw mut done, ffi::RSMPI_STATUS_IGNORE)
-    })?;
-    Ok(done != 0)
 }
 
 /// A pending operation and the buffers that MPI reads and writes until it

@@ -11,7 +11,6 @@ use std::time::Duration;
 use ::mpi::ffi;
 
 use super::Pauses;
-use super::request::test;
 use crate::CommError;
 
 /// How long the end of MPI waits for operations whose futures were dropped.
@@ -32,6 +31,17 @@ struct Abandoned {
     call: &'static str,
     request: ffi::MPI_Request,
     _buffers: Box<dyn Any>,
+}
+
+/// Whether the operation of `request` is complete; the request is then null.
+pub(super) fn test(request: &mut ffi::MPI_Request) -> Result<bool, CommError> {
+    let mut done = 0;
+    // SAFETY: `request` came from MPI and is null or under way; the caller has
+    // checked that MPI is live. The status is not asked for.
+    check("MPI_Test", unsafe {
+        ffi::MPI_Test(request, &raw mut done, ffi::RSMPI_STATUS_IGNORE)
+    })?;
+    Ok(done != 0)
 }
 
 /// Turns the code that an MPI function returned into a result.

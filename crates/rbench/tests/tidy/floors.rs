@@ -17,53 +17,99 @@ struct House {
     floors: &'static [&'static [&'static str]],
 }
 
-const HOUSES: &[House] = &[House {
-    name: "rbench-sys",
-    floors: &[
-        // Facts of the host and its kernel, single calls.
-        &[
-            "buffer",
-            "caches",
-            "calls",
-            "command",
-            "dirents",
-            "files",
-            "identity",
-            "in_use",
-            "limits",
-            "mountinfo",
-            "own_files",
-            "space",
-            "waiting",
+const HOUSES: &[House] = &[
+    House {
+        name: "rbench-core",
+        floors: &[
+            &["mountinfo", "op", "plain", "random", "wire"],
+            &["units"],
+            &["clock", "effort", "failure", "latency", "timeline"],
+            &["job", "outcome/parts"],
+            &["crowd", "residency"],
+            // What executing a phase yields.
+            &["outcome"],
         ],
-        // What an engine is; what of files is in memory; what a directory is.
-        &[
-            "engine/contract",
-            "engine/faults",
-            "engine/fd_table",
-            "remove",
-            "residency",
-            "standing",
+    },
+    House {
+        name: "rbench-sys",
+        floors: &[
+            // Facts of the host and its kernel, single calls.
+            &[
+                "buffer",
+                "caches",
+                "calls",
+                "command",
+                "dirents",
+                "files",
+                "identity",
+                "in_use",
+                "limits",
+                "mountinfo",
+                "own_files",
+                "space",
+                "waiting",
+            ],
+            // What an engine is; what of files is in memory; what a directory is.
+            &[
+                "engine/contract",
+                "engine/faults",
+                "engine/fd_table",
+                "remove",
+                "residency",
+                "standing",
+            ],
+            // What engines and metadata operations are made of.
+            &["engine/buffers", "engine/progress", "fs", "surroundings"],
+            &["engine/synchronous", "fault", "null_fs", "posix", "trace"],
+            // Engines that others are made of, and the run's own directory.
+            &["engine/sync", "workdir"],
+            &[
+                "engine/io_uring",
+                "engine/mmap",
+                "engine/null",
+                "engine/psync",
+                "engine/pvsync",
+                "engine/pvsync2",
+                "engine/vsync",
+                "testdir",
+            ],
+            // The table of engines.
+            &["engine"],
         ],
-        // What engines and metadata operations are made of.
-        &["engine/buffers", "engine/progress", "fs", "surroundings"],
-        &["engine/synchronous", "fault", "null_fs", "posix", "trace"],
-        // Engines that others are made of, and the run's own directory.
-        &["engine/sync", "workdir"],
-        &[
-            "engine/io_uring",
-            "engine/mmap",
-            "engine/null",
-            "engine/psync",
-            "engine/pvsync",
-            "engine/pvsync2",
-            "engine/vsync",
-            "testdir",
+    },
+    House {
+        name: "rbench-exec",
+        floors: &[
+            // Waits, data and its marks, what was done more than once.
+            &[
+                "again", "content", "data", "live", "pace", "sight", "thread", "verify",
+            ],
+            // What one worker records, and the talk of the ranks.
+            &["group", "meter"],
+            &["queue", "worker", "workload"],
+            // What operations are made of, and what a phase is.
+            &[
+                "ack", "around", "caches", "extents", "ops", "phase", "target",
+            ],
+            // What is looked at and reduced around a phase.
+            &["reduce", "residency", "watch"],
+            &["round"],
+            &["spots", "testdirs"],
+            // Workloads.
+            &["io", "jobs", "meta"],
+            &["calibrate", "room"],
+            &["run"],
         ],
-        // The table of engines.
-        &["engine"],
-    ],
-}];
+    },
+    House {
+        name: "rbench-comm",
+        floors: &[
+            &["hosts", "launcher", "leading", "offsets", "solo", "threads"],
+            &["drift", "mpi"],
+            &["world"],
+        ],
+    },
+];
 
 /// A path of names: of a module, or of something in it.
 pub type Names = Vec<String>;

@@ -126,6 +126,17 @@ pub struct Output {
     pub client_cache: Option<Bytes>,
 }
 
+impl Output {
+    /// Whether rbench's own report is printed.
+    pub fn has_report(&self) -> bool {
+        match (&self.mdtest, &self.fio) {
+            (Some(view), _) => view.report,
+            (_, Some(view)) => view.report,
+            (None, None) => true,
+        }
+    }
+}
+
 /// A form of fio's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FioFormat {

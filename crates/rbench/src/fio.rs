@@ -13,19 +13,22 @@ use std::time::Duration;
 
 use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
 use rbench_cli::{FioFormat, FioView, Invocation, Output, Stop};
-use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::wire::{Reader, Writer};
+use rbench_core::{Nanos, Rank};
 use rbench_exec::LiveStats;
 use rbench_plan::Plan;
 use rbench_plan::jobs::{JobPlan, JobsPlan};
 use rbench_plan::resolve::Work;
+use rbench_report::RunResult;
 use rbench_report::fio::{FioEntry, FioRun, Steadiness, Target, json, logs, normal, terse};
 use rbench_sys::limits::{host_facts, page_size};
 
 use crate::files;
+use crate::front::{FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::run::Refusal;
+use crate::show::render;
 use crate::{SUCCESS, USAGE, print};
 
 /// The version in fio's outputs: programs look for the version of fio whose
@@ -155,53 +158,92 @@ pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
     read(&launch.argv, &around).map(Some).map_err(Refusal::Cli)
 }
 
-/// Whether this number of ranks can do what is asked for.
-///
-/// # Errors
-/// A sentence that names the option.
-pub fn check(view: &FioView, ranks: u32) -> Result<(), String> {
-    if view.status_interval.is_some() && ranks > 1 {
-        return Err(format!(
-            "--status-interval needs all workers in one process, and this run has {ranks} ranks"
-        ));
-    }
-    Ok(())
+/// The front end: what it prints, and how reports on the way are shown.
+pub struct Front {
+    view: FioView,
+    status: Option<Status>,
 }
 
-/// What `--showcmd` and `--parse-only` do instead of a run; returns the exit
-/// code.
-pub fn show(view: &FioView, root: bool) -> Option<u8> {
-    match &view.show {
-        Some(text) if root => Some(print(text)),
-        Some(_) => Some(SUCCESS),
-        None => view.parse_only.then_some(SUCCESS),
+impl Front {
+    /// The front end that prints so.
+    pub fn new(view: FioView) -> Front {
+        Front { view, status: None }
     }
 }
 
-/// Empties the file of `--output` at rank 0 and checks where this rank's logs
-/// will go, so that a file that cannot be written is known before anything is
-/// measured. Reports and logs of earlier runs may be overwritten, as in fio, and
-/// nothing else.
-///
-/// # Errors
-/// One sentence that names the option or kind of file, and the file.
-pub fn check_outputs(
-    plan: &Plan,
-    output: &Output,
-    launch: &Launch,
-    rank: Rank,
-) -> Result<(), String> {
-    let cwd = Path::new(&launch.cwd);
-    check_logs(plan, cwd, rank)?;
-    match output.fio.as_ref().and_then(|view| view.output.as_ref()) {
-        Some(path) if rank == Rank(0) => {
-            let path = cwd.join(path);
-            let unwritable = |e| format!("cannot be written: {e}");
-            files::find(&path, is_report)
-                .and_then(|place| place.open().map(drop).map_err(unwritable))
-                .map_err(|why| format!("--output {} {why}", path.display()))
+impl FrontEnd for Front {
+    /// What `--showcmd` and `--parse-only` do.
+    fn instead(&self, ranks: u32, root: bool) -> Result<Option<u8>, String> {
+        if self.view.status_interval.is_some() && ranks > 1 {
+            return Err(format!(
+                "--status-interval needs all workers in one process, and this run has {ranks} ranks"
+            ));
         }
-        _ => Ok(()),
+        Ok(match &self.view.show {
+            Some(text) if root => Some(print(text)),
+            Some(_) => Some(SUCCESS),
+            None => self.view.parse_only.then_some(SUCCESS),
+        })
+    }
+
+    fn shows_progress(&self) -> bool {
+        false
+    }
+
+    /// Empties the file of `--output` at rank 0 and checks where this rank's logs
+    /// will go. Reports and logs of earlier runs may be overwritten, as in fio,
+    /// and nothing else.
+    fn open(&mut self, scope: Scope<'_>, rank: Rank) -> Result<(), String> {
+        let cwd = Path::new(&scope.launch.cwd);
+        check_logs(scope.plan, cwd, rank)?;
+        match &self.view.output {
+            Some(path) if rank == Rank(0) => {
+                let path = cwd.join(path);
+                let unwritable = |e| format!("cannot be written: {e}");
+                files::find(&path, is_report)
+                    .and_then(|place| place.open().map(drop).map_err(unwritable))
+                    .map_err(|why| format!("--output {} {why}", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// With `--status-interval`.
+    fn begin(&mut self, scope: Scope<'_>) -> Option<Arc<LiveStats>> {
+        let every = self.view.status_interval?;
+        let Work::Jobs(jobs) = &scope.plan.work else {
+            return None;
+        };
+        let live = Arc::new(LiveStats::of(jobs));
+        self.status = Some(Status::begin(&self.view, every, scope, Arc::clone(&live)));
+        Some(live)
+    }
+
+    fn end(&mut self) {
+        if let Some(status) = self.status.take() {
+            status.end();
+        }
+    }
+
+    fn job_logs(&mut self, scope: Scope<'_>, logs: &[JobLog]) -> Result<(), String> {
+        write_logs(scope.plan, Path::new(&scope.launch.cwd), logs)
+    }
+
+    fn report(
+        &self,
+        scope: Scope<'_>,
+        output: &Output,
+        result: &RunResult,
+        jobs: &[JobOutcome],
+    ) -> Result<u8, String> {
+        let own = self.view.report.then(|| render(result, output.format));
+        let hosts = result.world.hosts.iter();
+        let hosts: Vec<String> = hosts.map(|host| host.name.clone()).collect();
+        report(scope, &hosts, &self.view, jobs, own)
+    }
+
+    fn tells_failures(&self) -> bool {
+        false
     }
 }
 
@@ -258,9 +300,8 @@ fn emit(view: &FioView, cwd: &Path, text: &str) -> Result<u8, String> {
 ///
 /// # Errors
 /// One sentence that names the file of `--output`.
-pub fn report(
-    plan: &Plan,
-    launch: &Launch,
+fn report(
+    Scope { plan, launch }: Scope<'_>,
     hosts: &[String],
     view: &FioView,
     outcomes: &[JobOutcome],
@@ -374,59 +415,36 @@ fn with_steadiness(entry: FioEntry, all: &[&JobPlan]) -> FioEntry {
 }
 
 /// Reports during a run (`--status-interval`).
-pub struct Status {
-    board: Option<Arc<LiveStats>>,
+struct Status {
     /// Dropped to end the thread.
-    end: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    end: mpsc::Sender<()>,
+    thread: JoinHandle<()>,
 }
 
 impl Status {
-    /// Starts reporting, if asked for.
-    pub fn begin(plan: &Plan, launch: &Launch, output: &Output) -> Status {
-        let none = Status {
-            board: None,
-            end: None,
-            thread: None,
-        };
-        let view = output.fio.as_ref();
-        let (Some((view, every)), Work::Jobs(jobs)) = (
-            view.and_then(|view| Some((view.clone(), view.status_interval?))),
-            &plan.work,
-        ) else {
-            return none;
-        };
-        let board = Arc::new(LiveStats::of(jobs));
+    /// Reports from now on what `live` says.
+    fn begin(view: &FioView, every: Nanos, scope: Scope<'_>, live: Arc<LiveStats>) -> Status {
         let (end, ended) = mpsc::channel();
-        let (plan, jobs, launch) = (plan.clone(), jobs.clone(), launch.clone());
-        let seen = Arc::clone(&board);
+        let (plan, launch, view) = (scope.plan.clone(), scope.launch.clone(), view.clone());
         let thread = std::thread::spawn(move || {
+            let Work::Jobs(jobs) = &plan.work else {
+                return;
+            };
             while ended.recv_timeout(Duration::from(every)) == Err(mpsc::RecvTimeoutError::Timeout)
             {
-                let run = run(&jobs, &plan, &launch, &[], &seen.outcomes());
+                let run = run(jobs, &plan, &launch, &[], &live.outcomes());
                 // The report at the end says if it cannot be written.
                 let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view));
             }
         });
-        Status {
-            board: Some(board),
-            end: Some(end),
-            thread: Some(thread),
-        }
-    }
-
-    /// Where the workers write their progress.
-    pub fn board(&self) -> Option<Arc<LiveStats>> {
-        self.board.clone()
+        Status { end, thread }
     }
 
     /// Stops reporting.
-    pub fn end(mut self) {
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
-            // It ends with its channel; a panic in it was already printed.
-            let _ = thread.join();
-        }
+    fn end(self) {
+        drop(self.end);
+        // It ends with its channel; a panic in it was already printed.
+        let _ = self.thread.join();
     }
 }
 
@@ -435,7 +453,7 @@ impl Status {
 ///
 /// # Errors
 /// One sentence that names the file.
-pub fn write_logs(plan: &Plan, cwd: &Path, all: &[JobLog]) -> Result<(), String> {
+fn write_logs(plan: &Plan, cwd: &Path, all: &[JobLog]) -> Result<(), String> {
     let Work::Jobs(jobs) = &plan.work else {
         return Ok(());
     };

@@ -14,6 +14,7 @@ mod data_size;
 mod embedded;
 mod files;
 mod fio;
+mod front;
 mod launch;
 mod mdtest;
 mod progress;

@@ -6,10 +6,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use rbench_cli::{MdtestView, Print};
+use rbench_cli::{MdtestView, Output, Print};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_core::crowd::RowLimits;
+use rbench_core::job::JobOutcome;
 use rbench_core::outcome::OpTime;
 use rbench_core::wire::{Reader, Writer};
 use rbench_plan::meta::Site;
@@ -21,26 +22,9 @@ use rbench_report::mdtest::{self as render, Kinds, View};
 use rbench_report::{PhaseResult, RunResult, text};
 
 use crate::files;
+use crate::front::{FrontEnd, Scope};
+use crate::print;
 use crate::run::Refusal;
-
-fn options(spec: &Spec) -> Option<&Mdtest> {
-    match &spec.workload {
-        Workload::Mdtest(options) => Some(options),
-        Workload::Meta(_) | Workload::Io(_) | Workload::Fio(_) => None,
-    }
-}
-
-/// Most ranks and hosts with rows of their own: all, with options that print
-/// every rank.
-pub fn rows(spec: &Spec, view: Option<&MdtestView>) -> RowLimits {
-    let saved = options(spec).is_some_and(|o| o.save_ranks.is_some());
-    let shown = view.is_some_and(|view| view.all_ranks || view.rank_statistics);
-    let mut rows = RowLimits::default();
-    if saved || shown {
-        rows.ranks = usize::MAX;
-    }
-    rows
-}
 
 /// Paths of mdtest's options start in rank 0's working directory.
 pub fn anchor(spec: &mut Spec, cwd: &Path) {
@@ -68,11 +52,8 @@ pub fn anchor(spec: &mut Spec, cwd: &Path) {
 }
 
 /// The content of the status file of `-x`, read by rank 0 for all; `None` if it
-/// does not exist or was not asked for.
-pub async fn read_status(comm: &dyn Communicator, spec: &Spec) -> Result<Option<u64>, Refusal> {
-    let Some(path) = options(spec).and_then(Mdtest::status_to_read) else {
-        return Ok(None);
-    };
+/// does not exist.
+pub async fn read_status(comm: &dyn Communicator, path: &Path) -> Result<Option<u64>, Refusal> {
     let mut message = Writer::default();
     if comm.rank() == Rank(0) {
         match status(path) {
@@ -105,9 +86,10 @@ fn status(path: &Path) -> Result<Option<u64>, String> {
     Ok(Some(items))
 }
 
-/// The files that mdtest's options name.
-#[derive(Default)]
-pub struct Extras {
+/// The front end: its options, and the files that they name.
+pub struct Front {
+    options: Mdtest,
+    view: MdtestView,
     status: Option<PathBuf>,
     ranks: Option<(PathBuf, File)>,
     operations: Option<(PathBuf, BufWriter<File>)>,
@@ -115,42 +97,64 @@ pub struct Extras {
     logged: bool,
 }
 
-impl Extras {
-    /// Opens them, so that a file that cannot be written is known before anything
-    /// is measured.
-    ///
-    /// # Errors
-    /// One sentence that names option and file.
-    pub fn open(&mut self, spec: &Spec, rank: Rank) -> Result<(), String> {
-        let extras = self;
-        let Some(options) = options(spec) else {
-            return Ok(());
-        };
+impl Front {
+    /// The front end with these options; no file is open.
+    pub fn new(options: Mdtest, view: MdtestView) -> Front {
+        Front {
+            options,
+            view,
+            status: None,
+            ranks: None,
+            operations: None,
+            logged: false,
+        }
+    }
+}
+
+impl FrontEnd for Front {
+    fn shows_progress(&self) -> bool {
+        false
+    }
+
+    fn status_to_read(&self) -> Option<PathBuf> {
+        self.options.status_to_read().cloned()
+    }
+
+    /// All, with options that print every rank.
+    fn rows(&self) -> RowLimits {
+        let view = &self.view;
+        let mut rows = RowLimits::default();
+        if self.options.save_ranks.is_some() || view.all_ranks || view.rank_statistics {
+            rows.ranks = usize::MAX;
+        }
+        rows
+    }
+
+    fn open(&mut self, _scope: Scope<'_>, rank: Rank) -> Result<(), String> {
         if rank == Rank(0) {
-            extras.status = options.status_to_write().cloned();
-            if let Some(path) = &extras.status {
+            self.status = self.options.status_to_write().cloned();
+            if let Some(path) = &self.status {
                 let found = files::find(path, is_status);
                 found.map_err(|why| format!("-x {} {why}", path.display()))?;
             }
-            if let Some(path) = &options.save_ranks {
+            if let Some(path) = &self.options.save_ranks {
                 let file = new_file("--saveRankPerformanceDetails", path)?;
-                extras.ranks = Some((path.clone(), file));
+                self.ranks = Some((path.clone(), file));
             }
         }
-        if let Some(prefix) = &options.save_operations {
+        if let Some(prefix) = &self.options.save_operations {
             let mut name = prefix.clone().into_os_string();
             name.push(format!("-{:05}.csv", rank.0));
             let path = PathBuf::from(name);
             let mut file = BufWriter::new(new_file("--savePerOpDataCSV", &path)?);
             file.write_all(b"iteration,operation,start_s,seconds,bytes\n")
                 .map_err(|e| unwritable(&path, &e))?;
-            extras.operations = Some((path, file));
+            self.operations = Some((path, file));
         }
         Ok(())
     }
 
-    /// Removes the files that it made and that are empty.
-    pub fn discard(&mut self) {
+    fn discard(&mut self) {
         let ranks = self.ranks.take().map(|(path, _)| path);
         let unused = self.operations.take_if(|_| !self.logged);
         let operations = unused.map(|(path, _)| path);
@@ -160,16 +164,7 @@ impl Extras {
         }
     }
 
-    /// Appends the operations of a phase.
-    ///
-    /// # Errors
-    /// One sentence that names the file.
-    pub fn log(
-        &mut self,
-        iteration: u32,
-        phase: &str,
-        operations: &[OpTime],
-    ) -> Result<(), String> {
+    fn log(&mut self, iteration: u32, phase: &str, operations: &[OpTime]) -> Result<(), String> {
         let Some((path, file)) = &mut self.operations else {
             return Ok(());
         };
@@ -188,12 +183,8 @@ impl Extras {
             .map_err(|e| unwritable(path, &e))
     }
 
-    /// At rank 0, when the run has ended: the status of the stonewall and the
-    /// table of ranks.
-    ///
-    /// # Errors
-    /// One sentence that names the file.
-    pub fn finish(&mut self, result: &RunResult) -> Result<(), String> {
+    /// The status of the stonewall and the table of ranks.
+    fn finish(&mut self, result: &RunResult) -> Result<(), String> {
         let created = result.phases.iter().rfind(|p| p.name == "file-create");
         if let (Some(path), Some(created)) = (self.status.take(), created) {
             let items = items_of_each(created);
@@ -205,6 +196,16 @@ impl Extras {
                 .map_err(|e| unwritable(&path, &e))?;
         }
         Ok(())
+    }
+
+    fn report(
+        &self,
+        scope: Scope<'_>,
+        _output: &Output,
+        result: &RunResult,
+        _jobs: &[JobOutcome],
+    ) -> Result<u8, String> {
+        Ok(print(&report(result, scope.plan, &self.view)))
     }
 }
 
@@ -242,7 +243,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> String {
 }
 
 /// mdtest's report, followed by ours if asked for.
-pub fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
+fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
     let Work::Meta(meta) = &plan.work else {
         return text::render(result);
     };

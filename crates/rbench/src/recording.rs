@@ -15,9 +15,8 @@ use rbench_report::{PhaseResult, RunResult, journal};
 
 use crate::complain;
 use crate::files::ResultFile;
-use crate::fio;
+use crate::front::{FrontEnd, Scope};
 use crate::launch::Launch;
-use crate::mdtest::Extras;
 use crate::progress::Display;
 use crate::result::{Frame, note_drifts, warning};
 use crate::run::publish;
@@ -30,8 +29,8 @@ pub struct Job<'j> {
     pub launch: &'j Launch,
     /// Where the results go.
     pub output: &'j Output,
-    /// What mdtest's options write besides.
-    pub extras: Extras,
+    /// Whose command line it is.
+    pub front: Box<dyn FrontEnd>,
 }
 
 /// What a run hands over at its end.
@@ -40,9 +39,9 @@ pub struct Report {
     pub result: RunResult,
     /// The result file that is being made.
     pub file: Option<ResultFile>,
-    /// What mdtest's options write besides.
-    pub extras: Extras,
-    /// What jobs of fio did: by group, job and worker.
+    /// Whose command line it is.
+    pub front: Box<dyn FrontEnd>,
+    /// What jobs did: by group, job and worker.
     pub jobs: Vec<JobOutcome>,
     /// Something could not be written.
     pub trouble: Option<String>,
@@ -57,7 +56,7 @@ pub struct Report {
 impl Report {
     /// Gives up when there is nothing to keep.
     pub fn discard(&mut self) {
-        self.extras.discard();
+        self.front.discard();
         if let Some(file) = self.file.take() {
             file.discard();
         }
@@ -92,7 +91,7 @@ impl<'r> Recording<'r> {
             plan,
             launch,
             output,
-            extras,
+            front,
         } = job;
         Recording {
             plan,
@@ -105,7 +104,7 @@ impl<'r> Recording<'r> {
             report: Report {
                 result: frame.result(true),
                 file: None,
-                extras,
+                front,
                 jobs: Vec::new(),
                 trouble: None,
                 kept: None,
@@ -125,6 +124,11 @@ impl<'r> Recording<'r> {
             let missed_by = start.map(|start| clocks.missed_by(start.at));
             phase.start_error_s = missed_by.map(|by| by.as_secs_f64());
         }
+    }
+
+    /// Nothing more will be measured.
+    pub fn ended(&mut self) {
+        self.report.front.end();
     }
 
     /// What the run hands over when it ended that way.
@@ -196,7 +200,11 @@ impl Listener for Recording<'_> {
     }
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {
-        let written = fio::write_logs(self.plan, Path::new(&self.launch.cwd), &logs);
+        let scope = Scope {
+            plan: self.plan,
+            launch: self.launch,
+        };
+        let written = self.report.front.job_logs(scope, &logs);
         if let Err(trouble) = written {
             self.report.trouble = Some(trouble);
         }
@@ -206,7 +214,7 @@ impl Listener for Recording<'_> {
         for failure in &details.damaged {
             complain(&format!("rank {} on {}: {failure}", self.rank.0, self.host));
         }
-        let logged = self.report.extras.log(iteration, name, &details.operations);
+        let logged = self.report.front.log(iteration, name, &details.operations);
         if let Err(trouble) = logged {
             self.report.trouble = Some(trouble);
         }

@@ -70,12 +70,7 @@ pub async fn measure(
 
 /// Whether there is a report of ours, or a result file.
 pub fn has_a_place(output: &Output) -> bool {
-    let printed = match (&output.mdtest, &output.fio) {
-        (Some(view), _) => view.report,
-        (_, Some(view)) => view.report,
-        (None, None) => true,
-    };
-    printed || output.out.is_some()
+    output.has_report() || output.out.is_some()
 }
 
 /// Whether the engine `name` does anything to a file system.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rbench_cli::{Communicator as Which, Invocation, Output, Progress, Stop};
+use rbench_cli::{Communicator as Which, Output, Progress, Stop};
 use rbench_comm::{Choice, Clocks, Combine, Communicator, Identity, Leading, Topology, compare};
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
@@ -16,7 +16,6 @@ use rbench_exec::group::Seats;
 use rbench_exec::{
     ExecError, Group, Place, Show as _, StopReason, ack, caches, calibrate, execute,
 };
-use rbench_plan::spec::Workload;
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
 use rbench_sys::engine::{ENGINES, OTHERS};
@@ -26,14 +25,12 @@ use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 use crate::clean;
 use crate::data_size;
 use crate::embedded::Embedded;
-use crate::fio;
+use crate::front::{self, FrontEnd, Scope};
 use crate::launch::Launch;
-use crate::mdtest::{self, Extras};
 use crate::progress::Display;
 use crate::recording::{Job, Recording, Report};
 use crate::result::{Frame, warning};
 use crate::round_trip;
-use crate::show::render;
 use crate::signals::Signals;
 use crate::surroundings;
 use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
@@ -158,7 +155,7 @@ fn say(root: bool, refusal: Refusal) -> u8 {
 /// ranks that the command line asks for.
 async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<u8, Refusal> {
     let launch = Launch::share(comm, argv).await?;
-    let (spec, output) = read(&launch)?;
+    let (spec, output) = front::read(&launch)?;
     let signals = Signals::new();
     let counts = task_counts(&spec, comm.size()).map_err(|e| Refusal::Usage(e.to_string()))?;
     if counts == [comm.size()] {
@@ -207,17 +204,16 @@ async fn once(
     signals: &Signals,
 ) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
-    let stonewalled = mdtest::read_status(comm, spec).await?;
+    let mut front = front::of(spec, output);
+    let stonewalled = front::stonewalled(comm, front.as_ref()).await?;
     let plan = plan(spec, &hosts, launch, stonewalled)?;
     check_digests(comm, &plan).await?;
-    if let Some(view) = &output.fio {
-        fio::check(view, comm.size()).map_err(Refusal::Usage)?;
-        if let Some(code) = fio::show(view, comm.rank() == Rank(0)) {
-            return Ok(code);
-        }
+    let instead = front.instead(comm.size(), comm.rank() == Rank(0));
+    if let Some(code) = instead.map_err(Refusal::Usage)? {
+        return Ok(code);
     }
 
-    let progress = progress_of(&spec.workload, output.progress);
+    let progress = progress_of(front.as_ref(), output.progress);
     let display = Display::new(progress, comm.rank() == Rank(0));
     let names = hosts
         .topology
@@ -236,7 +232,7 @@ async fn once(
     )
     .await?
     .with_limits(plan.limits)
-    .with_rows(mdtest::rows(spec, output.mdtest.as_ref()))
+    .with_rows(front.rows())
     .with_seats(Seats {
         pinned: plan.pin,
         own_files: true,
@@ -245,23 +241,25 @@ async fn once(
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
     let cache_of = caches(&group, &identity().kernel, places(&plan, launch, &parent)).await?;
     let group = group.with_caches(cache_of);
-    let mut extras = Extras::default();
-    let opened = extras
-        .open(spec, comm.rank())
-        .and_then(|()| fio::check_outputs(&plan, output, launch, comm.rank()))
+    let scope = Scope {
+        plan: &plan,
+        launch,
+    };
+    let opened = front
+        .open(scope, comm.rank())
         .and_then(|()| match &plan.work {
             Work::Io(io) => ack::check_journals(io, &plan, comm.rank(), &parent),
             Work::Meta(_) | Work::Jobs(_) => Ok(()),
         });
     if let Err(error) = group.agree(opened).await {
-        extras.discard();
+        front.discard();
         return Err(error.into());
     }
     let job = Job {
         plan: &plan,
         launch,
         output,
-        extras,
+        front,
     };
     let report = measure(&group, job, &hosts, &parent, &display).await;
     display.end();
@@ -270,37 +268,13 @@ async fn once(
     finish(&group, report?, &plan, launch, output)
 }
 
-/// How progress is shown: without a terminal, mdtest and fio show none unless
+/// How progress is shown: without a terminal, some front ends show none unless
 /// asked to.
-fn progress_of(workload: &Workload, asked: Progress) -> Progress {
-    let theirs = matches!(workload, Workload::Mdtest(_) | Workload::Fio(_));
-    if theirs && asked == Progress::Auto && !std::io::stderr().is_terminal() {
+fn progress_of(front: &dyn FrontEnd, asked: Progress) -> Progress {
+    if !front.shows_progress() && asked == Progress::Auto && !std::io::stderr().is_terminal() {
         Progress::Off
     } else {
         asked
-    }
-}
-
-fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
-    let cwd = Path::new(&launch.cwd);
-    let invocation = match fio::parse(launch)? {
-        Some(invocation) => invocation,
-        None => rbench_cli::parse(&launch.argv, launch.env_dir.as_deref()).map_err(Refusal::Cli)?,
-    };
-    match invocation {
-        Invocation::Run(mut spec, output) => {
-            mdtest::anchor(&mut spec, cwd);
-            if let Workload::Io(io) = &mut spec.workload {
-                io.ack_journal = io.ack_journal.take().map(|base| cwd.join(base));
-            }
-            Ok((*spec, output))
-        }
-        Invocation::Testfs(_)
-        | Invocation::Show { .. }
-        | Invocation::Verify(_)
-        | Invocation::Clean(_) => Err(Refusal::Usage(
-            "only meta, io, mdtest and fio run on several ranks".to_owned(),
-        )),
     }
 }
 
@@ -447,7 +421,7 @@ fn room_for(data: u64) -> Result<Bytes, String> {
 /// Measures, and journals each phase as it ends.
 async fn measure(
     group: &Group<'_>,
-    job: Job<'_>,
+    mut job: Job<'_>,
     hosts: &Hosts,
     parent: &Path,
     display: &Display,
@@ -475,9 +449,9 @@ async fn measure(
     };
     let name = format!("rbench.{}", launch.run_id);
     let marker = clean::marker(launch);
-    let status = fio::Status::begin(plan, launch, job.output);
+    let live = job.front.begin(Scope { plan, launch });
     let place = Place {
-        board: status.board(),
+        board: live,
         // Jobs name their directories themselves.
         parent: match &plan.work {
             Work::Jobs(_) => Path::new(&launch.cwd),
@@ -501,7 +475,7 @@ async fn measure(
         ));
     }
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
-    status.end();
+    recording.ended();
     if matches!(&outcome, Err(e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_))) {
         display.stopping();
     }
@@ -540,7 +514,7 @@ fn finish(
             complain(message);
         }
         if report.broken.is_some() {
-            report.extras.discard();
+            report.front.discard();
         }
         // Only rank 0 knows of failed operations; the launcher takes its code.
         return match (stop_code(group), report.broken) {
@@ -597,32 +571,19 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     {
         trouble = Some(message);
     }
-    if let Err(message) = report.extras.finish(result) {
+    if let Err(message) = report.front.finish(result) {
         trouble = Some(message);
     }
-    let printed = match (&output.mdtest, &output.fio) {
-        (Some(view), _) => print(&mdtest::report(result, plan, view)),
-        (_, Some(view)) => {
-            let own = view.report.then(|| render(result, output.format));
-            let hosts = result.world.hosts.iter();
-            let hosts: Vec<String> = hosts.map(|host| host.name.clone()).collect();
-            match fio::report(plan, launch, &hosts, view, &report.jobs, own) {
-                Ok(code) => code,
-                Err(message) => {
-                    trouble = Some(message);
-                    FAILED
-                }
-            }
+    let scope = Scope { plan, launch };
+    let printed = match report.front.report(scope, output, result, &report.jobs) {
+        Ok(code) => code,
+        Err(message) => {
+            trouble = Some(message);
+            FAILED
         }
-        (None, None) => print(&render(result, output.format)),
     };
-    let has_ours = match (&output.mdtest, &output.fio) {
-        (Some(view), _) => view.report,
-        (_, Some(view)) => view.report,
-        (None, None) => true,
-    };
-    if !has_ours && output.fio.is_some() {
-        // mdtest's report has room for them.
+    let has_ours = output.has_report();
+    if !has_ours && !report.front.tells_failures() {
         text::failures(result)
             .iter()
             .for_each(|failure| complain(failure));
@@ -630,7 +591,7 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     if !has_ours && !result.complete && report.broken.is_none() {
         complain("the run was interrupted; the report covers what it did until then");
     }
-    // mdtest and fio print nothing on standard error unless something is wrong.
+    // Other tools print nothing on standard error unless something is wrong.
     let people = std::io::stderr().is_terminal();
     if !has_ours && !output.quiet {
         tell_trouble(result, people);

@@ -1,0 +1,182 @@
+//! Front ends: what differs between the command lines of rbench, mdtest and fio
+//! beside the plan that they resolve to. [`crate::run`] knows none of them by
+//! name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rbench_cli::{Invocation, Output};
+use rbench_comm::Communicator;
+use rbench_core::Rank;
+use rbench_core::crowd::RowLimits;
+use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::outcome::OpTime;
+use rbench_exec::LiveStats;
+use rbench_plan::spec::Workload;
+use rbench_plan::{Plan, Spec};
+use rbench_report::RunResult;
+
+use crate::launch::Launch;
+use crate::run::Refusal;
+use crate::show::render;
+use crate::{fio, mdtest, print};
+
+/// A run as a front end sees it.
+#[derive(Clone, Copy)]
+pub struct Scope<'s> {
+    /// The plan.
+    pub plan: &'s Plan,
+    /// How it was launched.
+    pub launch: &'s Launch,
+}
+
+/// What a front end does beside the common path; what it does not say is as with
+/// the native commands.
+pub trait FrontEnd {
+    /// What is done instead of a run of so many ranks: its exit code.
+    ///
+    /// # Errors
+    /// A sentence that names the option with which there can be no run.
+    fn instead(&self, _ranks: u32, _root: bool) -> Result<Option<u8>, String> {
+        Ok(None)
+    }
+
+    /// Whether progress is shown where nobody watches, as by the tool's
+    /// namesake.
+    fn shows_progress(&self) -> bool {
+        true
+    }
+
+    /// The file with the number of items of an earlier run's stonewall.
+    fn status_to_read(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Most ranks and hosts with rows of their own.
+    fn rows(&self) -> RowLimits {
+        RowLimits::default()
+    }
+
+    /// Opens or checks the files that this rank will write, so that one that
+    /// cannot be written is known before anything is measured.
+    ///
+    /// # Errors
+    /// One sentence that names option and file.
+    fn open(&mut self, _scope: Scope<'_>, _rank: Rank) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Removes the files that it made and that hold nothing.
+    fn discard(&mut self) {}
+
+    /// The run begins: where workers write how far they are, if that is shown.
+    fn begin(&mut self, _scope: Scope<'_>) -> Option<Arc<LiveStats>> {
+        None
+    }
+
+    /// The run has ended.
+    fn end(&mut self) {}
+
+    /// Writes the operations of a phase, on the rank that did them.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    fn log(&mut self, _iteration: u32, _phase: &str, _operations: &[OpTime]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Writes the logs of this rank's workers.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    fn job_logs(&mut self, _scope: Scope<'_>, _logs: &[JobLog]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// At rank 0, when the run has ended: writes its files of results.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    fn finish(&mut self, _result: &RunResult) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Prints the report; returns the exit code.
+    ///
+    /// # Errors
+    /// One sentence that names the file that cannot be written.
+    fn report(
+        &self,
+        scope: Scope<'_>,
+        output: &Output,
+        result: &RunResult,
+        jobs: &[JobOutcome],
+    ) -> Result<u8, String>;
+
+    /// Whether its report has room for failed operations.
+    fn tells_failures(&self) -> bool {
+        true
+    }
+}
+
+/// The native commands.
+struct Native;
+
+impl FrontEnd for Native {
+    fn report(
+        &self,
+        _scope: Scope<'_>,
+        output: &Output,
+        result: &RunResult,
+        _jobs: &[JobOutcome],
+    ) -> Result<u8, String> {
+        Ok(print(&render(result, output.format)))
+    }
+}
+
+/// The front end of a command line.
+pub fn of(spec: &Spec, output: &Output) -> Box<dyn FrontEnd> {
+    match (&spec.workload, &output.mdtest, &output.fio) {
+        (Workload::Mdtest(options), Some(view), _) => {
+            Box::new(mdtest::Front::new(options.as_ref().clone(), view.clone()))
+        }
+        (_, _, Some(view)) => Box::new(fio::Front::new(view.clone())),
+        _ => Box::new(Native),
+    }
+}
+
+/// Reads the command line; its paths start in rank 0's working directory.
+pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
+    let cwd = Path::new(&launch.cwd);
+    let invocation = match fio::parse(launch)? {
+        Some(invocation) => invocation,
+        None => rbench_cli::parse(&launch.argv, launch.env_dir.as_deref()).map_err(Refusal::Cli)?,
+    };
+    match invocation {
+        Invocation::Run(mut spec, output) => {
+            mdtest::anchor(&mut spec, cwd);
+            if let Workload::Io(io) = &mut spec.workload {
+                io.ack_journal = io.ack_journal.take().map(|base| cwd.join(base));
+            }
+            Ok((*spec, output))
+        }
+        Invocation::Testfs(_)
+        | Invocation::Show { .. }
+        | Invocation::Verify(_)
+        | Invocation::Clean(_) => Err(Refusal::Usage(
+            "only meta, io, mdtest and fio run on several ranks".to_owned(),
+        )),
+    }
+}
+
+/// Items that an earlier run's stonewall left to each rank, the same on every
+/// rank; `None` where it is not asked for or not known.
+pub async fn stonewalled(
+    comm: &dyn Communicator,
+    front: &dyn FrontEnd,
+) -> Result<Option<u64>, Refusal> {
+    match front.status_to_read() {
+        Some(path) => mdtest::read_status(comm, &path).await,
+        None => Ok(None),
+    }
+}

@@ -13,6 +13,9 @@ import tempfile
 import time
 import zlib
 
+# Ends like an interrupt does: what a check has started ends with it.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
 FAILURES = []
 # Whatever takes longer hangs, however busy the machine is.
 PATIENCE_S = 120

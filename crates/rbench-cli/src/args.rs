@@ -187,7 +187,7 @@ struct Meta {
     /// for here [default: all others]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::phase)]
     phases: Option<Vec<PhaseKind>>,
-    /// Stat, read, rename and remove in random order
+    /// Stat, read, rename, link and remove in random order
     #[arg(long)]
     random_order: bool,
     /// Stop creation, stat, listing and read after this time (s); in creation

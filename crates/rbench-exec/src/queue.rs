@@ -33,6 +33,8 @@ pub struct Queue {
     complete: VecDeque<(Completion, Nanos)>,
     in_flight: usize,
     calls: Calls,
+    /// Why the engine itself failed: it takes no further request.
+    failed: Option<Errno>,
 }
 
 impl Queue {
@@ -45,6 +47,7 @@ impl Queue {
             complete: VecDeque::with_capacity(slots),
             in_flight: 0,
             calls,
+            failed: None,
         }
     }
 
@@ -95,6 +98,12 @@ impl Queue {
     #[inline]
     pub fn all_noted(&self) -> bool {
         self.complete.is_empty()
+    }
+
+    /// Why the engine can take no further request, if it cannot: requests that
+    /// ended with its failure may still be with it.
+    pub fn failed(&self) -> Option<Errno> {
+        self.failed
     }
 
     /// The engine was given so many requests at `now`.
@@ -210,6 +219,7 @@ impl Queue {
     #[cold]
     pub fn fail(&mut self, errno: Errno, end: Nanos, held: Option<usize>) {
         self.in_flight = 0;
+        self.failed = self.failed.or(Some(errno));
         self.calls.idle(end);
         let known = |slot: &usize| {
             self.free.contains(slot)

@@ -37,7 +37,7 @@ pub struct Identity {
     pub file: u64,
     /// Offset of the block in the file, in bytes.
     pub offset: u64,
-    /// Number of the write phase and, below it, of the pass.
+    /// Number of the write phase and, below it, of the write.
     pub generation: u64,
 }
 

@@ -299,6 +299,7 @@ impl IoPlan {
             service: FileService::Sequential,
             start: 0,
             rest: true,
+            one_position: true,
             budget: Budget {
                 bytes: None,
                 ios: u64::MAX,
@@ -436,6 +437,35 @@ mod tests {
         [first, second]
             .into_iter()
             .for_each(|blocks| check_covers(blocks, 512_100));
+    }
+
+    #[test]
+    fn a_mix_visits_each_block_once_in_sequence_or_at_random() {
+        let plan = random(BlockSizes::Fixed(512), 512_000, Distribution::Uniform);
+        for rw in [Rw::Rw, Rw::RandRw] {
+            let steps: Vec<_> = plan.steps(rw, 1, 3, 7).collect();
+            assert_eq!(steps.iter().filter(|step| step.write).count(), 500);
+            let blocks = steps.iter().map(|step| (step.offset, step.length));
+            assert_eq!(blocks.clone().is_sorted(), rw == Rw::Rw);
+            check_covers(blocks.collect(), 512_000);
+        }
+    }
+
+    #[test]
+    fn a_pass_over_blocks_of_several_sizes_is_as_long_as_it_was() {
+        let split = vec![(4096, 90), (1 << 20, 10)];
+        let plan = IoPlan {
+            time: Some(Nanos::SECOND),
+            ..random(BlockSizes::Split(split), 64 << 20, Distribution::Uniform)
+        };
+        let mut steps = plan.steps(Rw::RandRead, 1, 3, 7);
+        let (mut given, mut bytes) = (0, 0);
+        while bytes < 64 << 20 {
+            assert_eq!(steps.once(), None);
+            bytes += steps.next().expect("time decides").length;
+            given += 1;
+        }
+        assert_eq!(steps.once(), Some(given));
     }
 
     #[test]

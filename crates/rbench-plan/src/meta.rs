@@ -65,7 +65,8 @@ pub struct PhaseInfo {
     pub op: OpKind,
     /// Directories or files; `None` for the tree itself.
     pub items: Option<ItemKind>,
-    /// Position among the phases behind creation, from 1: its shift step.
+    /// Its shift step, from 1: its position among the phases after creation;
+    /// those of hard links, which are rare, come after all others.
     /// Zero: works on the own items.
     pub step: u32,
 }
@@ -166,7 +167,7 @@ pub const PHASES: &[PhaseInfo] = &[
         "Hard link creation",
         OpKind::Link,
         Some(ItemKind::File),
-        4,
+        5,
     ),
     row(
         PhaseKind::LinkRemove,
@@ -174,7 +175,7 @@ pub const PHASES: &[PhaseInfo] = &[
         "Hard link removal",
         OpKind::Unlink,
         Some(ItemKind::File),
-        5,
+        6,
     ),
     row(
         PhaseKind::FileRemove,

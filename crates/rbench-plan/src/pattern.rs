@@ -86,6 +86,8 @@ struct Rules {
     seed: u64,
     worker: u64,
     favourites: u64,
+    /// See [`Course::one_position`].
+    one_position: bool,
     /// Where the worker's part starts in each file.
     start: u64,
 }
@@ -150,8 +152,13 @@ pub struct Course<'a> {
     /// Where its part starts in each file, bytes.
     pub start: u64,
     /// Whether the last block of a part may be shorter than the smallest; else
-    /// what is left of the part is not visited, as with fio.
+    /// what is left of the part is not visited, as with fio. A skewed distribution
+    /// draws whole blocks only.
     pub rest: bool,
+    /// Whether the reads and writes of a sequential mix have one position, so
+    /// that a pass visits each block once; else each direction has its own, as
+    /// with fio.
+    pub one_position: bool,
     /// How far it goes.
     pub budget: Budget,
 }
@@ -187,6 +194,8 @@ pub struct Steps {
     pass_ios: u64,
     /// Operations of the passes before.
     issued_before: u64,
+    /// Operations of the first pass, once it is over.
+    first_pass: Option<u64>,
     /// Whether a pass visits each block once.
     covers: bool,
     /// Directions of each hundred of a mix.
@@ -211,6 +220,7 @@ impl Steps {
             service: files.service,
             start: files.start(jobnum),
             rest: false,
+            one_position: false,
             budget: Budget {
                 bytes: pace.io_size,
                 ios: pace.number_ios.unwrap_or(u64::MAX),
@@ -259,6 +269,7 @@ impl Steps {
             pass_bytes: 0,
             pass_ios: 0,
             issued_before: 0,
+            first_pass: None,
             covers: pattern.distribution == Distribution::Uniform && !pattern.repeats,
             mixer: place::Mixer::new(rules.seed, rules.worker),
             scratch: rules.scratch(),
@@ -288,12 +299,16 @@ impl Steps {
     }
 
     /// Operations after which everything has been visited and the same comes
-    /// again, estimated where sizes are mixed; `None` where there is but one
-    /// pass, or where the same block may come at any time.
+    /// again; `None` where there is but one pass, where the same block may come at
+    /// any time, and where sizes are mixed until the first pass is over.
     pub fn once(&self) -> Option<u64> {
         let rules = &self.rules;
         if !self.covers || self.budget.passes < 2 && self.pass_bytes_max <= self.total {
             return None;
+        }
+        let mixed = |sizes: &BlockSizes| !matches!(sizes, BlockSizes::Fixed(_));
+        if mixed(&rules.sizes.read) || mixed(&rules.sizes.write) {
+            return self.first_pass;
         }
         let bytes = self.pass_bytes_max.min(self.total);
         let mean = (mean(&rules.sizes.read) + mean(&rules.sizes.write)) / 2.0;
@@ -448,6 +463,7 @@ impl Steps {
     fn end_pass(&mut self) {
         self.pass += 1;
         self.issued_before += self.pass_ios;
+        self.first_pass.get_or_insert(self.pass_ios);
         (self.pass_bytes, self.pass_ios) = (0, 0);
         self.active.clear();
         self.next_file = self.regions.count();
@@ -538,6 +554,7 @@ impl Rules {
             seed: pattern.seed,
             worker: course.worker,
             favourites: course.favourites,
+            one_position: course.one_position,
             start: course.start,
         }
     }

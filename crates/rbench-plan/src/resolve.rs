@@ -586,7 +586,10 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
         let empties = matches!(info.op, OpKind::Rmdir | OpKind::Unlink) && info.items.is_some();
         let links = asked.contains(&PhaseKind::FileLink);
         match info.kind {
-            PhaseKind::LinkRemove if !asked.contains(&info.kind) => return links && removes_tree,
+            // A file is only removed with its last name.
+            PhaseKind::LinkRemove if !asked.contains(&info.kind) => {
+                return links && (removes_tree || asked.contains(&PhaseKind::FileRemove));
+            }
             PhaseKind::FileLink => return links || asked.contains(&PhaseKind::LinkRemove),
             _ => {}
         }

@@ -143,6 +143,11 @@ pub struct BlockRunner {
     /// An operation that was not started, and when the next one is meant to.
     next: Option<Step>,
     next_intended: Option<Nanos>,
+    /// Operations that were prepared and never started, and their bytes.
+    dropped: u64,
+    dropped_bytes: u64,
+    /// Operations in all; `u64::MAX` when time decides.
+    planned: u64,
     failed: u64,
     /// Writes that were aimed.
     writes: u64,
@@ -174,6 +179,7 @@ impl BlockRunner {
                 _ => u64::MAX,
             },
             plain: work.stamps.is_none() && work.log.is_none(),
+            planned: work.steps.expected().unwrap_or(u64::MAX),
             work,
             slots: vec![IDLE; depth],
             queue: Queue::new(depth, Calls::default()),
@@ -181,6 +187,8 @@ impl BlockRunner {
             done: Vec::with_capacity(depth),
             next: None,
             next_intended: None,
+            dropped: 0,
+            dropped_bytes: 0,
             failed: 0,
             writes: 0,
             writes_since_sync: 0,
@@ -285,7 +293,8 @@ impl BlockRunner {
 
     /// Bytes of what was issued.
     fn aimed_bytes(&self) -> u64 {
-        self.work.steps.bytes() - self.next.map_or(0, |step| step.length)
+        let waiting = self.next.map_or(0, |step| step.length);
+        self.work.steps.bytes() - waiting - self.dropped_bytes
     }
 
     fn wants_sync(&self) -> bool {
@@ -549,11 +558,11 @@ impl Runner for BlockRunner {
     }
 
     fn issued(&self) -> u64 {
-        self.work.steps.issued() - u64::from(self.next.is_some())
+        self.work.steps.issued() - u64::from(self.next.is_some()) - self.dropped
     }
 
     fn planned(&self) -> u64 {
-        self.work.steps.expected().unwrap_or(u64::MAX)
+        self.planned
     }
 
     fn look(&mut self, _ended: bool) -> Pages {

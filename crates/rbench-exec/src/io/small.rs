@@ -87,10 +87,7 @@ impl SmallFile {
 
     /// What the file aimed at is written as.
     fn generation(&self) -> u64 {
-        let low = match self.log {
-            Some(_) => self.written.min(u64::from(u32::MAX)),
-            None => 0,
-        };
+        let low = self.written.min(u64::from(u32::MAX));
         self.stamps
             .as_ref()
             .map_or(0, |stamps| (stamps.writes << WRITE_BITS) | low)

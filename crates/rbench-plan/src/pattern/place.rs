@@ -98,10 +98,17 @@ pub struct Active {
 
 impl Active {
     pub fn new(rules: &Rules, file: u64, region: u64, round: u64) -> Active {
-        let way = |write: u64, walk: Walk, sizes: &BlockSizes| {
+        let way = |write: u64, used: bool, walk: Walk, sizes: &BlockSizes| {
             let parts = [rules.seed, rules.worker, STREAM_ORDER, file, round, write];
-            Way::new(walk, sizes, region, &parts)
+            match used {
+                true => Way::new(walk, sizes, region, &parts),
+                false => Way::Ascending,
+            }
         };
+        let mixed = rules.mix.is_some();
+        let covers = rules.walk.read == Walk::Cover && rules.walk.write == Walk::Cover;
+        let together = mixed && rules.together && covers;
+        let (reads, own_writes) = (mixed || !rules.writes, rules.writes && !together);
         let free = |walk| matches!(walk, Walk::Free(_));
         let align = rules.align.read.min(rules.align.write).max(1);
         Active {
@@ -109,13 +116,10 @@ impl Active {
             region,
             left: region,
             ways: Each {
-                read: way(0, rules.walk.read, &rules.sizes.read),
-                write: way(1, rules.walk.write, &rules.sizes.write),
+                read: way(0, reads, rules.walk.read, &rules.sizes.read),
+                write: way(1, own_writes, rules.walk.write, &rules.sizes.write),
             },
-            together: rules.mix.is_some()
-                && rules.together
-                && rules.walk.read == Walk::Cover
-                && rules.walk.write == Walk::Cover,
+            together,
             next: Each::default(),
             // The same for all workers, so that they favour the same blocks
             // of a file they share.
@@ -207,14 +211,15 @@ impl Active {
             let place = choice.draw(region / align, scatter, stream);
             (place.min(places - 1) * align, length)
         } else {
-            let next = match write {
+            let next = match write && !rules.one_position {
                 true => self.next.write,
                 false => self.next.read,
             };
             let at = if next >= region { 0 } else { next };
             (at, size(sizes, stream))
         };
-        self.go_on_at(write, at + length.min(region - at).min(self.left));
+        let own = write && !rules.one_position;
+        self.go_on_at(own, at + length.min(region - at).min(self.left));
         (at, length)
     }
 

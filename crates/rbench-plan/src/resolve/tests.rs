@@ -131,6 +131,10 @@ fn hard_links_are_made_when_asked_for_and_removed_before_the_tree() {
         kinds(&[PhaseKind::FileLink, PhaseKind::TreeRemove]),
         format!("{made} link-remove file-remove tree-remove")
     );
+    assert_eq!(
+        kinds(&[PhaseKind::FileLink, PhaseKind::FileRemove]),
+        format!("{made} link-remove file-remove")
+    );
     let others = kinds(&[PhaseKind::FileStat, PhaseKind::TreeRemove]);
     assert_eq!(
         others,

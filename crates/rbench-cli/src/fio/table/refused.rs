@@ -350,14 +350,14 @@ pub const REFUSED: &[Refused] = &[
     ),
     refused(
         "enghelp",
-        "engines have no options of their own",
+        "engines have no options of their own but `fixedbufs` and `registerfiles`, which are always on",
         "`--cmdhelp=ioengine`",
     ),
     // Engines
     of_engine(
         "cmd_type cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage force_async hipri \
          hipri_percentage nonvectored nowait sqthread_poll sqthread_poll_cpu thp uncached userspace_reap",
-        "engines have no options of their own",
+        "engines have no options of their own but `fixedbufs` and `registerfiles`, which are always on",
         "",
     ),
     of_engine(

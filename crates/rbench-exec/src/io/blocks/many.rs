@@ -17,7 +17,7 @@ impl BlockRunner {
     pub(super) fn run_many(&mut self, gate: &Gate, meter: &mut Meter) {
         while !self.broken {
             let more = self.issue(gate);
-            if self.wants_sync() {
+            if self.wants_sync() && !self.broken {
                 self.drain(gate, meter);
                 self.sync(gate, meter);
             }
@@ -116,6 +116,8 @@ impl BlockRunner {
         }
         self.broken = true;
         for slot in self.ready.drain(..) {
+            self.dropped += 1;
+            self.dropped_bytes += self.slots[slot].length as u64;
             self.queue.give_back(slot);
         }
     }

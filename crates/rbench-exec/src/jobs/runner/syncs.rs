@@ -102,6 +102,10 @@ impl JobRunner {
         transfer: Transfer,
         slot: usize,
     ) -> Result<Span, (Failure, Option<Span>)> {
+        if let Some(errno) = self.queue.failed() {
+            let path = self.files.path(file).to_string_lossy();
+            return Err((Failure::new(OpKind::Fsync, path, errno), None));
+        }
         let fd = self.files.fd(file, self.engine.as_mut());
         let fd = fd.map_err(|failure| (failure, None))?;
         let request = rbench_sys::Request {

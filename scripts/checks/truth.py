@@ -125,7 +125,8 @@ def system_calls(program, folder):
     # A worker closes its copies of the run's directories, which are open with O_PATH: names, of which the file
     # system never hears. Asking /proc what a descriptor is called does not reach it either.
     names = {match.group(1) for line in lines if "O_PATH" in line and (match := re.search(r"= (\d+<.*?>)", line))}
-    asks = re.compile(r'readlink\("/proc/|close\((' + "|".join(map(re.escape, names)) + r")\)")
+    # A call that another thread's comes between has its end on a line of its own.
+    asks = re.compile(r'readlink\("/proc/|close\((' + "|".join(map(re.escape, names)) + r")(\)| <unfinished)")
     lines = [line for line in lines if not asks.search(line)]
     in_tree = [i for i, line in enumerate(lines) if "tree." in line and "ENOENT" not in line]
     # All that reaches the mount from the first call of a phase to the last.

@@ -113,6 +113,22 @@ def stall(program, folder):
     check(late["response"] >= 240, f"so do the response times of all that was to start in it: {late}")
 
 
+def whole(lines):
+    """The lines of a trace, where a call that another thread's came between has its end on a line of its own."""
+    calls, begun = [], {}
+    for line in lines:
+        thread, _, call = line.partition(" ")
+        resumed = re.match(r" *<\.\.\. \w+ resumed>(.*)", call)
+        if resumed and thread in begun:
+            calls[begun.pop(thread)] += resumed.group(1)
+            continue
+        if line.endswith("<unfinished ...>"):
+            begun[thread] = len(calls)
+            line = line.removesuffix("<unfinished ...>").rstrip()
+        calls.append(line)
+    return calls
+
+
 def system_calls(program, folder):
     heading("strace: within a phase only the phase's own calls reach the mount")
     # The counter of requests is read around phases: it is left out here.
@@ -121,12 +137,11 @@ def system_calls(program, folder):
     run(["strace", "-f", "-qq", "-y", "-o", trace, "-e", "trace=%file,%desc", program, "meta", "--dir",
          target.mountpoint, "--items", "3", "--branch", "2", "--write", "1k", "--quiet"])
     target.end()
-    lines = [line for line in trace.read_text().splitlines() if str(target.mountpoint) in line]
+    lines = [line for line in whole(trace.read_text().splitlines()) if str(target.mountpoint) in line]
     # A worker closes its copies of the run's directories, which are open with O_PATH: names, of which the file
     # system never hears. Asking /proc what a descriptor is called does not reach it either.
     names = {match.group(1) for line in lines if "O_PATH" in line and (match := re.search(r"= (\d+<.*?>)", line))}
-    # A call that another thread's comes between has its end on a line of its own.
-    asks = re.compile(r'readlink\("/proc/|close\((' + "|".join(map(re.escape, names)) + r")(\)| <unfinished)")
+    asks = re.compile(r'readlink\("/proc/|close\((' + "|".join(map(re.escape, names)) + r")\)")
     lines = [line for line in lines if not asks.search(line)]
     in_tree = [i for i, line in enumerate(lines) if "tree." in line and "ENOENT" not in line]
     # All that reaches the mount from the first call of a phase to the last.

@@ -531,7 +531,7 @@ mod tests {
 
         #[test]
         fn buckets_and_quantiles_are_hdrhistograms(
-            values in prop::collection::vec(latency().prop_filter("in range", |v| *v <= HIGHEST.0), 1..300),
+            values in prop::collection::vec(latency().prop_map(|v| v.min(HIGHEST.0)), 1..300),
             quantile in 0.0_f64..=1.0,
         ) {
             let (mine, theirs) = (recorded(&values), hdr(&values));

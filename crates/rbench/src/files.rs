@@ -1,11 +1,13 @@
 //! The result file and its journal: no file of the user's is overwritten, and
-//! every finished phase is on disk before the next one starts. What other files
+//! every finished phase is on its way to the disk before the next one starts. What other files
 //! may replace is in [`place`].
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
 
 use tempfile::{NamedTempFile, PersistError};
 
@@ -18,7 +20,19 @@ pub use place::{find, write_over};
 pub struct ResultFile {
     path: PathBuf,
     journal_path: PathBuf,
-    journal: File,
+    /// Lines for the journal, which a thread writes: a disk may take longer for a
+    /// sync than other ranks wait for a sign of life.
+    lines: mpsc::Sender<String>,
+    writer: JoinHandle<()>,
+    /// What the writer could not do, as a sentence.
+    trouble: Arc<Mutex<Option<String>>>,
+}
+
+/// The journal of a result file.
+#[derive(Debug)]
+struct Journal {
+    path: PathBuf,
+    file: File,
     /// Length of its complete lines, bytes.
     length: u64,
 }
@@ -119,6 +133,28 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
+impl Journal {
+    /// Appends a line and syncs it. A line that did not fit is cut off again, so
+    /// that it does not spoil those after it.
+    ///
+    /// # Errors
+    /// One sentence that names the journal.
+    fn append(&mut self, line: &str) -> Result<(), String> {
+        let place = SeekFrom::Start(self.length);
+        let file = &mut self.file;
+        let appended = file
+            .seek(place)
+            .and_then(|_| file.write_all(line.as_bytes()))
+            .and_then(|()| file.sync_data());
+        match appended {
+            Ok(()) => self.length += line.len() as u64,
+            // If that fails too, the next line still overwrites it.
+            Err(_) => drop(file.set_len(self.length)),
+        }
+        appended.map_err(|e| format!("{} cannot be written: {e}", self.path.display()))
+    }
+}
+
 impl ResultFile {
     /// Starts the journal of the result file `path` with its first line.
     ///
@@ -140,44 +176,69 @@ impl ResultFile {
             ),
             _ => format!("--out {} cannot be written: {e}", path.display()),
         })?;
-        let mut file = ResultFile {
-            path: path.to_owned(),
-            journal_path,
-            journal,
+        let mut journal = Journal {
+            path: journal_path.clone(),
+            file: journal,
             length: 0,
         };
-        if let Err(message) = file.append(header) {
-            file.discard();
-            return Err(message);
-        }
+        let (lines, waiting) = mpsc::channel::<String>();
+        let trouble = Arc::new(Mutex::new(None));
+        let noted = Arc::clone(&trouble);
+        let begun = journal.append(header).and_then(|()| {
+            std::thread::Builder::new()
+                .name("rbench-journal".to_owned())
+                .spawn(move || {
+                    for line in waiting {
+                        if let (Err(message), Ok(mut noted)) = (journal.append(&line), noted.lock())
+                        {
+                            *noted = Some(message);
+                        }
+                    }
+                })
+                .map_err(|e| format!("a thread for the journal cannot be started: {e}"))
+        });
+        let writer = begun.inspect_err(|_| {
+            // If it cannot be removed, its name says what it is.
+            let _ = std::fs::remove_file(&journal_path);
+        })?;
         // Without its name the journal would be lost in a crash. Where a directory
         // cannot be synced, its names are as safe as they can be.
         let _ = sync_folder(path);
-        Ok(file)
+        Ok(ResultFile {
+            path: path.to_owned(),
+            journal_path,
+            lines,
+            writer,
+            trouble,
+        })
     }
 
-    /// Appends a line to the journal and syncs it. A line that did not fit is cut
-    /// off again, so that it does not spoil those after it.
+    /// Has a line appended to the journal and synced, without waiting for it.
     ///
     /// # Errors
-    /// One sentence that names the journal.
-    pub fn append(&mut self, line: &str) -> Result<(), String> {
-        let place = SeekFrom::Start(self.length);
-        let journal = &mut self.journal;
-        let appended = journal
-            .seek(place)
-            .and_then(|_| journal.write_all(line.as_bytes()))
-            .and_then(|()| journal.sync_data());
-        match appended {
-            Ok(()) => self.length += line.len() as u64,
-            // If that fails too, the next line still overwrites it.
-            Err(_) => drop(journal.set_len(self.length)),
-        }
-        appended.map_err(|e| format!("{} cannot be written: {e}", self.journal_path.display()))
+    /// One sentence that names the journal: an earlier line could not be written.
+    pub fn append(&mut self, line: String) -> Result<(), String> {
+        // The writer only ends when this does.
+        let _ = self.lines.send(line);
+        let trouble = self.trouble.lock().ok().and_then(|mut all| all.take());
+        trouble.map_or(Ok(()), Err)
+    }
+
+    /// Waits until all lines are written; what could not be.
+    fn end(
+        lines: mpsc::Sender<String>,
+        writer: JoinHandle<()>,
+        trouble: &Mutex<Option<String>>,
+    ) -> Option<String> {
+        drop(lines);
+        // A panic in it was already printed.
+        let _ = writer.join();
+        trouble.lock().ok().and_then(|mut all| all.take())
     }
 
     /// Gives up before there is anything to keep, and removes the journal.
     pub fn discard(self) {
+        Self::end(self.lines, self.writer, &self.trouble);
         // If it cannot be removed, its name says what it is.
         let _ = std::fs::remove_file(&self.journal_path);
     }
@@ -189,6 +250,7 @@ impl ResultFile {
     /// # Errors
     /// One sentence, with where the result or else the journal is.
     pub fn finish(self, text: &str) -> Result<(), String> {
+        let trouble = Self::end(self.lines, self.writer, &self.trouble);
         let given = self.path.display();
         let written = written_beside(&self.path, text).and_then(|file| put(file, &self.path));
         let place = written.map_err(|e| {
@@ -208,7 +270,7 @@ impl ResultFile {
                 )
             })?;
         if place == self.path {
-            return Ok(());
+            return trouble.map_or(Ok(()), Err);
         }
         Err(format!(
             "--out {given} appeared during the run and is not overwritten: the result is in {}",
@@ -226,12 +288,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
         let mut file = ResultFile::begin(&path, "header\n").expect("begins");
-        file.append("phase\n").expect("appends");
+        file.append("phase\n".to_owned()).expect("appends");
         let journal = dir.path().join("run.json.journal");
-        assert_eq!(
-            std::fs::read_to_string(&journal).expect("journal"),
-            "header\nphase\n"
-        );
+        let read = || std::fs::read_to_string(&journal).expect("journal");
+        while read() != "header\nphase\n" {
+            assert!("header\nphase\n".starts_with(&read()));
+            std::thread::yield_now();
+        }
         file.finish("{}\n").expect("finishes");
         assert_eq!(std::fs::read_to_string(&path).expect("result"), "{}\n");
         assert!(!journal.exists());

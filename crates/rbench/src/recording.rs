@@ -181,7 +181,7 @@ impl Listener for Recording<'_> {
     fn row(&mut self, outcome: PhaseOutcome) {
         let phase = PhaseResult::from(&outcome);
         let line = journal::phase_line(&phase);
-        if let Some(Err(trouble)) = self.report.file.as_mut().map(|file| file.append(&line)) {
+        if let Some(Err(trouble)) = self.report.file.as_mut().map(|file| file.append(line)) {
             self.report.trouble = Some(trouble);
         }
         self.report.result.phases.push(phase);

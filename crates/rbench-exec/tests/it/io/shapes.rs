@@ -14,6 +14,7 @@ use rbench_plan::spec::Io;
 use rbench_sys::engine::ENGINES;
 
 use super::{KIB, io};
+use crate::clock::tried_again;
 use crate::group::{Outcome, Run, check_adds_up};
 
 const UNMIXED: [Rw; 4] = [Rw::Write, Rw::Read, Rw::RandWrite, Rw::RandRead];
@@ -255,28 +256,30 @@ fn random_writes_hit_as_many_blocks_as_their_distribution_says() {
 
 #[test]
 fn repeated_blocks_verify() {
-    let dir = tempfile::tempdir().expect("temporary directory");
-    for (engine, time) in [
-        ("psync", None),
-        ("io_uring", None),
-        ("io_uring", Some(Nanos(30_000_000))),
-    ] {
-        for block_split in [None, split()] {
-            let spec = Io {
-                block: block_split.is_none().then_some(Bytes(4 * KIB)),
-                block_split,
-                size: Some(Bytes(256 * KIB)),
-                engine: Some(engine.to_owned()),
-                depth: depth(engine),
-                distribution: Some(Distribution::Zipf(1.5)),
-                time,
-                verify: true,
-                ..io(&[Rw::Write, Rw::RandWrite, Rw::RandRead, Rw::Read])
-            };
-            let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
-            check_clean(&outcome, engine);
+    tried_again(|| {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        for (engine, time) in [
+            ("psync", None),
+            ("io_uring", None),
+            ("io_uring", Some(Nanos(30_000_000))),
+        ] {
+            for block_split in [None, split()] {
+                let spec = Io {
+                    block: block_split.is_none().then_some(Bytes(4 * KIB)),
+                    block_split,
+                    size: Some(Bytes(256 * KIB)),
+                    engine: Some(engine.to_owned()),
+                    depth: depth(engine),
+                    distribution: Some(Distribution::Zipf(1.5)),
+                    time,
+                    verify: true,
+                    ..io(&[Rw::Write, Rw::RandWrite, Rw::RandRead, Rw::Read])
+                };
+                let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+                check_clean(&outcome, engine);
+            }
         }
-    }
+    });
 }
 
 #[test]

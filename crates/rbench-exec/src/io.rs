@@ -28,7 +28,7 @@ use crate::residency;
 use crate::round::{self, PhaseEnd};
 use crate::target::{Ground as _, Target};
 use crate::verify::{STEP_BITS, WRITE_BITS};
-use crate::workload::{Listener, Pass};
+use crate::workload::{Listener, Pass, rows_saved};
 
 pub mod blocks;
 mod layout;
@@ -153,6 +153,7 @@ impl Pass<Target> for IoPass<'_> {
             if end.stopped {
                 return Ok(true);
             }
+            rows_saved(group, listener).await?;
             if rw.writes() {
                 self.wrote(end.covered);
             }

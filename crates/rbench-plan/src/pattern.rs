@@ -300,14 +300,16 @@ impl Steps {
 
     /// Operations after which everything has been visited and the same comes
     /// again; `None` where there is but one pass, where the same block may come at
-    /// any time, and where sizes are mixed until the first pass is over.
+    /// any time, and where sizes are mixed until the first pass is over; estimated
+    /// where a pass of mixed sizes visits blocks more than once (`io_size`).
     pub fn once(&self) -> Option<u64> {
         let rules = &self.rules;
         if !self.covers || self.budget.passes < 2 && self.pass_bytes_max <= self.total {
             return None;
         }
         let mixed = |sizes: &BlockSizes| !matches!(sizes, BlockSizes::Fixed(_));
-        if mixed(&rules.sizes.read) || mixed(&rules.sizes.write) {
+        let mixed = mixed(&rules.sizes.read) || mixed(&rules.sizes.write);
+        if mixed && self.pass_bytes_max <= self.total {
             return self.first_pass;
         }
         let bytes = self.pass_bytes_max.min(self.total);

@@ -1,5 +1,5 @@
 //! The result file and its journal: no file of the user's is overwritten, and
-//! every finished phase is on its way to the disk before the next one starts. What other files
+//! every finished phase is on disk before the next one starts. What other files
 //! may replace is in [`place`].
 
 use std::fs::{File, OpenOptions, Permissions};
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
 use tempfile::{NamedTempFile, PersistError};
+use tokio::sync::oneshot;
 
 mod place;
 
@@ -22,10 +23,19 @@ pub struct ResultFile {
     journal_path: PathBuf,
     /// Lines for the journal, which a thread writes: a disk may take longer for a
     /// sync than other ranks wait for a sign of life.
-    lines: mpsc::Sender<String>,
+    entries: mpsc::Sender<Entry>,
     writer: JoinHandle<()>,
     /// What the writer could not do, as a sentence.
     trouble: Arc<Mutex<Option<String>>>,
+}
+
+/// What the writer of a journal is given.
+#[derive(Debug)]
+enum Entry {
+    /// A line to append and sync.
+    Line(String),
+    /// Is told that everything before it is done.
+    Reached(oneshot::Sender<()>),
 }
 
 /// The journal of a result file.
@@ -181,17 +191,23 @@ impl ResultFile {
             file: journal,
             length: 0,
         };
-        let (lines, waiting) = mpsc::channel::<String>();
+        let (entries, waiting) = mpsc::channel();
         let trouble = Arc::new(Mutex::new(None));
         let noted = Arc::clone(&trouble);
         let begun = journal.append(header).and_then(|()| {
             std::thread::Builder::new()
                 .name("rbench-journal".to_owned())
                 .spawn(move || {
-                    for line in waiting {
-                        if let (Err(message), Ok(mut noted)) = (journal.append(&line), noted.lock())
-                        {
-                            *noted = Some(message);
+                    for entry in waiting {
+                        match entry {
+                            Entry::Line(line) => {
+                                let appended = journal.append(&line);
+                                if let (Err(message), Ok(mut noted)) = (appended, noted.lock()) {
+                                    noted.get_or_insert(message);
+                                }
+                            }
+                            // Who has gone does not wait either.
+                            Entry::Reached(sender) => drop(sender.send(())),
                         }
                     }
                 })
@@ -207,7 +223,7 @@ impl ResultFile {
         Ok(ResultFile {
             path: path.to_owned(),
             journal_path,
-            lines,
+            entries,
             writer,
             trouble,
         })
@@ -218,19 +234,29 @@ impl ResultFile {
     /// # Errors
     /// One sentence that names the journal: an earlier line could not be written.
     pub fn append(&mut self, line: String) -> Result<(), String> {
-        // The writer only ends when this does.
-        let _ = self.lines.send(line);
+        let journal = self.journal_path.display();
+        self.entries
+            .send(Entry::Line(line))
+            .map_err(|_| format!("{journal} cannot be written: its thread has ended"))?;
         let trouble = self.trouble.lock().ok().and_then(|mut all| all.take());
         trouble.map_or(Ok(()), Err)
     }
 
+    /// Resolves when the lines so far are on disk, or cannot be.
+    pub fn synced(&self) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        // Without a writer the sender is gone, and the receiver resolves at once.
+        let _ = self.entries.send(Entry::Reached(sender));
+        receiver
+    }
+
     /// Waits until all lines are written; what could not be.
     fn end(
-        lines: mpsc::Sender<String>,
+        entries: mpsc::Sender<Entry>,
         writer: JoinHandle<()>,
         trouble: &Mutex<Option<String>>,
     ) -> Option<String> {
-        drop(lines);
+        drop(entries);
         // A panic in it was already printed.
         let _ = writer.join();
         trouble.lock().ok().and_then(|mut all| all.take())
@@ -238,7 +264,7 @@ impl ResultFile {
 
     /// Gives up before there is anything to keep, and removes the journal.
     pub fn discard(self) {
-        Self::end(self.lines, self.writer, &self.trouble);
+        Self::end(self.entries, self.writer, &self.trouble);
         // If it cannot be removed, its name says what it is.
         let _ = std::fs::remove_file(&self.journal_path);
     }
@@ -250,7 +276,7 @@ impl ResultFile {
     /// # Errors
     /// One sentence, with where the result or else the journal is.
     pub fn finish(self, text: &str) -> Result<(), String> {
-        let trouble = Self::end(self.lines, self.writer, &self.trouble);
+        let trouble = Self::end(self.entries, self.writer, &self.trouble);
         let given = self.path.display();
         let written = written_beside(&self.path, text).and_then(|file| put(file, &self.path));
         let place = written.map_err(|e| {

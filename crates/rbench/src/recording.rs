@@ -12,6 +12,7 @@ use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
 use rbench_report::schema::Warning;
 use rbench_report::{PhaseResult, RunResult, journal};
+use tokio::sync::oneshot;
 
 use crate::complain;
 use crate::files::ResultFile;
@@ -186,6 +187,10 @@ impl Listener for Recording<'_> {
         }
         self.report.result.phases.push(phase);
         self.starts.push(outcome.start);
+    }
+
+    fn saved(&mut self) -> Option<oneshot::Receiver<()>> {
+        self.report.file.as_ref().map(ResultFile::synced)
     }
 
     /// The report first: whoever interrupts may not wait until a large tree is

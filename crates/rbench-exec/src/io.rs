@@ -28,7 +28,7 @@ use crate::residency;
 use crate::round::{self, PhaseEnd};
 use crate::target::{Ground as _, Target};
 use crate::verify::{STEP_BITS, WRITE_BITS};
-use crate::workload::{Listener, Pass, rows_saved};
+use crate::workload::{Listener, Pass};
 
 pub mod blocks;
 mod layout;
@@ -153,7 +153,6 @@ impl Pass<Target> for IoPass<'_> {
             if end.stopped {
                 return Ok(true);
             }
-            rows_saved(group, listener).await?;
             if rw.writes() {
                 self.wrote(end.covered);
             }

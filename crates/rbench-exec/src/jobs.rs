@@ -30,7 +30,7 @@ use crate::residency;
 use crate::round;
 use crate::target::{SEEN_WITHIN, gather_texts, left_behind};
 use crate::thread::in_thread;
-use crate::workload::{Ending, Listener, rows_saved, stopped_by_itself};
+use crate::workload::{Ending, Listener, stopped_by_itself};
 
 mod book;
 mod due;
@@ -275,9 +275,6 @@ impl<'w> Wave<'w> {
             listener.details(0, "jobs", end.details);
         }
         self.report(group, &sink, listener).await?;
-        if !end.stopped {
-            rows_saved(group, listener).await?;
-        }
         if end.stopped && group.is_root() && stopped_by_itself(group).is_none() {
             listener.stopped();
         }

@@ -16,7 +16,7 @@ use crate::phase::{Before, LaneInfo, Looking, Phase};
 use crate::residency;
 use crate::round::{self, PhaseEnd};
 use crate::target::Ground;
-use crate::workload::{Listener, Pass, rows_saved};
+use crate::workload::{Listener, Pass};
 
 /// What later phases of an iteration need to know of earlier ones, for one
 /// kind of item.
@@ -103,7 +103,6 @@ impl<G: Ground> Pass<G> for MetaPass<'_> {
             if broken_off {
                 return Ok(true);
             }
-            rows_saved(group, listener).await?;
         }
         Ok(false)
     }

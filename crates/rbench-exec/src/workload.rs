@@ -7,8 +7,6 @@ use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::{Details, PhaseOutcome};
 
-use tokio::sync::oneshot;
-
 use crate::group::{ExecError, Group, StopReason};
 
 /// How a workload ended.
@@ -39,12 +37,6 @@ pub trait Listener {
 
     /// At rank 0: a row of the report.
     fn row(&mut self, outcome: PhaseOutcome);
-
-    /// At rank 0: resolves when the rows so far are kept, so that keeping them is
-    /// no part of what is measured next; `None`: there is nothing to wait for.
-    fn saved(&mut self) -> Option<oneshot::Receiver<()>> {
-        None
-    }
 
     /// At rank 0, when the group was asked to stop: no more rows will come.
     /// What can take long, such as removing a large tree, has not begun.
@@ -94,20 +86,4 @@ pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
         }
         (StopReason::Start, _) => Some("a rank could not start with the others".to_owned()),
     }
-}
-
-/// Waits until the rows so far are kept, while the rank still gives signs of
-/// life; the others wait for rank 0.
-///
-/// # Errors
-/// When the ranks cannot talk.
-pub(crate) async fn rows_saved(
-    group: &Group<'_>,
-    listener: &mut dyn Listener,
-) -> Result<(), ExecError> {
-    if let Some(saved) = listener.saved().filter(|_| group.is_root()) {
-        // What could not be kept is told with the next row or the result.
-        let _ = group.attend(saved, || 0).await?;
-    }
-    Ok(())
 }

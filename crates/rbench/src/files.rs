@@ -6,11 +6,8 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread::JoinHandle;
 
 use tempfile::{NamedTempFile, PersistError};
-use tokio::sync::oneshot;
 
 mod place;
 
@@ -21,28 +18,7 @@ pub use place::{find, write_over};
 pub struct ResultFile {
     path: PathBuf,
     journal_path: PathBuf,
-    /// Lines for the journal, which a thread writes: a disk may take longer for a
-    /// sync than other ranks wait for a sign of life.
-    entries: mpsc::Sender<Entry>,
-    writer: JoinHandle<()>,
-    /// What the writer could not do, as a sentence.
-    trouble: Arc<Mutex<Option<String>>>,
-}
-
-/// What the writer of a journal is given.
-#[derive(Debug)]
-enum Entry {
-    /// A line to append and sync.
-    Line(String),
-    /// Is told that everything before it is done.
-    Reached(oneshot::Sender<()>),
-}
-
-/// The journal of a result file.
-#[derive(Debug)]
-struct Journal {
-    path: PathBuf,
-    file: File,
+    journal: File,
     /// Length of its complete lines, bytes.
     length: u64,
 }
@@ -143,28 +119,6 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-impl Journal {
-    /// Appends a line and syncs it. A line that did not fit is cut off again, so
-    /// that it does not spoil those after it.
-    ///
-    /// # Errors
-    /// One sentence that names the journal.
-    fn append(&mut self, line: &str) -> Result<(), String> {
-        let place = SeekFrom::Start(self.length);
-        let file = &mut self.file;
-        let appended = file
-            .seek(place)
-            .and_then(|_| file.write_all(line.as_bytes()))
-            .and_then(|()| file.sync_data());
-        match appended {
-            Ok(()) => self.length += line.len() as u64,
-            // If that fails too, the next line still overwrites it.
-            Err(_) => drop(file.set_len(self.length)),
-        }
-        appended.map_err(|e| format!("{} cannot be written: {e}", self.path.display()))
-    }
-}
-
 impl ResultFile {
     /// Starts the journal of the result file `path` with its first line.
     ///
@@ -186,85 +140,44 @@ impl ResultFile {
             ),
             _ => format!("--out {} cannot be written: {e}", path.display()),
         })?;
-        let mut journal = Journal {
-            path: journal_path.clone(),
-            file: journal,
+        let mut file = ResultFile {
+            path: path.to_owned(),
+            journal_path,
+            journal,
             length: 0,
         };
-        let (entries, waiting) = mpsc::channel();
-        let trouble = Arc::new(Mutex::new(None));
-        let noted = Arc::clone(&trouble);
-        let begun = journal.append(header).and_then(|()| {
-            std::thread::Builder::new()
-                .name("rbench-journal".to_owned())
-                .spawn(move || {
-                    for entry in waiting {
-                        match entry {
-                            Entry::Line(line) => {
-                                let appended = journal.append(&line);
-                                if let (Err(message), Ok(mut noted)) = (appended, noted.lock()) {
-                                    noted.get_or_insert(message);
-                                }
-                            }
-                            // Who has gone does not wait either.
-                            Entry::Reached(sender) => drop(sender.send(())),
-                        }
-                    }
-                })
-                .map_err(|e| format!("a thread for the journal cannot be started: {e}"))
-        });
-        let writer = begun.inspect_err(|_| {
-            // If it cannot be removed, its name says what it is.
-            let _ = std::fs::remove_file(&journal_path);
-        })?;
+        if let Err(message) = file.append(header) {
+            file.discard();
+            return Err(message);
+        }
         // Without its name the journal would be lost in a crash. Where a directory
         // cannot be synced, its names are as safe as they can be.
         let _ = sync_folder(path);
-        Ok(ResultFile {
-            path: path.to_owned(),
-            journal_path,
-            entries,
-            writer,
-            trouble,
-        })
+        Ok(file)
     }
 
-    /// Has a line appended to the journal and synced, without waiting for it.
+    /// Appends a line to the journal and syncs it. A line that did not fit is cut
+    /// off again, so that it does not spoil those after it.
     ///
     /// # Errors
-    /// One sentence that names the journal: an earlier line could not be written.
-    pub fn append(&mut self, line: String) -> Result<(), String> {
-        let journal = self.journal_path.display();
-        self.entries
-            .send(Entry::Line(line))
-            .map_err(|_| format!("{journal} cannot be written: its thread has ended"))?;
-        let trouble = self.trouble.lock().ok().and_then(|mut all| all.take());
-        trouble.map_or(Ok(()), Err)
-    }
-
-    /// Resolves when the lines so far are on disk, or cannot be.
-    pub fn synced(&self) -> oneshot::Receiver<()> {
-        let (sender, receiver) = oneshot::channel();
-        // Without a writer the sender is gone, and the receiver resolves at once.
-        let _ = self.entries.send(Entry::Reached(sender));
-        receiver
-    }
-
-    /// Waits until all lines are written; what could not be.
-    fn end(
-        entries: mpsc::Sender<Entry>,
-        writer: JoinHandle<()>,
-        trouble: &Mutex<Option<String>>,
-    ) -> Option<String> {
-        drop(entries);
-        // A panic in it was already printed.
-        let _ = writer.join();
-        trouble.lock().ok().and_then(|mut all| all.take())
+    /// One sentence that names the journal.
+    pub fn append(&mut self, line: &str) -> Result<(), String> {
+        let place = SeekFrom::Start(self.length);
+        let journal = &mut self.journal;
+        let appended = journal
+            .seek(place)
+            .and_then(|_| journal.write_all(line.as_bytes()))
+            .and_then(|()| journal.sync_data());
+        match appended {
+            Ok(()) => self.length += line.len() as u64,
+            // If that fails too, the next line still overwrites it.
+            Err(_) => drop(journal.set_len(self.length)),
+        }
+        appended.map_err(|e| format!("{} cannot be written: {e}", self.journal_path.display()))
     }
 
     /// Gives up before there is anything to keep, and removes the journal.
     pub fn discard(self) {
-        Self::end(self.entries, self.writer, &self.trouble);
         // If it cannot be removed, its name says what it is.
         let _ = std::fs::remove_file(&self.journal_path);
     }
@@ -276,7 +189,6 @@ impl ResultFile {
     /// # Errors
     /// One sentence, with where the result or else the journal is.
     pub fn finish(self, text: &str) -> Result<(), String> {
-        let trouble = Self::end(self.entries, self.writer, &self.trouble);
         let given = self.path.display();
         let written = written_beside(&self.path, text).and_then(|file| put(file, &self.path));
         let place = written.map_err(|e| {
@@ -296,7 +208,7 @@ impl ResultFile {
                 )
             })?;
         if place == self.path {
-            return trouble.map_or(Ok(()), Err);
+            return Ok(());
         }
         Err(format!(
             "--out {given} appeared during the run and is not overwritten: the result is in {}",
@@ -314,13 +226,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
         let mut file = ResultFile::begin(&path, "header\n").expect("begins");
-        file.append("phase\n".to_owned()).expect("appends");
+        file.append("phase\n").expect("appends");
         let journal = dir.path().join("run.json.journal");
-        let read = || std::fs::read_to_string(&journal).expect("journal");
-        while read() != "header\nphase\n" {
-            assert!("header\nphase\n".starts_with(&read()));
-            std::thread::yield_now();
-        }
+        assert_eq!(
+            std::fs::read_to_string(&journal).expect("journal"),
+            "header\nphase\n"
+        );
         file.finish("{}\n").expect("finishes");
         assert_eq!(std::fs::read_to_string(&path).expect("result"), "{}\n");
         assert!(!journal.exists());

@@ -12,7 +12,6 @@ use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
 use rbench_report::schema::Warning;
 use rbench_report::{PhaseResult, RunResult, journal};
-use tokio::sync::oneshot;
 
 use crate::complain;
 use crate::files::ResultFile;
@@ -182,15 +181,11 @@ impl Listener for Recording<'_> {
     fn row(&mut self, outcome: PhaseOutcome) {
         let phase = PhaseResult::from(&outcome);
         let line = journal::phase_line(&phase);
-        if let Some(Err(trouble)) = self.report.file.as_mut().map(|file| file.append(line)) {
+        if let Some(Err(trouble)) = self.report.file.as_mut().map(|file| file.append(&line)) {
             self.report.trouble = Some(trouble);
         }
         self.report.result.phases.push(phase);
         self.starts.push(outcome.start);
-    }
-
-    fn saved(&mut self) -> Option<oneshot::Receiver<()>> {
-        self.report.file.as_ref().map(ResultFile::synced)
     }
 
     /// The report first: whoever interrupts may not wait until a large tree is

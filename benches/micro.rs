@@ -7,9 +7,10 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use rbench_core::random::DataStream;
 use rbench_core::{Bytes, Counter, Latency, Nanos, Rank, Timeline};
 use rbench_exec::calibrate::null_loop;
-use rbench_exec::verify::{self, Expected, Identity};
+use rbench_exec::verify::{BlockHeader, Expected, Headers};
 use rbench_exec::worker::Runner as _;
 use rbench_plan::io::Rw;
+use rbench_plan::pattern::Steps;
 use rbench_plan::spec::{Common, Io, Workload};
 use rbench_plan::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
 use rbench_plan::{Facts, Spec, Work, resolve};
@@ -74,27 +75,26 @@ fn fill(c: &mut Criterion) {
 }
 
 fn stamps(c: &mut Criterion) {
-    let identity = Identity {
+    let headers = Headers::every(u64::MAX);
+    let header = BlockHeader {
         run: 1,
         file: 2,
         offset: 4096,
         generation: 3,
+        worker: 0,
     };
-    let expected = Expected {
-        identity,
-        generations: 1..=3,
-    };
+    let expected = Expected::of(&header);
     for (name, size) in [("4 KiB", 4 << 10), ("1 MiB", 1 << 20)] {
         let mut block = vec![0; size];
         let mut group = c.benchmark_group("verify");
         group.throughput(Throughput::Bytes(size as u64));
         group.bench_function(format!("stamp {name}"), |b| {
-            b.iter(|| verify::stamp(black_box(&mut block), &identity));
+            b.iter(|| headers.stamp(black_box(&mut block), &header));
         });
-        verify::stamp(&mut block, &identity);
-        assert_eq!(verify::check(&block, &expected), Ok(()));
+        headers.stamp(&mut block, &header);
+        assert!(headers.check(&block, &expected).is_ok());
         group.bench_function(format!("check {name}"), |b| {
-            b.iter(|| black_box(verify::check(black_box(&block), &expected)));
+            b.iter(|| black_box(headers.check(black_box(&block), &expected)));
         });
     }
 }
@@ -125,7 +125,8 @@ fn offset(c: &mut Criterion) {
         time: Some(Nanos(u64::MAX)),
         ..plan
     };
-    let mut steps = plan.steps(Rw::RandRead, 1, 2, 3);
+    let rounds = plan.rounds(1, 0, (0, 1), 1);
+    let mut steps = Steps::new(&rounds[0].job, 0, |_| plan.size.0);
     c.bench_function("next random offset", |b| b.iter(|| black_box(steps.next())));
 }
 

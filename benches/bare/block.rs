@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::random::{DataStream, key};
+use rbench_core::random::DataStream;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::io::Rw;
+use rbench_plan::pattern::Steps;
 use rbench_plan::spec::{Common, Io, Workload};
 use rbench_plan::{Facts, Spec, Work, resolve};
 use rbench_sys::AlignedBuffer;
@@ -24,8 +25,6 @@ const PASSES: u64 = 8;
 const BATCH: usize = 256;
 /// What `rbench io --seed` needs for the same order.
 const SEED: u64 = 1;
-/// The first phase of a run; the layout before it is step 1.
-const STEP: u64 = 2;
 
 /// The offsets of the first passes over `size` bytes, for worker 0 of
 /// `rbench io --seed 1` with `mode` as its first phase.
@@ -58,7 +57,8 @@ pub fn offsets(mode: Rw, size: u64) -> Result<Vec<i64>, Failed> {
         time: Some(Nanos(u64::MAX)),
         ..plan
     };
-    let steps = plan.steps(mode, key(&[SEED, STEP]), 0, key(&[SEED, 0, 0]));
+    let rounds = plan.rounds(SEED, 0, (0, 1), 1);
+    let steps = Steps::new(&rounds[0].job, 0, |_| plan.size.0);
     let count = PASSES * plan.operations();
     let steps = steps.take(usize::try_from(count).unwrap_or(usize::MAX));
     Ok(steps.map(|step| step.offset as i64).collect())

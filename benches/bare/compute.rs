@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rbench_core::Counter;
 use rbench_core::random::DataStream;
 use rbench_exec::calibrate::null_loop;
-use rbench_exec::verify::{self, Expected, Identity};
+use rbench_exec::verify::{BlockHeader, Expected, Headers};
 use rbench_exec::worker::Runner as _;
 
 use crate::{Failed, Figure, repeat};
@@ -52,24 +52,22 @@ fn bytes(
 
 fn stamps(name: &str, block: &mut [u8], limit: Duration) -> Result<(), Failed> {
     let size = block.len();
-    let mut identity = Identity {
+    let headers = Headers::every(u64::MAX);
+    let mut header = BlockHeader {
         run: 1,
         file: 2,
-        offset: 0,
         generation: 3,
+        ..BlockHeader::default()
     };
     bytes(&format!("stamp-{name}"), size, limit, || {
-        identity.offset += size as u64;
-        verify::stamp(black_box(block), &identity);
+        header.offset += size as u64;
+        headers.stamp(black_box(block), &header);
         true
     })?
     .print();
-    let expected = Expected {
-        identity,
-        generations: 1..=3,
-    };
+    let expected = Expected::of(&header);
     bytes(&format!("check-{name}"), size, limit, || {
-        verify::check(black_box(block), &expected).is_ok()
+        headers.check(black_box(block), &expected).is_ok()
     })?
     .print();
     Ok(())

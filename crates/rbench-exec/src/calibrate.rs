@@ -8,18 +8,15 @@ use std::sync::Arc;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, Counter, CpuClock, Latency, Nanos, OpKind, Rank};
 use rbench_plan::io::{FsyncRule, Layout, Rw, fresh_data};
-use rbench_plan::jobs::{BlockSizes, Distribution};
+use rbench_plan::jobs::{BlockSizes, Distribution, JobPlan};
 use rbench_plan::{IoPlan, Work};
-use rbench_sys::engine::{EngineConfig, find};
-use rbench_sys::{Fs, TraceFs};
 
-use crate::data::Data;
+use crate::blocks::{self, BlockRunner};
 use crate::group::{ExecError, Group};
-use crate::io::blocks::{BlockRunner, Blocks, Lanes};
 use crate::meter::{Meter, Patience, Tally};
 use crate::pace::{Gate, StopFlag, Waits};
 use crate::worker::Runner;
-use crate::{io, jobs, ops};
+use crate::{io, ops};
 
 const ROUNDS: u64 = 50_000;
 /// The fastest of so many tries counts: what disturbs only makes it slower.
@@ -123,13 +120,15 @@ fn bare_loop(work: &Work, operations: u64) -> Option<Box<dyn Runner>> {
     match work {
         Work::Meta(meta) => ops::over_nothing(meta, operations).ok(),
         Work::Io(plan) if plan.small.is_some() => io::over_nothing(plan, operations).ok(),
-        Work::Io(plan) => Some(Box::new(block_loop(operations, plan.depth.min(DEPTH_MAX))?)),
-        Work::Jobs(plan) => {
-            let job = plan.waves.iter().flatten().next()?;
-            let depth = job.depth.clamp(1, DEPTH_MAX);
-            jobs::over_nothing(job, (operations, BLOCK), depth).ok()
-        }
+        Work::Io(plan) => of_blocks(&plan.rounds(0, 0, (0, 1), 1).first()?.job, operations),
+        Work::Jobs(plan) => of_blocks(plan.waves.iter().flatten().next()?, operations),
     }
+}
+
+fn of_blocks(job: &JobPlan, operations: u64) -> Option<Box<dyn Runner>> {
+    let depth = job.depth.clamp(1, DEPTH_MAX);
+    let made = blocks::over_nothing(job, (operations, BLOCK), depth);
+    made.ok().map(|runner| Box::new(runner) as Box<dyn Runner>)
 }
 
 /// What a loop that starts now runs with.
@@ -157,22 +156,17 @@ fn surroundings(clock: CpuClock) -> (Gate, Meter) {
 /// A block loop of `operations` sequential reads with the null engine, ready
 /// to run, and what it runs with.
 pub fn null_loop(clock: CpuClock, operations: u64) -> Option<(BlockRunner, Gate, Meter)> {
-    let runner = block_loop(operations, 1)?;
     let (gate, meter) = surroundings(clock);
-    Some((runner, gate, meter))
-}
-
-fn block_loop(operations: u64, depth: u32) -> Option<BlockRunner> {
     let plan = IoPlan {
         phases: vec![Rw::Read],
         mix_read: 100,
         sizes: BlockSizes::Fixed(BLOCK),
         distribution: Distribution::Uniform,
-        size: Bytes(BLOCK * operations),
+        size: Bytes(BLOCK),
         small: None,
         layout: Layout::PerWorker,
         engine: "null".to_owned(),
-        depth,
+        depth: 1,
         direct: false,
         fsync: FsyncRule::Never,
         time: None,
@@ -182,35 +176,9 @@ fn block_loop(operations: u64, depth: u32) -> Option<BlockRunner> {
         buffers: fresh_data(0, 0),
         verify_threads: 0,
     };
-    let engine = (find("null")?.make)(EngineConfig {
-        depth: depth as usize,
-        block: BLOCK as usize,
-    })
-    .ok()?;
-    let fs: Arc<dyn Fs> = Arc::new(TraceFs::default());
-    Some(BlockRunner::new(Blocks {
-        steps: plan.steps(Rw::Read, 0, 0, 0),
-        data: Data::new(&plan.buffers, depth as usize, &[]),
-        plan: Arc::new(plan),
-        rw: Rw::Read,
-        lanes: Lanes {
-            read: Some(0),
-            write: None,
-            sync: None,
-        },
-        engine,
-        fs,
-        fd: None,
-        path: String::new(),
-        file: 0,
-        owner: (0, 1),
-        schedule: None,
-        stamps: None,
-        log: None,
-        stamped_bytes: BLOCK as usize,
-        covered: None,
-        checkers: None,
-    }))
+    let round = plan.rounds(0, 0, (0, 1), 1).into_iter().next()?;
+    let runner = blocks::over_nothing(&round.job, (operations, BLOCK), 1).ok()?;
+    Some((runner, gate, meter))
 }
 
 fn null_operations(clock: CpuClock, work: &Work) -> Nanos {

@@ -157,6 +157,14 @@ impl Data {
             Data::Shaped(filler) => filler.ready(slot, block),
         }
     }
+
+    /// Tells that something else was put into the buffer of `slot`.
+    #[inline]
+    pub fn spoil(&mut self, slot: usize) {
+        if let Data::Shaped(filler) = self {
+            filler.spoil(slot);
+        }
+    }
 }
 
 #[cfg(test)]

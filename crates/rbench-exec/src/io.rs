@@ -11,7 +11,7 @@ use rbench_comm::Combine;
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Failure, FailureKind, OpKind, Rank};
 use rbench_plan::cache::Seen;
-use rbench_plan::io::{FsyncRule, Rw, small_paths, worker_number};
+use rbench_plan::io::{FsyncRule, Round, Rw, small_paths, worker_number};
 use rbench_plan::meta::Who;
 use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
@@ -20,6 +20,7 @@ use rbench_sys::{Completion, Engine, Request};
 
 use crate::ack::journal::journal_path;
 use crate::ack::{self, Header, Journal, Log};
+use crate::blocks::{self, Kept, Lanes, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
@@ -27,15 +28,14 @@ use crate::phase::{Before, LaneInfo, Looking, Phase};
 use crate::residency;
 use crate::round::{self, PhaseEnd};
 use crate::target::{Ground as _, Target};
-use crate::verify::{STEP_BITS, WRITE_BITS};
+use crate::verify::{Headers, STEP_BITS, Stamps, WRITE_BITS};
+use crate::worker::MakeRunner;
 use crate::workload::{Listener, Pass};
 
-pub mod blocks;
 mod layout;
 mod scene;
 mod small;
 
-use blocks::Stamps;
 use layout::Unmade;
 use scene::Scene;
 pub(crate) use scene::over_nothing;
@@ -54,8 +54,6 @@ pub(crate) fn pass<'p>(plan: &'p Plan, io: &IoPlan, run_key: u64, iteration: u32
         covered: (0..plan.threads)
             .map(|_| Arc::new(AtomicU64::new(0)))
             .collect(),
-        // Iterations write generations of their own.
-        step: iteration << STEP_BITS,
         generations: 0..=0,
         logs: Vec::new(),
         unmade: Unmade::default(),
@@ -74,8 +72,6 @@ pub(crate) struct IoPass<'p> {
     /// For each worker of this rank: blocks (or small files) that are there
     /// from the first on.
     covered: Vec<Arc<AtomicU64>>,
-    /// Number of the phase, layouts included, from 1.
-    step: u32,
     /// Generations that blocks may have now.
     generations: RangeInclusive<u64>,
     /// The journal of each worker of this rank, with `--ack-journal`.
@@ -125,24 +121,28 @@ impl Pass<Target> for IoPass<'_> {
             target.make_file(group, &name).await?;
         }
         let io = Arc::clone(&self.io);
-        let mut behind_first = 0;
-        for (nth, rw) in io.phases.iter().copied().enumerate() {
-            if rw.needs_files() && self.engine.moves_data && self.lay_out(group, target).await? {
+        let Plan {
+            seed,
+            shift,
+            ranks,
+            threads,
+            ..
+        } = *self.plan;
+        let rounds = io.rounds(seed, self.iteration, (shift, ranks), threads);
+        for (nth, round) in rounds.into_iter().enumerate() {
+            let (rw, ahead) = (round.rw, round.job.files.ahead);
+            let step = self.step(round.step);
+            // The number before a phase's is that of its layout.
+            let needs = rw.needs_files() && self.engine.moves_data;
+            if needs && self.lay_out(group, target, step - 1).await? {
                 return Ok(true);
             }
-            // Each phase that reads goes one step further round the ranks.
-            behind_first += u32::from(!rw.writes());
-            let ahead = if rw.writes() {
-                0
-            } else {
-                shift::ahead(self.plan.shift, behind_first, self.plan.ranks)
-            };
             if rw.reads() && self.engine.moves_data && io.small.is_none() {
                 let parts = self.parts_read(group, target, ahead);
                 extents::look(group, parts, rw.label(), listener).await?;
             }
             let cache = self.cache(group, rw, ahead).await?;
-            let phase = self.phase(group, target, nth, rw, ahead, cache);
+            let phase = self.phase(group, target, nth, round, cache);
             let end = round::run(group, &phase).await?;
             let noted = self.check_journals(group).await;
             for row in end.rows {
@@ -154,7 +154,7 @@ impl Pass<Target> for IoPass<'_> {
                 return Ok(true);
             }
             if rw.writes() {
-                self.wrote(end.covered);
+                self.wrote(step, end.covered);
             }
         }
         Ok(false)
@@ -225,9 +225,15 @@ impl IoPass<'_> {
         group.agree(trouble.map_or(Ok(()), Err)).await
     }
 
-    /// Notes which generations blocks may have after a phase that wrote.
-    fn wrote(&mut self, everything: bool) {
-        let newest = u64::from(self.step) << WRITE_BITS;
+    /// A phase's number, or that of a layout, among those of all iterations: each
+    /// writes generations of its own.
+    fn step(&self, step: u32) -> u64 {
+        u64::from(self.iteration) << STEP_BITS | u64::from(step)
+    }
+
+    /// Notes which generations blocks may have after the phase `step`, which wrote.
+    fn wrote(&mut self, step: u64, everything: bool) {
+        let newest = step << WRITE_BITS;
         let last = newest | u64::from(u32::MAX);
         let oldest = if everything {
             newest
@@ -238,7 +244,12 @@ impl IoPass<'_> {
     }
 
     /// Writes what phases need and is not there yet; whether it was stopped.
-    async fn lay_out(&mut self, group: &Group<'_>, target: &Target) -> Result<bool, ExecError> {
+    async fn lay_out(
+        &mut self,
+        group: &Group<'_>,
+        target: &Target,
+        step: u64,
+    ) -> Result<bool, ExecError> {
         let needed = self.io.blocks();
         let there: Vec<u64> = self
             .covered
@@ -259,7 +270,7 @@ impl IoPass<'_> {
         if any[0] == 0 {
             return Ok(false);
         }
-        let scene = self.scene(group, target, 0);
+        let scene = self.scene(group, target, step, 0);
         let small = self.io.small.is_some();
         let op = if small {
             OpKind::WriteFile
@@ -302,7 +313,7 @@ impl IoPass<'_> {
             group.agree(unmade_because(&end)).await?;
         }
         // What was there before keeps the generation it was written as.
-        self.wrote(end.covered && any[1] == 0);
+        self.wrote(step, end.covered && any[1] == 0);
         let own = Who::Each { ahead: 0 };
         self.seen.make(residency::caches(group), own);
         Ok(false)
@@ -358,13 +369,16 @@ impl IoPass<'_> {
         }))
     }
 
-    fn scene(&mut self, group: &Group<'_>, target: &Target, ahead: u32) -> Scene {
-        self.step += 1;
-        let stamps = self.io.verify.then(|| Stamps {
+    fn stamps(&self, step: u64) -> Option<Stamps> {
+        self.io.verify.then(|| Stamps {
+            headers: Headers::every(self.io.block()),
             run: self.run_key,
-            writes: u64::from(self.step),
+            writes: step << WRITE_BITS,
             reads: self.generations.clone(),
-        });
+        })
+    }
+
+    fn scene(&self, group: &Group<'_>, target: &Target, step: u64, ahead: u32) -> Scene {
         Scene {
             io: Arc::clone(&self.io),
             engine: self.engine,
@@ -374,54 +388,81 @@ impl IoPass<'_> {
             owner: shift::owner(group.rank(), ahead, self.plan.ranks),
             threads: self.plan.threads,
             workers: self.plan.workers(),
-            seed: [
-                self.plan.seed,
-                u64::from(self.iteration),
-                u64::from(self.step),
-            ],
-            stamps,
+            seed: [self.plan.seed, step],
+            stamps: self.stamps(step),
             covered: self.covered.clone(),
             logs: self.logs.clone(),
             unmade: Arc::clone(&self.unmade),
         }
     }
 
+    /// What the workers of a phase of blocks have in common.
+    fn context(&self, group: &Group<'_>, target: &Target, round: Round) -> WorkerContext {
+        let rw = round.rw;
+        let write = rw.writes().then_some(usize::from(rw.reads()));
+        let sync = write.filter(|_| self.io.fsync != FsyncRule::Never);
+        let unmade = self.unmade.lock().ok().filter(|_| rw.needs_files());
+        WorkerContext {
+            engine: self.engine,
+            lanes: Lanes {
+                read: rw.reads().then_some(0),
+                write,
+                sync: sync.map(|lane| lane + 1),
+            },
+            open_loop: self.io.open_loop.is_some(),
+            base: target.path().to_owned(),
+            run: self.run_key,
+            rank: group.rank(),
+            ranks: self.plan.ranks,
+            report: None,
+            kept: Some(Kept {
+                stamps: self.stamps(self.step(round.step)),
+                logs: self.logs.clone(),
+                covered: match rw {
+                    Rw::Write => self.covered.clone(),
+                    _ => Vec::new(),
+                },
+            }),
+            unmade: Arc::new(unmade.map_or_else(Default::default, |unmade| unmade.clone())),
+            job: Arc::new(round.job),
+        }
+    }
+
     fn phase(
-        &mut self,
+        &self,
         group: &Group<'_>,
         target: &Target,
         nth: usize,
-        rw: Rw,
-        ahead: u32,
+        round: Round,
         cache: Option<Looking>,
     ) -> Phase {
-        let scene = self.scene(group, target, ahead);
-        let lanes = lanes(&self.io, nth, rw, self.engine.moves_data);
-        let total = self
-            .io
-            .time
-            .is_none()
-            .then(|| self.io.operations() * self.plan.workers());
+        let rw = round.rw;
+        let (time, workers) = (self.io.time, self.plan.workers());
+        let make: MakeRunner = match self.io.small {
+            Some(_) => {
+                let ahead = round.job.files.ahead;
+                let scene = self.scene(group, target, self.step(round.step), ahead);
+                Arc::new(move |thread| scene.small(rw, thread))
+            }
+            None => {
+                let context = self.context(group, target, round);
+                Arc::new(move |thread| blocks::prepare(context.clone(), thread))
+            }
+        };
         Phase {
             iteration: self.iteration,
             label: rw.label().to_owned(),
-            lanes,
+            lanes: lanes(&self.io, nth, rw, self.engine.moves_data),
             open_loop: self.io.open_loop.is_some(),
-            deadline: self.io.time,
+            deadline: time,
             wear_out: false,
             cache,
-            total,
+            total: time.is_none().then(|| self.io.operations() * workers),
             threads: self.plan.threads,
             lanes_of: Vec::new(),
             log_operations: false,
             before: Before::default(),
-            make: Arc::new(move |thread| {
-                if scene.io.small.is_some() {
-                    scene.small(rw, thread)
-                } else {
-                    scene.blocks(rw, thread)
-                }
-            }),
+            make,
         }
     }
 }

@@ -16,12 +16,13 @@ use rbench_comm::{Combine, CommError};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::random::key;
 use rbench_core::{Failure, OpKind, Rank};
-use rbench_plan::jobs::{FileNames, FileService, JobPlan, JobsPlan};
+use rbench_plan::jobs::{FileNames, JobPlan, JobsPlan};
 use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_sys::engine::{self, EngineInfo};
 use rbench_sys::files;
 use rbench_sys::residency::Part;
 
+use crate::blocks::{self, Lanes, Report, Sink, WorkerContext};
 use crate::extents;
 use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
@@ -32,39 +33,26 @@ use crate::target::{SEEN_WITHIN, gather_texts, left_behind};
 use crate::thread::in_thread;
 use crate::workload::{Ending, Listener, stopped_by_itself};
 
-mod book;
-mod due;
 mod guard;
-mod handles;
 mod layout;
-mod nothing;
 pub(crate) mod room;
-mod runner;
-mod search;
-mod stretch;
-mod unwritten;
-pub mod verify;
 mod wire;
 
 use layout::{Needs, Task, Tasks, Unmade, Whose};
-pub(crate) use nothing::over_nothing;
-use runner::{Lanes, Scene, Sink};
 
 /// Most threads that lay out files on one rank.
 const LAYOUT_THREADS: u32 = 32;
 
 /// Descriptors that one worker holds at a time: its files, and a ring.
 pub(crate) fn open_files_each(plan: &JobsPlan) -> u32 {
-    let most = plan.waves.iter().flatten().map(window).max().unwrap_or(0);
+    let most = plan
+        .waves
+        .iter()
+        .flatten()
+        .map(|job| job.files.window())
+        .max()
+        .unwrap_or(0);
     u32::try_from(most).unwrap_or(u32::MAX).saturating_add(2)
-}
-
-/// Files that a worker of `job` has open at a time.
-fn window(job: &JobPlan) -> u64 {
-    match job.files.service {
-        FileService::Sequential => 1,
-        _ => job.files.open.clamp(1, job.files.count.max(1)),
-    }
 }
 
 /// A job with what is known of it before it runs.
@@ -96,14 +84,14 @@ struct Wave<'w> {
     lanes: Vec<LaneInfo>,
     base: &'w Path,
     run: u64,
-    board: Option<Arc<LiveStats>>,
+    live: Option<Arc<LiveStats>>,
     /// Files of this rank's workers that could not be made ready, and why:
     /// those workers do nothing but fail.
     unmade: RefCell<BTreeMap<PathBuf, Failure>>,
 }
 
 /// Carries out the jobs of `plan`; relative paths are below `base`, an
-/// absolute path. `run` stands for the run in verified blocks; `board` is told
+/// absolute path. `run` stands for the run in verified blocks; `live` is told
 /// how far the workers are.
 ///
 /// # Errors
@@ -113,7 +101,7 @@ pub async fn execute(
     plan: &JobsPlan,
     base: &Path,
     run: u64,
-    board: Option<Arc<LiveStats>>,
+    live: Option<Arc<LiveStats>>,
     listener: &mut dyn Listener,
 ) -> Result<Ending, ExecError> {
     let mut ending = Ending::default();
@@ -123,7 +111,7 @@ pub async fn execute(
     let mut state = State::default();
     for (number, jobs) in plan.waves.iter().enumerate() {
         let mut wave = Wave::new(number, first, jobs, base, run);
-        wave.board.clone_from(&board);
+        wave.live.clone_from(&live);
         first += jobs.len() as u32;
         match wave.go(group, listener, &mut state).await {
             Ok((stopped, left)) => {
@@ -225,7 +213,7 @@ impl<'w> Wave<'w> {
             lanes,
             base,
             run,
-            board: None,
+            live: None,
             unmade: RefCell::default(),
         }
     }
@@ -319,13 +307,11 @@ impl<'w> Wave<'w> {
                 .any(|rate| rate.read.is_some() || rate.write.is_some())
         };
         let open_loop = self.members.iter().any(|member| rated(&member.job));
-        let unmade = Arc::new(self.unmade.borrow().clone());
-        let scenes: Vec<Scene> = self
+        let contexts: Vec<WorkerContext> = self
             .members
             .iter()
-            .map(|member| Scene {
+            .map(|member| WorkerContext {
                 job: Arc::clone(&member.job),
-                index: member.index,
                 engine: member.engine,
                 lanes: member.lanes,
                 open_loop,
@@ -333,9 +319,14 @@ impl<'w> Wave<'w> {
                 // What an earlier group wrote is not what this one wrote.
                 run: key(&[self.run, self.number as u64]),
                 rank: group.rank(),
-                sink: Arc::clone(sink),
-                board: self.board.clone(),
-                unmade: Arc::clone(&unmade),
+                ranks: group.world.size(),
+                report: Some(Report {
+                    index: member.index,
+                    sink: Arc::clone(sink),
+                    live: self.live.clone(),
+                }),
+                kept: None,
+                unmade: Arc::new(self.unmade_of(&member.job, group.rank())),
             })
             .collect();
         Phase {
@@ -353,17 +344,33 @@ impl<'w> Wave<'w> {
             before: Before::default(),
             make: Arc::new(move |thread| {
                 let mut clone = thread;
-                for scene in &scenes {
-                    if clone < scene.job.numjobs {
-                        let prepared = runner::prepare(scene.clone(), clone);
+                for context in &contexts {
+                    if clone < context.job.numjobs {
+                        let prepared = blocks::prepare(context.clone(), clone);
                         return prepared
-                            .inspect_err(|failure| runner::unprepared(scene, clone, failure));
+                            .inspect_err(|failure| blocks::unprepared(context, clone, failure));
                     }
-                    clone -= scene.job.numjobs;
+                    clone -= context.job.numjobs;
                 }
                 unreachable!("there are as many workers as clones of jobs")
             }),
         }
+    }
+
+    /// The workers of a job on this rank whose files could not be made ready.
+    fn unmade_of(&self, job: &JobPlan, rank: Rank) -> BTreeMap<u64, Failure> {
+        let unmade = self.unmade.borrow();
+        if unmade.is_empty() {
+            return BTreeMap::new();
+        }
+        let first = u64::from(rank.0) * u64::from(job.numjobs);
+        let why = |jobnum| {
+            let mut paths = (0..job.files.count).map(|file| file_path(job, jobnum, file));
+            let failure = paths.find_map(|path| unmade.get(&self.base.join(path)))?;
+            Some((jobnum, failure.clone()))
+        };
+        let workers = first..first + u64::from(job.numjobs);
+        workers.filter_map(why).collect()
     }
 
     /// What is looked at around jobs that read. Who has used files that the
@@ -660,7 +667,10 @@ impl<'w> Wave<'w> {
     fn merge_groups(&self, outcomes: Vec<JobOutcome>) -> Vec<JobOutcome> {
         let grouped = |index: u32| {
             let mut members = self.members.iter();
-            members.any(|m| m.index == index && m.job.group_reporting)
+            members.any(|m| {
+                let report = m.job.report.as_ref();
+                m.index == index && report.is_some_and(|report| report.group_reporting)
+            })
         };
         let mut merged: Vec<JobOutcome> = Vec::new();
         for outcome in outcomes {

@@ -10,6 +10,7 @@
 pub mod ack;
 mod again;
 mod around;
+pub mod blocks;
 pub mod caches;
 pub mod calibrate;
 mod content;
@@ -24,7 +25,6 @@ pub mod meter;
 pub mod ops;
 pub mod pace;
 pub mod phase;
-mod queue;
 pub mod reduce;
 pub mod residency;
 mod room;

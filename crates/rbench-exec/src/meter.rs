@@ -94,8 +94,6 @@ pub struct Calls {
     under_way: Nanos,
     /// Their durations added up.
     durations: Nanos,
-    /// Whether the durations are told, as the lanes do not have them all.
-    told: bool,
 }
 
 impl Default for Calls {
@@ -104,7 +102,6 @@ impl Default for Calls {
             since: Calls::NONE,
             under_way: Nanos(0),
             durations: Nanos(0),
-            told: false,
         }
     }
 }
@@ -112,14 +109,6 @@ impl Default for Calls {
 impl Calls {
     /// No instant of any clock.
     const NONE: Nanos = Nanos(u64::MAX);
-
-    /// Of operations that are not all recorded: their durations are told.
-    pub fn told() -> Calls {
-        Calls {
-            told: true,
-            ..Calls::default()
-        }
-    }
 
     /// A request is submitted at `now`, not before any that is under way.
     #[inline]
@@ -380,11 +369,7 @@ impl Meter {
         let (in_calls, full) = match self.many {
             None => (recorded, recorded),
             Some((calls, depth)) => {
-                let durations = if calls.told {
-                    calls.durations
-                } else {
-                    recorded
-                };
+                let durations = calls.durations;
                 // One at a time, they are the time with any under way.
                 match depth {
                     0 | 1 => (durations, durations),
@@ -401,6 +386,11 @@ impl Meter {
             given_up: 0,
             lost: 0,
         }
+    }
+
+    /// What was noted in a lane.
+    pub fn lane(&self, lane: usize) -> &Lane {
+        &self.lanes[lane]
     }
 
     /// The lanes, and what stays with the rank.
@@ -496,6 +486,7 @@ mod tests {
         calls.idle(Nanos(70));
         calls.begun(Nanos(80));
         calls.idle(Nanos(100));
+        calls.took(Nanos(30 + 50 + 20));
         meter.done(0, span(20, 50), 1);
         meter.done(0, span(10, 60), 1);
         meter.done(0, span(80, 100), 1);

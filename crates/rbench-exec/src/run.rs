@@ -61,8 +61,8 @@ pub async fn execute(
             Ok(ending.kept(plan, path))
         }
         Work::Jobs(work) => {
-            let board = place.board.clone();
-            jobs::execute(group, work, place.parent, run_key, board, listener).await
+            let live = place.live.clone();
+            jobs::execute(group, work, place.parent, run_key, live, listener).await
         }
     }
 }

@@ -84,7 +84,7 @@ pub struct Place<'p> {
     /// of what is issued.
     pub recorder: Option<Arc<dyn Fs>>,
     /// Takes what the workers of jobs did so far.
-    pub board: Option<Arc<LiveStats>>,
+    pub live: Option<Arc<LiveStats>>,
 }
 
 impl Target {

@@ -1,399 +1,568 @@
-//! The stamp of `--verify`: each block says which run wrote it, into which
-//! file, at which offset, as which generation, and carries a checksum, so
-//! that swapped, stale, torn, zeroed and flipped blocks are told apart.
+//! The header of verified blocks, of `rbench io` and of jobs: each interval
+//! says which run wrote it, into which file, at which offset, as which write of
+//! which worker, and carries a checksum of itself and its data, so that swapped,
+//! stale, torn, zeroed and flipped blocks are told apart. The data derives from the
+//! header, so what is damaged can be compared with what it should be.
 //!
-//! A block is 64 bytes of stamp and incompressible data that derive from it,
-//! so a damaged block can be compared with what it should be.
+//! The layout is our own: other tools' headers are not read. With
+//! `verify=pattern` there are no headers, only the pattern.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use rbench_core::random::{DataStream, key};
-use xxhash_rust::xxh3::Xxh3;
+use crc_fast::CrcAlgorithm;
+use md5::{Digest as _, Md5};
+use rbench_core::random::key;
+use rbench_plan::jobs::{BufferContent, Checksum, JobPlan};
+use sha1::Sha1;
+use sha2::{Sha256, Sha512};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// Bits below the phase number in a generation: the number of the write among
-/// those of its worker in the phase, which tells every write of a block from any
-/// other.
+use crate::data;
+
+mod damage;
+
+pub use damage::Damage;
+pub(crate) use damage::{Difference, compare};
+
+/// Bits below the phase number in a generation of `rbench io`: the number of the
+/// write among those of its worker in the phase, which tells every write of a block
+/// from any other.
 pub const WRITE_BITS: u32 = 32;
 
 /// Bits of the phase number below the number of the pass over all phases.
 pub const STEP_BITS: u32 = 16;
 
-/// Length of the stamp in bytes.
-pub(crate) const STAMP: usize = 64;
-/// The words of the stamp that the checksum covers with the data.
-const SUMMED: usize = 48;
-const MAGIC: u64 = u64::from_le_bytes(*b"rbenchV1");
-const SECTOR: usize = 512;
-/// Up to so many wrong bits are called flipped bits.
-const FLIPPED_MAX: u32 = 16;
+/// What a header begins with.
+const MAGIC: u64 = u64::from_le_bytes(*b"rbB\0\0\0\0\0");
+/// Bytes of the header that the check of the header covers.
+const FIELDS: usize = 48;
+/// Where the checksum of header and data stands. With one of 8 bytes a header is a
+/// cache line, within which no kernel changes from one content of a block to another
+/// ([`crate::ack::judge`]).
+const SUM: usize = 56;
+/// The longest checksum.
+const SUM_MAX: usize = 64;
 
-/// What a block says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
+/// Who wrote an interval, and for which place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlockHeader {
     /// The run.
     pub run: u64,
-    /// The file within the run.
+    /// What stands for the name of the file.
     pub file: u64,
-    /// Offset of the block in the file, in bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
-    /// Number of the write phase and, below it, of the write.
+    /// Of a job: the worker's writes so far, this one included. Of `rbench io`: the
+    /// number of the phase, and below it of the write in it.
     pub generation: u64,
+    /// The worker of a job; 0 with `rbench io`, whose generations are those of all
+    /// workers.
+    pub worker: u64,
 }
 
-/// What a block should be when it is read.
+/// What an interval may be.
 #[derive(Debug, Clone)]
 pub struct Expected {
-    /// Run, file and offset; the generation is the newest possible.
-    pub identity: Identity,
-    /// The generations it may have.
-    pub generations: RangeInclusive<u64>,
+    /// The run; `None`: any.
+    pub run: Option<u64>,
+    /// What stands for the name of the file.
+    pub file: u64,
+    /// Offset of the block in the file, bytes.
+    pub offset: u64,
+    /// What is known of its generation.
+    pub generations: Option<Generations>,
 }
 
-/// What is wrong with a block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Damage {
-    /// All bytes are zero.
-    Zeroed,
-    /// A whole block of another run.
-    OtherRun(u64),
-    /// A whole block that belongs elsewhere.
-    Misplaced {
-        /// The file it belongs to.
-        file: u64,
-        /// The offset it belongs to.
-        offset: u64,
-    },
-    /// A whole block of an earlier (or later) write.
-    Stale {
-        /// The generation found.
-        found: u64,
-        /// The newest possible.
-        expected: u64,
-    },
-    /// A few bits differ.
-    Flipped {
-        /// How many.
-        bits: u32,
-        /// The first byte that differs, within the block.
-        first: usize,
-    },
-    /// Whole sectors are zero, the others right.
-    PartlyZeroed {
-        /// The first such byte, within the block.
-        first: usize,
-    },
-    /// Some sectors hold other data, the others are right.
-    Torn {
-        /// The first byte that differs, within the block.
-        first: usize,
-        /// The last one.
-        last: usize,
-    },
-    /// Nothing of it is right.
-    Foreign,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Damage::Zeroed => write!(f, "zeroed: every byte is 0"),
-            Damage::OtherRun(run) => write!(f, "stale: a block of another run ({run:016x})"),
-            Damage::Misplaced { file, offset } => {
-                write!(f, "misplaced: the block of file {file} at offset {offset}")
-            }
-            Damage::Stale { found, expected } => {
-                write!(
-                    f,
-                    "stale: generation {found:#x} found, {expected:#x} expected"
-                )
-            }
-            Damage::Flipped { bits, first } => {
-                write!(f, "flipped: {bits} bits, the first in byte {first}")
-            }
-            Damage::PartlyZeroed { first } => write!(f, "partly zeroed: from byte {first} on"),
-            Damage::Torn { first, last } => {
-                write!(f, "torn: bytes {first} to {last} hold other data")
-            }
-            Damage::Foreign => write!(f, "foreign: no part of it was written by this run"),
+impl Expected {
+    /// Exactly that.
+    pub fn of(header: &BlockHeader) -> Expected {
+        Expected {
+            run: Some(header.run),
+            file: header.file,
+            offset: header.offset,
+            generations: Some(Generations {
+                worker: header.worker,
+                mask: u64::MAX,
+                range: header.generation..=header.generation,
+                likely: header.generation,
+            }),
         }
     }
 }
 
-/// Fills `block` (at least [`rbench_plan::io::VERIFY_BLOCK_MIN`] bytes) with
-/// the stamp of `identity` and its data.
-pub fn stamp(block: &mut [u8], identity: &Identity) {
-    let (head, data) = block.split_at_mut(STAMP);
-    DataStream::for_block(data_key(identity)).fill(data);
-    let Identity {
-        run,
-        file,
-        offset,
-        generation,
-    } = *identity;
-    let words = [
-        MAGIC,
-        run,
-        file,
-        offset,
-        generation,
-        (STAMP + data.len()) as u64,
-        0,
-        0,
-    ];
-    for (place, word) in head.chunks_exact_mut(8).zip(words) {
-        place.copy_from_slice(&word.to_le_bytes());
+/// The generations that a worker's blocks may have; those of others are not
+/// known.
+#[derive(Debug, Clone)]
+pub struct Generations {
+    /// The worker.
+    pub worker: u64,
+    /// The bits by which it is told from others.
+    pub mask: u64,
+    /// These.
+    pub range: RangeInclusive<u64>,
+    /// The one that it most likely has.
+    pub likely: u64,
+}
+
+/// What is wrong with a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// Offset of the interval in the file, bytes.
+    pub offset: u64,
+    /// What happened to it.
+    pub damage: Damage,
+    /// Whether it is misplaced from within the same file.
+    same_file: bool,
+    /// The first byte that is wrong: what was found and what was expected.
+    byte: Option<(u8, u8)>,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at offset {}: ", self.offset)?;
+        match &self.damage {
+            Damage::Misplaced { offset, .. } if self.same_file => {
+                let expected = self.offset;
+                write!(
+                    f,
+                    "misplaced: found the block of offset {offset}, expected that of {expected}"
+                )?;
+            }
+            Damage::Misplaced { offset, .. } => {
+                write!(
+                    f,
+                    "misplaced: found the block of offset {offset} of another file"
+                )?;
+            }
+            damage => write!(f, "{damage}")?,
+        }
+        match self.byte {
+            Some((found, expected)) => {
+                write!(f, "; found {found:#04x} there, expected {expected:#04x}")
+            }
+            None => Ok(()),
+        }
     }
-    let sum = checksum(&head[..SUMMED], data);
-    head[SUMMED..SUMMED + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
-fn data_key(identity: &Identity) -> u64 {
-    let Identity {
-        run,
-        file,
-        offset,
-        generation,
-    } = *identity;
-    key(&[run, file, offset, generation])
+/// Puts headers into blocks and checks them.
+#[derive(Debug, Clone)]
+pub struct Headers {
+    checksum: Checksum,
+    interval: usize,
+    content: BufferContent,
 }
 
-fn checksum(head: &[u8], data: &[u8]) -> u64 {
-    let mut state = Xxh3::new();
-    state.update(head);
-    state.update(data);
-    state.digest()
+/// What stands for the name of a file, whatever directory it is in.
+pub fn file_key(name: &str) -> u64 {
+    xxh3_64(name.as_bytes())
 }
 
-fn word(block: &[u8], index: usize) -> u64 {
-    block
+/// The headers of a phase of `rbench io`.
+#[derive(Debug, Clone)]
+pub struct Stamps {
+    /// Puts and checks them.
+    pub headers: Headers,
+    /// The run.
+    pub run: u64,
+    /// The generation of what is written, without the number of the write.
+    pub writes: u64,
+    /// The generations that blocks may have when they are read.
+    pub reads: RangeInclusive<u64>,
+}
+
+impl Stamps {
+    /// Fills `block`, which lies at `offset` of the file with that number.
+    pub fn stamp(&self, block: &mut [u8], file: u64, offset: u64, generation: u64) {
+        let header = BlockHeader {
+            run: self.run,
+            file,
+            offset,
+            generation,
+            worker: 0,
+        };
+        self.headers.stamp(block, &header);
+    }
+
+    /// The generation of the `nth` write of a worker.
+    pub fn generation(&self, nth: u64) -> u64 {
+        self.writes | nth.min(u64::from(u32::MAX))
+    }
+
+    /// What a block at `offset` of that file must be.
+    pub fn expected(&self, file: u64, offset: u64) -> Expected {
+        Expected {
+            run: Some(self.run),
+            file,
+            offset,
+            generations: Some(Generations {
+                worker: 0,
+                mask: 0,
+                range: self.reads.clone(),
+                likely: *self.reads.end(),
+            }),
+        }
+    }
+}
+
+fn sum_length(checksum: &Checksum) -> usize {
+    match checksum {
+        Checksum::Crc32c => 4,
+        Checksum::Crc64 | Checksum::Xxhash => 8,
+        Checksum::Md5 => 16,
+        Checksum::Sha1 => 20,
+        Checksum::Sha256 => 32,
+        Checksum::Sha512 => 64,
+        Checksum::Pattern(_) | Checksum::Null => 0,
+    }
+}
+
+/// A number for each kind, for the header.
+fn kind(checksum: &Checksum) -> u64 {
+    match checksum {
+        Checksum::Crc32c => 1,
+        Checksum::Crc64 => 2,
+        Checksum::Xxhash => 3,
+        Checksum::Md5 => 4,
+        Checksum::Sha256 => 5,
+        Checksum::Sha512 => 6,
+        Checksum::Sha1 => 7,
+        Checksum::Pattern(_) => 8,
+        Checksum::Null => 9,
+    }
+}
+
+/// The checksum of `head` and `data` in the first [`sum_length`] bytes.
+fn sum(checksum: &Checksum, head: &[u8], data: &[u8]) -> [u8; SUM_MAX] {
+    let mut out = [0; SUM_MAX];
+    let mut put = |bytes: &[u8]| out[..bytes.len()].copy_from_slice(bytes);
+    let crc = |algorithm| {
+        let mut digest = crc_fast::Digest::new(algorithm);
+        digest.update(head);
+        digest.update(data);
+        digest.finalize()
+    };
+    match checksum {
+        Checksum::Crc32c => put(&(crc(CrcAlgorithm::Crc32Iscsi) as u32).to_le_bytes()),
+        Checksum::Crc64 => put(&crc(CrcAlgorithm::Crc64Xz).to_le_bytes()),
+        Checksum::Xxhash => {
+            let mut state = Xxh3::new();
+            state.update(head);
+            state.update(data);
+            put(&state.digest().to_le_bytes());
+        }
+        Checksum::Md5 => put(&Md5::new_with_prefix(head).chain_update(data).finalize()),
+        Checksum::Sha1 => put(&Sha1::new_with_prefix(head).chain_update(data).finalize()),
+        Checksum::Sha256 => put(&Sha256::new_with_prefix(head).chain_update(data).finalize()),
+        Checksum::Sha512 => put(&Sha512::new_with_prefix(head).chain_update(data).finalize()),
+        Checksum::Pattern(_) | Checksum::Null => {}
+    }
+    out
+}
+
+fn word(bytes: &[u8], index: usize) -> u64 {
+    bytes
         .get(index * 8..)
         .and_then(|b| b.first_chunk::<8>())
         .map_or(0, |b| u64::from_le_bytes(*b))
 }
 
-/// What the stamp of `block` says, whether it is right or not.
-pub(crate) fn claimed(block: &[u8]) -> Identity {
-    Identity {
-        run: word(block, 1),
-        file: word(block, 2),
-        offset: word(block, 3),
-        generation: word(block, 4),
+impl Headers {
+    /// The headers of a job that verifies; `None` for one that does not.
+    ///
+    /// # Errors
+    /// A sentence when a header does not fit into an interval.
+    pub fn new(job: &JobPlan) -> Result<Option<Headers>, String> {
+        let Some(verify) = &job.verify else {
+            return Ok(None);
+        };
+        let content = match (&verify.pattern, &job.buffers.content) {
+            (Some(pattern), _) => BufferContent::Pattern(pattern.clone()),
+            (None, content) => content.clone(),
+        };
+        let headers = Headers {
+            checksum: verify.checksum.clone(),
+            interval: usize::try_from(verify.interval)
+                .unwrap_or(usize::MAX)
+                .max(1),
+            content,
+        };
+        let least = headers.length() + 8;
+        if headers.headed() && headers.interval < least {
+            return Err(format!(
+                "job '{}': this kind of verify needs {least} bytes for a header, and verify_interval is {}",
+                job.name, headers.interval
+            ));
+        }
+        Ok(Some(headers))
+    }
+
+    /// The headers of `rbench io --verify`: one for every `interval` bytes, with
+    /// incompressible data.
+    pub fn every(interval: u64) -> Headers {
+        Headers {
+            checksum: Checksum::Xxhash,
+            interval: usize::try_from(interval).unwrap_or(usize::MAX).max(1),
+            content: BufferContent::Random {
+                percent: 0,
+                chunk: 0,
+                pattern: Vec::new(),
+            },
+        }
+    }
+
+    /// What an interval says of itself; `None` when any bit of it is wrong.
+    pub(crate) fn read(&self, piece: &[u8]) -> Option<BlockHeader> {
+        (piece.len() >= self.length() && self.is_whole(piece)).then(|| claimed(piece))
+    }
+
+    fn headed(&self) -> bool {
+        !matches!(self.checksum, Checksum::Pattern(_))
+    }
+
+    /// Length of a header in bytes.
+    pub(crate) fn length(&self) -> usize {
+        SUM + sum_length(&self.checksum).next_multiple_of(8)
+    }
+
+    /// Fills `block`, which will be written to `header.offset`.
+    pub fn stamp(&self, block: &mut [u8], header: &BlockHeader) {
+        if let Checksum::Pattern(pattern) = &self.checksum {
+            repeat_from(pattern, header.offset, block);
+            return;
+        }
+        let mut offset = header.offset;
+        for piece in block.chunks_mut(self.interval) {
+            self.stamp_interval(piece, &BlockHeader { offset, ..*header });
+            offset += piece.len() as u64;
+        }
+    }
+
+    fn stamp_interval(&self, piece: &mut [u8], header: &BlockHeader) {
+        let BlockHeader {
+            run,
+            file,
+            offset,
+            generation,
+            worker,
+        } = *header;
+        let length = piece.len() as u64;
+        if piece.len() < self.length() {
+            // The rest of a file behind its last whole interval.
+            data::fill(&self.content, key(&[run, file, offset, generation]), piece);
+            return;
+        }
+        let (head, rest) = piece.split_at_mut(self.length());
+        data::fill(
+            &self.content,
+            key(&[run, file, offset, generation, worker]),
+            rest,
+        );
+        head.fill(0);
+        let words = [
+            self.first_word(length),
+            run,
+            file,
+            offset,
+            generation,
+            worker,
+        ];
+        for (place, word) in head.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        let check = xxh3_64(&head[..FIELDS]).to_le_bytes();
+        head[FIELDS..SUM].copy_from_slice(&check);
+        let sum = sum(&self.checksum, &head[..SUM], rest);
+        let length = sum_length(&self.checksum);
+        head[SUM..SUM + length].copy_from_slice(&sum[..length]);
+    }
+
+    /// Checks a block that was read from `expected.offset`; the run that wrote
+    /// it, where it says so.
+    ///
+    /// # Errors
+    /// What is wrong with its first wrong interval.
+    pub fn check(&self, block: &[u8], expected: &Expected) -> Result<Option<u64>, Wrong> {
+        if let Checksum::Pattern(pattern) = &self.checksum {
+            return check_pattern(block, pattern, expected.offset).map(|()| None);
+        }
+        let mut run = None;
+        let mut offset = expected.offset;
+        for piece in block.chunks(self.interval) {
+            if piece.len() >= self.length() {
+                let found = self.check_interval(piece, expected, offset)?;
+                run = run.or(Some(found));
+            }
+            offset += piece.len() as u64;
+        }
+        Ok(run)
+    }
+
+    /// The magic, the kind of the checksum and the length in bytes (of what fits in
+    /// 32 bits).
+    fn first_word(&self, length: u64) -> u64 {
+        MAGIC | kind(&self.checksum) << 24 | length << 32
+    }
+
+    fn is_whole(&self, piece: &[u8]) -> bool {
+        let (head, rest) = piece.split_at(self.length());
+        let length = sum_length(&self.checksum);
+        word(head, 0) == self.first_word(piece.len() as u64)
+            && word(head, FIELDS / 8) == xxh3_64(&head[..FIELDS])
+            && head[SUM..SUM + length] == sum(&self.checksum, &head[..SUM], rest)[..length]
+            && head[SUM + length..].iter().all(|b| *b == 0)
+    }
+
+    fn check_interval(&self, piece: &[u8], expected: &Expected, offset: u64) -> Result<u64, Wrong> {
+        if !self.is_whole(piece) {
+            return Err(self.diagnose(piece, expected, offset));
+        }
+        let found = claimed(piece);
+        match mistaken(&found, expected, offset) {
+            None => Ok(found.run),
+            Some(damage) => Err(Wrong {
+                offset,
+                same_file: found.file == expected.file,
+                damage,
+                byte: None,
+            }),
+        }
+    }
+
+    /// Finds out what happened to an interval whose checksum is wrong.
+    fn diagnose(&self, piece: &[u8], expected: &Expected, offset: u64) -> Wrong {
+        let wrong = |damage, byte| Wrong {
+            offset,
+            damage,
+            same_file: true,
+            byte,
+        };
+        if piece.iter().all(|b| *b == 0) {
+            return wrong(Damage::Zeroed, None);
+        }
+        let mut right = vec![0; piece.len()];
+        let mut best: Option<(Difference, Option<(u8, u8)>)> = None;
+        for candidate in candidates(piece, expected, offset) {
+            self.stamp_interval(&mut right, &candidate);
+            let difference = compare(piece, &right);
+            if best.as_ref().is_none_or(|(d, _)| difference.bits < d.bits) {
+                best = Some((difference, first_byte(piece, &right)));
+            }
+        }
+        match best {
+            None => wrong(Damage::Foreign, None),
+            Some((difference, byte)) => match difference.damage() {
+                Damage::Foreign => wrong(Damage::Foreign, None),
+                damage => wrong(damage, byte),
+            },
+        }
     }
 }
 
-/// What a block says of itself; `None` when any bit of it is wrong.
-pub(crate) fn whole(block: &[u8]) -> Option<Identity> {
-    let whole = word(block, 0) == MAGIC
-        && word(block, 5) == block.len() as u64
-        && word(block, 6) == checksum(&block[..SUMMED], &block[STAMP..])
-        && word(block, 7) == 0;
-    whole.then(|| claimed(block))
+/// What the header of an interval says, true or not.
+pub(crate) fn claimed(piece: &[u8]) -> BlockHeader {
+    BlockHeader {
+        run: word(piece, 1),
+        file: word(piece, 2),
+        offset: word(piece, 3),
+        generation: word(piece, 4),
+        worker: word(piece, 5),
+    }
 }
 
-/// Checks a block that was read.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check(block: &[u8], expected: &Expected) -> Result<(), Damage> {
-    let Some(found) = whole(block) else {
-        return Err(diagnose(block, &claimed(block), expected));
-    };
-    let want = &expected.identity;
-    if found.run != want.run {
-        return Err(Damage::OtherRun(found.run));
-    }
-    if (found.file, found.offset) != (want.file, want.offset) {
-        return Err(Damage::Misplaced {
+/// Why a whole interval is not the one that should be there.
+fn mistaken(found: &BlockHeader, expected: &Expected, offset: u64) -> Option<Damage> {
+    if (found.file, found.offset) != (expected.file, offset) {
+        return Some(Damage::Misplaced {
             file: found.file,
             offset: found.offset,
         });
     }
-    if !expected.generations.contains(&found.generation) {
-        return Err(Damage::Stale {
-            found: found.generation,
-            expected: want.generation,
-        });
+    if expected.run.is_some_and(|run| run != found.run) {
+        return Some(Damage::OtherRun(found.run));
     }
-    Ok(())
+    match &expected.generations {
+        Some(Generations {
+            worker,
+            mask,
+            range,
+            likely,
+        }) if found.worker & mask == *worker && !range.contains(&found.generation) => {
+            Some(Damage::Stale {
+                found: found.generation,
+                expected: *likely,
+            })
+        }
+        _ => None,
+    }
 }
 
-/// Finds out what happened to a block whose checksum is wrong, by comparing
-/// it with what it should be.
-fn diagnose(block: &[u8], found: &Identity, expected: &Expected) -> Damage {
-    if block.iter().all(|b| *b == 0) {
-        return Damage::Zeroed;
-    }
-    let mut candidates = vec![expected.identity];
-    if expected.generations.contains(&found.generation) {
-        candidates.push(Identity {
-            generation: found.generation,
-            ..expected.identity
-        });
-    }
-    let mut right = vec![0; block.len()];
-    let best = candidates
-        .iter()
-        .map(|identity| {
-            stamp(&mut right, identity);
-            compare(block, &right)
-        })
-        .min_by_key(|difference| difference.bits);
-    best.map_or(Damage::Foreign, |difference| difference.damage())
-}
-
-/// How a block differs from what it should be.
-pub(crate) struct Difference {
-    /// Bits that differ.
-    pub(crate) bits: u32,
-    first: usize,
-    last: usize,
-    right_sectors: usize,
-    wrong_are_zero: bool,
-}
-
-impl Difference {
-    /// What most likely happened.
-    pub(crate) fn damage(&self) -> Damage {
-        let (first, last) = (self.first, self.last);
-        if self.bits <= FLIPPED_MAX {
-            let bits = self.bits;
-            Damage::Flipped { bits, first }
-        } else if self.right_sectors == 0 {
-            Damage::Foreign
-        } else if self.wrong_are_zero {
-            Damage::PartlyZeroed { first }
+/// What a damaged interval may have been: what its header says if that is
+/// sound or differs from a sound one by a bit, and what is expected.
+fn candidates(piece: &[u8], expected: &Expected, offset: u64) -> Vec<BlockHeader> {
+    let mut all = Vec::new();
+    let sound = |head: &[u8]| word(head, FIELDS / 8) == xxh3_64(&head[..FIELDS]);
+    if let Some(head) = piece.first_chunk::<SUM>() {
+        let mut head = *head;
+        if sound(&head) {
+            all.push(claimed(&head));
         } else {
-            Damage::Torn { first, last }
-        }
-    }
-}
-
-/// Compares a block with what it should be.
-pub(crate) fn compare(found: &[u8], right: &[u8]) -> Difference {
-    let mut d = Difference {
-        bits: 0,
-        first: 0,
-        last: 0,
-        right_sectors: 0,
-        wrong_are_zero: true,
-    };
-    for (sector, (f, r)) in found.chunks(SECTOR).zip(right.chunks(SECTOR)).enumerate() {
-        if f == r {
-            d.right_sectors += 1;
-            continue;
-        }
-        d.wrong_are_zero &= f.iter().all(|b| *b == 0);
-        for (i, (a, b)) in f.iter().zip(r).enumerate() {
-            if a != b {
-                d.first = if d.bits == 0 {
-                    sector * SECTOR + i
-                } else {
-                    d.first
-                };
-                d.last = sector * SECTOR + i;
-                d.bits += (a ^ b).count_ones();
+            for bit in 0..SUM * 8 {
+                head[bit / 8] ^= 1 << (bit % 8);
+                if sound(&head) {
+                    all.push(claimed(&head));
+                }
+                head[bit / 8] ^= 1 << (bit % 8);
             }
         }
     }
-    d
+    if let (Some(run), Some(known)) = (expected.run, &expected.generations) {
+        all.push(BlockHeader {
+            run,
+            file: expected.file,
+            offset,
+            generation: known.likely,
+            worker: known.worker,
+        });
+    }
+    all
+}
+
+fn first_byte(found: &[u8], right: &[u8]) -> Option<(u8, u8)> {
+    let mut both = found.iter().zip(right);
+    both.find(|(f, r)| f != r).map(|(f, r)| (*f, *r))
+}
+
+/// Fills `bytes` with `pattern` as it runs through the whole file.
+fn repeat_from(pattern: &[u8], offset: u64, bytes: &mut [u8]) {
+    let ahead = (offset % pattern.len().max(1) as u64) as usize;
+    let first = bytes
+        .len()
+        .min((pattern.len() - ahead) % pattern.len().max(1));
+    let (head, rest) = bytes.split_at_mut(first);
+    head.copy_from_slice(&pattern[ahead % pattern.len().max(1)..][..first]);
+    data::repeat(pattern, rest);
+}
+
+fn check_pattern(block: &[u8], pattern: &[u8], offset: u64) -> Result<(), Wrong> {
+    let mut right = vec![0; block.len()];
+    repeat_from(pattern, offset, &mut right);
+    if block == right {
+        return Ok(());
+    }
+    let zeroed = block.iter().all(|b| *b == 0);
+    Err(Wrong {
+        offset,
+        damage: if zeroed {
+            Damage::Zeroed
+        } else {
+            compare(block, &right).damage()
+        },
+        same_file: true,
+        byte: first_byte(block, &right),
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const ID: Identity = Identity {
-        run: 0xabc,
-        file: 3,
-        offset: 8192,
-        generation: 1 << 32,
-    };
-
-    fn expected() -> Expected {
-        Expected {
-            identity: ID,
-            generations: ID.generation..=ID.generation,
-        }
-    }
-
-    fn block(identity: Identity) -> Vec<u8> {
-        let mut block = vec![0; 4096];
-        stamp(&mut block, &identity);
-        block
-    }
-
-    fn check_damage(change: impl FnOnce(&mut Vec<u8>), expect: &Damage) {
-        let mut b = block(ID);
-        change(&mut b);
-        assert_eq!(check(&b, &expected()).as_ref(), Err(expect));
-    }
-
-    #[test]
-    fn an_untouched_block_is_right() {
-        assert_eq!(check(&block(ID), &expected()), Ok(()));
-    }
-
-    #[test]
-    fn each_kind_of_damage_is_told_apart() {
-        check_damage(|b| b.fill(0), &Damage::Zeroed);
-        check_damage(
-            |b| b[1000] ^= 4,
-            &Damage::Flipped {
-                bits: 1,
-                first: 1000,
-            },
-        );
-        check_damage(|b| b[3] ^= 4, &Damage::Flipped { bits: 1, first: 3 });
-        check_damage(|b| b[60] ^= 1, &Damage::Flipped { bits: 1, first: 60 });
-        check_damage(|b| b[2048..].fill(0), &Damage::PartlyZeroed { first: 2048 });
-        check_damage(
-            |b| *b = block(Identity { run: 1, ..ID }),
-            &Damage::OtherRun(1),
-        );
-        check_damage(
-            |b| *b = block(Identity { offset: 0, ..ID }),
-            &Damage::Misplaced { file: 3, offset: 0 },
-        );
-        check_damage(
-            |b| *b = block(Identity { file: 4, ..ID }),
-            &Damage::Misplaced {
-                file: 4,
-                offset: 8192,
-            },
-        );
-        let older = Identity {
-            generation: 7,
-            ..ID
-        };
-        check_damage(
-            |b| *b = block(older),
-            &Damage::Stale {
-                found: 7,
-                expected: 1 << 32,
-            },
-        );
-        let tear = |b: &mut Vec<u8>| b[1024..].copy_from_slice(&block(older)[1024..]);
-        let mut torn = block(ID);
-        tear(&mut torn);
-        assert!(matches!(
-            check(&torn, &expected()),
-            Err(Damage::Torn {
-                first: 1024,
-                last: 4090..
-            })
-        ));
-        check_damage(|b| b.fill(0x55), &Damage::Foreign);
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(10_000))]
-        #[test]
-        fn every_single_flipped_bit_is_found(bit in 0_usize..4096 * 8) {
-            let mut b = block(ID);
-            b[bit / 8] ^= 1 << (bit % 8);
-            prop_assert_eq!(check(&b, &expected()), Err(Damage::Flipped { bits: 1, first: bit / 8 }));
-        }
-    }
-}
+mod tests;

@@ -141,7 +141,8 @@ fn bare(mut plan: JobsPlan) -> JobsPlan {
     plan.waves
         .iter_mut()
         .flatten()
-        .for_each(|job| job.options.clear());
+        .filter_map(|job| job.report.as_mut())
+        .for_each(|report| report.options.clear());
     plan
 }
 

@@ -1,5 +1,5 @@
-//! What is sealed by checksums: journals of acknowledged writes, the stamps of
-//! `--verify`, the headers of fio's verification.
+//! What is sealed by checksums: journals of acknowledged writes, the headers of
+//! verified blocks.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,8 +11,7 @@ use rbench_exec::ack::format::{RECORD_BYTES, RECORDS_AT, Records};
 use rbench_exec::ack::history::History;
 use rbench_exec::ack::judge::{Judge, expected};
 use rbench_exec::ack::{Header, Kind, Record};
-use rbench_exec::jobs::verify::{Known, Marks, Origin, Wanted, file_key};
-use rbench_exec::verify::{Damage, Expected, Identity, check, stamp};
+use rbench_exec::verify::{BlockHeader, Damage, Expected, Generations, Headers, file_key};
 use rbench_plan::io::{Layout, SmallFiles, VERIFY_BLOCK_MIN};
 use rbench_plan::jobs::JobPlan;
 use rbench_plan::resolve::Work;
@@ -35,7 +34,7 @@ pub fn seals(input: &[u8]) {
         1 => header(&mut u),
         2 => journal(&mut u),
         3 => stamps(&mut u),
-        _ => marks(&mut u),
+        _ => headers(&mut u),
     };
 }
 
@@ -190,9 +189,9 @@ fn judged(u: &mut Unstructured<'_>, header: &Header, records: &[Record]) -> Resu
     }
     let place = header.identity(0, 512 * u64::from(u.int_in_range(0..=8_u8)?));
     let mut found = vec![0; 512];
-    stamp(
+    Headers::every(u64::MAX).stamp(
         &mut found,
-        &Identity {
+        &BlockHeader {
             generation: u.int_in_range(0..=9)?,
             ..place
         },
@@ -223,36 +222,50 @@ fn damage(u: &mut Unstructured<'_>, block: &mut [u8]) -> Result<usize> {
     Ok(differ.map(|(a, b)| (a ^ b).count_ones() as usize).sum())
 }
 
-/// The stamp of `--verify`.
+/// The headers of `rbench io --verify`.
 fn stamps(u: &mut Unstructured<'_>) -> Result<()> {
-    let identity = Identity {
+    let headers = Headers::every(u64::MAX);
+    let header = BlockHeader {
         run: u.arbitrary()?,
         file: u.arbitrary()?,
         offset: u.arbitrary()?,
         generation: u.arbitrary()?,
+        worker: 0,
     };
-    let wanted = Expected {
-        identity,
-        generations: u.arbitrary()?..=u.arbitrary()?,
+    let range = u.arbitrary()?..=u.arbitrary()?;
+    let right = range.contains(&header.generation);
+    let expected = Expected {
+        run: Some(header.run),
+        file: header.file,
+        offset: header.offset,
+        generations: Some(Generations {
+            worker: 0,
+            mask: 0,
+            likely: *range.end(),
+            range,
+        }),
     };
     let mut block = vec![0; length(u, VERIFY_BLOCK_MIN as usize)?];
-    stamp(&mut block, &identity);
-    let right = wanted.generations.contains(&identity.generation);
-    assert_eq!(check(&block, &wanted).is_ok(), right);
+    headers.stamp(&mut block, &header);
+    assert_eq!(headers.check(&block, &expected).is_ok(), right);
     let flipped = damage(u, &mut block)?;
-    let found = check(&block, &wanted);
+    let found = headers.check(&block, &expected);
     assert_eq!(found.is_err(), flipped > 0 || !right);
-    if let (Err(Damage::Flipped { bits, .. }), true) = (&found, right) {
-        assert_eq!(*bits as usize, flipped);
+    if let (Err(wrong), true) = (&found, right)
+        && let Damage::Flipped { bits, .. } = wrong.damage
+    {
+        assert_eq!(bits as usize, flipped);
     }
-    if let Err(damage) = found {
-        refusal::is_plain(&damage.to_string());
+    if let Err(wrong) = found {
+        refusal::is_plain(&wrong.to_string());
     }
     // Any bytes at all.
     block.fill(0);
     let foreign: &[u8] = u.arbitrary()?;
     block.iter_mut().zip(foreign).for_each(|(b, f)| *b = *f);
-    check(&block, &wanted).expect_err("it holds no stamp of its length");
+    headers
+        .check(&block, &expected)
+        .expect_err("it holds no header of its length");
     Ok(())
 }
 
@@ -291,43 +304,44 @@ fn verifying_job(u: &mut Unstructured<'_>) -> Result<Option<(JobPlan, bool)>> {
 }
 
 /// The headers of fio's verification.
-fn marks(u: &mut Unstructured<'_>) -> Result<()> {
+fn headers(u: &mut Unstructured<'_>) -> Result<()> {
     let Some((job, sealed)) = verifying_job(u)? else {
         return Ok(());
     };
-    let marks = match Marks::new(&job) {
-        Ok(marks) => marks.expect("the job verifies"),
+    let headers = match Headers::new(&job) {
+        Ok(headers) => headers.expect("the job verifies"),
         Err(why) => {
             refusal::is_plain(&why);
             return Ok(());
         }
     };
-    let origin = Origin {
+    let origin = BlockHeader {
         run: u.arbitrary()?,
         file: file_key(u.arbitrary()?),
         offset: u64::from(u.arbitrary::<u32>()?),
         generation: u.arbitrary()?,
         worker: u.arbitrary()?,
     };
-    let wanted = Wanted {
+    let expected = Expected {
         run: u.ratio(1, 2)?.then_some(origin.run),
         file: origin.file,
         offset: origin.offset,
-        generations: u.ratio(1, 2)?.then_some(Known {
+        generations: u.ratio(1, 2)?.then_some(Generations {
             worker: origin.worker,
             mask: u64::MAX,
             range: origin.generation..=origin.generation,
+            likely: origin.generation,
         }),
     };
     // A whole number of intervals: a shorter rest at the end bears no header.
     let interval = job.verify.as_ref().map_or(1, |v| v.interval) as usize;
     let mut block = vec![0; interval * u.int_in_range(1..=4_usize)?];
-    marks.stamp(&mut block, &origin);
-    marks
-        .check(&block, &wanted)
+    headers.stamp(&mut block, &origin);
+    headers
+        .check(&block, &expected)
         .expect("it is as it was written");
     let flipped = damage(u, &mut block)?;
-    let found = marks.check(&block, &wanted);
+    let found = headers.check(&block, &expected);
     if sealed {
         assert_eq!(found.is_err(), flipped > 0, "{flipped} flipped");
     }
@@ -336,7 +350,7 @@ fn marks(u: &mut Unstructured<'_>) -> Result<()> {
     }
     let foreign: &[u8] = u.arbitrary()?;
     block.iter_mut().zip(foreign).for_each(|(b, f)| *b = *f);
-    if let Err(wrong) = marks.check(&block, &wanted) {
+    if let Err(wrong) = headers.check(&block, &expected) {
         refusal::is_plain(&wrong.to_string());
     }
     Ok(())

@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rbench_core::random::key;
 use rbench_core::{Bytes, Nanos, Rank};
 
-use crate::arrival::Arrival;
 use crate::jobs::{
-    BlockSizes, BufferContent, Buffers, Directions, Distribution, Each, FileService, Pattern,
+    Advised, BlockSizes, BufferContent, Buffers, Checksum, Directions, Distribution, Each, Errors,
+    Fallocate, FileNames, FileService, Files, JobPlan, OpenLoop, Pace, Pattern, Syncing, Verify,
 };
-use crate::pattern::{self, Budget, Course, Steps};
+use crate::pattern;
+use crate::shift;
 use crate::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
 
 /// Smallest block that can carry the stamp of `--verify`.
@@ -124,7 +126,7 @@ impl Layout {
         if self.shared() {
             "data.shared".to_owned()
         } else {
-            format!("data.{worker}")
+            OWN_FILE.replace("$jobnum", &worker.to_string())
         }
     }
 }
@@ -171,15 +173,6 @@ pub struct SmallFiles {
     pub size: Bytes,
 }
 
-/// Operations at a given rate, whatever the target does.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OpenLoop {
-    /// Operations a second over all workers.
-    pub rate: f64,
-    /// How they are spread.
-    pub arrival: Arrival,
-}
-
 /// The I/O workload, complete.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IoPlan {
@@ -220,6 +213,21 @@ pub struct IoPlan {
     /// Threads of each worker that check what it read; 0: it does so itself.
     pub verify_threads: u32,
 }
+
+/// A phase of blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Round {
+    /// What it does.
+    pub rw: Rw,
+    /// Number of the phase in its pass; the number before it is that of the layout
+    /// which it may need.
+    pub step: u32,
+    /// The job that it is.
+    pub job: JobPlan,
+}
+
+/// The name of a worker's own file.
+const OWN_FILE: &str = "data.$jobnum";
 
 /// New data for every write, of which so many percent compress away, and so
 /// many percent of the blocks are copies of others.
@@ -265,48 +273,145 @@ impl IoPlan {
         }
     }
 
-    /// The operations of a phase on a worker's part, offsets counted from its
-    /// beginning. What is random derives from `seed` and `worker`; where the
-    /// favourites of a skewed distribution lie from `favourites`.
-    pub fn steps(&self, rw: Rw, seed: u64, worker: u64, favourites: u64) -> Steps {
-        let both = || Each {
-            read: self.sizes.clone(),
-            write: self.sizes.clone(),
+    /// The phases in order, each as a job with as many workers on each rank as the
+    /// run has threads. What is random derives from `seed` and the pass.
+    pub fn rounds(&self, seed: u64, iteration: u32, ranks: (u32, u32), threads: u32) -> Vec<Round> {
+        let (shift, ranks) = ranks;
+        let mut reads = 0;
+        let round = |(nth, rw): (usize, &Rw)| {
+            // Each phase that reads goes one step further round the ranks.
+            reads += u32::from(!rw.writes());
+            let ahead = match rw.writes() {
+                true => 0,
+                false => shift::ahead(shift, reads, ranks),
+            };
+            let step = 2 * (nth as u32 + 1);
+            let seeds = [
+                key(&[seed, u64::from(iteration) << 32 | u64::from(step)]),
+                key(&[seed, u64::from(iteration)]),
+            ];
+            Round {
+                rw: *rw,
+                step,
+                job: self.job(*rw, seeds, ahead, (iteration, threads)),
+            }
         };
-        let pattern = Pattern {
-            directions: Directions {
-                read: rw.reads(),
-                write: rw.writes(),
-                random: rw.random(),
+        self.phases.iter().enumerate().map(round).collect()
+    }
+
+    fn job(
+        &self,
+        rw: Rw,
+        [seed, favourites]: [u64; 2],
+        ahead: u32,
+        (iteration, threads): (u32, u32),
+    ) -> JobPlan {
+        let size = self.size.0;
+        JobPlan {
+            name: rw.name().to_owned(),
+            numjobs: threads,
+            pattern: Pattern {
+                directions: Directions {
+                    read: rw.reads(),
+                    write: rw.writes(),
+                    random: rw.random(),
+                },
+                mix_read: self.mix_read,
+                sizes: Each {
+                    read: self.sizes.clone(),
+                    write: self.sizes.clone(),
+                },
+                align: Each::default(),
+                distribution: self.distribution.clone(),
+                random_percent: Each {
+                    read: 100,
+                    write: 100,
+                },
+                repeats: false,
+                rest: true,
+                one_position: true,
+                seed,
+                favourites,
             },
-            mix_read: self.mix_read,
-            sizes: both(),
-            align: Each::default(),
-            distribution: self.distribution.clone(),
-            random_percent: Each {
-                read: 100,
-                write: 100,
+            files: Files {
+                directory: iteration.to_string().into(),
+                names: match self.layout.shared() {
+                    true => FileNames::Given(vec![self.file_name(0)]),
+                    false => FileNames::Format(OWN_FILE.to_owned()),
+                },
+                count: 1,
+                open: 1,
+                size: (size, size),
+                offset: 0,
+                offset_increment: match self.layout {
+                    Layout::SharedSegmented => size,
+                    Layout::PerWorker | Layout::SharedInterleaved => 0,
+                },
+                ahead,
+                interleave: self.layout == Layout::SharedInterleaved,
+                service: FileService::RoundRobin(1),
+                fallocate: Fallocate::None,
+                create_on_open: false,
+                create_only: false,
+                overwrite: false,
+                pre_read: false,
+                invalidate: false,
+                advice: Advised::Mappings,
+                write_only: true,
+                unlink: false,
+                allow_mounted_write: true,
             },
-            repeats: false,
-            seed,
-        };
-        let course = Course {
-            pattern: &pattern,
-            worker,
-            favourites,
-            files: 1,
-            open: 1,
-            service: FileService::Sequential,
-            start: 0,
-            rest: true,
-            one_position: true,
-            budget: Budget {
-                bytes: None,
-                ios: u64::MAX,
-                passes: if self.time.is_some() { u64::MAX } else { 1 },
+            engine: self.engine.clone(),
+            depth: self.depth,
+            // As many as there is room for.
+            batch_submit: self.depth,
+            batch_complete_min: 1,
+            direct: self.direct,
+            syncing: match rw.writes() {
+                true => self.syncing(),
+                false => Syncing::default(),
             },
-        };
-        Steps::of(course, |_| self.size.0)
+            buffers: self.buffers.clone(),
+            verify: self.verify.then(|| Verify {
+                checksum: Checksum::Xxhash,
+                interval: self.block(),
+                pattern: None,
+                read_back: false,
+                fatal: false,
+                backlog: None,
+                only: false,
+                threads: self.verify_threads,
+            }),
+            pace: Pace {
+                runtime: self.time,
+                time_based: self.time.is_some(),
+                loops: 1,
+                together: self.open_loop,
+                ..Pace::default()
+            },
+            errors: Errors::Count,
+            report: None,
+        }
+    }
+
+    fn syncing(&self) -> Syncing {
+        let never = Syncing::default();
+        match self.fsync {
+            FsyncRule::Never => never,
+            FsyncRule::End => Syncing {
+                end_fsync: true,
+                ..never
+            },
+            FsyncRule::Every(writes) => Syncing {
+                fsync: writes,
+                end_fsync: true,
+                ..never
+            },
+            FsyncRule::Close => Syncing {
+                close: true,
+                ..never
+            },
+        }
     }
 
     /// Where the `index`-th block of worker `worker` of `workers` lies in its
@@ -377,6 +482,7 @@ pub fn worker_number(rank: Rank, thread: u32, threads: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pattern::Steps;
     use proptest::prelude::*;
 
     fn plan(layout: Layout, size: u64, block: u64) -> IoPlan {
@@ -409,10 +515,16 @@ mod tests {
         }
     }
 
+    fn steps(plan: &IoPlan, rw: Rw, seed: u64, favourites: u64) -> Steps {
+        let job = plan.job(rw, [seed, favourites], 0, (0, 1));
+        Steps::new(&job, 3, |_| plan.size.0)
+    }
+
     /// Offsets and lengths of a pass.
     fn pass(plan: &IoPlan, rw: Rw, seed: u64) -> Vec<(u64, u64)> {
-        let steps = plan.steps(rw, seed, 3, 7);
-        steps.map(|step| (step.offset, step.length)).collect()
+        steps(plan, rw, seed, 7)
+            .map(|step| (step.offset, step.length))
+            .collect()
     }
 
     /// Every byte once: the blocks are sorted and laid end to end.
@@ -443,7 +555,7 @@ mod tests {
     fn a_mix_visits_each_block_once_in_sequence_or_at_random() {
         let plan = random(BlockSizes::Fixed(512), 512_000, Distribution::Uniform);
         for rw in [Rw::Rw, Rw::RandRw] {
-            let steps: Vec<_> = plan.steps(rw, 1, 3, 7).collect();
+            let steps: Vec<_> = steps(&plan, rw, 1, 7).collect();
             assert_eq!(steps.iter().filter(|step| step.write).count(), 500);
             let blocks = steps.iter().map(|step| (step.offset, step.length));
             assert_eq!(blocks.clone().is_sorted(), rw == Rw::Rw);
@@ -458,7 +570,7 @@ mod tests {
             time: Some(Nanos::SECOND),
             ..random(BlockSizes::Split(split), 64 << 20, Distribution::Uniform)
         };
-        let mut steps = plan.steps(Rw::RandRead, 1, 3, 7);
+        let mut steps = steps(&plan, Rw::RandRead, 1, 7);
         let (mut given, mut bytes) = (0, 0);
         while bytes < 64 << 20 {
             assert_eq!(steps.once(), None);
@@ -473,7 +585,7 @@ mod tests {
         let plan = random(BlockSizes::Fixed(512), 512_000, Distribution::Zipf(2.0));
         let favourite = |seed: u64, favourites: u64| {
             let mut hits = std::collections::BTreeMap::new();
-            for step in plan.steps(Rw::RandRead, seed, 3, favourites) {
+            for step in steps(&plan, Rw::RandRead, seed, favourites) {
                 *hits.entry(step.offset).or_insert(0) += 1;
             }
             hits.into_iter().max_by_key(|(_, n)| *n).expect("drawn")
@@ -513,7 +625,7 @@ mod tests {
                 ..random(sizes, size, Distribution::Uniform)
             };
             let rw = if shuffled { Rw::RandRead } else { Rw::Read };
-            let mut steps = plan.steps(rw, 1, 3, 7);
+            let mut steps = steps(&plan, rw, 1, 7);
             prop_assert!(steps.covers());
             for _ in 0..2 {
                 let mut blocks = Vec::new();

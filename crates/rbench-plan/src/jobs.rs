@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use rbench_core::{Bytes, Nanos};
 
+use crate::arrival::Arrival;
+
 /// Everything that is to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobsPlan {
@@ -87,8 +89,18 @@ pub struct Pattern {
     /// Whether random operations may hit a block twice before all were hit
     /// (`norandommap`).
     pub repeats: bool,
+    /// Whether the last block of a part may be shorter than the smallest; else
+    /// what is left of the part is not visited, as with fio. A skewed distribution
+    /// draws whole blocks only.
+    pub rest: bool,
+    /// Whether the reads and writes of a sequential mix have one position, so
+    /// that a pass visits each block once; else each direction has its own, as
+    /// with fio.
+    pub one_position: bool,
     /// Everything random of this job derives from it.
     pub seed: u64,
+    /// Where the favourites of a skewed distribution lie derives from this.
+    pub favourites: u64,
 }
 
 /// The files of a job.
@@ -111,6 +123,11 @@ pub struct Files {
     pub offset: u64,
     /// See `offset`.
     pub offset_increment: u64,
+    /// Workers use the files of the rank so many numbers further on.
+    pub ahead: u32,
+    /// Whether the blocks of all workers alternate in a file that they share; `size`
+    /// is each one's part then.
+    pub interleave: bool,
     /// Which file an operation goes to.
     pub service: FileService,
     /// How blocks are reserved when a file is laid out.
@@ -126,12 +143,26 @@ pub struct Files {
     pub pre_read: bool,
     /// POSIX_FADV_DONTNEED before the run.
     pub invalidate: bool,
-    /// POSIX_FADV_SEQUENTIAL or _RANDOM.
-    pub fadvise_hint: bool,
+    /// What is told of the accesses to come.
+    pub advice: Advised,
+    /// Whether files that are only written are opened for writing only; else they
+    /// may be read as well, as with fio.
+    pub write_only: bool,
     /// Removed at the end.
     pub unlink: bool,
     /// Whether devices are written to although they are in use.
     pub allow_mounted_write: bool,
+}
+
+/// Who is told whether files are used sequentially or at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advised {
+    /// Nobody.
+    Nobody,
+    /// An engine that maps files (madvise).
+    Mappings,
+    /// The kernel as well (POSIX_FADV_SEQUENTIAL or _RANDOM).
+    Kernel,
 }
 
 /// Names of a job's files.
@@ -241,6 +272,8 @@ pub struct Verify {
     pub backlog: Option<u64>,
     /// Nothing is written: what an earlier run wrote is checked.
     pub only: bool,
+    /// Threads of each worker that check what it read; 0: it does so itself.
+    pub threads: u32,
 }
 
 /// When written data is brought to stable storage.
@@ -254,6 +287,8 @@ pub struct Syncing {
     pub end_fsync: bool,
     /// fsync of each file before it is closed.
     pub fsync_on_close: bool,
+    /// Files are closed in run time, and that is timed.
+    pub close: bool,
     /// O_SYNC
     pub o_sync: bool,
     /// O_DSYNC
@@ -268,6 +303,8 @@ impl Syncing {
             fdatasync,
             end_fsync,
             fsync_on_close,
+            // Closing makes nothing stable by itself.
+            close: _,
             o_sync,
             o_dsync,
         } = *self;
@@ -300,6 +337,8 @@ pub struct Pace {
     pub rate_min: Each<Option<u64>>,
     /// Poisson arrivals instead of evenly spaced ones.
     pub poisson: bool,
+    /// One rate for all workers of the job together, in both directions.
+    pub together: Option<OpenLoop>,
     /// Idle after every `think_blocks` operations.
     pub think: Nanos,
     /// Busy (CPU) for this part of `think`.
@@ -312,6 +351,15 @@ pub struct Pace {
     pub latency_max: Option<Nanos>,
     /// End when the rate is steady.
     pub steady: Option<Steady>,
+}
+
+/// Operations at a given rate, whatever the target does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OpenLoop {
+    /// Operations a second over all workers.
+    pub rate: f64,
+    /// How they are spread.
+    pub arrival: Arrival,
 }
 
 /// `latency_target`
@@ -368,11 +416,6 @@ pub struct JobPlan {
     pub name: String,
     /// Workers of each rank.
     pub numjobs: u32,
-    /// Group of the report (`new_group`), from 0.
-    pub group: u32,
-    /// Its workers share an entry of the report: the last one of their group,
-    /// if there is one already.
-    pub group_reporting: bool,
     /// Where operations go.
     pub pattern: Pattern,
     /// Its files.
@@ -395,8 +438,20 @@ pub struct JobPlan {
     pub verify: Option<Verify>,
     /// How long and how fast.
     pub pace: Pace,
-    /// Which errors do not end the job.
-    pub continue_on: ContinueOn,
+    /// What becomes of it when an operation fails.
+    pub errors: Errors,
+    /// What is reported of it as fio does, beside its rows.
+    pub report: Option<FioReport>,
+}
+
+/// What fio reports of a job, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FioReport {
+    /// Group of the report (`new_group`), from 0.
+    pub group: u32,
+    /// Its workers share an entry of the report: the last one of their group,
+    /// if there is one already.
+    pub group_reporting: bool,
     /// Logs.
     pub logs: Logs,
     /// Percentiles to report, ascending.
@@ -420,6 +475,24 @@ pub struct ContinueOn {
     pub write: bool,
     /// Mismatches.
     pub verify: bool,
+}
+
+/// What becomes of a job when an operation fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errors {
+    /// It ends, but for these. Short is a transfer that moved nothing at all: as
+    /// with fio.
+    End(ContinueOn),
+    /// It is counted, and the job goes on. Short is a transfer that moved fewer
+    /// bytes than asked for.
+    Count,
+}
+
+impl JobPlan {
+    /// The logs that it writes.
+    pub fn logs(&self) -> Option<&Logs> {
+        self.report.as_ref().map(|report| &report.logs)
+    }
 }
 
 impl JobsPlan {

@@ -19,9 +19,9 @@
 //!   `percentage_random` below 100 and with any distribution but the uniform
 //!   one, blocks may come twice and others not at all.
 
-use rbench_core::random::Stream;
+use rbench_core::random::{Stream, key};
 
-use crate::jobs::{BlockSizes, Distribution, Each, FileService, JobPlan, Pattern};
+use crate::jobs::{BlockSizes, Distribution, Each, FileService, JobPlan};
 
 pub(crate) mod draw;
 mod files;
@@ -86,10 +86,12 @@ struct Rules {
     seed: u64,
     worker: u64,
     favourites: u64,
-    /// See [`Course::one_position`].
+    /// See [`crate::jobs::Pattern::one_position`].
     one_position: bool,
     /// Where the worker's part starts in each file.
     start: u64,
+    /// Workers whose blocks alternate there.
+    spread: u64,
 }
 
 /// Lengths of the job's part of each file.
@@ -124,43 +126,24 @@ impl Regions {
 
 /// How far the worker's part goes.
 #[derive(Debug, Clone, Copy)]
-pub struct Budget {
+struct Budget {
     /// Bytes of a pass; `None`: those of its files.
-    pub bytes: Option<u64>,
+    bytes: Option<u64>,
     /// Operations of a pass at most.
-    pub ios: u64,
+    ios: u64,
     /// Passes; `u64::MAX`: until time is up.
-    pub passes: u64,
+    passes: u64,
 }
 
-/// What one worker has to do.
-#[derive(Debug, Clone, Copy)]
-pub struct Course<'a> {
-    /// Directions, sizes and orders.
-    pub pattern: &'a Pattern,
-    /// The worker's number: what it draws derives from the pattern's seed and
-    /// from this.
+/// Which worker's operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Its number: what it draws derives from the pattern's seed and from this.
     pub worker: u64,
-    /// Where the favourites of a skewed distribution lie derives from this.
-    pub favourites: u64,
-    /// Number of its files.
-    pub files: u64,
-    /// Files open at a time.
-    pub open: u64,
-    /// Which file an operation goes to.
-    pub service: FileService,
-    /// Where its part starts in each file, bytes.
-    pub start: u64,
-    /// Whether the last block of a part may be shorter than the smallest; else
-    /// what is left of the part is not visited, as with fio. A skewed distribution
-    /// draws whole blocks only.
-    pub rest: bool,
-    /// Whether the reads and writes of a sequential mix have one position, so
-    /// that a pass visits each block once; else each direction has its own, as
-    /// with fio.
-    pub one_position: bool,
-    /// How far it goes.
-    pub budget: Budget,
+    /// The worker whose files, or part of a shared one, it uses.
+    pub owner: u64,
+    /// Workers of the job.
+    pub workers: u64,
 }
 
 /// The operations of one worker.
@@ -209,37 +192,28 @@ impl Steps {
     /// in bytes of the job's part of each of its files, from
     /// [`JobPlan::files`]' offset on.
     pub fn new(job: &JobPlan, jobnum: u64, region: impl Fn(u64) -> u64) -> Steps {
-        let (files, pace) = (&job.files, &job.pace);
-        let course = Course {
-            pattern: &job.pattern,
+        let part = Part {
             worker: jobnum,
-            // All workers favour the same blocks of a file they share.
-            favourites: job.pattern.seed,
-            files: files.count,
-            open: files.open,
-            service: files.service,
-            start: files.start(jobnum),
-            rest: false,
-            one_position: false,
-            budget: Budget {
-                bytes: pace.io_size,
-                ios: pace.number_ios.unwrap_or(u64::MAX),
-                passes: if pace.time_based {
-                    u64::MAX
-                } else {
-                    pace.loops.max(1)
-                },
-            },
+            owner: jobnum,
+            workers: 1,
         };
-        Steps::of(course, region)
+        Steps::of(job, part, region)
     }
 
-    /// The operations of a worker. `region` is the length in bytes of its part
-    /// of each of its files.
-    pub fn of(course: Course<'_>, region: impl Fn(u64) -> u64) -> Steps {
-        let rules = Rules::new(&course);
-        let count = course.files;
-        let cut = |length: u64| match course.rest {
+    /// The operations of a worker that may use the files of another one.
+    pub fn of(job: &JobPlan, part: Part, region: impl Fn(u64) -> u64) -> Steps {
+        let (files, pace) = (&job.files, &job.pace);
+        let rules = Rules::new(job, part);
+        let count = files.count;
+        let budget = Budget {
+            bytes: pace.io_size,
+            ios: pace.number_ios.unwrap_or(u64::MAX),
+            passes: match pace.time_based {
+                true => u64::MAX,
+                false => pace.loops.max(1),
+            },
+        };
+        let cut = |length: u64| match job.pattern.rest {
             true => length,
             false => length - length % rules.unit,
         };
@@ -249,14 +223,11 @@ impl Steps {
         } else {
             Regions::Each((0..count).map(|file| cut(region(file))).collect())
         };
-        let window = match course.service {
-            FileService::Sequential => 1,
-            _ => course.open.clamp(1, count.max(1)),
-        };
-        let pattern = course.pattern;
+        let window = files.window();
+        let pattern = &job.pattern;
         Steps {
             choice: Choice::new(&pattern.distribution),
-            service: course.service,
+            service: files.service,
             stream: Stream::new(&[rules.seed, rules.worker, STREAM_CHOICES]),
             active: Vec::with_capacity(window as usize),
             done: 0,
@@ -273,11 +244,11 @@ impl Steps {
             covers: pattern.distribution == Distribution::Uniform && !pattern.repeats,
             mixer: place::Mixer::new(rules.seed, rules.worker),
             scratch: rules.scratch(),
-            pass_bytes_max: course.budget.bytes.unwrap_or_else(|| regions.total()),
+            pass_bytes_max: budget.bytes.unwrap_or_else(|| regions.total()),
             total: regions.total(),
             rules,
             regions,
-            budget: course.budget,
+            budget,
         }
     }
 
@@ -326,6 +297,11 @@ impl Steps {
     /// Whether a pass visits every block, and each once.
     pub fn covers(&self) -> bool {
         self.covers
+    }
+
+    /// Bytes of all parts of files.
+    pub fn total(&self) -> u64 {
+        self.total
     }
 
     /// Whether any file has room for a block.
@@ -516,8 +492,8 @@ impl Iterator for Steps {
 }
 
 impl Rules {
-    fn new(course: &Course<'_>) -> Rules {
-        let pattern = course.pattern;
+    fn new(job: &JobPlan, part: Part) -> Rules {
+        let (pattern, files) = (&job.pattern, &job.files);
         let directions = pattern.directions;
         let (reads, writes) = (directions.read, directions.write);
         let Each { read, write } = &pattern.sizes;
@@ -554,10 +530,21 @@ impl Rules {
             align,
             unit,
             seed: pattern.seed,
-            worker: course.worker,
-            favourites: course.favourites,
-            one_position: course.one_position,
-            start: course.start,
+            worker: part.worker,
+            // All workers favour the same blocks of a part that they share.
+            favourites: match shares_files(files) && files.offset_increment == 0 {
+                true => pattern.favourites,
+                false => key(&[pattern.favourites, part.owner]),
+            },
+            one_position: pattern.one_position,
+            start: match files.interleave {
+                true => files.start(part.owner) + part.owner * unit,
+                false => files.start(part.owner),
+            },
+            spread: match files.interleave {
+                true => part.workers,
+                false => 1,
+            },
         }
     }
 

@@ -18,7 +18,7 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Nanos, Rank};
 use rbench_exec::LiveStats;
 use rbench_plan::Plan;
-use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan};
 use rbench_plan::resolve::Work;
 use rbench_report::RunResult;
 use rbench_report::fio::{FioEntry, FioRun, Steadiness, Target, json, logs, normal, terse};
@@ -336,16 +336,19 @@ fn run(
     let all: Vec<&JobPlan> = jobs.waves.iter().flatten().collect();
     let mut entries: Vec<(FioEntry, bool)> = Vec::new();
     for outcome in outcomes {
-        let Some(job) = all.get(outcome.job as usize) else {
+        let job = all.get(outcome.job as usize);
+        let Some((job, report)) = job.and_then(|job| Some((job, job.report.as_ref()?))) else {
             continue;
         };
         match entries.last_mut() {
-            Some((last, true)) if job.group_reporting && last.group == job.group => {
+            Some((last, true)) if report.group_reporting && last.group == report.group => {
                 last.outcome.merge(outcome);
             }
             _ => {
+                // Of several hosts that of a worker which has an entry of its own.
                 let host = host_of(job, outcome, plan, hosts);
-                entries.push((entry(job, outcome, host), job.group_reporting));
+                let host = host.filter(|_| !report.group_reporting);
+                entries.push((entry(job, report, outcome, host), report.group_reporting));
             }
         }
     }
@@ -364,27 +367,32 @@ fn run(
     }
 }
 
-/// The host of a worker, if there are several and it has an entry of its own.
+/// The host of a worker, if there are several.
 fn host_of(job: &JobPlan, outcome: &JobOutcome, plan: &Plan, hosts: &[String]) -> Option<String> {
-    if job.group_reporting || hosts.len() < 2 {
+    if hosts.len() < 2 {
         return None;
     }
     let rank = usize::try_from(outcome.worker / u64::from(job.numjobs)).ok()?;
     hosts.get(*plan.host_of.get(rank)? as usize).cloned()
 }
 
-fn entry(job: &JobPlan, outcome: &JobOutcome, host: Option<String>) -> FioEntry {
+fn entry(
+    job: &JobPlan,
+    report: &FioReport,
+    outcome: &JobOutcome,
+    host: Option<String>,
+) -> FioEntry {
     FioEntry {
         name: job.name.clone(),
-        group: job.group,
-        options: job.options.clone(),
+        group: report.group,
+        options: report.options.clone(),
         outcome: outcome.clone(),
-        percentiles: job.percentiles.clone(),
-        clat_percentiles: job.clat_percentiles,
-        lat_percentiles: job.lat_percentiles,
-        unified: job.unified,
+        percentiles: report.percentiles.clone(),
+        clat_percentiles: report.clat_percentiles,
+        lat_percentiles: report.lat_percentiles,
+        unified: report.unified,
         depth: job.depth,
-        continue_on_error: job.continue_on != Default::default(),
+        continue_on_error: job.errors != Errors::End(ContinueOn::default()),
         target: job.pace.latency_target.map(|target| Target {
             latency: target.target,
             window: target.window,
@@ -472,9 +480,12 @@ fn write_logs(plan: &Plan, cwd: &Path, all: &[JobLog]) -> Result<(), String> {
 
 fn write_log(job: &JobPlan, log: &JobLog, number: u64, cwd: &Path) -> Result<(), String> {
     use logs::Kind;
+    let Some(asked) = job.logs() else {
+        return Ok(());
+    };
     let form = logs::Form {
-        averaged: job.logs.average.0 > 0,
-        offsets: job.logs.offsets,
+        averaged: asked.average.0 > 0,
+        offsets: asked.offsets,
     };
     for (kind, path) in log_paths(job, number, cwd) {
         match kind {
@@ -492,10 +503,13 @@ fn write_log(job: &JobPlan, log: &JobLog, number: u64, cwd: &Path) -> Result<(),
 /// The logs that a worker of `job` writes: of a kind, or of histograms.
 fn log_paths(job: &JobPlan, number: u64, cwd: &Path) -> Vec<(Option<logs::Kind>, PathBuf)> {
     use logs::Kind;
+    let Some(asked) = job.logs() else {
+        return Vec::new();
+    };
     let wanted = [
-        (&job.logs.bandwidth, &[Kind::Bandwidth][..]),
-        (&job.logs.iops, &[Kind::Iops]),
-        (&job.logs.latency, &[Kind::Slat, Kind::Clat, Kind::Lat]),
+        (&asked.bandwidth, &[Kind::Bandwidth][..]),
+        (&asked.iops, &[Kind::Iops]),
+        (&asked.latency, &[Kind::Slat, Kind::Clat, Kind::Lat]),
     ];
     let mut all = Vec::new();
     for (prefix, kinds) in wanted {
@@ -503,7 +517,7 @@ fn log_paths(job: &JobPlan, number: u64, cwd: &Path) -> Vec<(Option<logs::Kind>,
         let path = |kind| cwd.join(logs::file_name(prefix, kind, number));
         all.extend(kinds.iter().map(|kind| (Some(*kind), path(*kind))));
     }
-    if let Some(prefix) = &job.logs.histogram {
+    if let Some(prefix) = &asked.histogram {
         all.push((None, cwd.join(logs::histogram_file_name(prefix, number))));
     }
     all

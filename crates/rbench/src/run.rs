@@ -451,7 +451,7 @@ async fn measure(
     let marker = clean::marker(launch);
     let live = job.front.begin(Scope { plan, launch });
     let place = Place {
-        board: live,
+        live,
         // Jobs name their directories themselves.
         parent: match &plan.work {
             Work::Jobs(_) => Path::new(&launch.cwd),

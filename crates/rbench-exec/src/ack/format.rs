@@ -16,7 +16,7 @@ use rbench_plan::io::{Layout, SmallFiles, small_paths};
 use rbench_plan::tree::Paths;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::verify::{Identity, STEP_BITS, WRITE_BITS};
+use crate::verify::{BlockHeader, STEP_BITS, WRITE_BITS};
 
 /// The first bytes of every journal.
 pub const MAGIC: [u8; 8] = *b"rbenchAW";
@@ -186,12 +186,13 @@ impl Header {
 
     /// The block at `offset` of `file`, with the lowest generation of the
     /// pass.
-    pub fn identity(&self, file: u64, offset: u64) -> Identity {
-        Identity {
+    pub fn identity(&self, file: u64, offset: u64) -> BlockHeader {
+        BlockHeader {
             run: self.run,
             file,
             offset,
             generation: u64::from(self.pass) << (WRITE_BITS + STEP_BITS),
+            worker: 0,
         }
     }
 

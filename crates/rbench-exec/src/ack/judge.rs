@@ -5,7 +5,7 @@
 //! may be torn: each sector of 512 bytes must then be that of a permitted
 //! content, or change from one permitted content to another at one place, as
 //! when the kernel writes a page out while it is filled. That place lies
-//! between two cache lines and not within the stamp, so that a single wrong
+//! between two cache lines and not within the header, so that a single wrong
 //! bit is not taken for it.
 //!
 //! A write that failed, was never answered or met another one of the same block
@@ -14,7 +14,7 @@
 //! patchwork of what is permitted, in pieces of at least a word.
 
 use super::history::Block;
-use crate::verify::{self, Identity, STEP_BITS, WRITE_BITS};
+use crate::verify::{self, BlockHeader, Headers, STEP_BITS, WRITE_BITS};
 
 const SECTOR: u64 = 512;
 /// Bytes of a cache line.
@@ -42,13 +42,26 @@ pub enum Verdict {
 }
 
 /// Judges blocks; keeps its buffers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Judge {
+    headers: Headers,
     right: Vec<u8>,
     reach: Vec<Reach>,
     /// For each byte whether it lies in a piece of some content; empty where
     /// the block can be no patchwork.
     covered: Vec<bool>,
+}
+
+impl Default for Judge {
+    fn default() -> Judge {
+        Judge {
+            // What is judged at a time has one header.
+            headers: Headers::every(u64::MAX),
+            right: Vec::new(),
+            reach: Vec::new(),
+            covered: Vec::new(),
+        }
+    }
 }
 
 /// How far from either end a sector is that of some content.
@@ -64,13 +77,14 @@ struct Reach {
 }
 
 /// The sectors that a block at `offset` touches, compared with nothing yet.
-fn sectors(offset: u64, length: usize) -> impl Iterator<Item = Reach> {
+/// A header of `header` bytes is one piece.
+fn sectors(offset: u64, length: usize, header: usize) -> impl Iterator<Item = Reach> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let ahead = ((offset + at as u64) % SECTOR) as usize;
         let this = Reach {
             ahead,
-            whole: verify::STAMP.saturating_sub(at),
+            whole: header.saturating_sub(at),
             length: (SECTOR as usize - ahead).min(length - at),
             ..Reach::default()
         };
@@ -127,10 +141,10 @@ fn cover(covered: &mut [bool], found: &[u8], right: &[u8]) {
 impl Judge {
     /// Judges `found`, which lies where `place` says (of its generation only
     /// the pass is used) and is zero where the file has ended.
-    pub fn judge(&mut self, found: &[u8], place: Identity, block: Option<&Block>) -> Verdict {
+    pub fn judge(&mut self, found: &[u8], place: BlockHeader, block: Option<&Block>) -> Verdict {
         let empty = found.iter().all(|b| *b == 0);
         let Some(block) = block else {
-            return match (empty, verify::whole(found)) {
+            return match (empty, self.headers.read(found)) {
                 (true, _) => Verdict::Untouched,
                 (_, Some(other)) => Verdict::Corrupt(foreign(other, place)),
                 (_, None) => Verdict::Corrupt("data, though nothing was written there".to_owned()),
@@ -142,7 +156,7 @@ impl Judge {
                 None => Verdict::Allowed,
             };
         }
-        if let Some(is) = verify::whole(found) {
+        if let Some(is) = self.headers.read(found) {
             return whole(is, place, block);
         }
         self.start(found, place, block.in_parts());
@@ -168,21 +182,22 @@ impl Judge {
         Verdict::Corrupt(self.diagnose(found, place, block))
     }
 
-    fn start(&mut self, found: &[u8], place: Identity, patchwork: bool) {
+    fn start(&mut self, found: &[u8], place: BlockHeader, patchwork: bool) {
         self.reach.clear();
-        self.reach.extend(sectors(place.offset, found.len()));
+        self.reach
+            .extend(sectors(place.offset, found.len(), self.headers.length()));
         self.right.resize(found.len(), 0);
         self.covered.clear();
         self.covered
             .resize(if patchwork { found.len() } else { 0 }, false);
     }
 
-    fn compare(&mut self, found: &[u8], place: Identity, generation: u64) {
-        let identity = Identity {
+    fn compare(&mut self, found: &[u8], place: BlockHeader, generation: u64) {
+        let identity = BlockHeader {
             generation,
             ..place
         };
-        verify::stamp(&mut self.right, &identity);
+        self.headers.stamp(&mut self.right, &identity);
         self.compare_with_right(found);
     }
 
@@ -208,16 +223,16 @@ impl Judge {
     }
 
     /// What happened to a block that is none of what it should be.
-    fn diagnose(&mut self, found: &[u8], place: Identity, block: &Block) -> String {
-        let right = &mut self.right;
+    fn diagnose(&mut self, found: &[u8], place: BlockHeader, block: &Block) -> String {
+        let (headers, right) = (&self.headers, &mut self.right);
         let near = block.permitted().rev().take(NEAR_MAX);
         let best = near
             .map(|generation| {
-                let identity = Identity {
+                let identity = BlockHeader {
                     generation,
                     ..place
                 };
-                verify::stamp(right, &identity);
+                headers.stamp(right, &identity);
                 verify::compare(found, right)
             })
             .min_by_key(|difference| difference.bits);
@@ -234,9 +249,9 @@ fn pass(generation: u64) -> u64 {
 }
 
 /// A block that is right in itself.
-fn whole(is: Identity, place: Identity, block: &Block) -> Verdict {
-    let Identity { generation, .. } = is;
-    let here = Identity {
+fn whole(is: BlockHeader, place: BlockHeader, block: &Block) -> Verdict {
+    let BlockHeader { generation, .. } = is;
+    let here = BlockHeader {
         generation,
         ..place
     };
@@ -260,11 +275,11 @@ fn whole(is: Identity, place: Identity, block: &Block) -> Verdict {
 }
 
 /// What a whole block is that belongs elsewhere.
-fn foreign(is: Identity, place: Identity) -> String {
+fn foreign(is: BlockHeader, place: BlockHeader) -> String {
     let damage = if is.run != place.run {
         verify::Damage::OtherRun(is.run)
     } else if (is.file, is.offset) != (place.file, place.offset) {
-        let Identity { file, offset, .. } = is;
+        let BlockHeader { file, offset, .. } = is;
         verify::Damage::Misplaced { file, offset }
     } else if pass(is.generation) != pass(place.generation) {
         return format!("misplaced: a block of pass {}", pass(is.generation));

@@ -12,14 +12,13 @@ use rbench_plan::IoPlan;
 use rbench_plan::io::Layout;
 use rbench_sys::{Completion, Engine, Fs, Request, Transfer};
 
-use super::blocks::Stamps;
 use super::one_request;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
 use crate::data::Data;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
-use crate::verify::{self, Identity, WRITE_BITS};
+use crate::verify::Stamps;
 use crate::worker::Runner;
 
 /// Bytes written in one call where the blocks lie side by side.
@@ -90,9 +89,7 @@ impl LayoutRunner {
 
     /// What the layout is written as.
     fn generation(&self) -> u64 {
-        self.stamps
-            .as_ref()
-            .map_or(0, |stamps| stamps.writes << WRITE_BITS)
+        self.stamps.as_ref().map_or(0, |stamps| stamps.writes)
     }
 
     fn fill(&mut self, blocks: u64) -> (u64, usize) {
@@ -104,17 +101,7 @@ impl LayoutRunner {
             let (offset, length) = self.plan.place(index, owner, workers);
             let buffer = &mut self.engine.buffer(0)[filled..filled + length];
             match &self.stamps {
-                Some(stamps) => {
-                    verify::stamp(
-                        buffer,
-                        &Identity {
-                            run: stamps.run,
-                            file: self.file,
-                            offset,
-                            generation,
-                        },
-                    );
-                }
+                Some(stamps) => stamps.stamp(buffer, self.file, offset, generation),
                 None => self.data.fill(0, buffer),
             }
             filled += length;

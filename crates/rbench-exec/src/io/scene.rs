@@ -1,29 +1,26 @@
-//! The runners of a phase's workers: their engines, open files, orders and
-//! data.
+//! The workers of phases of small files, and those that lay out what a phase needs.
 
 use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rbench_core::random::{Stream, key};
+use rbench_core::random::Stream;
 use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::IoPlan;
 use rbench_plan::arrival::Schedule;
-use rbench_plan::io::{FsyncRule, Rw, SmallFiles, small_paths, worker_number};
+use rbench_plan::io::{Rw, SmallFiles, small_paths, worker_number};
 use rbench_plan::jobs::Buffers;
 use rbench_plan::permutation::Permutation;
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
-use rbench_sys::files::Advice;
 use rbench_sys::fs::OpenMode;
-use rbench_sys::{AlignedBuffer, Engine, Fs, NullFs};
+use rbench_sys::{Engine, Fs, NullFs};
 
-use super::blocks::checkers::Checkers;
-use super::blocks::{BlockRunner, Blocks, Lanes, Stamps};
 use super::layout::{self, LayoutRunner, Unmade};
 use super::small::SmallFile;
 use crate::ack::{Kind, Log};
 use crate::data::Data;
 use crate::ops::{ItemRunner, Visit};
+use crate::verify::Stamps;
 use crate::worker::Prepared;
 
 /// What the workers of a rank need to make their runners.
@@ -37,8 +34,8 @@ pub(super) struct Scene {
     pub(super) owner: Rank,
     pub(super) threads: u32,
     pub(super) workers: u64,
-    /// (seed, iteration, phase)
-    pub(super) seed: [u64; 3],
+    /// (seed, number of the phase among those of all iterations)
+    pub(super) seed: [u64; 2],
     pub(super) stamps: Option<Stamps>,
     pub(super) covered: Vec<Arc<AtomicU64>>,
     /// The journal of each worker, with `--ack-journal`.
@@ -67,7 +64,7 @@ pub(crate) fn over_nothing(plan: &IoPlan, files: u64) -> Prepared {
         owner: Rank(0),
         threads: 1,
         workers: 1,
-        seed: [0; 3],
+        seed: [0; 2],
         stamps: None,
         covered: vec![Arc::default()],
         logs: Vec::new(),
@@ -81,9 +78,9 @@ impl Scene {
         worker_number(rank, thread, self.threads)
     }
 
-    fn parts(&self, thread: u32, what: u64) -> [u64; 5] {
-        let [seed, iteration, step] = self.seed;
-        [seed, iteration, step, self.worker(self.rank, thread), what]
+    fn parts(&self, thread: u32, what: u64) -> [u64; 4] {
+        let [seed, step] = self.seed;
+        [seed, step, self.worker(self.rank, thread), what]
     }
 
     /// With `refill` false the data of a buffer stays where the plan has it so.
@@ -94,52 +91,6 @@ impl Scene {
             ..self.io.buffers.clone()
         };
         Data::new(&buffers, slots, &self.parts(thread, 1))
-    }
-
-    /// Opens the file that holds the blocks of `owner` and tells the engine of
-    /// it; a file that is mapped for writing gets its length.
-    fn open_for(
-        &self,
-        rw: Rw,
-        owner: u64,
-        engine: &mut dyn Engine,
-    ) -> Result<(Option<i32>, String, u64), Failure> {
-        if !self.engine.moves_data {
-            return Ok((None, String::new(), owner));
-        }
-        let mapped = self.engine.mapped;
-        let mode = match (rw.reads(), rw.writes()) {
-            (true, false) => OpenMode::Read,
-            (false, _) if !mapped => OpenMode::Write,
-            _ => OpenMode::ReadWrite,
-        };
-        let (fd, path, file) = self.open(owner, mode, self.io.direct)?;
-        if mapped && rw.writes() {
-            self.lengthen(fd, &path)?;
-        }
-        let advice = if rw.random() {
-            Advice::Random
-        } else {
-            Advice::Sequential
-        };
-        engine.attach(fd, Some(advice));
-        Ok((Some(fd), path, file))
-    }
-
-    /// Sees to it that the file is as long as it will be.
-    fn lengthen(&self, fd: i32, path: &str) -> Result<(), Failure> {
-        let length = self.io.file_length(self.workers);
-        let name = CString::new(path).unwrap_or_default();
-        let longer = match self.fs.stat(&name) {
-            Ok(found) if found >= length => return Ok(()),
-            _ => self.fs.truncate(fd, length),
-        };
-        longer.map_err(|errno| {
-            let failure = Failure::new(OpKind::Truncate, path, errno);
-            // Of two errors the first is told.
-            let _ = self.fs.close(fd);
-            failure
-        })
     }
 
     fn engine(&self, depth: usize, block: u64) -> Result<Box<dyn Engine>, Failure> {
@@ -184,70 +135,6 @@ impl Scene {
             let worker = self.worker(self.rank, thread);
             let stream = Stream::new(&self.parts(thread, 2));
             Schedule::new(open.arrival, open.rate, worker, self.workers, stream)
-        })
-    }
-
-    pub(super) fn blocks(&self, rw: Rw, thread: u32) -> Prepared {
-        let owner = self.worker(self.owner, thread);
-        let unmade = self.unmade.lock().ok();
-        if let Some(failure) = unmade.and_then(|all| all.get(&owner).cloned())
-            && rw.needs_files()
-        {
-            return Err(failure);
-        }
-        let mut engine = self.engine(self.io.depth as usize, self.io.block_max())?;
-        let (fd, path, file) = self.open_for(rw, owner, engine.as_mut())?;
-        let log = rw.writes().then(|| self.opened(thread, file)).flatten();
-        let mixed = rw.reads() && rw.writes();
-        let write_lane = rw.writes().then_some(usize::from(mixed));
-        let lanes = Lanes {
-            read: rw.reads().then_some(0),
-            write: write_lane,
-            sync: write_lane
-                .filter(|_| self.io.fsync != FsyncRule::Never)
-                .map(|lane| lane + 1),
-        };
-        let [seed, iteration, step] = self.seed;
-        let seeds = key(&[seed, (iteration << 32) | step]);
-        // What is hit most lies where it lay in the phases before.
-        let favourites = key(&[seed, iteration, owner]);
-        let worker = self.worker(self.rank, thread);
-        Ok(Box::new(BlockRunner::new(Blocks {
-            plan: Arc::clone(&self.io),
-            rw,
-            lanes,
-            engine,
-            fs: Arc::clone(&self.fs),
-            fd,
-            path,
-            file,
-            owner: (owner, self.workers),
-            steps: self.io.steps(rw, seeds, worker, favourites),
-            schedule: self.schedule(thread),
-            data: self.data(thread, false),
-            stamps: self.stamps.clone(),
-            stamped_bytes: self.io.block() as usize,
-            log,
-            covered: (rw == Rw::Write).then(|| Arc::clone(&self.covered[thread as usize])),
-            checkers: self.checkers(rw)?,
-        })))
-    }
-
-    /// The threads that check what a worker reads, if any do.
-    fn checkers(&self, rw: Rw) -> Result<Option<Checkers>, Failure> {
-        let threads = self.io.verify_threads as usize;
-        if threads == 0 || !rw.reads() || self.stamps.is_none() {
-            return Ok(None);
-        }
-        // As long as the engine's own.
-        let pages =
-            (self.io.block_max() as usize).checked_next_multiple_of(AlignedBuffer::ALIGNMENT);
-        let made = Checkers::new(threads, pages.unwrap_or(usize::MAX));
-        made.map(Some).map_err(|error| Failure {
-            op: OpKind::Read,
-            path: "--verify-threads".to_owned(),
-            kind: nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
-            detail: error.to_string(),
         })
     }
 

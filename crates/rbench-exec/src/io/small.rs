@@ -10,13 +10,12 @@ use rbench_sys::engine::Completion;
 use rbench_sys::fs::OpenMode;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
-use super::blocks::Stamps;
 use super::one_request;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
 use crate::data::Data;
 use crate::ops::{ItemOp, peek};
-use crate::verify::{self, Expected, Identity, WRITE_BITS};
+use crate::verify::Stamps;
 
 /// Moves one small file after another.
 pub struct SmallFile {
@@ -71,15 +70,6 @@ impl SmallFile {
         &mut self.engine.buffer(0)[offset as usize..][..length]
     }
 
-    fn identity(&self, run: u64, offset: u64, generation: u64) -> Identity {
-        Identity {
-            run,
-            file: self.file(),
-            offset,
-            generation,
-        }
-    }
-
     /// The number of the file aimed at.
     fn file(&self) -> u64 {
         (self.owner << 32) | self.index
@@ -87,10 +77,8 @@ impl SmallFile {
 
     /// What the file aimed at is written as.
     fn generation(&self) -> u64 {
-        let low = self.written.min(u64::from(u32::MAX));
-        self.stamps
-            .as_ref()
-            .map_or(0, |stamps| (stamps.writes << WRITE_BITS) | low)
+        let stamps = self.stamps.as_ref();
+        stamps.map_or(0, |stamps| stamps.generation(self.written))
     }
 
     fn syncs(&self) -> bool {
@@ -193,12 +181,12 @@ impl SmallFile {
 impl SmallFile {
     /// Fills the blocks of the file that is written next.
     fn fill(&mut self) {
-        let (stamps, generation) = (self.stamps.clone(), self.generation());
+        let stamps = self.stamps.clone();
+        let (file, generation) = (self.file(), self.generation());
         for (offset, length) in self.blocks() {
             match &stamps {
                 Some(stamps) => {
-                    let identity = self.identity(stamps.run, offset, generation);
-                    verify::stamp(self.buffer(offset, length), &identity);
+                    stamps.stamp(self.buffer(offset, length), file, offset, generation);
                 }
                 None => {
                     let Self { data, engine, .. } = self;
@@ -248,16 +236,9 @@ impl ItemOp for SmallFile {
             return Ok(());
         };
         for (offset, length) in self.blocks() {
-            let expected = Expected {
-                identity: self.identity(stamps.run, offset, *stamps.reads.end()),
-                generations: stamps.reads.clone(),
-            };
-            verify::check(self.buffer(offset, length), &expected).map_err(|damage| {
-                (
-                    FailureKind::Mismatch,
-                    format!("block at offset {offset}: {damage}"),
-                )
-            })?;
+            let expected = stamps.expected(self.file(), offset);
+            let checked = stamps.headers.check(self.buffer(offset, length), &expected);
+            checked.map_err(|wrong| (FailureKind::Mismatch, wrong.to_string()))?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use rbench_sys::files::{self, Allocation, OpenFlags};
 use rbench_sys::residency::Part;
 use rbench_sys::{Engine, InUse, PosixFs, Request, Transfer};
 
-use super::handles::refuse_in_use;
+use crate::blocks::handles::{lengthen, refuse_in_use};
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::worker::{Prepared, Runner};
@@ -533,14 +533,6 @@ fn reserve(fd: &OwnedFd, length: u64, how: Fallocate) -> Result<(), (OpKind, Err
         Fallocate::Keep => allocate(Allocation::Keep),
         Fallocate::Truncate => lengthen(fd, length).map_err(|errno| (OpKind::Truncate, errno)),
     }
-}
-
-/// Makes a file that is shorter `length` bytes long.
-fn lengthen(fd: &OwnedFd, length: u64) -> Result<(), Errno> {
-    if files::length(fd)? < length {
-        files::set_length(fd, length)?;
-    }
-    Ok(())
 }
 
 /// Whether a file is of use without the reservation that was refused: the

@@ -352,7 +352,7 @@ impl<'r> Run<'r> {
                     false => group.with_caches(caches.clone()),
                 };
                 let place = Place {
-                    board: None,
+                    live: None,
                     parent: dir,
                     name: "rbench.test",
                     marker: b"test",

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use rbench_core::random::Stream;
 
-use super::{STREAM_SIZE, smallest};
-use crate::jobs::{FileNames, Files, JobPlan};
+use super::{Part, STREAM_SIZE, smallest};
+use crate::jobs::{FileNames, FileService, Files, JobPlan};
 
 /// Whether all workers of the job use the same files.
 pub fn shares_files(files: &Files) -> bool {
@@ -60,6 +60,33 @@ pub fn file_size(job: &JobPlan, jobnum: u64, file: u64) -> u64 {
 }
 
 impl Files {
+    /// Files of a worker that are open at a time.
+    pub fn window(&self) -> u64 {
+        match self.service {
+            FileService::Sequential => 1,
+            _ => self.open.clamp(1, self.count.max(1)),
+        }
+    }
+
+    /// Where what the worker `part.owner` uses of a file ends, bytes, if its part has
+    /// `size`; where blocks alternate, that of the last worker.
+    pub fn end(&self, part: Part, size: u64) -> u64 {
+        let bytes = match self.interleave {
+            true => size.saturating_mul(part.workers),
+            false => size,
+        };
+        self.start(part.owner).saturating_add(bytes)
+    }
+
+    /// What stands for the file of a worker in headers, where names do not matter:
+    /// its number, or 0 for one that all share.
+    pub fn number(&self, owner: u64) -> u64 {
+        match shares_files(self) {
+            true => 0,
+            false => owner,
+        }
+    }
+
     /// Where the part of worker `jobnum` starts in each file, bytes.
     pub fn start(&self, jobnum: u64) -> u64 {
         self.offset

@@ -172,7 +172,7 @@ impl Active {
         Step {
             write,
             file: self.file,
-            offset: rules.start + offset,
+            offset: rules.start + offset * rules.spread,
             length,
             ends_file: self.left == 0,
             ends_pass: false,

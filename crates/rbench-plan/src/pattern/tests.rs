@@ -6,7 +6,7 @@ use rbench_core::Nanos;
 
 use super::*;
 use crate::jobs::{
-    BufferContent, Buffers, ContinueOn, Directions, Fallocate, FileNames, Files, Logs, Pace,
+    Advised, BufferContent, Buffers, Directions, Errors, Fallocate, FileNames, Files, Pace,
     Pattern, Syncing,
 };
 
@@ -17,8 +17,6 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
     JobPlan {
         name: "j".to_owned(),
         numjobs: 1,
-        group: 0,
-        group_reporting: false,
         pattern: Pattern {
             directions: Directions {
                 read,
@@ -37,7 +35,10 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
                 write: 100,
             },
             repeats: false,
+            rest: false,
+            one_position: false,
             seed: 7,
+            favourites: 7,
         },
         files: Files {
             directory: "d".into(),
@@ -47,6 +48,8 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             size: (size, size),
             offset: 0,
             offset_increment: 0,
+            ahead: 0,
+            interleave: false,
             service: FileService::RoundRobin(1),
             fallocate: Fallocate::None,
             create_on_open: false,
@@ -54,7 +57,8 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             overwrite: false,
             pre_read: false,
             invalidate: false,
-            fadvise_hint: false,
+            advice: Advised::Nobody,
+            write_only: false,
             unlink: false,
             allow_mounted_write: false,
         },
@@ -76,13 +80,8 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             think: Nanos(0),
             ..Pace::default()
         },
-        continue_on: ContinueOn::default(),
-        logs: Logs::default(),
-        percentiles: Vec::new(),
-        clat_percentiles: true,
-        lat_percentiles: false,
-        unified: false,
-        options: Vec::new(),
+        errors: Errors::Count,
+        report: None,
     }
 }
 

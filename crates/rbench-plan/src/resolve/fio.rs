@@ -6,8 +6,9 @@
 use super::{Facts, PlanError};
 use crate::io::COMPRESS_CHUNK;
 use crate::jobs::{
-    BlockSizes, BufferContent, Buffers, Distribution, Each, Fallocate, FileNames, FileService,
-    Files, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern, Steady, Syncing,
+    Advised, BlockSizes, BufferContent, Buffers, Distribution, Each, Errors, Fallocate, FileNames,
+    FileService, Files, FioReport, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern, Steady,
+    Syncing,
 };
 use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
 
@@ -137,8 +138,6 @@ fn one(
     Ok(JobPlan {
         name: job.name.clone(),
         numjobs,
-        group,
-        group_reporting: s.group_reporting.unwrap_or(false),
         pattern,
         files,
         engine,
@@ -153,13 +152,17 @@ fn one(
         buffers: buffers(s)?,
         verify,
         pace,
-        continue_on: s.continue_on_error.unwrap_or_default(),
-        logs: s.logs.clone(),
-        percentiles: percentiles(s),
-        clat_percentiles: clat,
-        lat_percentiles: lat,
-        unified: s.unified.unwrap_or(false),
-        options: job.options.clone(),
+        errors: Errors::End(s.continue_on_error.unwrap_or_default()),
+        report: Some(FioReport {
+            group,
+            group_reporting: s.group_reporting.unwrap_or(false),
+            logs: s.logs.clone(),
+            percentiles: percentiles(s),
+            clat_percentiles: clat,
+            lat_percentiles: lat,
+            unified: s.unified.unwrap_or(false),
+            options: job.options.clone(),
+        }),
     })
 }
 
@@ -203,6 +206,7 @@ fn pattern(
         (None, Some(false)) => facts.seed,
         (None, _) => SEED,
     };
+    let seed = rbench_core::random::key(&[base, index as u64]);
     Ok(Pattern {
         directions,
         mix_read: s.rwmixread.unwrap_or(50),
@@ -214,7 +218,10 @@ fn pattern(
             write: s.percentage_random.write.unwrap_or(100),
         },
         repeats,
-        seed: rbench_core::random::key(&[base, index as u64]),
+        rest: false,
+        one_position: false,
+        seed,
+        favourites: seed,
     })
 }
 
@@ -270,6 +277,8 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         size,
         offset: s.offset.unwrap_or(0),
         offset_increment: s.offset_increment.unwrap_or(0),
+        ahead: 0,
+        interleave: false,
         service: s.file_service_type.unwrap_or(FileService::RoundRobin(1)),
         fallocate: s.fallocate.unwrap_or(Fallocate::Native),
         create_on_open: s.create_on_open.unwrap_or(false),
@@ -277,7 +286,11 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         overwrite: s.overwrite.unwrap_or(false),
         pre_read: s.pre_read.unwrap_or(false),
         invalidate: s.invalidate.unwrap_or(true),
-        fadvise_hint: s.fadvise_hint.unwrap_or(true),
+        advice: match s.fadvise_hint.unwrap_or(true) {
+            true => Advised::Kernel,
+            false => Advised::Nobody,
+        },
+        write_only: false,
         unlink: s.unlink.unwrap_or(false),
         allow_mounted_write: s.allow_mounted_write.unwrap_or(false),
     };
@@ -449,6 +462,7 @@ fn syncing(s: &Settings) -> Syncing {
         fdatasync: s.fdatasync.unwrap_or(0),
         end_fsync: s.end_fsync.unwrap_or(false),
         fsync_on_close: s.fsync_on_close.unwrap_or(false),
+        close: false,
         o_sync: sync == SyncMode::Sync,
         o_dsync: sync == SyncMode::Dsync,
     }
@@ -499,6 +513,7 @@ fn pace(s: &Settings, io_size: Option<u64>, notes: &mut Vec<String>) -> Result<P
         refuse!("thinktime_spin is a part of thinktime, and cannot be longer");
     }
     Ok(Pace {
+        together: None,
         runtime,
         time_based,
         ramp: s.ramp_time.unwrap_or_default(),

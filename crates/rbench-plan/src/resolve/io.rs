@@ -7,10 +7,9 @@ use rbench_core::Bytes;
 use super::{Facts, PlanError, blocks, nonzero_time};
 use crate::arrival::Arrival;
 use crate::io::{
-    FsyncRule, IoPlan, Layout, OpenLoop, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN,
-    fresh_data,
+    FsyncRule, IoPlan, Layout, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN, fresh_data,
 };
-use crate::jobs::{BlockSizes, Buffers, Distribution};
+use crate::jobs::{BlockSizes, Buffers, Distribution, OpenLoop};
 use crate::pattern;
 use crate::spec;
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 
 use rbench_core::random::Stream;
 use rbench_exec::ack::{Class, audit};
-use rbench_exec::verify::{Identity, stamp};
+use rbench_exec::verify::{BlockHeader, Headers};
 
 use super::bed::Bed;
 use super::oracle::Known;
@@ -73,13 +73,14 @@ fn put(file: &File, bytes: &[u8], offset: u64) {
 /// The block as it was written.
 fn written(block: &Known, generation: u64) -> Vec<u8> {
     let mut bytes = vec![0; block.length];
-    let identity = Identity {
+    let header = BlockHeader {
         run: block.run,
         file: block.file,
         offset: block.offset,
         generation,
+        worker: 0,
     };
-    stamp(&mut bytes, &identity);
+    Headers::every(u64::MAX).stamp(&mut bytes, &header);
     bytes
 }
 

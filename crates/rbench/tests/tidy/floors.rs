@@ -82,17 +82,17 @@ const HOUSES: &[House] = &[
         floors: &[
             // Waits, data and its marks, what was done more than once.
             &[
-                "again", "content", "data", "live", "pace", "sight", "thread", "verify",
+                "again", "content", "data", "live", "pace", "sight", "thread",
             ],
-            // What one worker records, and the talk of the ranks.
-            &["group", "meter"],
-            &["queue", "worker", "workload"],
+            // What one worker records, what blocks carry, and the talk of the ranks.
+            &["group", "meter", "verify"],
+            &["worker", "workload"],
             // What operations are made of, and what a phase is.
             &[
                 "ack", "around", "caches", "extents", "ops", "phase", "target",
             ],
-            // What is looked at and reduced around a phase.
-            &["reduce", "residency", "watch"],
+            // Blocks moved through an engine; what is looked at and reduced around a phase.
+            &["blocks", "reduce", "residency", "watch"],
             &["round"],
             &["spots", "testdirs"],
             // Workloads.

@@ -8,20 +8,21 @@ const BLOCK: usize = 4096;
 /// Not at the beginning of a sector.
 const ODD: u64 = 3 * 1000;
 
-fn place(offset: u64) -> Identity {
-    Identity {
+fn place(offset: u64) -> BlockHeader {
+    BlockHeader {
         run: 7,
         file: 1,
         offset,
         generation: 0,
+        worker: 0,
     }
 }
 
 fn content(offset: u64, generation: u64) -> Vec<u8> {
     let mut bytes = vec![0; BLOCK];
-    verify::stamp(
+    Headers::every(u64::MAX).stamp(
         &mut bytes,
-        &Identity {
+        &BlockHeader {
             generation,
             ..place(offset)
         },
@@ -76,7 +77,7 @@ fn whole_blocks_are_known_by_their_generation() {
     assert!(is_corrupt(&judge(&content(4096, 4), 0, Some(&block))));
     assert!(is_corrupt(&judge(&[0x55; BLOCK], 0, Some(&block))));
     // The same place in the file of another pass.
-    let second = Identity {
+    let second = BlockHeader {
         generation: 1 << 48,
         ..place(0)
     };

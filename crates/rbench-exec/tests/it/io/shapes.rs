@@ -76,7 +76,7 @@ fn every_engine_moves_every_block_once_and_what_it_wrote_verifies() {
                 };
                 let file = fs::read(own.join(name)).expect("data");
                 assert_eq!(file.len() as u64, length, "{} {}", engine.name, row.name);
-                let stamped = |block: &[u8]| block.starts_with(b"rbenchV1");
+                let stamped = |block: &[u8]| block.starts_with(b"rbB");
                 assert!(
                     file.chunks(4096).all(stamped),
                     "{} {}",
@@ -364,7 +364,7 @@ fn damage_in_a_block_of_a_split_is_told_at_its_place() {
     assert_eq!(failures.total(), 1);
     let (_, _, example) = failures.iter().next().expect("one");
     let text = example.failure.to_string();
-    assert!(text.contains("block at offset 69632: flipped"), "{text}");
+    assert!(text.contains("at offset 69632: flipped"), "{text}");
 }
 
 /// Percentage of `data` that compresses away.

@@ -80,6 +80,11 @@ fn noted(change: impl FnOnce(&mut Settings)) -> (JobPlan, Vec<String>) {
     }
 }
 
+/// How the job is reported.
+fn report(job: &JobPlan) -> &FioReport {
+    job.report.as_ref().expect("a job of fio's")
+}
+
 fn single(change: impl FnOnce(&mut Settings)) -> JobPlan {
     noted(change).0
 }
@@ -111,7 +116,7 @@ fn without_options_it_is_fios_default_job() {
         (plan.numjobs, plan.batch_submit, plan.batch_complete_min),
         (1, 1, 1)
     );
-    assert!(!plan.direct && !plan.unified && !plan.group_reporting);
+    assert!(!plan.direct && !report(&plan).unified && !report(&plan).group_reporting);
     let files = &plan.files;
     assert_eq!(
         files.names,
@@ -120,14 +125,14 @@ fn without_options_it_is_fios_default_job() {
     assert_eq!((files.count, files.open, files.size), (1, 1, (MIB, MIB)));
     assert_eq!(files.fallocate, Fallocate::Native);
     assert_eq!(files.service, FileService::RoundRobin(1));
-    assert!(files.invalidate && files.fadvise_hint);
+    assert!(files.invalidate && files.advice == Advised::Kernel);
     assert!(!(files.pre_read || files.overwrite || files.unlink || files.create_only));
     assert!(plan.buffers.scramble && !plan.buffers.refill);
     assert_eq!((plan.pace.loops, plan.pace.think_blocks), (1, 1));
     assert_eq!((plan.pace.runtime, plan.pace.io_size), (None, None));
     assert_eq!(plan.syncing, Syncing::default());
-    assert_eq!(plan.percentiles.len(), 17);
-    assert!(plan.clat_percentiles && !plan.lat_percentiles);
+    assert_eq!(report(&plan).percentiles.len(), 17);
+    assert!(report(&plan).clat_percentiles && !report(&plan).lat_percentiles);
     assert_eq!((plan.verify, notes), (None, Vec::new()));
 }
 
@@ -153,7 +158,7 @@ fn waves_begin_at_stonewalls_and_groups_at_new_groups_too() {
         .iter()
         .map(|wave| {
             wave.iter()
-                .map(|job| (job.name.as_str(), job.group))
+                .map(|job| (job.name.as_str(), report(job).group))
                 .collect()
         })
         .collect();
@@ -174,7 +179,12 @@ fn a_job_that_waits_for_another_begins_a_wave_but_no_group() {
         jobs(vec![job("a", |_| {}), waiting("b", "a"), waiting("c", "a")]).expect("a, b");
     let sizes: Vec<usize> = plan.waves.iter().map(Vec::len).collect();
     assert_eq!(sizes, [1, 2]);
-    assert!(plan.waves.iter().flatten().all(|job| job.group == 0));
+    assert!(
+        plan.waves
+            .iter()
+            .flatten()
+            .all(|job| report(job).group == 0)
+    );
     for list in [
         vec![waiting("a", "a")],
         vec![waiting("a", "b"), job("b", |_| {})],
@@ -439,6 +449,7 @@ fn verification_takes_its_intervals_from_the_blocks() {
         read_back: true,
         fatal: false,
         backlog: None,
+        threads: 0,
         only: false,
     };
     assert_eq!((plan.verify, notes), (Some(expect.clone()), Vec::new()));
@@ -646,7 +657,7 @@ fn readonly_forbids_every_job_that_writes() {
 #[test]
 fn percentiles_are_reported_in_their_order() {
     let plan = single(|s| s.percentile_list = Some(vec![99.0, 50.0, 99.0]));
-    assert_eq!(plan.percentiles, [50.0, 99.0]);
+    assert_eq!(report(&plan).percentiles, [50.0, 99.0]);
 }
 
 #[test]

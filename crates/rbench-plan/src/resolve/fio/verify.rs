@@ -49,6 +49,7 @@ pub(super) fn verify(
         fatal: s.verify_fatal.unwrap_or(false),
         backlog,
         only,
+        threads: 0,
     }))
 }
 

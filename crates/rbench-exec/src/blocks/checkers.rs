@@ -13,9 +13,8 @@ use std::thread::JoinHandle;
 use rbench_core::FailureKind;
 use rbench_sys::{AlignedBuffer, Engine};
 
-use super::stamped;
 use crate::meter::Span;
-use crate::verify::{self, Expected};
+use crate::verify::{Expected, Headers};
 
 /// Buffers of each thread: one is checked while the next one waits.
 const BUFFERS_EACH: usize = 2;
@@ -32,23 +31,18 @@ pub struct Block {
     pub span: Span,
     /// Bytes.
     pub length: usize,
-    /// Bytes that each stamp covers.
-    pub stamped_bytes: usize,
     /// What it must be.
     pub expected: Expected,
+    /// The number of its file among the worker's.
+    pub file: u64,
 }
 
 /// Compares `bytes` with what the block must be.
-pub fn check(block: &Block, bytes: &[u8]) -> Verdict {
-    let mut expected = block.expected.clone();
-    for (at, stamped) in stamped(expected.identity.offset, block.stamped_bytes, bytes) {
-        expected.identity.offset = at;
-        verify::check(stamped, &expected).map_err(|damage| {
-            let detail = format!("block at offset {at}: {damage}");
-            (FailureKind::Mismatch, detail)
-        })?;
+fn check(headers: &Headers, block: &Block, bytes: &[u8]) -> Verdict {
+    match headers.check(bytes, &block.expected) {
+        Ok(_) => Ok(()),
+        Err(wrong) => Err((FailureKind::Mismatch, wrong.to_string())),
     }
-    Ok(())
 }
 
 struct Task {
@@ -82,10 +76,10 @@ impl Checkers {
     ///
     /// # Errors
     /// When the system has no memory or no thread left.
-    pub fn new(threads: usize, block: usize) -> io::Result<Checkers> {
+    pub fn new(threads: usize, block: usize, headers: &Headers) -> io::Result<Checkers> {
         let buffers = (0..threads * BUFFERS_EACH).map(|_| AlignedBuffer::new(block));
         let spare = buffers.collect::<Result<Vec<_>, _>>()?;
-        let all = (0..threads).map(|_| Checker::new());
+        let all = (0..threads).map(|_| Checker::new(headers.clone()));
         Ok(Checkers {
             all: all.collect::<io::Result<_>>()?,
             under_way: VecDeque::with_capacity(spare.len()),
@@ -165,7 +159,7 @@ impl Drop for Checkers {
 }
 
 impl Checker {
-    fn new() -> io::Result<Checker> {
+    fn new(headers: Headers) -> io::Result<Checker> {
         let (tasks, inbox) = channel::<Task>();
         let (outbox, checked) = channel();
         let thread = std::thread::Builder::new()
@@ -173,7 +167,7 @@ impl Checker {
             .spawn(move || {
                 while let Ok(task) = inbox.recv() {
                     let Task { block, buffer } = &task;
-                    let verdict = check(block, &buffer[..block.length]);
+                    let verdict = check(&headers, block, &buffer[..block.length]);
                     if outbox.send(Checked { task, verdict }).is_err() {
                         return;
                     }

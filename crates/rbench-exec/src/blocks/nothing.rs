@@ -1,14 +1,16 @@
-//! The loop of jobs with nothing behind it: what the tool itself costs.
+//! The loop of blocks with nothing behind it: what the tool itself costs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rbench_core::Rank;
-use rbench_plan::jobs::{BlockSizes, Directions, Each, FileNames, JobPlan, Logs, Pace, Syncing};
+use rbench_core::{Failure, Rank};
+use rbench_plan::jobs::{
+    BlockSizes, Directions, Each, FileNames, FioReport, JobPlan, Logs, Pace, Syncing,
+};
+use rbench_sys::engine::{self, ENGINES};
 
-use super::find;
-use super::runner::{self, Lanes, Scene, Sink};
-use crate::worker::Prepared;
+use super::BlockRunner;
+use super::context::{Lanes, Report, Sink, WorkerContext, runner};
 
 /// Sequential reads of a job like `job` with the null engine: so many of that
 /// length, so many at a time.
@@ -19,7 +21,7 @@ pub(crate) fn over_nothing(
     job: &JobPlan,
     (operations, length): (u64, u64),
     depth: u32,
-) -> Prepared {
+) -> Result<BlockRunner, Failure> {
     let mut job = job.clone();
     (job.engine, job.depth, job.direct) = ("null".to_owned(), depth, false);
     (job.numjobs, job.verify) = (1, None);
@@ -36,16 +38,25 @@ pub(crate) fn over_nothing(
     let size = operations.saturating_mul(length);
     (job.files.count, job.files.size) = (1, (size, size));
     (job.files.offset, job.files.offset_increment) = (0, 0);
+    (job.files.ahead, job.files.interleave) = (0, false);
     (job.files.create_only, job.files.names) = (false, FileNames::Format("none".to_owned()));
-    (job.syncing, job.logs) = (Syncing::default(), Logs::default());
+    job.syncing = Syncing::default();
+    job.report = job.report.map(|report| FioReport {
+        logs: Logs::default(),
+        ..report
+    });
     job.pace = Pace {
         loops: 1,
         ..Pace::default()
     };
-    let scene = Scene {
-        engine: find(&job),
-        job: Arc::new(job),
+    let report = job.report.is_some().then(|| Report {
         index: 0,
+        sink: Sink::default(),
+        live: None,
+    });
+    let context = WorkerContext {
+        engine: engine::find("null").unwrap_or(&ENGINES[0]),
+        job: Arc::new(job),
         lanes: Lanes {
             read: Some(0),
             ..Lanes::default()
@@ -54,9 +65,10 @@ pub(crate) fn over_nothing(
         base: PathBuf::new(),
         run: 0,
         rank: Rank(0),
-        sink: Sink::default(),
-        board: None,
+        ranks: 1,
+        report,
+        kept: None,
         unmade: Arc::default(),
     };
-    runner::prepare(scene, 0)
+    runner(context, 0)
 }

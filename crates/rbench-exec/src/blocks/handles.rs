@@ -1,19 +1,19 @@
 //! A worker's open files: opened before the run where all may be open at a
 //! time, one after the other within it where they take turns.
 
+use std::borrow::Cow;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use rbench_core::residency::Pages;
 use rbench_core::{Failure, OpKind};
-use rbench_plan::jobs::JobPlan;
-use rbench_plan::pattern::file_path;
+use rbench_plan::jobs::{Advised, JobPlan};
+use rbench_plan::pattern::{Part, file_size};
+use rbench_sys::engine::EngineInfo;
 use rbench_sys::files::{self, Advice, OpenFlags};
 use rbench_sys::residency::{Resident, resident};
 use rbench_sys::{Engine, InUse};
-
-use super::verify::file_key;
 
 /// How a job opens its files.
 #[derive(Debug, Clone)]
@@ -22,29 +22,41 @@ pub struct Opening {
     pub flags: OpenFlags,
     /// Whether cached pages are dropped first.
     pub invalidate: bool,
-    /// What the kernel is told.
+    /// What the kernel is told, and the engine.
     pub advice: Option<Advice>,
+    /// See `advice`.
+    pub engine_advice: Option<Advice>,
+    /// Bytes that a file has at least before it is mapped for writing; 0: as it is.
+    pub lengthen: u64,
     /// Whether the engine is told of each file.
     pub attach: bool,
     /// Whether there is anything to open: the null engine has no files.
     pub real: bool,
     /// What must not be written to.
     pub in_use: Option<InUse>,
+    /// In messages paths are told from here on; empty: whole.
+    pub told_from: PathBuf,
 }
 
 impl Opening {
-    /// How `job` opens its files.
-    pub fn of(job: &JobPlan, moves_data: bool, mapped: bool, turns: bool) -> Opening {
+    /// How a worker of `job` opens its files, which may `turn` in being open.
+    pub fn of(
+        job: &JobPlan,
+        part: Part,
+        engine: &EngineInfo,
+        (turns, told_from): (bool, PathBuf),
+    ) -> Opening {
+        let (moves_data, mapped) = (engine.moves_data, engine.mapped);
         let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
-        let write = job.pattern.directions.write && !only_verifies;
-        let advice = if job.pattern.directions.random {
-            Advice::Random
-        } else {
-            Advice::Sequential
+        let directions = job.pattern.directions;
+        let write = directions.write && !only_verifies;
+        let advice = match directions.random {
+            true => Advice::Random,
+            false => Advice::Sequential,
         };
         Opening {
             flags: OpenFlags {
-                read: true,
+                read: directions.read || mapped || only_verifies || !job.files.write_only,
                 write,
                 // Without a size it is as long as it is: it must be there.
                 create: write && job.files.size.1 > 0,
@@ -55,10 +67,16 @@ impl Opening {
             },
             // What was just read on purpose is not dropped again.
             invalidate: job.files.invalidate && !job.files.pre_read,
-            advice: job.files.fadvise_hint.then_some(advice),
+            advice: (job.files.advice == Advised::Kernel).then_some(advice),
+            engine_advice: (job.files.advice != Advised::Nobody).then_some(advice),
+            lengthen: match mapped && write {
+                true => job.files.end(part, file_size(job, part.owner, 0)),
+                false => 0,
+            },
             // A file that is open for a few operations is not worth it.
             attach: mapped || !turns,
             real: moves_data,
+            told_from,
             in_use: (moves_data && write && !job.files.allow_mounted_write).then(InUse::look),
         }
     }
@@ -85,23 +103,19 @@ pub struct Handles {
 }
 
 impl Handles {
-    /// The files of worker `jobnum`, none open; paths are below `base`.
-    pub fn new(job: &JobPlan, jobnum: u64, base: &Path, opening: Opening) -> Handles {
-        let handle = |file| {
-            let path = base.join(file_path(job, jobnum, file));
-            let name = path.file_name().unwrap_or_default();
-            Handle {
-                key: file_key(&name.to_string_lossy()),
-                path,
-                fd: None,
-                under_way: 0,
-                leaving: false,
-                dirty: false,
-            }
+    /// Files by path, with what stands for the name of each in headers; none is open.
+    pub fn new(opening: Opening, files: impl Iterator<Item = (PathBuf, u64)>) -> Handles {
+        let handle = |(path, key)| Handle {
+            path,
+            key,
+            fd: None,
+            under_way: 0,
+            leaving: false,
+            dirty: false,
         };
         Handles {
             opening,
-            all: (0..job.files.count).map(handle).collect(),
+            all: files.map(handle).collect(),
         }
     }
 
@@ -117,6 +131,12 @@ impl Handles {
             None if !self.opening.real => Ok(-1),
             None => open(handle, &self.opening, engine),
         }
+    }
+
+    /// The descriptor of the only file, which is open; −1 where there is none to open.
+    pub fn open_one(&self) -> RawFd {
+        let fd = self.all.first().and_then(|handle| handle.fd.as_ref());
+        fd.map_or(-1, |fd| fd.as_raw_fd())
     }
 
     /// Opens all of them.
@@ -139,7 +159,7 @@ impl Handles {
         self.fd(file, engine)?;
         let handle = &self.all[file as usize];
         let length = handle.fd.as_ref().map_or(Ok(0), files::length);
-        let length = length.map_err(|errno| failed(OpKind::Stat, handle, errno))?;
+        let length = length.map_err(|errno| Failure::new(OpKind::Stat, self.path(file), errno))?;
         if !was_open {
             self.close(file, engine)?;
         }
@@ -147,8 +167,8 @@ impl Handles {
     }
 
     /// The path of a file, for messages.
-    pub fn path(&self, file: u64) -> &Path {
-        &self.all[file as usize].path
+    pub fn path(&self, file: u64) -> Cow<'_, str> {
+        told(&self.all[file as usize], &self.opening)
     }
 
     /// What stands for its name in headers.
@@ -210,7 +230,7 @@ impl Handles {
             return Ok(());
         };
         engine.detach(fd.as_raw_fd());
-        files::close(fd).map_err(|errno| failed(OpKind::Close, handle, errno))
+        files::close(fd).map_err(|errno| Failure::new(OpKind::Close, self.path(file), errno))
     }
 
     /// What of the files that are open the page cache holds.
@@ -236,16 +256,18 @@ impl Handles {
     }
 }
 
-fn failed(op: OpKind, handle: &Handle, errno: Errno) -> Failure {
-    Failure::new(op, handle.path.to_string_lossy(), errno)
+fn told<'h>(handle: &'h Handle, how: &Opening) -> Cow<'h, str> {
+    let path = handle.path.strip_prefix(&how.told_from);
+    path.unwrap_or(&handle.path).to_string_lossy()
 }
 
 #[cold]
 fn open(handle: &mut Handle, how: &Opening, engine: &mut dyn Engine) -> Result<RawFd, Failure> {
+    let failed = |op, errno| Failure::new(op, told(handle, how), errno);
     let fd = files::open(&handle.path, how.flags).map_err(|errno| {
-        let mut failure = failed(OpKind::Open, handle, errno);
+        let mut failure = failed(OpKind::Open, errno);
         if errno == Errno::EINVAL && how.flags.direct {
-            failure.detail = "the file system may have no O_DIRECT (direct=1)".to_owned();
+            failure.detail = "the file system may have no O_DIRECT".to_owned();
         }
         failure
     })?;
@@ -259,12 +281,26 @@ fn open(handle: &mut Handle, how: &Opening, engine: &mut dyn Engine) -> Result<R
     if let Some(advice) = how.advice {
         let _ = files::advise(&fd, advice);
     }
+    if how.lengthen > 0 {
+        lengthen(&fd, how.lengthen).map_err(|errno| failed(OpKind::Truncate, errno))?;
+    }
     let raw = fd.as_raw_fd();
     if how.attach {
-        engine.attach(raw, how.advice);
+        engine.attach(raw, how.engine_advice);
     }
     handle.fd = Some(fd);
     Ok(raw)
+}
+
+/// Makes a file that is shorter `length` bytes long.
+///
+/// # Errors
+/// As the calls say.
+pub fn lengthen(fd: &OwnedFd, length: u64) -> Result<(), Errno> {
+    if files::length(fd)? < length {
+        files::set_length(fd, length)?;
+    }
+    Ok(())
 }
 
 /// Refuses to write to an open file or device that something uses.

@@ -1,13 +1,123 @@
-//! When operations of a job with a rate are meant to start.
-//!
-//! [`Schedule`](rbench_plan::arrival::Schedule) spaces operations alike; here
-//! the space behind each depends on its length when bytes are limited.
+//! When the operations of a worker with a rate are meant to start.
 
 use rbench_core::Nanos;
 use rbench_core::random::Stream;
+use rbench_plan::arrival::Schedule;
 use rbench_plan::jobs::{Each, Pace};
+use rbench_plan::pattern::Part;
 
-/// The intended starts of one direction of a worker, from its start on.
+/// What a stream of random gaps of [`Schedule`] is for; those of [`Due`] are 11 and 12.
+const STREAM_TOGETHER: u64 = 13;
+
+/// The intended starts of a worker's operations, from its start on.
+#[derive(Debug, Clone)]
+pub enum Arrivals {
+    /// One operation follows the other.
+    Closed,
+    /// By a rate for each direction that has one.
+    Each(Each<Option<Due>>),
+    /// By one rate for both directions and all workers.
+    Together(Schedule),
+}
+
+/// An operation that was drawn and has not started.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    /// Whether it writes.
+    pub write: bool,
+    /// Bytes.
+    pub length: u64,
+    /// When it was to start.
+    pub intended: Option<Nanos>,
+}
+
+impl Arrivals {
+    /// Those of a worker of a job whose random draws belong to `seed`.
+    pub fn of(pace: &Pace, seed: u64, part: Part) -> Arrivals {
+        if let Some(open) = pace.together {
+            let stream = Stream::new(&[seed, part.worker, STREAM_TOGETHER]);
+            let (worker, workers) = (part.worker, part.workers);
+            let schedule = Schedule::new(open.arrival, open.rate, worker, workers, stream);
+            return Arrivals::Together(schedule);
+        }
+        match Due::of(pace, [seed, part.worker]) {
+            Each {
+                read: None,
+                write: None,
+            } => Arrivals::Closed,
+            each => Arrivals::Each(each),
+        }
+    }
+
+    /// With a rate for each direction whether the write is due first.
+    #[inline(always)]
+    pub fn first(&self) -> Option<bool> {
+        match self {
+            Arrivals::Each(Each {
+                read: Some(read),
+                write: Some(write),
+            }) => Some(write.is_before(read)),
+            _ => None,
+        }
+    }
+
+    /// The intended start of the next operation, if it has one, which moves `length`
+    /// bytes.
+    #[inline(always)]
+    pub fn next(&mut self, write: bool, length: u64) -> Option<Nanos> {
+        match self {
+            Arrivals::Closed => None,
+            Arrivals::Each(each) => {
+                let due = if write {
+                    &mut each.write
+                } else {
+                    &mut each.read
+                };
+                due.as_mut().map(|due| due.next(length))
+            }
+            Arrivals::Together(schedule) => Some(schedule.next_start()),
+        }
+    }
+
+    /// Operations of one direction that were due before `deadline` and were not
+    /// started, with the one that waits; starts count from `start`. Of a rate for both
+    /// directions all are counted with the first of the worker's rows (`is_first`), and
+    /// are no more than `left`.
+    pub fn missed(
+        &mut self,
+        (start, deadline): (Nanos, Nanos),
+        (write, is_first): (bool, bool),
+        waiting: Option<Waiting>,
+        left: u64,
+    ) -> u64 {
+        match self {
+            Arrivals::Closed => 0,
+            Arrivals::Each(each) => {
+                let due = if write { &each.write } else { &each.read };
+                let length = waiting.map_or(0, |waiting| waiting.length);
+                let waits = waiting.is_some_and(|waiting| {
+                    waiting.write == write && waiting.intended.is_some_and(|at| at < deadline)
+                });
+                let span = deadline.since(start);
+                due.as_ref()
+                    .map_or(0, |due| due.left_before(span, length) + u64::from(waits))
+            }
+            Arrivals::Together(schedule) if is_first => {
+                let drawn = waiting.and_then(|waiting| waiting.intended);
+                let next =
+                    drawn.unwrap_or_else(|| Nanos(start.0.saturating_add(schedule.next_start().0)));
+                match next < deadline {
+                    true => schedule.starts_within(deadline.since(next)).min(left),
+                    false => 0,
+                }
+            }
+            Arrivals::Together(_) => 0,
+        }
+    }
+}
+
+/// The intended starts of one direction of a worker, from its start on: the space
+/// after each depends on its length when bytes are limited.
 #[derive(Debug, Clone)]
 pub struct Due {
     /// Seconds after the start; rounding stays below 1e-7 of it over 1e9

@@ -1,6 +1,5 @@
 //! Requests in flight: which slots are taken, what is complete and not noted
-//! yet, and for how long any was in flight. The block loops of `rbench io` and of
-//! jobs stand on it.
+//! yet, and for how long any was in flight.
 
 use std::collections::VecDeque;
 
@@ -39,14 +38,14 @@ pub struct Queue {
 
 impl Queue {
     /// A queue of so many slots, all free.
-    pub fn new(slots: usize, calls: Calls) -> Queue {
+    pub fn new(slots: usize) -> Queue {
         Queue {
             slots,
             free: (0..slots).rev().collect(),
             done: Vec::with_capacity(slots),
             complete: VecDeque::with_capacity(slots),
             in_flight: 0,
-            calls,
+            calls: Calls::default(),
             failed: None,
         }
     }
@@ -61,12 +60,6 @@ impl Queue {
     #[inline]
     pub fn give_back(&mut self, slot: usize) {
         self.free.push(slot);
-    }
-
-    /// Whether a slot is free.
-    #[inline]
-    pub fn has_free(&self) -> bool {
-        !self.free.is_empty()
     }
 
     /// Slots that are taken: in flight, complete and not noted yet, or being
@@ -163,26 +156,6 @@ impl Queue {
             self.calls.idle(end);
         }
         waited
-    }
-
-    /// Waits for the only request in flight: the shortest way.
-    ///
-    /// # Errors
-    /// As [`Queue::reap`].
-    #[inline]
-    pub fn reap_one(
-        &mut self,
-        engine: &mut dyn Engine,
-        clock: CpuClock,
-    ) -> Result<Option<(Completion, Nanos)>, Errno> {
-        let waited = engine.wait(&mut self.done);
-        let end = clock.now();
-        self.in_flight -= self.done.len();
-        if let Err(errno) = waited {
-            self.complete.extend(self.done.drain(..).map(|c| (c, end)));
-            self.fail(errno, end, None);
-        }
-        waited.map(|()| self.done.pop().map(|completion| (completion, end)))
     }
 
     /// Waits for the request of `slot`, whatever else completes meanwhile and is

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const WRITTEN: Origin = Origin {
+const WRITTEN: BlockHeader = BlockHeader {
     run: 77,
     file: 5,
     offset: 8192,
@@ -21,8 +21,8 @@ const ALL: [Checksum; 8] = [
     Checksum::Null,
 ];
 
-fn marks(checksum: Checksum, interval: usize) -> Marks {
-    Marks {
+fn headers(checksum: Checksum, interval: usize) -> Headers {
+    Headers {
         checksum,
         interval,
         content: BufferContent::Random {
@@ -33,30 +33,31 @@ fn marks(checksum: Checksum, interval: usize) -> Marks {
     }
 }
 
-fn wanted() -> Wanted {
-    Wanted {
+fn expected() -> Expected {
+    Expected {
         run: Some(77),
         file: 5,
         offset: 8192,
-        generations: Some(Known {
+        generations: Some(Generations {
             worker: 2,
             mask: u64::MAX,
             range: 9..=9,
+            likely: 9,
         }),
     }
 }
 
-fn block(marks: &Marks, origin: Origin) -> Vec<u8> {
+fn block(headers: &Headers, origin: BlockHeader) -> Vec<u8> {
     let mut block = vec![0; 4096];
-    marks.stamp(&mut block, &origin);
+    headers.stamp(&mut block, &origin);
     block
 }
 
 fn told(checksum: Checksum, change: impl FnOnce(&mut Vec<u8>)) -> String {
-    let marks = marks(checksum, 4096);
-    let mut b = block(&marks, WRITTEN);
+    let headers = headers(checksum, 4096);
+    let mut b = block(&headers, WRITTEN);
     change(&mut b);
-    match marks.check(&b, &wanted()) {
+    match headers.check(&b, &expected()) {
         Ok(_) => "right".to_owned(),
         Err(wrong) => wrong.to_string(),
     }
@@ -66,9 +67,9 @@ fn told(checksum: Checksum, change: impl FnOnce(&mut Vec<u8>)) -> String {
 fn what_was_stamped_is_right_with_every_checksum_and_interval() {
     for checksum in ALL {
         for interval in [512, 1024, 4096] {
-            let marks = marks(checksum.clone(), interval);
+            let headers = headers(checksum.clone(), interval);
             assert_eq!(
-                marks.check(&block(&marks, WRITTEN), &wanted()),
+                headers.check(&block(&headers, WRITTEN), &expected()),
                 Ok(Some(77))
             );
         }
@@ -110,8 +111,9 @@ fn checksums_are_those_that_others_compute() {
 
 #[test]
 fn each_kind_of_damage_is_told_apart() {
-    let other =
-        |origin: Origin| move |b: &mut Vec<u8>| *b = block(&marks(Checksum::Crc32c, 4096), origin);
+    let other = |origin: BlockHeader| {
+        move |b: &mut Vec<u8>| *b = block(&headers(Checksum::Crc32c, 4096), origin)
+    };
     let check = |change: &dyn Fn(&mut Vec<u8>), expect: &str| {
         let got = told(Checksum::Crc32c, change);
         assert!(got.starts_with(expect), "{got}");
@@ -128,31 +130,31 @@ fn each_kind_of_damage_is_told_apart() {
     );
     check(&|b| b.fill(0x55), "at offset 8192: foreign");
     check(
-        &other(Origin {
+        &other(BlockHeader {
             offset: 0,
             ..WRITTEN
         }),
         "at offset 8192: misplaced: found the block of offset 0, expected that of 8192",
     );
     check(
-        &other(Origin { file: 6, ..WRITTEN }),
+        &other(BlockHeader { file: 6, ..WRITTEN }),
         "at offset 8192: misplaced: found the block of offset 8192 of another file",
     );
     check(
-        &other(Origin {
+        &other(BlockHeader {
             generation: 3,
             ..WRITTEN
         }),
         "at offset 8192: stale: generation 0x3 found, 0x9 expected",
     );
     check(
-        &other(Origin { run: 1, ..WRITTEN }),
+        &other(BlockHeader { run: 1, ..WRITTEN }),
         "at offset 8192: stale: a block of another run",
     );
     let torn = |b: &mut Vec<u8>| {
         let older = block(
-            &marks(Checksum::Crc32c, 4096),
-            Origin {
+            &headers(Checksum::Crc32c, 4096),
+            BlockHeader {
                 generation: 3,
                 ..WRITTEN
             },
@@ -164,10 +166,10 @@ fn each_kind_of_damage_is_told_apart() {
 
 #[test]
 fn an_interval_within_a_block_is_named_by_its_own_offset() {
-    let marks = marks(Checksum::Md5, 512);
-    let mut b = block(&marks, WRITTEN);
+    let headers = headers(Checksum::Md5, 512);
+    let mut b = block(&headers, WRITTEN);
     b[1024 + 100] ^= 1;
-    let wrong = marks.check(&b, &wanted()).expect_err("a bit is wrong");
+    let wrong = headers.check(&b, &expected()).expect_err("a bit is wrong");
     assert!(
         wrong
             .to_string()
@@ -177,60 +179,60 @@ fn an_interval_within_a_block_is_named_by_its_own_offset() {
 
 #[test]
 fn generations_of_other_workers_are_not_compared() {
-    let marks = marks(Checksum::Crc32c, 4096);
+    let headers = headers(Checksum::Crc32c, 4096);
     let b = block(
-        &marks,
-        Origin {
+        &headers,
+        BlockHeader {
             worker: 3,
             generation: 1,
             ..WRITTEN
         },
     );
-    assert_eq!(marks.check(&b, &wanted()), Ok(Some(77)));
+    assert_eq!(headers.check(&b, &expected()), Ok(Some(77)));
 }
 
 #[test]
 fn where_the_run_is_not_known_any_will_do_and_the_first_is_told() {
-    let marks = marks(Checksum::Crc32c, 2048);
-    let mut b = block(&marks, WRITTEN);
-    let other = block(&marks, Origin { run: 78, ..WRITTEN });
+    let headers = headers(Checksum::Crc32c, 2048);
+    let mut b = block(&headers, WRITTEN);
+    let other = block(&headers, BlockHeader { run: 78, ..WRITTEN });
     b[2048..].copy_from_slice(&other[2048..]);
-    let any = Wanted {
+    let any = Expected {
         run: None,
-        ..wanted()
+        ..expected()
     };
-    assert_eq!(marks.check(&b, &any), Ok(Some(77)));
-    let wrong = marks
-        .check(&b, &wanted())
+    assert_eq!(headers.check(&b, &any), Ok(Some(77)));
+    let wrong = headers
+        .check(&b, &expected())
         .expect_err("half of it is of another run");
     assert_eq!((wrong.offset, wrong.damage), (10240, Damage::OtherRun(78)));
 }
 
 #[test]
 fn a_pattern_runs_through_the_file() {
-    let marks = marks(Checksum::Pattern(b"abc".to_vec()), 4096);
+    let headers = headers(Checksum::Pattern(b"abc".to_vec()), 4096);
     let mut first = vec![0; 4];
     let mut second = vec![0; 5];
-    marks.stamp(
+    headers.stamp(
         &mut first,
-        &Origin {
+        &BlockHeader {
             offset: 0,
             ..WRITTEN
         },
     );
-    marks.stamp(
+    headers.stamp(
         &mut second,
-        &Origin {
+        &BlockHeader {
             offset: 4,
             ..WRITTEN
         },
     );
     assert_eq!([first, second].concat(), b"abcabcabc");
-    let mut b = block(&marks, WRITTEN);
-    assert_eq!(marks.check(&b, &wanted()), Ok(None));
+    let mut b = block(&headers, WRITTEN);
+    assert_eq!(headers.check(&b, &expected()), Ok(None));
     b[7] ^= 0x20;
-    let wrong = marks
-        .check(&b, &wanted())
+    let wrong = headers
+        .check(&b, &expected())
         .expect_err("a bit is wrong")
         .to_string();
     assert!(
@@ -243,14 +245,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
     #[test]
     fn every_single_flipped_bit_is_found(bit in 0_usize..4096 * 8, which in 0_usize..7, known: bool) {
-        let marks = marks(ALL[which].clone(), 4096);
-        let mut b = block(&marks, WRITTEN);
+        let headers = headers(ALL[which].clone(), 4096);
+        let mut b = block(&headers, WRITTEN);
         b[bit / 8] ^= 1 << (bit % 8);
-        let mut wanted = wanted();
+        let mut expected = expected();
         if !known {
-            (wanted.run, wanted.generations) = (None, None);
+            (expected.run, expected.generations) = (None, None);
         }
-        let wrong = marks.check(&b, &wanted).expect_err("a bit is wrong");
+        let wrong = headers.check(&b, &expected).expect_err("a bit is wrong");
         prop_assert_eq!(wrong.damage, Damage::Flipped { bits: 1, first: bit / 8 });
     }
 }

@@ -7,15 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use rbench_core::{Clock as _, Nanos};
+use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::pattern::{Step, Steps};
 use rbench_sys::{Request, Transfer};
 
-use super::super::stretch::Kind;
-use super::super::verify::{Known, Wanted};
-use super::{JOB_SHIFT, JobRunner, Kind as Does, Planned, unhurried};
-use crate::meter::Meter;
+use super::checkers::{Block, Verdict};
+use super::stretch::Kind;
+use super::{BlockRunner, JOB_SHIFT, Kind as Does, Planned};
+use crate::meter::{Meter, Span};
 use crate::pace::Gate;
+use crate::verify::{Expected, Generations};
 
 /// Blocks that tell which run wrote a file.
 const SAMPLE: usize = 9;
@@ -46,12 +47,22 @@ pub(super) struct Written {
     pub(super) generation: u64,
 }
 
-impl JobRunner {
+impl BlockRunner {
     /// The next operation; `None` when the pass or the source is at its end.
-    #[inline]
-    pub(super) fn draw(&mut self, meter: &mut Meter) -> Option<Planned> {
-        if matches!(self.source, Source::Work) {
-            return self.draw_work();
+    // A large value that is passed through memory costs as much as the whole loop: the
+    // usual way is inlined.
+    #[inline(always)]
+    pub(super) fn next_operation(&mut self, meter: &mut Meter) -> Option<Planned> {
+        match self.source {
+            Source::Work if self.next.is_none() => self.draw::<false>(),
+            _ => self.next_other(meter),
+        }
+    }
+
+    #[cold]
+    fn next_other(&mut self, meter: &mut Meter) -> Option<Planned> {
+        if self.next.is_some() {
+            return self.next.take();
         }
         loop {
             let what = self.draw_check()?;
@@ -60,7 +71,7 @@ impl JobRunner {
             if !self.unwritten.touches(file, offset, what.length as u64) {
                 return Some(what);
             }
-            if let Some(lane) = self.scene.lanes.read {
+            if let Some(lane) = self.context.lanes.read {
                 meter.unchecked(lane);
             }
             if what.last && self.steps.takes_turns() && self.files.end_without(file) {
@@ -105,35 +116,39 @@ impl JobRunner {
         }
     }
 
-    fn draw_work(&mut self) -> Option<Planned> {
+    /// The next operation of the pattern. `BARE`: nobody asks for more of it than what
+    /// it is and where it goes.
+    #[inline(always)]
+    pub(super) fn draw<const BARE: bool>(&mut self) -> Option<Planned> {
         if self.pass_over {
             return None;
         }
-        // With a rate for each direction the one that is due first goes first.
-        let write = match (&self.due.read, &self.due.write) {
-            (Some(read), Some(write)) => Some(write.is_before(read)),
-            _ => None,
+        let write = match BARE {
+            true => None,
+            false => self.arrivals.first(),
         };
         let Some(step) = self.steps.next_as(write) else {
             self.exhausted = true;
             return None;
         };
-        self.pass_over = step.ends_pass && self.stops_at_pass;
-        let kind = match (step.write, &self.marks) {
+        self.pass_over = step.ends_pass && self.how.stops_at_pass;
+        let kind = match (step.write, !BARE && self.headers.is_some()) {
             (true, _) => Does::Write,
-            (false, Some(_)) => Does::Check,
-            (false, None) => Does::Read,
+            (false, true) => Does::Check,
+            (false, false) => Does::Read,
         };
-        self.generation += u64::from(step.write);
-        let mut what = planned(&step, kind, if step.write { self.generation } else { 0 });
-        let due = if step.write {
-            &mut self.due.write
-        } else {
-            &mut self.due.read
-        };
-        if let Some(due) = due {
-            let at = self.start.0.saturating_add(due.next(step.length).0);
-            what.intended = Some(Nanos(at));
+        let mut what = planned(&step, kind, 0);
+        if BARE {
+            return Some(what);
+        }
+        if step.write {
+            if self.generation < self.generation_max {
+                self.generation += 1;
+            }
+            what.generation = self.generation;
+        }
+        if let Some(at) = self.arrivals.next(step.write, step.length) {
+            what.intended = Some(Nanos(self.start.0.saturating_add(at.0)));
         }
         Some(what)
     }
@@ -141,7 +156,7 @@ impl JobRunner {
     /// Whether the blocks of each pass are read back by making its pattern
     /// again.
     pub(super) fn reads_back(&self) -> bool {
-        let verify = self.scene.job.verify.as_ref();
+        let verify = self.context.job.verify.as_ref();
         verify.is_some_and(|v| v.read_back && v.backlog.is_none())
     }
 
@@ -171,13 +186,19 @@ impl JobRunner {
     pub(super) fn check_backlog(&mut self, gate: &Gate, meter: &mut Meter) {
         self.verify_from(Source::Backlog(0), Kind::Backlog, gate, meter);
         self.backlog.clear();
-        let now = gate.clock.now();
-        self.book().begin_stretch(Kind::Work, now);
+        if let Some(stats) = &mut self.stats {
+            stats.begin_stretch(Kind::Work, gate.clock.now());
+        }
     }
 
     /// At the end of a pass: what the backlog still holds.
     pub(super) fn rest_of_backlog(&mut self, gate: &Gate, meter: &mut Meter) {
-        let wanted = self.scene.job.verify.as_ref().is_some_and(|v| v.read_back);
+        let wanted = self
+            .context
+            .job
+            .verify
+            .as_ref()
+            .is_some_and(|v| v.read_back);
         if wanted && !self.backlog.is_empty() {
             self.verify_from(Source::Backlog(0), Kind::ReadBack, gate, meter);
             self.backlog.clear();
@@ -237,14 +258,14 @@ impl JobRunner {
         if self.steps.takes_turns() {
             self.close(step.file, meter);
         }
-        let any = Wanted {
+        let any = Expected {
             run: None,
             file: self.files.key(step.file),
             offset: step.offset,
             generations: None,
         };
         let block = self.engine.buffer(0).get(..length.min(moved))?;
-        self.marks.as_ref()?.check(block, &any).ok()?
+        self.headers.as_ref()?.check(block, &any).ok()?
     }
 
     /// Reads and checks all that `source` names, as a stretch of its own.
@@ -253,66 +274,126 @@ impl JobRunner {
             return;
         }
         let waiting = self.next.take();
-        let gate = unhurried(gate);
-        let now = gate.clock.now();
-        self.book().end_stretch(now);
-        self.book().begin_stretch(kind, now);
+        // What was written is checked to the end.
+        let gate = Gate {
+            deadline: None,
+            ..gate.clone()
+        };
+        if let Some(stats) = &mut self.stats {
+            let now = gate.clock.now();
+            stats.end_stretch(now);
+            stats.begin_stretch(kind, now);
+        }
         self.source = source;
         self.pump(&gate, meter);
         self.source = Source::Work;
         self.next = waiting;
-        let now = gate.clock.now();
-        self.book().end_stretch(now);
+        if let Some(stats) = &mut self.stats {
+            stats.end_stretch(gate.clock.now());
+        }
     }
 
-    /// Compares the block in `slot`, of which `moved` bytes were read, with
-    /// what it must be.
+    /// Compares the block in `slot`, of which `moved` bytes were read, with what it
+    /// must be, or gives it to a thread that does; `None`: that is noted later.
     pub(super) fn check(
         &mut self,
         slot: usize,
-        what: &Planned,
+        what: Planned,
         moved: usize,
-    ) -> Result<(), String> {
-        let Some(marks) = &self.marks else {
-            return Ok(());
-        };
+        span: Span,
+        meter: &mut Meter,
+    ) -> Option<Verdict> {
         if moved < what.length {
             let (end, offset, length) = (what.offset + moved as u64, what.offset, what.length);
-            return Err(format!(
+            let text = format!(
                 "truncated: at offset {offset} {length} bytes were expected, and the file ends at {end}"
-            ));
+            );
+            return Some(Err((FailureKind::Mismatch, text)));
+        }
+        let block = Block {
+            lane: self.lane(false),
+            span,
+            length: what.length,
+            expected: self.expected(&what),
+            file: what.file,
+        };
+        if self.checkers.is_some() {
+            self.note_checked(meter, false);
+        }
+        let engine = self.engine.as_mut();
+        if let Some(checkers) = &mut self.checkers
+            && checkers.give(engine, &block)
+        {
+            return None;
+        }
+        // Those that were read before are noted before.
+        self.note_checked(meter, true);
+        let headers = self.headers.as_ref()?;
+        let read = &self.engine.buffer(slot)[..what.length];
+        Some(match headers.check(read, &block.expected) {
+            Ok(run) => {
+                self.run_found = self.run_found.or(run);
+                Ok(())
+            }
+            Err(wrong) => Err((FailureKind::Mismatch, wrong.to_string())),
+        })
+    }
+
+    /// What a block must be.
+    fn expected(&self, what: &Planned) -> Expected {
+        let file = self.files.key(what.file);
+        let verify = self.context.job.verify.as_ref();
+        let kept = self.context.kept.as_ref();
+        if let (Some(stamps), Source::Work) = (kept.and_then(|k| k.stamps.as_ref()), &self.source) {
+            return stamps.expected(file, what.offset);
         }
         // What the kernel does not order has no order of its own either.
-        let ordered = self.slots.len() == 1 || !self.scene.job.pattern.repeats;
+        let ordered = self.slots.len() == 1 || !self.context.job.pattern.repeats;
         let own = match self.source {
             Source::Work => None,
             _ if ordered => Some(what.generation),
             _ => Some(1),
         };
-        let only = self.scene.job.verify.as_ref().is_some_and(|v| v.only);
+        let only = verify.is_some_and(|v| v.only);
         let run = match own {
             None => None,
             Some(_) if only => self.run_found,
-            Some(_) => Some(self.scene.run),
+            Some(_) => Some(self.context.run),
         };
-        let wanted = Wanted {
+        Expected {
             run,
-            file: self.files.key(what.file),
+            file,
             offset: what.offset,
-            generations: own.map(|least| Known {
+            generations: own.map(|least| Generations {
                 // An earlier run may have had other jobs beside it.
-                worker: if only { self.jobnum } else { self.mark },
+                worker: if only { self.part.worker } else { self.mark },
                 mask: if only { (1 << JOB_SHIFT) - 1 } else { u64::MAX },
                 range: least..=self.generation,
+                likely: least,
             }),
-        };
-        let block = &self.engine.buffer(slot)[..what.length];
-        match marks.check(block, &wanted) {
-            Ok(run) => {
-                self.run_found = self.run_found.or(run);
-                Ok(())
+        }
+    }
+
+    /// Notes the blocks that are checked by now; with `all` waits for all of them.
+    pub(super) fn note_checked(&mut self, meter: &mut Meter, all: bool) {
+        while let Some(checkers) = &mut self.checkers {
+            let Some((block, verdict)) = checkers.take(all) else {
+                return;
+            };
+            match verdict {
+                Ok(()) => meter.done(block.lane, block.span, block.length as u64),
+                Err((kind, detail)) => {
+                    self.ended.errors += 1;
+                    let path = self.files.path(block.file).into_owned();
+                    let failure = Failure {
+                        op: OpKind::Read,
+                        path,
+                        kind,
+                        detail,
+                    };
+                    meter.failed(block.lane, block.span, failure);
+                }
             }
-            Err(wrong) => Err(wrong.to_string()),
         }
     }
 }
@@ -323,6 +404,7 @@ fn pass_length(mut steps: Steps) -> u64 {
     last.map_or(0, |last| last as u64 + 1)
 }
 
+#[inline(always)]
 fn planned(step: &Step, kind: Does, generation: u64) -> Planned {
     Planned {
         kind,

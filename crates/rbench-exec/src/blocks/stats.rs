@@ -1,8 +1,8 @@
-//! What a worker of a job writes down of its operations beside the lanes:
-//! what makes a [`JobOutcome`].
+//! What fio reports of a job and its rows do not have: with them it makes a
+//! [`JobOutcome`]. It comes from the same clock readings.
 
 use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, LogHistogram, LogSample, Series};
-use rbench_core::outcome::Measured;
+use rbench_core::outcome::{Lane, Measured};
 use rbench_core::{Latency, Nanos};
 use rbench_plan::jobs::{Each, JobPlan, Logs};
 
@@ -29,7 +29,13 @@ pub struct Times {
     pub submitted: Nanos,
     /// Complete.
     pub end: Nanos,
+    /// Operations in flight when it was submitted, itself included.
+    pub depth: usize,
 }
+
+/// The rows of reads and writes, as far as the worker has them: every operation that
+/// is noted here is noted there as well.
+pub type Rows<'m> = [Option<&'m Lane>; 2];
 
 /// One operation that ended without error.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +61,8 @@ struct Side {
     slat: Option<Latency>,
     /// Where there is no submission latency, it is the whole.
     clat: Option<Latency>,
-    lat: Latency,
+    /// `None`: that of the row, which begins at the same time.
+    lat: Option<Latency>,
     response: Option<Latency>,
     bw: Series,
     iops: Series,
@@ -89,11 +96,13 @@ pub enum Verdict {
     Found,
     /// It is below the least one allowed.
     TooSlow,
+    /// An operation took longer than any may.
+    TooLate,
 }
 
-/// The book of one worker.
+/// The statistics of one worker.
 #[derive(Debug)]
-pub struct Book {
+pub struct JobStats {
     start: Nanos,
     /// When recording begins: behind the ramp, and again behind a search.
     from: Nanos,
@@ -102,7 +111,10 @@ pub struct Book {
     stretches: Stretches,
     sides: Each<Side>,
     sync: Latency,
+    /// Whether there may be several requests in flight.
+    overlaps: bool,
     depths: [u64; 7],
+    latency_max: Nanos,
     next_sample: Nanos,
     sampled_at: Nanos,
     next_second: Nanos,
@@ -120,7 +132,7 @@ pub struct Book {
 }
 
 impl Side {
-    fn new(asynchronous: bool, rated: bool, histogram: bool) -> Side {
+    fn new(asynchronous: bool, rated: bool, (searches, histogram): (bool, bool)) -> Side {
         Side {
             ios: 0,
             bytes: 0,
@@ -128,7 +140,7 @@ impl Side {
             last_end: Nanos(0),
             slat: asynchronous.then(Latency::new),
             clat: asynchronous.then(Latency::new),
-            lat: Latency::new(),
+            lat: searches.then(Latency::new),
             response: rated.then(Latency::new),
             bw: Series::default(),
             iops: Series::default(),
@@ -150,15 +162,17 @@ impl Side {
         }
     }
 
-    fn outcome(self, runtime: Nanos) -> DirectionOutcome {
+    fn outcome(self, runtime: Nanos, row: Option<&Lane>) -> DirectionOutcome {
+        let of_row = || row.map_or_else(Latency::new, |row| row.service.clone());
+        let lat = self.lat.unwrap_or_else(of_row);
         DirectionOutcome {
             ios: self.ios,
             bytes: self.bytes,
             short: self.short,
             runtime,
             slat: self.slat,
-            clat: self.clat.unwrap_or_else(|| self.lat.clone()),
-            lat: self.lat,
+            clat: self.clat.unwrap_or_else(|| lat.clone()),
+            lat,
             response: self.response,
             bw: self.bw,
             iops: self.iops,
@@ -166,22 +180,23 @@ impl Side {
     }
 }
 
-impl Book {
-    /// An empty book for a worker of `job` with an engine that is
-    /// `asynchronous` or not.
-    pub fn new(job: &JobPlan, asynchronous: bool, expected: Option<u64>) -> Book {
+impl JobStats {
+    /// Those of a worker of `job` that has done nothing yet, with up to `depth`
+    /// requests in flight. `asynchronous`: whether submitting is timed on its own.
+    pub fn new(job: &JobPlan, asynchronous: bool, depth: usize, expected: Option<u64>) -> JobStats {
+        let logs = job.logs().cloned().unwrap_or_default();
         let pace = &job.pace;
         let rated = |iops: Option<u64>, bytes: Option<u64>| iops.is_some() || bytes.is_some();
-        let histogram = job.logs.histogram.is_some();
-        let side = |rated| Side::new(asynchronous, rated, histogram);
+        let own = (pace.latency_target.is_some(), logs.histogram.is_some());
+        let side = |rated| Side::new(asynchronous, rated, own);
         let logs_samples =
-            job.logs.bandwidth.is_some() || job.logs.iops.is_some() || job.logs.latency.is_some();
+            logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
         let mut log = JobLog::default();
-        if logs_samples && job.logs.average.0 == 0 {
+        if logs_samples && logs.average.0 == 0 {
             let room = expected.unwrap_or(LOG_ROOM).min(LOG_ROOM);
             log.samples.reserve(room as usize);
         }
-        Book {
+        JobStats {
             start: Nanos(0),
             from: Nanos(0),
             measures_from: Nanos(0),
@@ -191,7 +206,9 @@ impl Book {
                 write: side(rated(pace.rate_iops.write, pace.rate_bytes.write)),
             },
             sync: Latency::new(),
+            overlaps: depth > 1,
             depths: [0; 7],
+            latency_max: pace.latency_max.unwrap_or(Nanos(u64::MAX)),
             next_sample: Nanos(0),
             sampled_at: Nanos(0),
             next_second: Nanos(0),
@@ -201,7 +218,7 @@ impl Book {
                 .latency_target
                 .map(|target| DepthSearch::new(target, job.depth)),
             steady: pace.steady.map(SteadyWatch::new),
-            logs: job.logs.clone(),
+            logs,
             logs_samples,
             next_window: Nanos(0),
             next_histogram: Nanos(0),
@@ -276,11 +293,10 @@ impl Book {
         start >= self.from
     }
 
-    /// Notes that a request joins others: `under_way` with it.
+    /// Whether an operation that took so long ends the job.
     #[inline]
-    pub fn depth(&mut self, under_way: usize) {
-        let bucket = (usize::BITS - 1 - under_way.max(1).leading_zeros()).min(6);
-        self.depths[bucket as usize] += 1;
+    pub fn is_too_late(&self, took: Nanos) -> bool {
+        took > self.latency_max
     }
 
     /// Requests that may be under way now.
@@ -292,15 +308,21 @@ impl Book {
         }
     }
 
-    /// Notes an operation.
-    #[inline]
-    pub fn done(&mut self, done: Done, times: Times) {
+    /// Notes an operation; whether [`JobStats::verdict`] or [`JobStats::sampled`] has
+    /// something to say.
+    #[inline(always)]
+    pub fn done(&mut self, done: Done, times: Times) -> bool {
         let Times {
             intended,
             start,
             submitted,
             end,
+            depth,
         } = times;
+        if self.overlaps {
+            let bucket = (usize::BITS - 1 - depth.max(1).leading_zeros()).min(6);
+            self.depths[bucket as usize] += 1;
+        }
         let side = if done.write {
             &mut self.sides.write
         } else {
@@ -311,7 +333,9 @@ impl Book {
         side.bytes += done.moved;
         side.short += u64::from(done.moved < done.length);
         side.last_end = end;
-        side.lat.record(lat);
+        if let Some(own) = &mut side.lat {
+            own.record(lat);
+        }
         if let (Some(slat), Some(clat)) = (&mut side.slat, &mut side.clat) {
             slat.record(submitted.since(start));
             clat.record(end.since(submitted));
@@ -319,18 +343,23 @@ impl Book {
         if let (Some(response), Some(intended)) = (&mut side.response, intended) {
             response.record(end.since(intended));
         }
-        let stage = self.search.as_mut().map(|search| search.note(end, lat));
         if self.logs_samples || self.logs.histogram.is_some() {
             self.log(done, times);
         }
         if end >= self.next_sample {
             self.sample(end);
         }
-        match stage {
-            None | Some(Stage::Searching) => {}
-            Some(Stage::Found) => self.restart(end),
-            Some(Stage::Over) => self.verdict = self.verdict.or(Some(Verdict::Found)),
+        if let Some(search) = &mut self.search {
+            match search.note(end, lat) {
+                Stage::Searching => {}
+                Stage::Found => self.restart(end),
+                Stage::Over => self.verdict = self.verdict.or(Some(Verdict::Found)),
+            }
         }
+        if self.is_too_late(lat) {
+            self.verdict = Some(Verdict::TooLate);
+        }
+        self.sampled || self.verdict.is_some()
     }
 
     /// Begins the statistics again at `now`: those of a search are of many
@@ -343,7 +372,7 @@ impl Book {
                 window: side.window,
                 histogram: side.histogram.take(),
                 block_max: side.block_max,
-                ..Side::new(asynchronous, rated, false)
+                ..Side::new(asynchronous, rated, (true, false))
             };
         }
         self.sync = Latency::new();
@@ -512,14 +541,24 @@ impl Book {
     }
 
     /// What was written down so far, but for the logs; `now` is when that is.
-    pub fn so_far(&self, now: Nanos) -> JobOutcome {
+    pub fn so_far(&self, now: Nanos, rows: Rows<'_>) -> JobOutcome {
         let [read, write] = self.stretches.runtimes(now, self.did());
         JobOutcome {
-            read: self.sides.read.clone().outcome(read),
-            write: self.sides.write.clone().outcome(write),
+            read: self.sides.read.clone().outcome(read, rows[0]),
+            write: self.sides.write.clone().outcome(write, rows[1]),
             sync: self.sync.clone(),
             ..self.rest(now)
         }
+    }
+
+    /// How many operations met how many others.
+    fn depths(&self) -> [u64; 7] {
+        if self.overlaps {
+            return self.depths;
+        }
+        let mut alone = [0; 7];
+        alone[0] = self.sides.read.ios + self.sides.write.ios;
+        alone
     }
 
     /// What does not belong to one direction.
@@ -529,7 +568,7 @@ impl Book {
             workers: 1,
             elapsed: end.since(self.measures_from),
             elapsed_sum: end.since(self.measures_from),
-            depths: self.depths,
+            depths: self.depths(),
             latency_depth: self.search.as_ref().map_or(0, DepthSearch::found),
             steady: steady.map(SteadyWatch::reached),
             steady_window: steady.map_or_else(Vec::new, SteadyWatch::window),
@@ -538,7 +577,7 @@ impl Book {
     }
 
     /// What was written down; `end` is when the worker was done.
-    pub fn finish(mut self, end: Nanos) -> (JobOutcome, JobLog) {
+    pub fn finish(mut self, end: Nanos, rows: Rows<'_>) -> (JobOutcome, JobLog) {
         if self.logs.average.0 > 0 {
             self.next_window = end.max(self.from);
             self.close_windows(end);
@@ -550,8 +589,8 @@ impl Book {
         let rest = self.rest(end);
         let [read, write] = self.stretches.runtimes(end, self.did());
         let mut outcome = JobOutcome {
-            read: self.sides.read.outcome(read),
-            write: self.sides.write.outcome(write),
+            read: self.sides.read.outcome(read, rows[0]),
+            write: self.sides.write.outcome(write, rows[1]),
             sync: self.sync,
             ..rest
         };

@@ -1,0 +1,426 @@
+//! Blocks of files, moved through an engine: the worker of a phase of
+//! `rbench io` and of a job, closed loop or at given times, with everything that
+//! happens between the operations.
+//!
+//! This file owns a worker's life: passes over its work, what follows them, the end.
+//! [`context`] makes it, [`single`] performs one request at a time, [`many`] keeps several
+//! in flight; [`noting`] says what becomes of one, [`syncs`] syncs and closes, [`checks`] draws the operations and reads
+//! back what was written.
+
+use std::os::fd::RawFd;
+use std::sync::atomic::Ordering;
+
+use nix::errno::Errno;
+use rbench_core::job::JobLog;
+use rbench_core::residency::Pages;
+use rbench_core::{Clock as _, Nanos};
+use rbench_plan::pattern::{Part, Steps, smallest};
+use rbench_sys::engine::Completion;
+use rbench_sys::limits::{Usage, thread_usage};
+use rbench_sys::{Engine, Request, Transfer};
+
+use crate::ack::Log;
+use crate::data::Data;
+use crate::meter::Meter;
+use crate::pace::Gate;
+use crate::verify::{BlockHeader, Headers};
+use crate::worker::Runner;
+
+mod arrivals;
+mod checkers;
+mod checks;
+mod context;
+pub mod handles;
+mod many;
+mod nothing;
+mod noting;
+mod queue;
+mod search;
+mod single;
+mod stats;
+mod stretch;
+mod syncs;
+mod unwritten;
+
+use arrivals::Arrivals;
+use checkers::Checkers;
+use checks::{Source, Written};
+use context::{How, epoch_ms};
+use handles::Handles;
+use queue::Queue;
+use stats::JobStats;
+use syncs::Interlude;
+use unwritten::Unwritten;
+
+pub use context::{Kept, Lanes, Report, Sink, WorkerContext, prepare, unprepared};
+pub(crate) use nothing::over_nothing;
+
+/// What is done with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    /// Read and compared.
+    Check,
+}
+
+/// An operation to do.
+#[derive(Debug, Clone, Copy)]
+struct Planned {
+    kind: Kind,
+    file: u64,
+    offset: u64,
+    length: usize,
+    /// Of a write: its number. Of a check: the earliest it may have.
+    generation: u64,
+    /// Whether the file is done after it.
+    last: bool,
+    intended: Option<Nanos>,
+}
+
+impl Planned {
+    fn transfer(&self) -> Transfer {
+        match self.kind {
+            Kind::Write => Transfer::Write,
+            Kind::Read | Kind::Check => Transfer::Read,
+        }
+    }
+
+    fn request(&self, fd: RawFd) -> Request {
+        Request {
+            transfer: self.transfer(),
+            fd,
+            offset: self.offset,
+            length: self.length,
+            at: 0,
+        }
+    }
+}
+
+/// In headers of jobs, the job's position stands above the worker's number.
+const JOB_SHIFT: u32 = 40;
+
+/// Writes of a job since the last of each that may follow them.
+#[derive(Debug, Default)]
+struct Since {
+    fsync: u64,
+    datasync: u64,
+    think: u64,
+}
+
+/// How a worker ended, and what it used.
+#[derive(Debug, Default)]
+struct Ended {
+    /// errno of what ended it; 0: nothing did.
+    error: i32,
+    /// Errors that did not, and errno of the first.
+    errors: u64,
+    first_error: i32,
+    start_ms: u64,
+    usage_before: Usage,
+    usage: Usage,
+    at: Nanos,
+}
+
+/// One worker.
+pub struct BlockRunner {
+    context: WorkerContext,
+    part: Part,
+    /// What headers say of the worker.
+    mark: u64,
+    engine: Box<dyn Engine>,
+    files: Handles,
+    steps: Steps,
+    source: Source,
+    data: Data,
+    headers: Option<Headers>,
+    checkers: Option<Checkers>,
+    log: Option<Log>,
+    arrivals: Arrivals,
+    /// Taken in `finish`.
+    stats: Option<Box<JobStats>>,
+    /// With several requests in flight: their slots.
+    slots: Vec<many::Slot>,
+    queue: Queue,
+    /// Ready, and not yet given to the engine.
+    pending: Vec<usize>,
+    /// The completion of one request.
+    done: Vec<Completion>,
+    /// The next operation, and the slot in which it is ready.
+    next: Option<Planned>,
+    held: Option<usize>,
+    /// The number of the latest write, and the last there is.
+    generation: u64,
+    generation_max: u64,
+    backlog: Vec<Written>,
+    /// What is not to be checked.
+    unwritten: Unwritten,
+    /// The run that wrote what is verified, once it is known.
+    run_found: Option<u64>,
+    last_written: u64,
+    since: Since,
+    pass_over: bool,
+    exhausted: bool,
+    /// Operations of this pass that were started.
+    pass_steps: u64,
+    /// Requests started in all.
+    submitted: u64,
+    planned: u64,
+    /// No further operation: an error, or a goal was reached.
+    over: bool,
+    ended: Ended,
+    start: Nanos,
+    how: How,
+}
+
+impl BlockRunner {
+    /// The worker's own start, deadline and stop.
+    fn own_gate(&self, gate: &Gate) -> Gate {
+        let pace = &self.context.job.pace;
+        let start = gate.start.0.saturating_add(pace.delay.0);
+        let end = |runtime: Nanos| start.saturating_add(pace.ramp.0).saturating_add(runtime.0);
+        Gate {
+            clock: gate.clock,
+            start: Nanos(start),
+            deadline: pace.runtime.map(|runtime| Nanos(end(runtime))),
+            stop: gate.stop.clone(),
+            waits: gate.waits.clone(),
+        }
+    }
+
+    /// Pass after pass, each with what follows it.
+    fn passes(&mut self, gate: &Gate, meter: &mut Meter) {
+        let reads_back = self.reads_back();
+        while !self.exhausted && !self.over {
+            let before = reads_back.then(|| (self.steps.clone(), self.generation));
+            (self.pass_over, self.pass_steps) = (false, 0);
+            if let Some(stats) = &mut self.stats {
+                stats.begin_stretch(stretch::Kind::Work, gate.clock.now());
+            }
+            let open = self.pump(gate, meter);
+            self.end_writes(gate, meter);
+            if let Some((steps, generation)) = before
+                && self.pass_steps > 0
+            {
+                self.read_back(steps, generation, gate, meter);
+            }
+            self.rest_of_backlog(gate, meter);
+            if !open {
+                break;
+            }
+        }
+        self.note_missed(gate, meter);
+    }
+
+    /// Does what the source gives, to its end or to the end of the pass; whether
+    /// the gate is still open.
+    fn pump(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
+        let open = match self.slots.len() {
+            1 => self.pump_single(gate, meter),
+            _ => self.pump_many(gate, meter),
+        };
+        self.note_checked(meter, true);
+        open
+    }
+
+    /// Ends the work for a reason that is no failed operation.
+    fn give_up(&mut self, errno: Option<Errno>) {
+        self.over = true;
+        if let (Some(errno), 0) = (errno, self.ended.error) {
+            self.ended.error = errno as i32;
+        }
+    }
+
+    /// Notes what was due before the deadline and never started.
+    fn note_missed(&mut self, gate: &Gate, meter: &mut Meter) {
+        let closed = gate
+            .deadline
+            .filter(|_| !self.over && !gate.stop.is_raised());
+        let Some(deadline) = closed.filter(|_| !self.exhausted) else {
+            return;
+        };
+        let lanes = self.context.lanes;
+        let left = self.planned.saturating_sub(self.submitted);
+        let waiting = self.next.map(|what| arrivals::Waiting {
+            write: what.kind == Kind::Write,
+            length: what.length as u64,
+            intended: what.intended,
+        });
+        for (lane, write) in [(lanes.read, false), (lanes.write, true)] {
+            if let Some(lane) = lane {
+                let which = (write, !write || lanes.read.is_none());
+                let time = (gate.start, deadline);
+                let missed = self.arrivals.missed(time, which, waiting, left);
+                meter.unissued(lane, missed);
+            }
+        }
+    }
+
+    /// Puts the data of a write into the slot's buffer.
+    #[inline(always)]
+    fn fill(&mut self, slot: usize, what: &Planned) {
+        if what.kind != Kind::Write {
+            self.data.spoil(slot);
+            return;
+        }
+        let block = &mut self.engine.buffer(slot)[..what.length];
+        match &self.headers {
+            None => self.data.fill(slot, block),
+            Some(headers) => headers.stamp(
+                block,
+                &BlockHeader {
+                    run: self.context.run,
+                    file: self.files.key(what.file),
+                    offset: what.offset,
+                    generation: what.generation,
+                    worker: self.mark,
+                },
+            ),
+        }
+    }
+
+    /// Counts an operation that starts.
+    #[inline(always)]
+    fn account(&mut self, what: &Planned) {
+        let write = what.kind == Kind::Write;
+        self.files.begin(what.file, write);
+        if !matches!(self.source, Source::Work) {
+            return;
+        }
+        self.pass_steps += 1;
+        self.since.think += 1;
+        if write {
+            self.last_written = what.file;
+            self.since.fsync += 1;
+            self.since.datasync += 1;
+            if self.backlog.len() < self.backlog.capacity() {
+                self.backlog.push(Written {
+                    file: what.file,
+                    offset: what.offset,
+                    length: what.length,
+                    generation: what.generation,
+                });
+            }
+        }
+    }
+
+    /// Bytes of the operations that were started.
+    fn started_bytes(&self) -> u64 {
+        let waiting = self.next.map_or(0, |what| what.length as u64);
+        self.steps.bytes().saturating_sub(waiting)
+    }
+
+    /// Whether the worker's part was gone over in full, and each block once or more.
+    fn went_everywhere(&self) -> bool {
+        self.steps.covers() && self.started_bytes() >= self.steps.total()
+    }
+
+    fn is_sound(&self) -> bool {
+        self.ended.error == 0 && self.ended.errors == 0
+    }
+}
+
+impl Runner for BlockRunner {
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
+        let own = self.own_gate(gate);
+        (self.start, self.ended.at) = (own.start, own.start);
+        let pace = &self.context.job.pace;
+        let from = Nanos(own.start.0.saturating_add(pace.ramp.0));
+        if let Some(stats) = &mut self.stats {
+            self.ended.usage_before = thread_usage();
+            self.ended.start_ms = epoch_ms();
+            stats.begin(own.start, from);
+        }
+        if pace.delay.0 > 0 {
+            let waits = Gate {
+                deadline: None,
+                ..own.clone()
+            };
+            if !waits.wait(own.start) {
+                return;
+            }
+            self.ended.start_ms = epoch_ms();
+        }
+        let verify = self.context.job.verify.as_ref();
+        if verify.is_some_and(|v| v.only) {
+            self.verify_only(&own, meter);
+        } else if !self.context.job.files.create_only {
+            self.passes(&own, meter);
+            self.close_timed(&own, meter);
+        }
+        if self.stats.is_some() {
+            self.ended.at = gate.clock.now();
+            gate.waits.at_work_until(self.ended.at);
+            self.ended.usage = thread_usage().since(self.ended.usage_before);
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        self.submitted
+    }
+
+    fn planned(&self) -> u64 {
+        self.planned
+    }
+
+    fn look(&mut self, _ended: bool) -> Pages {
+        self.files.resident()
+    }
+
+    fn once(&self) -> Option<u64> {
+        let job = &self.context.job;
+        // What comes before the ramp's end is not counted, and what a job checks was
+        // just written.
+        let plain = job.pace.ramp == Nanos(0) && (job.verify.is_none() || self.stats.is_none());
+        plain.then(|| self.steps.once()).flatten()
+    }
+
+    fn covered(&self) -> bool {
+        self.is_sound() && self.went_everywhere()
+    }
+
+    fn finish(&mut self, meter: &mut Meter) {
+        if let Some(kept) = &self.context.kept
+            && let Some(covered) = kept.covered.get(self.own_thread())
+            && self.is_sound()
+        {
+            let block = smallest(&self.context.job.pattern.sizes.write).max(1);
+            let blocks = match self.went_everywhere() {
+                true => self.steps.total().div_ceil(block),
+                false => self.started_bytes() / block,
+            };
+            covered.fetch_max(blocks, Ordering::Relaxed);
+        }
+        (0..self.files.count()).for_each(|file| self.close(file, meter));
+        let counts = self.engine.counts();
+        let Lanes { read, write, sync } = self.context.lanes;
+        meter.again_of([read, write, sync], counts.again);
+        self.queue.tell(meter);
+        let Some(stats) = self.stats.take() else {
+            return;
+        };
+        let [reads, writes] = stats.measured();
+        for (lane, measured) in [(read, reads), (write, writes), (sync, writes)] {
+            if let Some(lane) = lane {
+                meter.measured(lane, measured);
+            }
+        }
+        let (outcome, log) = stats.finish(self.ended.at, self.rows(meter));
+        let outcome = self.outcome(outcome, counts);
+        let log = JobLog {
+            job: outcome.job,
+            worker: outcome.worker,
+            ..log
+        };
+        if let Some(report) = &self.context.report {
+            report.put(outcome, log);
+        }
+    }
+}
+
+impl BlockRunner {
+    /// Its number on this rank.
+    fn own_thread(&self) -> usize {
+        (self.part.worker % u64::from(self.context.job.numjobs.max(1))) as usize
+    }
+}

@@ -1,0 +1,391 @@
+//! What a worker is made from: its job, and what is known around it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use nix::errno::Errno;
+use nix::time::{ClockId, clock_gettime};
+use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
+use rbench_plan::jobs::{Errors, JobPlan};
+use rbench_plan::pattern::{Part, Steps, file_path, file_size};
+use rbench_plan::shift;
+use rbench_sys::engine::{EngineConfig, EngineInfo};
+use rbench_sys::{AlignedBuffer, Engine};
+
+use super::arrivals::Arrivals;
+use super::checkers::Checkers;
+use super::checks::Source;
+use super::handles::{Handles, Opening};
+use super::many;
+use super::queue::Queue;
+use super::stats::JobStats;
+use super::unwritten::Unwritten;
+use super::{BlockRunner, Ended, JOB_SHIFT, Since};
+use crate::ack::{self, Log};
+use crate::data::Data;
+use crate::live::LiveStats;
+use crate::verify::{Headers, Stamps, file_key};
+use crate::worker::{Prepared, Runner};
+
+/// The rows of a worker.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lanes {
+    /// Of reads.
+    pub read: Option<usize>,
+    /// Of writes.
+    pub write: Option<usize>,
+    /// Of fsync and fdatasync, or of closes.
+    pub sync: Option<usize>,
+}
+
+/// Outcomes of this rank's workers, as they finish.
+pub type Sink = Arc<Mutex<Vec<(JobOutcome, JobLog)>>>;
+
+/// Who takes what fio reports of a job.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Its position among all jobs of the plan.
+    pub index: u32,
+    /// Takes what was done.
+    pub sink: Sink,
+    /// Takes what was done so far.
+    pub live: Option<Arc<LiveStats>>,
+}
+
+impl Report {
+    pub(super) fn put(&self, outcome: JobOutcome, log: JobLog) {
+        if let Some(live) = &self.live {
+            live.put(outcome.clone());
+        }
+        if let Ok(mut all) = self.sink.lock() {
+            all.push((outcome, log));
+        }
+    }
+}
+
+/// What is known of the files of a pass of `rbench io`, which are its own.
+#[derive(Clone)]
+pub struct Kept {
+    /// With `--verify`: what blocks carry.
+    pub stamps: Option<Stamps>,
+    /// The journal of each worker, with `--ack-journal`.
+    pub logs: Vec<Log>,
+    /// Takes for each worker how many blocks are there from the first on; empty where
+    /// the phase does not write them in this order.
+    pub covered: Vec<Arc<AtomicU64>>,
+}
+
+/// What the workers of one job on a rank have in common.
+#[derive(Clone)]
+pub struct WorkerContext {
+    /// The job.
+    pub job: Arc<JobPlan>,
+    /// Its engine.
+    pub engine: &'static EngineInfo,
+    /// Its rows.
+    pub lanes: Lanes,
+    /// Whether any job of its group has a rate: then every operation needs an
+    /// intended start.
+    pub open_loop: bool,
+    /// What relative paths are below.
+    pub base: PathBuf,
+    /// What headers of blocks say of the run.
+    pub run: u64,
+    /// This rank.
+    pub rank: Rank,
+    /// Ranks of the run.
+    pub ranks: u32,
+    /// `None`: nobody asks for more than rows.
+    pub report: Option<Report>,
+    /// `None`: files are the user's.
+    pub kept: Option<Kept>,
+    /// Workers whose files could not be made ready, and why: who uses these does
+    /// nothing but fail.
+    pub unmade: Arc<BTreeMap<u64, Failure>>,
+}
+
+impl WorkerContext {
+    /// The `clone`-th worker on this rank among all of its job, and whose files it
+    /// uses.
+    fn part(&self, clone: u32) -> Part {
+        let numjobs = u64::from(self.job.numjobs);
+        let number = |rank: Rank| u64::from(rank.0) * numjobs + u64::from(clone);
+        Part {
+            worker: number(self.rank),
+            owner: number(shift::owner(self.rank, self.job.files.ahead, self.ranks)),
+            workers: u64::from(self.ranks) * numjobs,
+        }
+    }
+
+    fn refused(&self, text: String) -> Failure {
+        Failure {
+            op: OpKind::Open,
+            path: format!("job '{}'", self.job.name),
+            kind: Errno::EINVAL.into(),
+            detail: text,
+        }
+    }
+
+    fn make_engine(&self, depth: usize, block: usize) -> Result<Box<dyn Engine>, Failure> {
+        let name = self.engine.name;
+        (self.engine.make)(EngineConfig { depth, block }).map_err(|errno| Failure {
+            op: OpKind::Open,
+            path: match self.report {
+                Some(_) => format!("job '{}': engine {name}", self.job.name),
+                None => format!("--engine {name}"),
+            },
+            kind: errno.into(),
+            detail: String::new(),
+        })
+    }
+
+    /// The threads that check what a worker reads, if any do.
+    fn checkers(
+        &self,
+        headers: &Option<Headers>,
+        block: usize,
+    ) -> Result<Option<Checkers>, Failure> {
+        let threads = self.job.verify.as_ref().map_or(0, |verify| verify.threads);
+        let Some(headers) = headers
+            .as_ref()
+            .filter(|_| threads > 0 && self.lanes.read.is_some())
+        else {
+            return Ok(None);
+        };
+        // As long as the engine's own.
+        let pages = block.checked_next_multiple_of(AlignedBuffer::ALIGNMENT);
+        let made = Checkers::new(threads as usize, pages.unwrap_or(usize::MAX), headers);
+        made.map(Some).map_err(|error| Failure {
+            op: OpKind::Read,
+            path: "--verify-threads".to_owned(),
+            kind: Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
+            detail: error.to_string(),
+        })
+    }
+}
+
+/// From this block size on, filling a buffer takes longer than a system call.
+const LARGE: usize = 64 << 10;
+
+/// What a worker has to take care of; does not change while it runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How {
+    /// Operations follow one another on one open file, and nothing but fio's statistics
+    /// is to be done around them.
+    pub(super) bare: bool,
+    /// Nothing is verified or journaled.
+    pub(super) plain: bool,
+    /// Something depends on how many operations there were: syncs, pauses, checks, or
+    /// files that take turns.
+    pub(super) counts: bool,
+    /// Files take turns.
+    pub(super) turns: bool,
+    /// Whether the end of a pass has to be waited for.
+    pub(super) stops_at_pass: bool,
+    /// Filling or checking takes so long that requests complete meanwhile.
+    pub(super) careful: bool,
+    /// Requests that are submitted together have one start.
+    pub(super) at_once: bool,
+    /// When a request is with the kernel is noted on its own.
+    pub(super) submission: bool,
+    /// Fewer bytes than asked for are a failure.
+    pub(super) whole: bool,
+    /// Nothing was recorded yet since there is a ramp.
+    pub(super) ramps: bool,
+}
+
+impl How {
+    fn new(context: &WorkerContext, depth: usize, block: usize, headed: bool) -> How {
+        let job = &context.job;
+        let (syncing, pace) = (job.syncing, &job.pace);
+        let turns = job.files.window() < job.files.count;
+        let syncs = syncing.fsync > 0
+            || syncing.fdatasync > 0
+            || syncing.end_fsync
+            || syncing.fsync_on_close;
+        let asynchronous = context.engine.depth_max > 1 && context.engine.moves_data;
+        let careful = depth > 1 && (block >= LARGE || headed);
+        let logs = context
+            .kept
+            .as_ref()
+            .is_some_and(|kept| !kept.logs.is_empty());
+        let rated = context.open_loop || pace.together.is_some();
+        let counts = turns || syncs || pace.think.0 > 0 || job.verify.is_some();
+        let submission = asynchronous && context.report.is_some();
+        let plain = !headed && !logs;
+        How {
+            bare: plain && !counts && !submission && !rated && job.files.count == 1,
+            plain,
+            counts,
+            turns,
+            stops_at_pass: stops_at_pass(job),
+            careful,
+            // Filling a few small buffers takes no time to speak of.
+            at_once: !careful && !rated && job.batch_submit as usize >= depth,
+            submission,
+            whole: job.errors == Errors::Count,
+            ramps: pace.ramp.0 > 0,
+        }
+    }
+}
+
+/// Makes the worker that is the `clone`-th of its job on this rank: opens its
+/// files, untimed.
+///
+/// # Errors
+/// Why it cannot do anything.
+pub fn prepare(context: WorkerContext, clone: u32) -> Prepared {
+    runner(context, clone).map(|runner| Box::new(runner) as Box<dyn Runner>)
+}
+
+/// As [`prepare`].
+pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, Failure> {
+    let job = Arc::clone(&context.job);
+    let part = context.part(clone);
+    if let Some(failure) = context.unmade.get(&part.owner) {
+        return Err(failure.clone());
+    }
+    let depth = job.depth.clamp(1, context.engine.depth_max as u32) as usize;
+    let block = (Steps::length_max(&job) as usize).max(1);
+    let mut engine = context.make_engine(depth, block)?;
+    let headers = Headers::new(&job).map_err(|text| context.refused(text))?;
+    let how = How::new(&context, depth, block, headers.is_some());
+    // The run's own files are told by their names in its directory.
+    let told_from = match context.kept {
+        Some(_) => context.base.clone(),
+        None => PathBuf::new(),
+    };
+    let opening = Opening::of(&job, part, context.engine, (how.turns, told_from));
+    let numbered = context.kept.is_some().then(|| job.files.number(part.owner));
+    let paths = (0..job.files.count).map(|file| {
+        let path = context.base.join(file_path(&job, part.owner, file));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let key = numbered.unwrap_or_else(|| file_key(&name));
+        (path.clone(), key)
+    });
+    let mut files = Handles::new(opening, paths);
+    let runs = !job.files.create_only;
+    let regions = match runs {
+        true => regions(&job, part.owner, &mut files, engine.as_mut())?,
+        false => Vec::new(),
+    };
+    if runs && !how.turns {
+        files.open_all(engine.as_mut())?;
+    }
+    let steps = Steps::of(&job, part, |file| {
+        regions.get(file as usize).copied().unwrap_or(0)
+    });
+    if runs && !steps.has_work() {
+        let text = "there is nothing to do: give size or filesize, since no file has room for a \
+                    block behind offset";
+        return Err(context.refused(text.to_owned()));
+    }
+    let kept = context.kept.as_ref();
+    let stamps = kept.and_then(|kept| kept.stamps.as_ref());
+    let log = kept.and_then(|kept| kept.logs.get(clone as usize).cloned());
+    let log = log.filter(|_| job.pattern.directions.write);
+    if let Some(log) = &log {
+        // If it cannot be recorded, neither can the writes.
+        log.file(ack::Kind::Opened, files.key(0));
+    }
+    let seed = job.pattern.seed;
+    let backlog = job.verify.as_ref().and_then(|v| v.backlog).unwrap_or(0);
+    let expected = steps.expected();
+    let report = context.report.as_ref();
+    Ok(BlockRunner {
+        mark: report.map_or(0, |r| u64::from(r.index) << JOB_SHIFT | part.worker),
+        generation: stamps.map_or(0, |stamps| stamps.writes),
+        generation_max: stamps.map_or(u64::MAX, |stamps| stamps.generation(u64::MAX)),
+        checkers: context.checkers(&headers, block)?,
+        data: Data::new(&job.buffers, depth, &[seed, part.worker, 20]),
+        arrivals: Arrivals::of(&job.pace, seed, part),
+        stats: report.map(|_| Box::new(JobStats::new(&job, how.submission, depth, expected))),
+        slots: many::slots(depth),
+        queue: Queue::new(depth),
+        pending: Vec::with_capacity(depth),
+        done: Vec::with_capacity(1),
+        backlog: Vec::with_capacity(backlog as usize),
+        planned: expected.unwrap_or(u64::MAX),
+        unwritten: Unwritten::default(),
+        source: Source::Work,
+        context,
+        part,
+        how,
+        engine,
+        files,
+        steps,
+        headers,
+        log,
+        next: None,
+        held: None,
+        run_found: None,
+        last_written: 0,
+        since: Since::default(),
+        pass_over: false,
+        exhausted: false,
+        pass_steps: 0,
+        submitted: 0,
+        over: false,
+        ended: Ended::default(),
+        start: Nanos(0),
+    })
+}
+
+/// Notes for fio's report that the `clone`-th worker of a job on this rank did
+/// nothing but fail when it was prepared.
+pub fn unprepared(context: &WorkerContext, clone: u32, failure: &Failure) {
+    let Some(report) = &context.report else {
+        return;
+    };
+    let outcome = JobOutcome {
+        job: report.index,
+        worker: context.part(clone).worker,
+        workers: 1,
+        pid: std::process::id(),
+        error: match failure.kind {
+            FailureKind::Errno(code) => code,
+            FailureKind::Short | FailureKind::Mismatch | FailureKind::Command => Errno::EIO as i32,
+        },
+        start_ms: epoch_ms(),
+        ..JobOutcome::default()
+    };
+    report.put(outcome, JobLog::default());
+}
+
+/// Whether something follows each pass that needs its operations to be done.
+fn stops_at_pass(job: &JobPlan) -> bool {
+    let verifies = job
+        .verify
+        .as_ref()
+        .is_some_and(|v| v.read_back || v.backlog.is_some() || v.only);
+    let syncs = job.syncing.end_fsync || job.syncing.fsync_on_close;
+    verifies || (syncs && !job.pace.time_based)
+}
+
+/// Length of the job's part of each file of the worker `owner`.
+fn regions(
+    job: &JobPlan,
+    owner: u64,
+    files: &mut Handles,
+    engine: &mut dyn Engine,
+) -> Result<Vec<u64>, Failure> {
+    let start = job.files.start(owner);
+    (0..job.files.count)
+        .map(|file| match file_size(job, owner, file) {
+            0 => Ok(files.length(file, engine)?.saturating_sub(start)),
+            size => Ok(size),
+        })
+        .collect()
+}
+
+/// Milliseconds since the epoch, by this host's clock: the report says when a
+/// job began.
+pub(super) fn epoch_ms() -> u64 {
+    clock_gettime(ClockId::CLOCK_REALTIME).map_or(0, |now| {
+        let (seconds, nanos) = (now.tv_sec(), now.tv_nsec());
+        u64::try_from(seconds * 1000 + nanos / 1_000_000).unwrap_or(0)
+    })
+}

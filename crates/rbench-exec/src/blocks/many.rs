@@ -1,0 +1,336 @@
+//! Many requests in flight: what may start is filled and submitted, what is complete
+//! is noted.
+
+use std::os::fd::RawFd;
+
+use rbench_core::{Clock as _, Nanos};
+
+use super::queue::Wait;
+use super::stats::Times;
+use super::{BlockRunner, Interlude, Kind, Planned, Source};
+use crate::meter::Meter;
+use crate::pace::Gate;
+
+/// A request's place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    what: Planned,
+    fd: RawFd,
+    start: Nanos,
+    submitted: Nanos,
+    /// Slots in use when it was submitted, its own included.
+    depth: usize,
+}
+
+/// So many places, all free.
+pub(super) fn slots(depth: usize) -> Vec<Slot> {
+    let idle = Slot {
+        what: Planned {
+            kind: Kind::Read,
+            file: 0,
+            offset: 0,
+            length: 0,
+            generation: 0,
+            last: false,
+            intended: None,
+        },
+        fd: -1,
+        start: Nanos(0),
+        submitted: Nanos(0),
+        depth: 0,
+    };
+    vec![idle; depth]
+}
+
+/// Why issuing pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// As many requests as may be are in flight.
+    Full,
+    /// The next one is not due yet.
+    Early,
+    /// Something has to come before the next one, with nothing in flight.
+    Before(Interlude),
+    /// There is no further operation in this pass.
+    End,
+    /// No further operation may start.
+    Closed,
+}
+
+impl BlockRunner {
+    /// Does what the source gives, several operations at a time; none is in flight
+    /// then. Whether the gate is still open.
+    pub(super) fn pump_many(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
+        match self.how.bare && matches!(self.source, Source::Work) {
+            true => self.pump_together::<true>(gate, meter),
+            false => self.pump_together::<false>(gate, meter),
+        }
+    }
+
+    /// `BARE`: as with one at a time.
+    fn pump_together<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
+        loop {
+            match self.issue::<BARE>(gate, meter) {
+                Pause::Full | Pause::Early => self.reap::<BARE>(gate, meter, false),
+                Pause::Before(interlude) => {
+                    self.drain(gate, meter);
+                    self.take_time_for(interlude, gate, meter);
+                }
+                Pause::End => {
+                    self.drain(gate, meter);
+                    return true;
+                }
+                Pause::Closed => {
+                    self.put_back();
+                    self.drain(gate, meter);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Prepares and submits what may start now.
+    fn issue<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> Pause {
+        let (at_once, batch) = (self.how.at_once, self.context.job.batch_submit as usize);
+        let mut now = gate.clock.now();
+        let pause = loop {
+            if self.over {
+                break Pause::Closed;
+            }
+            let slot = match self.held {
+                Some(slot) => slot,
+                None => match self.ready::<BARE>(meter) {
+                    Ok(slot) => slot,
+                    Err(pause) => break pause,
+                },
+            };
+            if !at_once {
+                now = gate.clock.now();
+            }
+            if gate.closed(now) {
+                break Pause::Closed;
+            }
+            if !BARE
+                && let Some(at) = self.slots[slot].what.intended
+                && at > now
+            {
+                if !(self.queue.is_idle() && self.pending.is_empty()) {
+                    break Pause::Early;
+                }
+                if !gate.wait(at) {
+                    break Pause::Closed;
+                }
+                now = gate.clock.now();
+            }
+            if !BARE && self.log.is_some() {
+                let what = self.slots[slot].what;
+                if !self.announce(what) {
+                    break Pause::Closed;
+                }
+                now = gate.clock.now();
+            }
+            self.line_up(slot, now);
+            if self.how.careful {
+                self.commit(gate);
+                self.poll(gate);
+            } else if self.pending.len() >= batch {
+                self.commit(gate);
+            }
+        };
+        self.commit(gate);
+        pause
+    }
+
+    /// Readies the next operation in a free slot, or says why there is none now.
+    #[inline(always)]
+    fn ready<const BARE: bool>(&mut self, meter: &mut Meter) -> Result<usize, Pause> {
+        let depth = self.slots.len();
+        let depth = match &self.stats {
+            None => depth,
+            Some(stats) => stats.depth_limit(depth),
+        };
+        if self.queue.taken() >= depth {
+            return Err(Pause::Full);
+        }
+        let drawn = match BARE && self.next.is_none() {
+            true => self.draw::<BARE>(),
+            false => self.next_operation(meter),
+        };
+        let Some(what) = drawn else {
+            // After the last one as well: its time is the job's, as with fio.
+            return Err(match !BARE && self.how.counts && self.thinks_now() {
+                true => Pause::Before(Interlude::Think),
+                false => Pause::End,
+            });
+        };
+        if !BARE
+            && self.how.counts
+            && let Some(interlude) = self.interlude()
+        {
+            self.next = Some(what);
+            return Err(Pause::Before(interlude));
+        }
+        // The file is opened before the clock is read.
+        let opened = match BARE {
+            true => Ok(self.files.open_one()),
+            false => self.files.fd(what.file, self.engine.as_mut()),
+        };
+        let fd = match opened {
+            Ok(fd) => fd,
+            Err(failure) => {
+                self.next = Some(what);
+                self.cannot_open(failure, meter);
+                return Err(Pause::Closed);
+            }
+        };
+        let slot = self.queue.take().unwrap_or_default();
+        self.fill(slot, &what);
+        if !BARE && self.how.counts {
+            self.account(&what);
+        }
+        self.slots[slot] = Slot {
+            what,
+            fd,
+            start: Nanos(0),
+            submitted: Nanos(0),
+            depth: 0,
+        };
+        self.held = Some(slot);
+        Ok(slot)
+    }
+
+    /// Takes back what was readied and will not start now.
+    fn put_back(&mut self) {
+        let Some(slot) = self.held.take() else {
+            return;
+        };
+        let what = self.slots[slot].what;
+        self.queue.give_back(slot);
+        self.next = Some(what);
+        if !self.how.counts {
+            return;
+        }
+        self.files.end(what.file, false);
+        if matches!(self.source, Source::Work) {
+            self.pass_steps -= 1;
+            let latest = self.backlog.last().map(|written| written.generation);
+            if what.kind == Kind::Write && latest == Some(what.generation) {
+                self.backlog.pop();
+            }
+        }
+    }
+
+    /// The request of `slot` starts `now`, or with the others that wait.
+    #[inline(always)]
+    fn line_up(&mut self, slot: usize, now: Nanos) {
+        self.held = None;
+        self.submitted += 1;
+        let depth = self.queue.taken();
+        let place = &mut self.slots[slot];
+        (place.start, place.submitted, place.depth) = (now, now, depth);
+        self.pending.push(slot);
+    }
+
+    /// Gives the engine what has lined up. To the kernel it goes at once where that
+    /// is to be timed or something else is done next; else with the next wait.
+    #[inline]
+    fn commit(&mut self, gate: &Gate) {
+        let Some(first) = self.pending.first() else {
+            return;
+        };
+        let first = match self.how.at_once {
+            true => gate.clock.now(),
+            false => self.slots[*first].start,
+        };
+        for slot in &self.pending {
+            let place = &mut self.slots[*slot];
+            if self.how.at_once {
+                (place.start, place.submitted) = (first, first);
+            }
+            self.engine.submit(*slot, place.what.request(place.fd));
+        }
+        self.queue.submitted(self.pending.len(), first);
+        if !(self.how.submission || self.how.careful) {
+            self.pending.clear();
+            return;
+        }
+        let flushed = self.engine.flush();
+        let now = match self.how.submission || flushed.is_err() {
+            true => gate.clock.now(),
+            false => first,
+        };
+        for slot in self.pending.drain(..) {
+            self.slots[slot].submitted = now;
+        }
+        if let Err(errno) = flushed {
+            self.queue.fail(errno, now, self.held);
+            self.give_up(Some(errno));
+        }
+    }
+
+    /// Takes in what is complete, without waiting.
+    fn poll(&mut self, gate: &Gate) {
+        if self.queue.in_flight() > 0 {
+            self.take_in(gate, Wait::Poll);
+        }
+    }
+
+    /// Takes in what is complete; an engine that fails ends the work.
+    #[inline]
+    fn take_in(&mut self, gate: &Gate, wait: Wait) {
+        let engine = self.engine.as_mut();
+        if let Err(errno) = self.queue.reap(engine, gate.clock, wait, self.held) {
+            self.give_up(Some(errno));
+        }
+    }
+
+    /// Waits for completions, not past the next intended start but when
+    /// `draining`, and notes as many as are replaced at a time: what takes the
+    /// place of the first should not wait for the notes on the last.
+    fn reap<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
+        let (job, waiting) = (&self.context.job, self.queue.in_flight());
+        let at_a_time = job.batch_submit.max(job.batch_complete_min).max(1);
+        if self.queue.all_noted() && waiting > 0 {
+            let next = self.held.and_then(|slot| self.slots[slot].what.intended);
+            let wait = match next {
+                Some(at) if !draining => Wait::For(at.since(gate.clock.now())),
+                _ => Wait::Least((job.batch_complete_min as usize).min(waiting)),
+            };
+            self.take_in(gate, wait);
+        }
+        for _ in 0..at_a_time {
+            let Some((completion, end)) = self.queue.next() else {
+                break;
+            };
+            let slot = completion.slot;
+            let Slot {
+                what,
+                start,
+                submitted,
+                depth,
+                ..
+            } = self.slots[slot];
+            let times = Times {
+                intended: what.intended,
+                start,
+                submitted,
+                end,
+                depth,
+            };
+            self.complete::<BARE>(slot, what, times, completion.result, meter);
+            self.queue.give_back(slot);
+            if !BARE && self.how.counts && self.files.end(what.file, what.last) {
+                self.leave(slot, what.file, gate, meter);
+            }
+            if self.how.careful {
+                self.poll(gate);
+            }
+        }
+    }
+
+    fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
+        while !self.queue.is_idle() {
+            self.reap::<false>(gate, meter, true);
+        }
+    }
+}

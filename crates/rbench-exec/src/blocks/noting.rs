@@ -1,0 +1,314 @@
+//! What becomes of an operation that has ended: rows, statistics, journal, failures.
+
+use nix::errno::Errno;
+use rbench_core::job::JobOutcome;
+use rbench_core::{Failure, FailureKind, Nanos, OpKind};
+use rbench_plan::jobs::Errors;
+use rbench_sys::engine::EngineCounts;
+use rbench_sys::limits::thread_usage;
+
+use super::stats::{self, Done, Times};
+use super::{BlockRunner, Ended, Kind, Lanes, Planned, checkers};
+use crate::ack;
+use crate::ack::journal::Write;
+use crate::meter::{Meter, Span};
+
+impl BlockRunner {
+    /// Notes a failure and decides whether the worker goes on.
+    #[cold]
+    pub(super) fn trouble(&mut self, failure: Failure, span: Option<Span>, meter: &mut Meter) {
+        // What ended before it and is still being checked comes first.
+        self.note_checked(meter, true);
+        if let (Some(span), Some(stats)) = (span, &mut self.stats) {
+            stats.failed(span);
+        }
+        let lanes = self.context.lanes;
+        let writes = match failure.op {
+            OpKind::Write | OpKind::Fsync => true,
+            // What is lost there was written.
+            OpKind::Close => lanes.write.is_some(),
+            _ => false,
+        };
+        let wrong = failure.kind == FailureKind::Mismatch;
+        let errno = match failure.kind {
+            FailureKind::Errno(code) => code,
+            FailureKind::Mismatch => Errno::EILSEQ as i32,
+            FailureKind::Short | FailureKind::Command => Errno::EIO as i32,
+        };
+        let tolerated = match self.context.job.errors {
+            Errors::Count => true,
+            Errors::End(but) if wrong => but.verify,
+            // No other error is one to go on after, as in fio: a full disk stays full.
+            Errors::End(_) if errno != Errno::EIO as i32 => false,
+            Errors::End(but) if writes => but.write,
+            Errors::End(but) => but.read,
+        };
+        let lane = match failure.op {
+            OpKind::Fsync => lanes.sync,
+            OpKind::Close if span.is_some() => lanes.sync,
+            _ if writes => lanes.write,
+            _ => lanes.read,
+        };
+        match (lane.or(lanes.write).or(lanes.read), span) {
+            (Some(lane), Some(span)) => meter.failed(lane, span, failure),
+            (Some(lane), None) => meter.failed_untimed(lane, failure),
+            // A job without operations has no row: its own error tells of it.
+            (None, _) => {}
+        }
+        if tolerated {
+            self.ended.errors += 1;
+            if self.ended.first_error == 0 {
+                self.ended.first_error = errno;
+            }
+            return;
+        }
+        if self.ended.error == 0 {
+            self.ended.error = errno;
+        }
+        let verify = self.context.job.verify.as_ref();
+        self.over |= !wrong || verify.is_some_and(|v| v.fatal);
+    }
+
+    /// Tells what was done so far.
+    #[cold]
+    fn publish(&mut self, now: Nanos, meter: &Meter) {
+        let counts = self.engine.counts();
+        self.ended.usage = thread_usage().since(self.ended.usage_before);
+        let live = self.context.report.as_ref().and_then(|r| r.live.as_ref());
+        if let (Some(stats), Some(live)) = (&self.stats, live) {
+            live.put(self.outcome(stats.so_far(now, self.rows(meter)), counts));
+        }
+    }
+
+    /// What the meter has of reads and writes.
+    pub(super) fn rows<'m>(&self, meter: &'m Meter) -> stats::Rows<'m> {
+        let Lanes { read, write, .. } = self.context.lanes;
+        [read, write].map(|lane| lane.map(|lane| meter.lane(lane)))
+    }
+
+    /// With who did it, and what the engine knows of it.
+    pub(super) fn outcome(&self, mut outcome: JobOutcome, counts: EngineCounts) -> JobOutcome {
+        // Like fio: a transfer that came in parts is short, too.
+        outcome.read.short += counts.again.read.continued;
+        outcome.write.short += counts.again.write.continued;
+        let Ended {
+            error,
+            errors,
+            first_error,
+            start_ms,
+            usage,
+            ..
+        } = self.ended;
+        JobOutcome {
+            submits: counts.submits,
+            completes: counts.completes,
+            job: self.context.report.as_ref().map_or(0, |r| r.index),
+            worker: self.part.worker,
+            pid: std::process::id(),
+            error,
+            errors,
+            first_error,
+            start_ms,
+            cpu_user: usage.user,
+            cpu_system: usage.system,
+            switches: usage.switches,
+            faults_major: usage.faults_major,
+            faults_minor: usage.faults_minor,
+            ..outcome
+        }
+    }
+
+    /// Records in the journal that a write is about to start; whether that could be
+    /// done: else it is not written, and the worker ends.
+    pub(super) fn announce(&mut self, what: Planned) -> bool {
+        match &self.log {
+            Some(log) if what.kind == Kind::Write => {
+                let noted = log.write(ack::Kind::WriteStarted, self.journaled(&what));
+                self.over |= !noted;
+                noted
+            }
+            _ => true,
+        }
+    }
+
+    /// A write as a journal names it.
+    fn journaled(&self, what: &Planned) -> Write {
+        Write {
+            file: self.files.key(what.file),
+            offset: what.offset,
+            generation: what.generation,
+            length: what.length as u64,
+        }
+    }
+
+    /// Notes how an operation ended. Its block lies in the buffer of `slot`.
+    #[inline(always)]
+    pub(super) fn complete<const BARE: bool>(
+        &mut self,
+        slot: usize,
+        what: Planned,
+        times: Times,
+        result: Result<usize, Errno>,
+        meter: &mut Meter,
+    ) {
+        let Times { start, end, .. } = times;
+        self.queue.took(end.since(start));
+        let span = Span {
+            // A loop that is open only for others has its start as intended.
+            intended: match BARE {
+                true => None,
+                false => what.intended.or(self.context.open_loop.then_some(start)),
+            },
+            start,
+            end,
+        };
+        let moved = match result {
+            Ok(moved) if (BARE || self.how.plain) && moved == what.length => moved,
+            _ => match self.examine(slot, what, span, result, meter) {
+                Some(moved) => moved,
+                None => return,
+            },
+        };
+        let write = what.kind == Kind::Write;
+        if let Some(stats) = &mut self.stats {
+            if !stats.records(start) {
+                let late = stats.is_too_late(end.since(start));
+                meter.went_on();
+                if late {
+                    self.give_up(Some(Errno::ETIMEDOUT));
+                }
+                return;
+            }
+            let done = Done {
+                write,
+                offset: what.offset,
+                length: what.length as u64,
+                moved: moved as u64,
+            };
+            let attend = stats.done(done, times) || self.how.ramps;
+            meter.done(self.lane(write), span, moved as u64);
+            if attend {
+                self.attend(end, meter);
+            }
+            return;
+        }
+        meter.done(self.lane(write), span, moved as u64);
+    }
+
+    /// The row of reads or writes; what a worker does has one.
+    #[inline(always)]
+    pub(super) fn lane(&self, write: bool) -> usize {
+        let lanes = self.context.lanes;
+        if write { lanes.write } else { lanes.read }.unwrap_or(0)
+    }
+
+    /// What the statistics ask for now and then.
+    #[cold]
+    fn attend(&mut self, now: Nanos, meter: &Meter) {
+        if self.how.ramps {
+            // What the thread used up to here is no part of the job.
+            self.how.ramps = false;
+            self.ended.usage_before = thread_usage();
+        }
+        let Some(stats) = &mut self.stats else {
+            return;
+        };
+        let (verdict, sampled) = (stats.verdict(), stats.sampled());
+        if sampled {
+            self.publish(now, meter);
+        }
+        match verdict {
+            None => {}
+            Some(stats::Verdict::Steady | stats::Verdict::Found) => self.give_up(None),
+            Some(stats::Verdict::TooSlow) => self.give_up(Some(Errno::EIO)),
+            Some(stats::Verdict::TooLate) => self.give_up(Some(Errno::ETIMEDOUT)),
+        }
+    }
+
+    /// Bytes moved by an operation that may have failed, has to be checked or to be
+    /// recorded; `None` when that is noted already, or will be.
+    #[inline(never)]
+    fn examine(
+        &mut self,
+        slot: usize,
+        what: Planned,
+        span: Span,
+        result: Result<usize, Errno>,
+        meter: &mut Meter,
+    ) -> Option<usize> {
+        let judged = match result {
+            Ok(moved) => self.judge(slot, what, moved, span, meter)?.map(|()| moved),
+            Err(errno) => Err((errno.into(), format!("at offset {}", what.offset))),
+        };
+        if what.kind == Kind::Write {
+            // When the engine itself fails, nobody knows how a write ended.
+            if let Some(log) = &self.log
+                && (judged.is_ok() || self.queue.failed().is_none())
+            {
+                log.written(judged.is_ok(), self.journaled(&what));
+            }
+            if self.headers.is_some() {
+                self.remember(&what, span, result.is_ok_and(|moved| moved >= what.length));
+            }
+        }
+        match judged {
+            Ok(moved) => Some(moved),
+            Err((kind, detail)) => {
+                let failure = self.failure(&what, kind, detail);
+                self.trouble(failure, Some(span), meter);
+                None
+            }
+        }
+    }
+
+    /// What is wrong with a request that ended without error, if anything is; `None`
+    /// when another thread finds out.
+    fn judge(
+        &mut self,
+        slot: usize,
+        what: Planned,
+        moved: usize,
+        span: Span,
+        meter: &mut Meter,
+    ) -> Option<checkers::Verdict> {
+        let (offset, length) = (what.offset, what.length);
+        if self.how.whole && moved < length {
+            let detail = format!("{moved} of {length} bytes at offset {offset}");
+            return Some(Err((FailureKind::Short, detail)));
+        }
+        if what.kind == Kind::Check {
+            return self.check(slot, what, moved, span, meter);
+        }
+        Some(match moved {
+            0 if length > 0 => {
+                let detail = format!("nothing at offset {offset}: the file ends there");
+                Err((FailureKind::Short, detail))
+            }
+            _ => Ok(()),
+        })
+    }
+
+    /// Notes for the check what a write has made of its block.
+    fn remember(&mut self, what: &Planned, span: Span, done: bool) {
+        let length = what.length as u64;
+        if !done {
+            self.unwritten.add(what.file, what.offset, length, span.end);
+        } else if !self.unwritten.is_empty() {
+            self.unwritten
+                .written(what.file, what.offset, length, span.start);
+        }
+    }
+
+    #[cold]
+    fn failure(&self, what: &Planned, kind: FailureKind, detail: String) -> Failure {
+        Failure {
+            op: match what.kind {
+                Kind::Write => OpKind::Write,
+                Kind::Read | Kind::Check => OpKind::Read,
+            },
+            path: self.files.path(what.file).into_owned(),
+            kind,
+            detail,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What comes between a worker's operations and after them: syncs, closes, pauses.
+
+use nix::errno::Errno;
+use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_sys::{Request, Transfer};
+
+use super::{BlockRunner, Source};
+use crate::ack;
+use crate::meter::{Meter, Span};
+use crate::pace::Gate;
+
+/// What comes before the next operation, with nothing in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interlude {
+    /// Written data is to be synced.
+    Sync,
+    /// It is time to think.
+    Think,
+    /// Written blocks are to be checked.
+    Check,
+}
+
+impl BlockRunner {
+    /// What has to come before the next operation.
+    pub(super) fn interlude(&self) -> Option<Interlude> {
+        if !matches!(self.source, Source::Work) {
+            return None;
+        }
+        let job = &self.context.job;
+        let reached = |count: u64, every: u64| every > 0 && count >= every;
+        let backlog = job.verify.as_ref().and_then(|v| v.backlog).unwrap_or(0);
+        if reached(self.backlog.len() as u64, backlog) {
+            Some(Interlude::Check)
+        } else if self.is_sync_due() {
+            Some(Interlude::Sync)
+        } else if self.thinks_now() {
+            Some(Interlude::Think)
+        } else {
+            None
+        }
+    }
+
+    /// Takes its time; nothing is in flight.
+    pub(super) fn take_time_for(&mut self, what: Interlude, gate: &Gate, meter: &mut Meter) {
+        match what {
+            Interlude::Sync => self.sync_in(0, gate, meter),
+            Interlude::Check => self.check_backlog(gate, meter),
+            Interlude::Think => self.think(gate),
+        }
+    }
+
+    pub(super) fn thinks_now(&self) -> bool {
+        let pace = &self.context.job.pace;
+        let every = pace.think_blocks;
+        let due = every > 0 && self.since.think >= every;
+        pace.think.0 > 0 && due && matches!(self.source, Source::Work)
+    }
+
+    /// Idles, at first with the CPU busy.
+    pub(super) fn think(&mut self, gate: &Gate) {
+        self.since.think = 0;
+        let pace = &self.context.job.pace;
+        let now = gate.clock.now();
+        let busy_until = Nanos(now.0.saturating_add(pace.think_spin.0));
+        while gate.clock.now() < busy_until {
+            std::hint::spin_loop();
+        }
+        gate.waits.add(now, busy_until);
+        // A closed gate is seen before the next operation.
+        let _ = gate.wait(Nanos(now.0.saturating_add(pace.think.0)));
+    }
+
+    /// The next file cannot be opened, and so the work ends.
+    #[cold]
+    pub(super) fn cannot_open(&mut self, failure: Failure, meter: &mut Meter) {
+        let errno = match failure.kind {
+            FailureKind::Errno(code) => Errno::from_raw(code),
+            _ => Errno::EIO,
+        };
+        self.trouble(failure, None, meter);
+        self.give_up(Some(errno));
+    }
+
+    /// What belongs to the time of the writes after the last of them.
+    pub(super) fn end_writes(&mut self, gate: &Gate, meter: &mut Meter) {
+        let syncing = self.context.job.syncing;
+        let wanted = syncing.end_fsync || syncing.fsync_on_close;
+        let synced = wanted && !gate.stop.is_raised() && self.queue.failed().is_none();
+        if synced {
+            for file in self.files.dirty() {
+                self.sync_file(gate, (file, Transfer::Fsync, 0), false, meter);
+            }
+        }
+        if !synced && self.stats.is_none() {
+            return;
+        }
+        let end = gate.clock.now();
+        if synced && self.stats.is_some() {
+            meter.extend_to(end);
+        }
+        if let Some(stats) = &mut self.stats {
+            if synced {
+                stats.end_writes(end);
+            }
+            stats.end_stretch(end);
+        }
+    }
+
+    /// Closes a file, untimed.
+    pub(super) fn close(&mut self, file: u64, meter: &mut Meter) {
+        match self.files.close(file, self.engine.as_mut()) {
+            Ok(()) => meter.went_on(),
+            Err(failure) => {
+                self.not_closed(file);
+                self.trouble(failure, None, meter);
+            }
+        }
+    }
+
+    /// Closes all files in run time, where that was asked for.
+    pub(super) fn close_timed(&mut self, gate: &Gate, meter: &mut Meter) {
+        let stopped = gate.stop.is_raised() || self.queue.failed().is_some();
+        if !self.context.job.syncing.close || stopped || self.submitted == 0 {
+            return;
+        }
+        for file in 0..self.files.count() {
+            let start = gate.clock.now();
+            let closed = self.files.close(file, self.engine.as_mut());
+            let end = gate.clock.now();
+            let span = Span {
+                intended: None,
+                start,
+                end,
+            };
+            self.queue.called(start, end);
+            match (closed, self.context.lanes.sync) {
+                (Ok(()), Some(lane)) => meter.done(lane, span, 0),
+                (Ok(()), None) => meter.went_on(),
+                (Err(failure), _) => {
+                    self.not_closed(file);
+                    self.trouble(failure, Some(span), meter);
+                }
+            }
+        }
+    }
+
+    /// Closing a file failed, and told of writes that were lost.
+    fn not_closed(&self, file: u64) {
+        if let Some(log) = &self.log {
+            log.synced(false, self.files.key(file));
+        }
+    }
+
+    /// Closes a file that is done, after the sync that is due.
+    pub(super) fn leave(&mut self, slot: usize, file: u64, gate: &Gate, meter: &mut Meter) {
+        if !self.how.turns {
+            return;
+        }
+        if self.is_sync_due() {
+            self.last_written = file;
+            self.sync_in(slot, gate, meter);
+        }
+        if self.context.job.syncing.fsync_on_close && self.files.is_dirty(file) {
+            self.sync_file(gate, (file, Transfer::Fsync, slot), false, meter);
+        }
+        self.close(file, meter);
+    }
+
+    fn is_sync_due(&self) -> bool {
+        let syncing = self.context.job.syncing;
+        let reached = |count: u64, every: u64| every > 0 && count >= every;
+        reached(self.since.fsync, syncing.fsync) || reached(self.since.datasync, syncing.fdatasync)
+    }
+
+    /// Syncs the file that was written last, by way of a slot that is free.
+    fn sync_in(&mut self, slot: usize, gate: &Gate, meter: &mut Meter) {
+        let syncing = self.context.job.syncing;
+        let due = [
+            (self.since.fsync, syncing.fsync, Transfer::Fsync),
+            (self.since.datasync, syncing.fdatasync, Transfer::DataSync),
+        ];
+        for (count, every, transfer) in due {
+            if every == 0 || count < every {
+                continue;
+            }
+            match transfer {
+                Transfer::Fsync => self.since.fsync = 0,
+                _ => self.since.datasync = 0,
+            }
+            self.sync_file(gate, (self.last_written, transfer, slot), true, meter);
+        }
+    }
+
+    /// Brings a file to stable storage by way of a slot that is free, and notes how
+    /// that went. `reported`: whether fio counts it among the job's syncs.
+    fn sync_file(
+        &mut self,
+        gate: &Gate,
+        (file, transfer, slot): (u64, Transfer, usize),
+        reported: bool,
+        meter: &mut Meter,
+    ) {
+        if let Some(errno) = self.queue.failed() {
+            let failure = Failure::new(OpKind::Fsync, self.files.path(file), errno);
+            return self.trouble(failure, None, meter);
+        }
+        let fd = match self.files.fd(file, self.engine.as_mut()) {
+            Ok(fd) => fd,
+            Err(failure) => return self.trouble(failure, None, meter),
+        };
+        let key = self.files.key(file);
+        if let Some(log) = &self.log
+            && !log.file(ack::Kind::SyncStarted, key)
+        {
+            self.over = true;
+            return;
+        }
+        let request = Request {
+            transfer,
+            fd,
+            offset: 0,
+            length: 0,
+            at: 0,
+        };
+        let start = gate.clock.now();
+        self.queue.submitted(1, start);
+        self.engine.submit(slot, request);
+        let engine = self.engine.as_mut();
+        let (result, end) = self.queue.reap_slot(engine, gate.clock, slot);
+        self.queue.took(end.since(start));
+        let span = Span {
+            intended: None,
+            start,
+            end,
+        };
+        if let Some(log) = &self.log {
+            log.synced(result.is_ok(), key);
+        }
+        if let Err(errno) = result {
+            let failure = Failure::new(OpKind::Fsync, self.files.path(file), errno);
+            return self.trouble(failure, Some(span), meter);
+        }
+        self.files.clean(file);
+        let recorded = match &mut self.stats {
+            None => true,
+            Some(stats) if reported && stats.records(start) => {
+                stats.synced(span);
+                true
+            }
+            Some(_) => false,
+        };
+        match self.context.lanes.sync {
+            Some(lane) if recorded => meter.done(lane, span, 0),
+            _ => meter.went_on(),
+        }
+    }
+}

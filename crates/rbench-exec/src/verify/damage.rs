@@ -1,0 +1,135 @@
+//! What can be wrong with a block that was read, and how a damaged one differs
+//! from what it should be.
+
+use std::fmt;
+
+const SECTOR: usize = 512;
+/// Up to so many wrong bits are called flipped bits.
+const FLIPPED_MAX: u32 = 16;
+
+/// What is wrong with a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Damage {
+    /// All bytes are zero.
+    Zeroed,
+    /// A whole block of another run.
+    OtherRun(u64),
+    /// A whole block that belongs elsewhere.
+    Misplaced {
+        /// The file it belongs to.
+        file: u64,
+        /// The offset it belongs to.
+        offset: u64,
+    },
+    /// A whole block of an earlier (or later) write.
+    Stale {
+        /// The generation found.
+        found: u64,
+        /// The newest possible.
+        expected: u64,
+    },
+    /// A few bits differ.
+    Flipped {
+        /// How many.
+        bits: u32,
+        /// The first byte that differs, within the block.
+        first: usize,
+    },
+    /// Whole sectors are zero, the others right.
+    PartlyZeroed {
+        /// The first such byte, within the block.
+        first: usize,
+    },
+    /// Some sectors hold other data, the others are right.
+    Torn {
+        /// The first byte that differs, within the block.
+        first: usize,
+        /// The last one.
+        last: usize,
+    },
+    /// Nothing of it is right.
+    Foreign,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damage::Zeroed => write!(f, "zeroed: every byte is 0"),
+            Damage::OtherRun(run) => write!(f, "stale: a block of another run ({run:016x})"),
+            Damage::Misplaced { file, offset } => {
+                write!(f, "misplaced: the block of file {file} at offset {offset}")
+            }
+            Damage::Stale { found, expected } => {
+                write!(
+                    f,
+                    "stale: generation {found:#x} found, {expected:#x} expected"
+                )
+            }
+            Damage::Flipped { bits, first } => {
+                write!(f, "flipped: {bits} bits, the first in byte {first}")
+            }
+            Damage::PartlyZeroed { first } => write!(f, "partly zeroed: from byte {first} on"),
+            Damage::Torn { first, last } => {
+                write!(f, "torn: bytes {first} to {last} hold other data")
+            }
+            Damage::Foreign => write!(f, "foreign: no part of it was written by this run"),
+        }
+    }
+}
+
+/// How a block differs from what it should be.
+pub(crate) struct Difference {
+    /// Bits that differ.
+    pub(crate) bits: u32,
+    first: usize,
+    last: usize,
+    right_sectors: usize,
+    wrong_are_zero: bool,
+}
+
+impl Difference {
+    /// What most likely happened.
+    pub(crate) fn damage(&self) -> Damage {
+        let (first, last) = (self.first, self.last);
+        if self.bits <= FLIPPED_MAX {
+            let bits = self.bits;
+            Damage::Flipped { bits, first }
+        } else if self.right_sectors == 0 {
+            Damage::Foreign
+        } else if self.wrong_are_zero {
+            Damage::PartlyZeroed { first }
+        } else {
+            Damage::Torn { first, last }
+        }
+    }
+}
+
+/// Compares a block with what it should be.
+pub(crate) fn compare(found: &[u8], right: &[u8]) -> Difference {
+    let mut d = Difference {
+        bits: 0,
+        first: 0,
+        last: 0,
+        right_sectors: 0,
+        wrong_are_zero: true,
+    };
+    for (sector, (f, r)) in found.chunks(SECTOR).zip(right.chunks(SECTOR)).enumerate() {
+        if f == r {
+            d.right_sectors += 1;
+            continue;
+        }
+        d.wrong_are_zero &= f.iter().all(|b| *b == 0);
+        for (i, (a, b)) in f.iter().zip(r).enumerate() {
+            if a != b {
+                d.first = if d.bits == 0 {
+                    sector * SECTOR + i
+                } else {
+                    d.first
+                };
+                d.last = sector * SECTOR + i;
+                d.bits += (a ^ b).count_ones();
+            }
+        }
+    }
+    d
+}

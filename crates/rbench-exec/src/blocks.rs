@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use rbench_core::job::JobLog;
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Nanos};
-use rbench_plan::pattern::{Part, Steps, smallest};
+use rbench_plan::pattern::{Part, Steps};
 use rbench_sys::engine::Completion;
 use rbench_sys::limits::{Usage, thread_usage};
 use rbench_sys::{Engine, Request, Transfer};
@@ -52,7 +52,7 @@ use stats::JobStats;
 use syncs::Interlude;
 use unwritten::Unwritten;
 
-pub use context::{Kept, Lanes, Report, Sink, WorkerContext, prepare, unprepared};
+pub use context::{Failures, Kept, Lanes, Report, Sink, WorkerContext, prepare, unprepared};
 pub(crate) use nothing::over_nothing;
 
 /// What is done with a block.
@@ -384,12 +384,8 @@ impl Runner for BlockRunner {
             && let Some(covered) = kept.covered.get(self.own_thread())
             && self.is_sound()
         {
-            let block = smallest(&self.context.job.pattern.sizes.write).max(1);
-            let blocks = match self.went_everywhere() {
-                true => self.steps.total().div_ceil(block),
-                false => self.started_bytes() / block,
-            };
-            covered.fetch_max(blocks, Ordering::Relaxed);
+            let bytes = self.started_bytes().min(self.steps.total());
+            covered.fetch_max(kept.there + bytes, Ordering::Relaxed);
         }
         (0..self.files.count()).for_each(|file| self.close(file, meter));
         let counts = self.engine.counts();

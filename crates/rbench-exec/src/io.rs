@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::errno::Errno;
 use rbench_comm::Combine;
 use rbench_core::outcome::PhaseOutcome;
-use rbench_core::{Failure, FailureKind, OpKind, Rank};
+use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Round, Rw, small_paths, worker_number};
+use rbench_plan::jobs::JobPlan;
 use rbench_plan::meta::Who;
 use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
 use rbench_sys::residency::Part;
-use rbench_sys::{Completion, Engine, Request};
 
 use crate::ack::journal::journal_path;
 use crate::ack::{self, Header, Journal, Log};
-use crate::blocks::{self, Kept, Lanes, WorkerContext};
+use crate::blocks::{self, Failures, Kept, Lanes, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
@@ -29,14 +29,12 @@ use crate::residency;
 use crate::round::{self, PhaseEnd};
 use crate::target::{Ground as _, Target};
 use crate::verify::{Headers, STEP_BITS, Stamps, WRITE_BITS};
-use crate::worker::MakeRunner;
+use crate::worker::{Idle, MakeRunner};
 use crate::workload::{Listener, Pass};
 
-mod layout;
 mod scene;
 mod small;
 
-use layout::Unmade;
 use scene::Scene;
 pub(crate) use scene::over_nothing;
 
@@ -56,7 +54,7 @@ pub(crate) fn pass<'p>(plan: &'p Plan, io: &IoPlan, run_key: u64, iteration: u32
             .collect(),
         generations: 0..=0,
         logs: Vec::new(),
-        unmade: Unmade::default(),
+        unmade: Failures::default(),
         seen: Seen::default(),
     }
 }
@@ -69,7 +67,7 @@ pub(crate) struct IoPass<'p> {
     run_key: u64,
     iteration: u32,
     prefix: String,
-    /// For each worker of this rank: blocks (or small files) that are there
+    /// For each worker of this rank: bytes of its part (or small files) that are there
     /// from the first on.
     covered: Vec<Arc<AtomicU64>>,
     /// Generations that blocks may have now.
@@ -77,7 +75,7 @@ pub(crate) struct IoPass<'p> {
     /// The journal of each worker of this rank, with `--ack-journal`.
     logs: Vec<Log>,
     /// Parts that could not be laid out, of all workers.
-    unmade: Unmade,
+    unmade: Failures,
     seen: Seen,
 }
 
@@ -134,7 +132,7 @@ impl Pass<Target> for IoPass<'_> {
             let step = self.step(round.step);
             // The number before a phase's is that of its layout.
             let needs = rw.needs_files() && self.engine.moves_data;
-            if needs && self.lay_out(group, target, step - 1).await? {
+            if needs && self.lay_out(group, target, &round, step - 1).await? {
                 return Ok(true);
             }
             if rw.reads() && self.engine.moves_data && io.small.is_none() {
@@ -248,9 +246,10 @@ impl IoPass<'_> {
         &mut self,
         group: &Group<'_>,
         target: &Target,
+        round: &Round,
         step: u64,
     ) -> Result<bool, ExecError> {
-        let needed = self.io.blocks();
+        let needed = self.io.whole();
         let there: Vec<u64> = self
             .covered
             .iter()
@@ -266,21 +265,24 @@ impl IoPass<'_> {
             )
             .await?;
         // What could not be laid out then may have been written since.
-        self.unmade = Unmade::default();
+        self.unmade = Failures::default();
         if any[0] == 0 {
             return Ok(false);
         }
-        let scene = self.scene(group, target, step, 0);
-        let small = self.io.small.is_some();
-        let op = if small {
-            OpKind::WriteFile
-        } else {
-            OpKind::Write
-        };
-        let total = if small {
-            needed
-        } else {
-            needed.div_ceil(layout::piece_blocks(&self.io))
+        let (op, total, make): (_, _, MakeRunner) = match self.io.small {
+            Some(_) => {
+                let scene = self.scene(group, target, step, 0);
+                let make = move |thread| scene.layout(thread);
+                (OpKind::WriteFile, needed, Arc::new(make))
+            }
+            None => {
+                let pieces = needed.div_ceil(self.io.layout_piece());
+                (
+                    OpKind::Write,
+                    pieces,
+                    self.layout(group, target, round, step),
+                )
+            }
         };
         let phase = Phase {
             iteration: self.iteration,
@@ -300,7 +302,7 @@ impl IoPass<'_> {
             lanes_of: Vec::new(),
             log_operations: false,
             before: Before::default(),
-            make: Arc::new(move |thread| scene.layout(thread)),
+            make,
         };
         let end = round::run(group, &phase).await?;
         self.check_journals(group).await?;
@@ -317,6 +319,38 @@ impl IoPass<'_> {
         let own = Who::Each { ahead: 0 };
         self.seen.make(residency::caches(group), own);
         Ok(false)
+    }
+
+    /// Makes the workers that write what each one's part lacks.
+    fn layout(&self, group: &Group<'_>, target: &Target, round: &Round, step: u64) -> MakeRunner {
+        let (io, round, workers) = (Arc::clone(&self.io), round.clone(), self.plan.workers());
+        let covered = self.covered.clone();
+        let lanes = Lanes {
+            write: Some(0),
+            ..Lanes::default()
+        };
+        let kept = Kept {
+            failed: Some(Arc::clone(&self.unmade)),
+            ..self.kept(step)
+        };
+        let job = Arc::new(round.job.clone());
+        let context = self.context(group, target, job, (lanes, kept));
+        Arc::new(move |thread| {
+            let there = covered[thread as usize].load(Ordering::Relaxed);
+            if there >= io.whole() {
+                return Ok(Box::new(Idle));
+            }
+            // Whole blocks: what was begun of the next one is written again.
+            let there = there - there % io.block();
+            let mut context = context.clone();
+            context.job = Arc::new(io.layout(&round, there, workers));
+            context.engine = engine::find(&context.job.engine).unwrap_or(&engine::ENGINES[0]);
+            context.open_loop = false;
+            if let Some(kept) = &mut context.kept {
+                kept.there = there;
+            }
+            blocks::prepare(&context, thread)
+        })
     }
 
     /// Tells every rank which parts could not be laid out; whether none could.
@@ -340,7 +374,9 @@ impl IoPass<'_> {
                 detail: "its rank could not lay it out".to_owned(),
                 ..Failure::new(OpKind::Read, name, Errno::ENODATA)
             };
-            layout::note(&self.unmade, owner, &failure);
+            if let Ok(mut unmade) = self.unmade.lock() {
+                unmade.insert(owner, failure);
+            }
         }
         Ok((0..workers).all(|w| is_unmade(&w)))
     }
@@ -392,40 +428,64 @@ impl IoPass<'_> {
             stamps: self.stamps(step),
             covered: self.covered.clone(),
             logs: self.logs.clone(),
-            unmade: Arc::clone(&self.unmade),
+        }
+    }
+
+    /// What is known of the pass's files before the phase with that number, which
+    /// writes from the first block on.
+    fn kept(&self, step: u64) -> Kept {
+        Kept {
+            stamps: self.stamps(step),
+            logs: self.logs.clone(),
+            covered: self.covered.clone(),
+            there: 0,
+            failed: None,
         }
     }
 
     /// What the workers of a phase of blocks have in common.
-    fn context(&self, group: &Group<'_>, target: &Target, round: Round) -> WorkerContext {
-        let rw = round.rw;
-        let write = rw.writes().then_some(usize::from(rw.reads()));
-        let sync = write.filter(|_| self.io.fsync != FsyncRule::Never);
-        let unmade = self.unmade.lock().ok().filter(|_| rw.needs_files());
+    fn context(
+        &self,
+        group: &Group<'_>,
+        target: &Target,
+        job: Arc<JobPlan>,
+        (lanes, kept): (Lanes, Kept),
+    ) -> WorkerContext {
         WorkerContext {
+            job,
             engine: self.engine,
-            lanes: Lanes {
-                read: rw.reads().then_some(0),
-                write,
-                sync: sync.map(|lane| lane + 1),
-            },
+            lanes,
             open_loop: self.io.open_loop.is_some(),
             base: target.path().to_owned(),
             run: self.run_key,
             rank: group.rank(),
             ranks: self.plan.ranks,
             report: None,
-            kept: Some(Kept {
-                stamps: self.stamps(self.step(round.step)),
-                logs: self.logs.clone(),
-                covered: match rw {
-                    Rw::Write => self.covered.clone(),
-                    _ => Vec::new(),
-                },
-            }),
-            unmade: Arc::new(unmade.map_or_else(Default::default, |unmade| unmade.clone())),
-            job: Arc::new(round.job),
+            kept: Some(kept),
+            unmade: Arc::default(),
         }
+    }
+
+    /// Makes the workers of a phase of blocks.
+    fn blocks(&self, group: &Group<'_>, target: &Target, round: Round) -> MakeRunner {
+        let rw = round.rw;
+        let write = rw.writes().then_some(usize::from(rw.reads()));
+        let sync = write.filter(|_| self.io.fsync != FsyncRule::Never);
+        let lanes = Lanes {
+            read: rw.reads().then_some(0),
+            write,
+            sync: sync.map(|lane| lane + 1),
+        };
+        let mut kept = self.kept(self.step(round.step));
+        if rw != Rw::Write {
+            kept.covered.clear();
+        }
+        let unmade = self.unmade.lock().ok().filter(|_| rw.needs_files());
+        let context = WorkerContext {
+            unmade: Arc::new(unmade.map_or_else(Default::default, |unmade| unmade.clone())),
+            ..self.context(group, target, Arc::new(round.job), (lanes, kept))
+        };
+        Arc::new(move |thread| blocks::prepare(&context, thread))
     }
 
     fn phase(
@@ -444,10 +504,7 @@ impl IoPass<'_> {
                 let scene = self.scene(group, target, self.step(round.step), ahead);
                 Arc::new(move |thread| scene.small(rw, thread))
             }
-            None => {
-                let context = self.context(group, target, round);
-                Arc::new(move |thread| blocks::prepare(context.clone(), thread))
-            }
+            None => self.blocks(group, target, round),
         };
         Phase {
             iteration: self.iteration,
@@ -476,21 +533,6 @@ fn unmade_because(end: &PhaseEnd) -> Result<(), String> {
             example.failure
         ))
     })
-}
-
-/// Does one request in slot 0; fewer bytes than asked for are a failure.
-/// `done` is empty before and after.
-fn one_request(
-    engine: &mut dyn Engine,
-    done: &mut Vec<Completion>,
-    request: Request,
-) -> Result<(), FailureKind> {
-    let got = engine.perform(request, done)??;
-    if got < request.length {
-        Err(FailureKind::Short)
-    } else {
-        Ok(())
-    }
 }
 
 /// The rows of a phase. Phases that stand more than once in `--rw` carry

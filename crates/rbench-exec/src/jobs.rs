@@ -346,7 +346,7 @@ impl<'w> Wave<'w> {
                 let mut clone = thread;
                 for context in &contexts {
                     if clone < context.job.numjobs {
-                        let prepared = blocks::prepare(context.clone(), clone);
+                        let prepared = blocks::prepare(context, clone);
                         return prepared
                             .inspect_err(|failure| blocks::unprepared(context, clone, failure));
                     }

@@ -77,6 +77,21 @@ impl Runner for Unable {
     }
 }
 
+/// What stands for a runner that has nothing to do: all it had is done.
+pub struct Idle;
+
+impl Runner for Idle {
+    fn run(&mut self, _gate: &Gate, _meter: &mut Meter, _upto: Option<u64>) {}
+
+    fn issued(&self) -> u64 {
+        0
+    }
+
+    fn planned(&self) -> u64 {
+        0
+    }
+}
+
 /// A runner, or why it could not be made.
 pub type Prepared = Result<Box<dyn Runner>, Failure>;
 
@@ -390,18 +405,6 @@ mod tests {
         fn drop(&mut self) {
             let open = fcntl(&self.file, FcntlArg::F_GETFD).is_ok();
             let _ = self.gone.send(open);
-        }
-    }
-
-    struct Idle;
-
-    impl Runner for Idle {
-        fn run(&mut self, _: &Gate, _: &mut Meter, _: Option<u64>) {}
-        fn issued(&self) -> u64 {
-            0
-        }
-        fn planned(&self) -> u64 {
-            0
         }
     }
 

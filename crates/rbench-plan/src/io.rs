@@ -7,8 +7,9 @@ use rbench_core::random::key;
 use rbench_core::{Bytes, Nanos, Rank};
 
 use crate::jobs::{
-    Advised, BlockSizes, BufferContent, Buffers, Checksum, Directions, Distribution, Each, Errors,
-    Fallocate, FileNames, FileService, Files, JobPlan, OpenLoop, Pace, Pattern, Syncing, Verify,
+    Advised, BlockSizes, BufferContent, Buffers, Checksum, ContinueOn, Directions, Distribution,
+    Each, Errors, Fallocate, FileNames, FileService, Files, JobPlan, OpenLoop, Pace, Pattern,
+    Syncing, Verify,
 };
 use crate::pattern;
 use crate::shift;
@@ -226,6 +227,12 @@ pub struct Round {
     pub job: JobPlan,
 }
 
+/// Bytes written in one call where parts are laid out and blocks lie side by side.
+const LAYOUT_PIECE: u64 = 4 << 20;
+
+/// What is random in a layout derives from the phase's seed and from this.
+const LAYOUT: u64 = 1;
+
 /// The name of a worker's own file.
 const OWN_FILE: &str = "data.$jobnum";
 
@@ -257,11 +264,11 @@ impl IoPlan {
         pattern::largest(&self.sizes)
     }
 
-    /// Smallest blocks that cover a worker's part once, or its small files.
-    pub fn blocks(&self) -> u64 {
+    /// What a worker has when all of it is there: bytes of its part, or small files.
+    pub fn whole(&self) -> u64 {
         match self.small {
             Some(small) => small.files,
-            None => self.size.0.div_ceil(self.block()),
+            None => self.size.0,
         }
     }
 
@@ -394,6 +401,68 @@ impl IoPlan {
         }
     }
 
+    /// What each worker (of `workers`) writes before a round that needs its part in
+    /// full, where `there` bytes of it are there: in large pieces, as far as its blocks
+    /// lie side by side.
+    pub fn layout(&self, round: &Round, there: u64, workers: u64) -> JobPlan {
+        let job = round.job.clone();
+        let rest = self.size.0.saturating_sub(there);
+        let spread = match self.layout {
+            Layout::SharedInterleaved => workers,
+            Layout::PerWorker | Layout::SharedSegmented => 1,
+        };
+        let sizes = || BlockSizes::Fixed(self.layout_piece());
+        JobPlan {
+            pattern: Pattern {
+                directions: Directions {
+                    read: false,
+                    write: true,
+                    random: false,
+                },
+                sizes: Each {
+                    read: sizes(),
+                    write: sizes(),
+                },
+                seed: key(&[job.pattern.seed, LAYOUT]),
+                ..job.pattern
+            },
+            files: Files {
+                offset: there * spread,
+                size: (rest, rest),
+                ahead: 0,
+                ..job.files
+            },
+            engine: "psync".to_owned(),
+            depth: 1,
+            batch_submit: 1,
+            direct: false,
+            // So that the phase does not pay for it.
+            syncing: Syncing {
+                end_fsync: true,
+                ..Syncing::default()
+            },
+            buffers: Buffers {
+                refill: true,
+                ..job.buffers
+            },
+            pace: Pace {
+                loops: 1,
+                ..Pace::default()
+            },
+            errors: Errors::End(ContinueOn::default()),
+            ..job
+        }
+    }
+
+    /// Bytes that are written in one call where a part is laid out.
+    pub fn layout_piece(&self) -> u64 {
+        let block = self.block();
+        match self.layout {
+            Layout::SharedInterleaved => block,
+            Layout::PerWorker | Layout::SharedSegmented => (LAYOUT_PIECE / block).max(1) * block,
+        }
+    }
+
     fn syncing(&self) -> Syncing {
         let never = Syncing::default();
         match self.fsync {
@@ -411,32 +480,6 @@ impl IoPlan {
                 close: true,
                 ..never
             },
-        }
-    }
-
-    /// Where the `index`-th block of worker `worker` of `workers` lies in its
-    /// file, and its length, where all have the smallest size.
-    #[inline]
-    pub fn place(&self, index: u64, worker: u64, workers: u64) -> (u64, usize) {
-        let start = index * self.block();
-        let length = self.block().min(self.size.0 - start) as usize;
-        (self.offset(start, worker, workers), length)
-    }
-
-    /// Where in its file lies what is `start` bytes behind the beginning of
-    /// worker `worker`'s part (of `workers`).
-    #[inline]
-    pub fn offset(&self, start: u64, worker: u64, workers: u64) -> u64 {
-        self.layout
-            .offset(start, (worker, workers), self.size.0, self.block())
-    }
-
-    /// Bytes of a file when all of it is there.
-    pub fn file_length(&self, workers: u64) -> u64 {
-        match (self.small, self.layout.shared()) {
-            (Some(small), _) => small.size.0,
-            (None, true) => self.size.0.saturating_mul(workers),
-            (None, false) => self.size.0,
         }
     }
 
@@ -482,7 +525,7 @@ pub fn worker_number(rank: Rank, thread: u32, threads: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::Steps;
+    use crate::pattern::{Part, Step, Steps};
     use proptest::prelude::*;
 
     fn plan(layout: Layout, size: u64, block: u64) -> IoPlan {
@@ -644,21 +687,37 @@ mod tests {
             workers in 1_u64..9, blocks in 1_u64..40, interleaved: bool,
         ) {
             let layout = if interleaved { Layout::SharedInterleaved } else { Layout::SharedSegmented };
-            let p = plan(layout, blocks * 512, 512);
+            let job = plan(layout, blocks * 512, 512).job(Rw::Write, [0; 2], 0, (0, 1));
+            let of = |worker| Part { worker, owner: worker, workers };
             let mut offsets: Vec<u64> = (0..workers)
-                .flat_map(|w| (0..blocks).map(move |i| (w, i)))
-                .map(|(w, i)| p.place(i, w, workers).0)
+                .flat_map(|w| Steps::of(&job, of(w), |_| blocks * 512))
+                .map(|step| step.offset)
                 .collect();
             offsets.sort_unstable();
             prop_assert_eq!(offsets, (0..workers * blocks).map(|i| i * 512).collect::<Vec<_>>());
         }
 
         #[test]
-        fn the_blocks_of_a_file_add_up_to_its_size(size in 1_u64..100_000, block in 1_u64..10_000) {
-            prop_assume!(block <= size);
-            let p = plan(Layout::PerWorker, size, block);
-            let sum: u64 = (0..p.blocks()).map(|i| p.place(i, 0, 1).1 as u64).sum();
-            prop_assert_eq!(sum, size);
+        fn what_is_laid_out_is_what_was_not_there(
+            workers in 1_u64..9, blocks in 1_u64..5000, there in 0_u64..5000, shape in 0_usize..3,
+        ) {
+            let layouts = [Layout::PerWorker, Layout::SharedSegmented, Layout::SharedInterleaved];
+            let (layout, size) = (layouts[shape], blocks * 512);
+            let there = there % blocks * 512;
+            let plan = plan(layout, size, 512);
+            let round = plan.rounds(1, 0, (0, workers as u32), 1).remove(0);
+            let job = plan.layout(&round, there, workers);
+            for owner in 0..workers {
+                let part = Part { worker: owner, owner, workers };
+                let written = Steps::of(&job, part, |_| job.files.size.0);
+                let blocks = |step: Step| {
+                    (step.offset..step.offset + step.length).step_by(512)
+                };
+                let written: Vec<u64> = written.flat_map(blocks).collect();
+                let place = |nth| layout.offset(nth * 512, (owner, workers), size, 512);
+                let lacking: Vec<u64> = (there / 512..size / 512).map(place).collect();
+                prop_assert_eq!(written, lacking);
+            }
         }
     }
 }

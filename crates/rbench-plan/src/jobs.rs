@@ -440,7 +440,8 @@ pub struct JobPlan {
     pub pace: Pace,
     /// What becomes of it when an operation fails.
     pub errors: Errors,
-    /// What is reported of it as fio does, beside its rows.
+    /// What is reported of it as fio does, beside its rows. Fewer bytes than asked for
+    /// are a failure then only if there are none at all.
     pub report: Option<FioReport>,
 }
 
@@ -480,11 +481,9 @@ pub struct ContinueOn {
 /// What becomes of a job when an operation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Errors {
-    /// It ends, but for these. Short is a transfer that moved nothing at all: as
-    /// with fio.
+    /// It ends, but for these: as with fio.
     End(ContinueOn),
-    /// It is counted, and the job goes on. Short is a transfer that moved fewer
-    /// bytes than asked for.
+    /// It is counted, and the job goes on.
     Count,
 }
 

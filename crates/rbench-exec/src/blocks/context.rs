@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
-use rbench_plan::jobs::{Errors, JobPlan};
+use rbench_plan::jobs::JobPlan;
 use rbench_plan::pattern::{Part, Steps, file_path, file_size};
 use rbench_plan::shift;
 use rbench_sys::engine::{EngineConfig, EngineInfo};
@@ -66,6 +66,9 @@ impl Report {
     }
 }
 
+/// Why workers, by number, could not do what they were to do.
+pub type Failures = Arc<Mutex<BTreeMap<u64, Failure>>>;
+
 /// What is known of the files of a pass of `rbench io`, which are its own.
 #[derive(Clone)]
 pub struct Kept {
@@ -73,9 +76,13 @@ pub struct Kept {
     pub stamps: Option<Stamps>,
     /// The journal of each worker, with `--ack-journal`.
     pub logs: Vec<Log>,
-    /// Takes for each worker how many blocks are there from the first on; empty where
-    /// the phase does not write them in this order.
+    /// Takes for each worker of this rank how many bytes of its part are there from the
+    /// first on; empty where the phase does not write them in this order.
     pub covered: Vec<Arc<AtomicU64>>,
+    /// Bytes of each part that were there before.
+    pub there: u64,
+    /// Takes why a worker failed, by number.
+    pub failed: Option<Failures>,
 }
 
 /// What the workers of one job on a rank have in common.
@@ -117,6 +124,14 @@ impl WorkerContext {
             worker: number(self.rank),
             owner: number(shift::owner(self.rank, self.job.files.ahead, self.ranks)),
             workers: u64::from(self.ranks) * numjobs,
+        }
+    }
+
+    /// Notes the first failure of a worker, where that is asked for.
+    pub(super) fn note_failed(&self, worker: u64, failure: &Failure) {
+        let failed = self.kept.as_ref().and_then(|kept| kept.failed.as_ref());
+        if let Some(Ok(mut all)) = failed.map(|failed| failed.lock()) {
+            all.entry(worker).or_insert_with(|| failure.clone());
         }
     }
 
@@ -226,7 +241,7 @@ impl How {
             // Filling a few small buffers takes no time to speak of.
             at_once: !careful && !rated && job.batch_submit as usize >= depth,
             submission,
-            whole: job.errors == Errors::Count,
+            whole: context.report.is_none(),
             ramps: pace.ramp.0 > 0,
         }
     }
@@ -237,8 +252,10 @@ impl How {
 ///
 /// # Errors
 /// Why it cannot do anything.
-pub fn prepare(context: WorkerContext, clone: u32) -> Prepared {
-    runner(context, clone).map(|runner| Box::new(runner) as Box<dyn Runner>)
+pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
+    let made = runner(context.clone(), clone);
+    made.inspect_err(|failure| context.note_failed(context.part(clone).worker, failure))
+        .map(|runner| Box::new(runner) as Box<dyn Runner>)
 }
 
 /// As [`prepare`].

@@ -22,6 +22,7 @@ impl BlockRunner {
         if let (Some(span), Some(stats)) = (span, &mut self.stats) {
             stats.failed(span);
         }
+        self.context.note_failed(self.part.worker, &failure);
         let lanes = self.context.lanes;
         let writes = match failure.op {
             OpKind::Write | OpKind::Fsync => true,

@@ -1,6 +1,5 @@
-//! The workers of phases of small files, and those that lay out what a phase needs.
+//! The workers of phases of small files, and of their layout.
 
-use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,12 +11,10 @@ use rbench_plan::io::{Rw, SmallFiles, small_paths, worker_number};
 use rbench_plan::jobs::Buffers;
 use rbench_plan::permutation::Permutation;
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
-use rbench_sys::fs::OpenMode;
 use rbench_sys::{Engine, Fs, NullFs};
 
-use super::layout::{self, LayoutRunner, Unmade};
 use super::small::SmallFile;
-use crate::ack::{Kind, Log};
+use crate::ack::Log;
 use crate::data::Data;
 use crate::ops::{ItemRunner, Visit};
 use crate::verify::Stamps;
@@ -40,9 +37,6 @@ pub(super) struct Scene {
     pub(super) covered: Vec<Arc<AtomicU64>>,
     /// The journal of each worker, with `--ack-journal`.
     pub(super) logs: Vec<Log>,
-    /// Parts that could not be laid out: who works on them does nothing but
-    /// fail.
-    pub(super) unmade: Unmade,
 }
 
 /// Reads of so many small files that are none: the loop of small files with
@@ -68,7 +62,6 @@ pub(crate) fn over_nothing(plan: &IoPlan, files: u64) -> Prepared {
         stamps: None,
         covered: vec![Arc::default()],
         logs: Vec::new(),
-        unmade: Unmade::default(),
     };
     scene.small(Rw::Read, 0)
 }
@@ -103,30 +96,6 @@ impl Scene {
             path: format!("--engine {}", self.engine.name),
             kind: errno.into(),
             detail: String::new(),
-        })
-    }
-
-    /// Opens the file that holds the blocks of `owner`; its path and number.
-    fn open(
-        &self,
-        owner: u64,
-        mode: OpenMode,
-        direct: bool,
-    ) -> Result<(i32, String, u64), Failure> {
-        let path = format!("{}/{}", self.prefix, self.io.file_name(owner));
-        let failed = |errno: nix::errno::Errno| Failure::new(OpKind::Open, path.as_str(), errno);
-        let name = CString::new(path.as_str()).map_err(|_| failed(nix::errno::Errno::EINVAL))?;
-        let fd = self.fs.open(&name, mode, direct).map_err(failed)?;
-        let file = if self.io.layout.shared() { 0 } else { owner };
-        Ok((fd, path, file))
-    }
-
-    /// The journal of a worker that has opened `file` for writing.
-    fn opened(&self, thread: u32, file: u64) -> Option<Log> {
-        let log = self.logs.get(thread as usize).cloned();
-        // If it cannot be taken down, neither can the writes.
-        log.inspect(|log| {
-            log.file(Kind::Opened, file);
         })
     }
 
@@ -170,7 +139,7 @@ impl Scene {
     pub(super) fn small(&self, rw: Rw, thread: u32) -> Prepared {
         let owner = self.worker(self.owner, thread);
         let op = self.small_file(rw.writes(), owner, thread, self.io.direct)?;
-        let count = self.io.blocks();
+        let count = self.io.whole();
         let order = rw
             .random()
             .then(|| Permutation::new(count, &self.parts(thread, 4)));
@@ -192,55 +161,21 @@ impl Scene {
         Ok(Box::new(runner.telling(covered)))
     }
 
-    /// The layout of what this worker's own part misses.
+    /// The layout of the files that this worker lacks.
     pub(super) fn layout(&self, thread: u32) -> Prepared {
-        let owner = self.worker(self.rank, thread);
-        self.lay_out(thread)
-            .inspect_err(|failure| layout::note(&self.unmade, owner, failure))
-    }
-
-    fn lay_out(&self, thread: u32) -> Prepared {
         let owner = self.worker(self.rank, thread);
         let covered = Arc::clone(&self.covered[thread as usize]);
         let there = covered.load(Ordering::Relaxed);
-        if self.io.small.is_some() {
-            let op = self.small_file(true, owner, thread, false)?;
-            let count = self.io.blocks() - there;
-            let visit = Visit {
-                first: there,
-                count,
-                visits: count,
-                order: None,
-                schedule: None,
-            };
-            return Ok(Box::new(
-                ItemRunner::new(op, Arc::clone(&self.fs), visit).telling(Some(covered)),
-            ));
-        }
-        let piece = layout::piece_blocks(&self.io) * self.io.block();
-        let engine = (engine::ENGINES[0].make)(EngineConfig {
-            depth: 1,
-            block: piece as usize,
-        })
-        .map_err(|errno| Failure::new(OpKind::Open, "the layout's buffer", errno))?;
-        let (fd, path, file) = self.open(owner, OpenMode::Write, false)?;
-        Ok(Box::new(LayoutRunner {
-            plan: Arc::clone(&self.io),
-            engine,
-            fs: Arc::clone(&self.fs),
-            fd,
-            path,
-            file,
-            owner: (owner, self.workers),
-            data: self.data(thread, true),
-            stamps: self.stamps.clone(),
-            log: self.opened(thread, file),
-            covered,
-            next: there,
-            issued: 0,
-            failed: false,
-            unmade: Arc::clone(&self.unmade),
-            done: Vec::with_capacity(1),
-        }))
+        let op = self.small_file(true, owner, thread, false)?;
+        let count = self.io.whole() - there;
+        let visit = Visit {
+            first: there,
+            count,
+            visits: count,
+            order: None,
+            schedule: None,
+        };
+        let runner = ItemRunner::new(op, Arc::clone(&self.fs), visit);
+        Ok(Box::new(runner.telling(Some(covered))))
     }
 }

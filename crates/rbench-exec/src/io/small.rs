@@ -10,7 +10,6 @@ use rbench_sys::engine::Completion;
 use rbench_sys::fs::OpenMode;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
-use super::one_request;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
 use crate::data::Data;
@@ -54,6 +53,21 @@ pub struct SmallFile {
     pub index: u64,
     /// Completions of one block.
     pub done: Vec<Completion>,
+}
+
+/// Does one request in slot 0; fewer bytes than asked for are a failure.
+/// `done` is empty before and after.
+fn one_request(
+    engine: &mut dyn Engine,
+    done: &mut Vec<Completion>,
+    request: Request,
+) -> Result<(), FailureKind> {
+    let got = engine.perform(request, done)??;
+    if got < request.length {
+        Err(FailureKind::Short)
+    } else {
+        Ok(())
+    }
 }
 
 impl SmallFile {

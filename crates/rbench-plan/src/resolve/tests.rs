@@ -440,7 +440,7 @@ fn small_files_are_moved_in_blocks_of_at_most_their_size() {
     let Work::Io(work) = &plan.work else {
         panic!("not io")
     };
-    assert_eq!((work.block(), work.blocks()), (4096, 1000));
+    assert_eq!((work.block(), work.whole()), (4096, 1000));
     assert_eq!(crate::io::worker_number(Rank(3), 1, 2), 7);
     assert_eq!(plan.data_bytes(), 12 * 1000 * 4096);
 }

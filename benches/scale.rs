@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 
 use rbench_comm::Clocks;
 use rbench_comm::threads::{self, ThreadsCommunicator};
-use rbench_core::outcome::{Details, Lane, PhaseOutcome, WorkerOutcome};
+use rbench_core::outcome::{Details, OpStats, PhaseOutcome, WorkerOutcome};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
-use rbench_exec::phase::{Before, LaneInfo, Phase};
+use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
 use rbench_report::schema::{Calibration, Host, Run, SCHEMA, Target, World};
@@ -198,7 +198,7 @@ fn random(seed: u64) -> impl FnMut() -> u64 {
 fn outcome(phase: u32, rank: u32, factors: &[f64]) -> WorkerOutcome {
     let mut random = random(u64::from(phase) << 32 | u64::from(rank));
     let base_ns = 200_000.0 * f64::from(1 + phase % 7);
-    let mut lane = Lane::new(OpKind::Create, false);
+    let mut lane = OpStats::new(OpKind::Create, false);
     let mut at = 0;
     for _ in 0..ITEMS {
         let ns = (base_ns * factors[random() as usize % factors.len()]) as u64;
@@ -234,7 +234,7 @@ fn phase(number: u32) -> Phase {
     Phase {
         iteration: 0,
         label: name.clone(),
-        lanes: vec![LaneInfo {
+        lanes: vec![OpRow {
             op: OpKind::Create,
             label: name.clone(),
             name,

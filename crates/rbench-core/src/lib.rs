@@ -5,7 +5,6 @@
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
 pub mod clock;
-pub mod crowd;
 pub mod effort;
 pub mod failure;
 pub mod job;
@@ -16,6 +15,7 @@ pub mod outcome;
 pub mod plain;
 pub mod random;
 pub mod residency;
+pub mod spread;
 pub mod timeline;
 pub mod units;
 pub mod wire;

@@ -8,29 +8,29 @@ mod parts;
 
 pub use parts::{Cache, HostOutcome, RankOutcome, per_second};
 
-use crate::crowd::{HostCrowd, RankCrowd};
 use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
 use crate::latency::Latency;
 use crate::op::OpKind;
 use crate::residency::{Residency, Round};
+use crate::spread::{HostSpread, RankSpread};
 use crate::timeline::Timeline;
 use crate::units::Nanos;
 
 /// System calls that transfers took beyond those that a target without trouble
 /// needs: no operation failed for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Again {
+pub struct Retries {
     /// Interrupted calls (EINTR) that were made again.
     pub interrupted: u64,
     /// Calls that moved only a part, whose rest further calls moved.
     pub continued: u64,
 }
 
-impl Again {
+impl Retries {
     /// Adds the calls of others.
-    pub fn add(&mut self, other: Again) {
-        let Again {
+    pub fn add(&mut self, other: Retries) {
+        let Retries {
             interrupted,
             continued,
         } = other;
@@ -97,7 +97,7 @@ impl Measured {
 
 /// What one kind of operation of one phase did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lane {
+pub struct OpStats {
     /// The kind.
     pub op: OpKind,
     /// Operations done without error.
@@ -113,7 +113,7 @@ pub struct Lane {
     /// or a later one to the same place, had failed.
     pub unchecked: u64,
     /// Calls beyond the first of an operation.
-    pub again: Again,
+    pub again: Retries,
     /// From the actual start of an operation to its end; items only.
     pub service: Latency,
     /// From the intended start to the end; in an open loop only.
@@ -135,17 +135,17 @@ pub struct Lane {
     pub rewritten: Option<Round>,
 }
 
-impl Lane {
+impl OpStats {
     /// An empty lane; with a response time in an open loop.
-    pub fn new(op: OpKind, open_loop: bool) -> Lane {
-        Lane {
+    pub fn new(op: OpKind, open_loop: bool) -> OpStats {
+        OpStats {
             op,
             items: 0,
             bytes: 0,
             failures: Failures::default(),
             unissued: 0,
             unchecked: 0,
-            again: Again::default(),
+            again: Retries::default(),
             service: Latency::new(),
             response: open_loop.then(Latency::new),
             timeline: Timeline::default(),
@@ -175,8 +175,8 @@ impl Lane {
     }
 
     /// Adds everything that `other`, a lane of the same kind, holds.
-    pub fn merge(&mut self, other: &Lane) {
-        let Lane {
+    pub fn merge(&mut self, other: &OpStats) {
+        let OpStats {
             op,
             items,
             bytes,
@@ -276,7 +276,7 @@ pub struct WorkerOutcome {
     pub busy: bool,
     /// The lanes that it has, a stretch of those of the phase: one for each
     /// kind of operation, but only its own job's where jobs run side by side.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<OpStats>,
     /// What stays with the rank.
     pub details: Details,
     /// The number of the first of its lanes among those of the phase.
@@ -332,7 +332,7 @@ pub struct PhaseOutcome {
     /// or a later one to the same place, had failed.
     pub unchecked: u64,
     /// Calls beyond the first of an operation.
-    pub again: Again,
+    pub again: Retries,
     /// The time in which its operations were measured: last end minus
     /// `measured_from` minus `set_aside`.
     pub elapsed: Nanos,
@@ -353,11 +353,11 @@ pub struct PhaseOutcome {
     /// Hosts in the order of their first rank; of a crowd those at the ends.
     pub hosts: Vec<HostOutcome>,
     /// How all hosts lie apart, when they are more than have rows.
-    pub host_crowd: Option<HostCrowd>,
+    pub host_crowd: Option<HostSpread>,
     /// Ranks ascending; of a crowd those at the ends.
     pub ranks: Vec<RankOutcome>,
     /// How all ranks lie apart, when they are more than have rows.
-    pub crowd: Option<RankCrowd>,
+    pub crowd: Option<RankSpread>,
     /// Counts over time.
     pub timeline: Timeline,
     /// The stonewall, where one came down.
@@ -427,8 +427,8 @@ mod tests {
     /// (end of the operation, its latency, whether it failed)
     type Op = (u64, u64, bool);
 
-    fn recorded(ops: &[Op]) -> Lane {
-        let mut lane = Lane::new(OpKind::Write, true);
+    fn recorded(ops: &[Op]) -> OpStats {
+        let mut lane = OpStats::new(OpKind::Write, true);
         for (at, ns, failed) in ops {
             if *failed {
                 lane.failures.add(
@@ -449,7 +449,7 @@ mod tests {
                 lane.items += 1;
                 lane.bytes += 4096;
                 lane.service.record(Nanos(*ns));
-                lane.again.add(Again {
+                lane.again.add(Retries {
                     interrupted: *ns % 2,
                     continued: *at % 3,
                 });

@@ -27,7 +27,7 @@ const USUAL_REQUEST: u64 = 128 << 10;
 
 /// What lies between this program and the target's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ground {
+pub enum Evidence {
     /// The files themselves lie in this host's memory (tmpfs, ramfs).
     Memory,
     /// The kernel's caches and nothing else of this host: what they do not
@@ -41,27 +41,27 @@ pub enum Ground {
     Unknown,
 }
 
-impl Ground {
+impl Evidence {
     /// By the type of the file system as the kernel names it.
-    pub fn of(fs_type: &str) -> Ground {
+    pub fn of(fs_type: &str) -> Evidence {
         match fs_type {
-            "tmpfs" | "ramfs" => Ground::Memory,
+            "tmpfs" | "ramfs" => Evidence::Memory,
             "ext2" | "ext3" | "ext4" | "xfs" | "btrfs" | "f2fs" | "jfs" | "nilfs2" | "vfat"
             | "exfat" | "ntfs3" | "bcachefs" | "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" => {
-                Ground::Kernel
+                Evidence::Kernel
             }
-            fuse if fuse.starts_with("fuse") => Ground::Client,
-            _ => Ground::Unknown,
+            fuse if fuse.starts_with("fuse") => Evidence::Client,
+            _ => Evidence::Unknown,
         }
     }
 
     /// The name in result files.
     pub fn name(self) -> &'static str {
         match self {
-            Ground::Memory => "memory",
-            Ground::Kernel => "kernel",
-            Ground::Client => "client",
-            Ground::Unknown => "unknown",
+            Evidence::Memory => "memory",
+            Evidence::Kernel => "kernel",
+            Evidence::Client => "client",
+            Evidence::Unknown => "unknown",
         }
     }
 }
@@ -219,7 +219,7 @@ impl Round {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Residency {
     /// What lies between this program and the files.
-    pub ground: Ground,
+    pub ground: Evidence,
     /// The kernel's caches were dropped on every host just before.
     pub dropped: bool,
     /// Files were opened with O_DIRECT.
@@ -482,7 +482,7 @@ impl Residency {
 
     /// What the part of one cache is.
     pub fn judge(&self, op: OpKind, look: &CacheLook) -> (Verdict, Reason) {
-        if self.ground == Ground::Memory {
+        if self.ground == Evidence::Memory {
             return (Verdict::Memory, Reason::InMemory);
         }
         let pages = look.by_pages(op, self.direct);
@@ -499,7 +499,7 @@ impl Residency {
                 other => other,
             };
             return match (first.0, over_all) {
-                (Verdict::Cold, Measured::Reached) if self.ground == Ground::Kernel => {
+                (Verdict::Cold, Measured::Reached) if self.ground == Evidence::Kernel => {
                     (Verdict::Cold, Reason::Reached)
                 }
                 (Verdict::Cold, Measured::Memory(_) | Measured::Partly) => {
@@ -516,12 +516,12 @@ impl Residency {
     /// Whether operations go past the only caches there are.
     fn passes_by(&self, op: OpKind) -> bool {
         let reads = matches!(op, OpKind::Read | OpKind::ReadFile);
-        self.ground == Ground::Kernel && self.direct && reads
+        self.ground == Evidence::Kernel && self.direct && reads
     }
 
     /// From what was measured, and whose items they are.
     fn conclude(&self, op: OpKind, look: &CacheLook, measured: Measured) -> (Verdict, Reason) {
-        let emptied = self.passes_by(op) || self.dropped && self.ground == Ground::Kernel;
+        let emptied = self.passes_by(op) || self.dropped && self.ground == Evidence::Kernel;
         let known = look.share.filter(|share| share.parts > 0);
         let untouched = known.is_some_and(|share| share.known() == 0);
         let all_touched = known.is_some_and(|share| share.known() == share.parts);
@@ -529,7 +529,9 @@ impl Residency {
             Measured::Memory(reason) => (Verdict::Memory, reason),
             Measured::Partly => (Verdict::Mixed, Reason::Partly),
             _ if untouched => (Verdict::Cold, Reason::Untouched),
-            Measured::Reached if self.ground == Ground::Kernel => (Verdict::Cold, Reason::Reached),
+            Measured::Reached if self.ground == Evidence::Kernel => {
+                (Verdict::Cold, Reason::Reached)
+            }
             Measured::Nothing if emptied => (Verdict::Cold, Reason::Emptied),
             Measured::Reached if all_touched => (Verdict::Perhaps, Reason::ReachedClient),
             Measured::Nothing if all_touched => (Verdict::Perhaps, Reason::Touched),

@@ -13,7 +13,7 @@ use rbench_plan::{IoPlan, Work};
 
 use crate::blocks::{self, BlockRunner};
 use crate::group::{ExecError, Group};
-use crate::meter::{Meter, Patience, Tally};
+use crate::meter::{ErrorBudget, Meter, Tally};
 use crate::pace::{Gate, StopFlag, Waits};
 use crate::worker::Runner;
 use crate::{io, ops};
@@ -121,7 +121,7 @@ fn bare_loop(work: &Work, operations: u64) -> Option<Box<dyn Runner>> {
         Work::Meta(meta) => ops::over_nothing(meta, operations).ok(),
         Work::Io(plan) if plan.small.is_some() => io::over_nothing(plan, operations).ok(),
         Work::Io(plan) => of_blocks(&plan.rounds(0, 0, (0, 1), 1).first()?.job, operations),
-        Work::Jobs(plan) => of_blocks(plan.waves.iter().flatten().next()?, operations),
+        Work::Jobs(plan) => of_blocks(plan.rounds.iter().flatten().next()?, operations),
     }
 }
 
@@ -147,7 +147,7 @@ fn surroundings(clock: CpuClock) -> (Gate, Meter) {
         &[OpKind::Read],
         false,
         Arc::new(Tally::default()),
-        Patience::default(),
+        ErrorBudget::default(),
     );
     meter.start_at(start);
     (gate, meter)

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use rbench_comm::{Clocks, Combine, CommError, Communicator, NOTE_WORDS, Note};
-use rbench_core::crowd::RowLimits;
 use rbench_core::outcome::CommonStart;
+use rbench_core::spread::RowLimits;
 use rbench_core::{Clock, Counter, MonotonicClock, Rank};
 use rbench_plan::Limits;
 
@@ -102,7 +102,7 @@ pub enum ExecError {
 
 /// What each worker has for itself, of what threads of a process share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Seats {
+pub struct WorkerResources {
     /// A processor, as far as there are so many.
     pub pinned: bool,
     /// A table of open files, where the system permits it. What the rest of
@@ -191,7 +191,7 @@ pub struct Group<'a> {
     /// What rank 0 was told last.
     told: Cell<(u64, u64)>,
     limits: Limits,
-    seats: Seats,
+    seats: WorkerResources,
     /// Since when all ranks say that they are there; when each was heard of.
     guarded: Cell<Option<Instant>>,
     alive: RefCell<Vec<Instant>>,
@@ -265,7 +265,7 @@ impl<'a> Group<'a> {
             failed_before: Cell::new(0),
             told: Cell::new((0, 0)),
             limits: Limits::default(),
-            seats: Seats::default(),
+            seats: WorkerResources::default(),
             guarded: Cell::new(None),
             alive: RefCell::new(vec![Instant::now(); ranks]),
             told_alive: Cell::new(Instant::now()),
@@ -279,12 +279,12 @@ impl<'a> Group<'a> {
     }
 
     /// The same group whose workers are seated so.
-    pub fn with_seats(self, seats: Seats) -> Group<'a> {
+    pub fn with_seats(self, seats: WorkerResources) -> Group<'a> {
         Group { seats, ..self }
     }
 
     /// What this rank's workers have of their own.
-    pub fn seats(&self) -> Seats {
+    pub fn seats(&self) -> WorkerResources {
         self.seats
     }
 

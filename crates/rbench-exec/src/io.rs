@@ -13,7 +13,7 @@ use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Round, Rw, small_paths, worker_number};
 use rbench_plan::jobs::JobPlan;
-use rbench_plan::meta::Who;
+use rbench_plan::meta::ItemOwner;
 use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
 use rbench_sys::residency::Part;
@@ -24,10 +24,10 @@ use crate::blocks::{self, Failures, Kept, Lanes, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
-use crate::phase::{Before, LaneInfo, Looking, Phase};
+use crate::phase::{Before, Looking, OpRow, Phase};
 use crate::residency;
 use crate::round::{self, PhaseEnd};
-use crate::target::{Ground as _, Target};
+use crate::target::{Target, Workspace as _};
 use crate::verify::{Headers, STEP_BITS, Stamps, WRITE_BITS};
 use crate::worker::{Idle, MakeRunner};
 use crate::workload::{Listener, Pass};
@@ -35,7 +35,7 @@ use crate::workload::{Listener, Pass};
 mod scene;
 mod small;
 
-use scene::Scene;
+use scene::SmallContext;
 pub(crate) use scene::over_nothing;
 
 /// The pass with the number `iteration`; `run_key` is what stamps say of the
@@ -287,7 +287,7 @@ impl IoPass<'_> {
         let phase = Phase {
             iteration: self.iteration,
             label: "laying out files (untimed)".to_owned(),
-            lanes: vec![LaneInfo {
+            lanes: vec![OpRow {
                 op,
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
@@ -316,7 +316,7 @@ impl IoPass<'_> {
         }
         // What was there before keeps the generation it was written as.
         self.wrote(step, end.covered && any[1] == 0);
-        let own = Who::Each { ahead: 0 };
+        let own = ItemOwner::Each { ahead: 0 };
         self.seen.make(residency::caches(group), own);
         Ok(false)
     }
@@ -392,7 +392,7 @@ impl IoPass<'_> {
         if self.plan.drop_caches && rw.reads() {
             drop_caches(group).await?;
         }
-        let (caches, who) = (residency::caches(group), Who::Each { ahead });
+        let (caches, who) = (residency::caches(group), ItemOwner::Each { ahead });
         let shares = self.seen.visit(caches, who);
         if rw.writes() {
             self.seen.make(caches, who);
@@ -414,8 +414,8 @@ impl IoPass<'_> {
         })
     }
 
-    fn scene(&self, group: &Group<'_>, target: &Target, step: u64, ahead: u32) -> Scene {
-        Scene {
+    fn scene(&self, group: &Group<'_>, target: &Target, step: u64, ahead: u32) -> SmallContext {
+        SmallContext {
             io: Arc::clone(&self.io),
             engine: self.engine,
             fs: target.fs(),
@@ -537,7 +537,7 @@ fn unmade_because(end: &PhaseEnd) -> Result<(), String> {
 
 /// The rows of a phase. Phases that stand more than once in `--rw` carry
 /// their position.
-fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<LaneInfo> {
+fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<OpRow> {
     let twice = io.phases.iter().filter(|other| **other == rw).count() > 1;
     let (name, label) = if twice {
         (
@@ -552,14 +552,14 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<LaneInfo> {
         let writes = matches!(op, OpKind::Write | OpKind::WriteFile);
         let unsynced = writes && moves_data && !io.fsync.syncs();
         if suffix.is_empty() {
-            LaneInfo {
+            OpRow {
                 op,
                 name: name.clone(),
                 label: label.clone(),
                 unsynced,
             }
         } else {
-            LaneInfo {
+            OpRow {
                 op,
                 name: format!("{name}-{suffix}"),
                 label: format!("{label}: {words}"),

@@ -26,7 +26,7 @@ use crate::blocks::{self, Lanes, Report, Sink, WorkerContext};
 use crate::extents;
 use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
-use crate::phase::{Before, LaneInfo, Looking, Phase};
+use crate::phase::{Before, Looking, OpRow, Phase};
 use crate::residency;
 use crate::round;
 use crate::target::{SEEN_WITHIN, gather_texts, left_behind};
@@ -46,7 +46,7 @@ const LAYOUT_THREADS: u32 = 32;
 /// Descriptors that one worker holds at a time: its files, and a ring.
 pub(crate) fn open_files_each(plan: &JobsPlan) -> u32 {
     let most = plan
-        .waves
+        .rounds
         .iter()
         .flatten()
         .map(|job| job.files.window())
@@ -78,10 +78,10 @@ struct State {
 }
 
 /// One group of jobs that run together.
-struct Wave<'w> {
+struct JobRound<'w> {
     number: usize,
     members: Vec<Member>,
-    lanes: Vec<LaneInfo>,
+    lanes: Vec<OpRow>,
     base: &'w Path,
     run: u64,
     live: Option<Arc<LiveStats>>,
@@ -109,8 +109,8 @@ pub async fn execute(
     guard::check(group, plan, base).await?;
     let mut first = 0;
     let mut state = State::default();
-    for (number, jobs) in plan.waves.iter().enumerate() {
-        let mut wave = Wave::new(number, first, jobs, base, run);
+    for (number, jobs) in plan.rounds.iter().enumerate() {
+        let mut wave = JobRound::new(number, first, jobs, base, run);
         wave.live.clone_from(&live);
         first += jobs.len() as u32;
         match wave.go(group, listener, &mut state).await {
@@ -138,7 +138,7 @@ async fn check_directories(
     plan: &JobsPlan,
     base: &Path,
 ) -> Result<(), ExecError> {
-    let mut all = plan.waves.iter().flatten();
+    let mut all = plan.rounds.iter().flatten();
     let checked = all.try_for_each(|job| {
         if find(job).moves_data {
             layout::check_directory(job, base)
@@ -169,9 +169,9 @@ fn directions(job: &JobPlan) -> [bool; 3] {
     ]
 }
 
-impl<'w> Wave<'w> {
-    fn new(number: usize, first: u32, jobs: &[JobPlan], base: &'w Path, run: u64) -> Wave<'w> {
-        let mut lanes: Vec<LaneInfo> = Vec::new();
+impl<'w> JobRound<'w> {
+    fn new(number: usize, first: u32, jobs: &[JobPlan], base: &'w Path, run: u64) -> JobRound<'w> {
+        let mut lanes: Vec<OpRow> = Vec::new();
         let mut members = Vec::new();
         for (index, job) in (first..).zip(jobs) {
             // Rows of jobs of the same name are told apart by their position.
@@ -184,7 +184,7 @@ impl<'w> Wave<'w> {
             let first_lane = lanes.len();
             let mut lane = |wanted: bool, op: OpKind, suffix: &str, words: &str| {
                 wanted.then(|| {
-                    lanes.push(LaneInfo {
+                    lanes.push(OpRow {
                         op,
                         name: format!("{name}-{suffix}"),
                         label: format!("{name}: {words}"),
@@ -207,7 +207,7 @@ impl<'w> Wave<'w> {
                 index,
             });
         }
-        Wave {
+        JobRound {
             number,
             members,
             lanes,
@@ -522,7 +522,7 @@ impl<'w> Wave<'w> {
         let phase = Phase {
             iteration: 0,
             label: label.to_owned(),
-            lanes: vec![LaneInfo {
+            lanes: vec![OpRow {
                 op: OpKind::Write,
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),

@@ -8,8 +8,6 @@
 //! prints, reads the command line, or knows MPI.
 
 pub mod ack;
-mod again;
-mod around;
 pub mod blocks;
 pub mod caches;
 pub mod calibrate;
@@ -17,6 +15,7 @@ mod content;
 pub mod data;
 mod extents;
 pub mod group;
+mod hooks;
 pub mod io;
 pub mod jobs;
 mod live;
@@ -26,17 +25,18 @@ pub mod ops;
 pub mod pace;
 pub mod phase;
 pub mod reduce;
+mod repeats;
 pub mod residency;
 mod room;
 pub mod round;
 pub mod run;
 mod sight;
 mod spots;
+mod stuck;
 pub mod target;
 mod testdirs;
 pub mod thread;
 pub mod verify;
-mod watch;
 pub mod worker;
 mod workload;
 

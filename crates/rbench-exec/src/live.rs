@@ -15,7 +15,7 @@ impl LiveStats {
     /// One on which every worker of the jobs has done nothing yet.
     pub fn of(plan: &JobsPlan) -> LiveStats {
         let mut all = BTreeMap::new();
-        for (job, plan) in (0..).zip(plan.waves.iter().flatten()) {
+        for (job, plan) in (0..).zip(plan.rounds.iter().flatten()) {
             for worker in 0..u64::from(plan.numjobs) {
                 let outcome = JobOutcome {
                     job,

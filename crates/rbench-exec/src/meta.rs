@@ -8,14 +8,14 @@ use rbench_plan::meta::{Backend, Layout, PhaseInfo, PhaseKind, PhasePlan, Renami
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, Plan, shift};
 
-use crate::around::{After, Followed};
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
-use crate::ops::{OPS, Scene};
-use crate::phase::{Before, LaneInfo, Looking, Phase};
+use crate::hooks::{After, Followed};
+use crate::ops::{OPS, OpContext};
+use crate::phase::{Before, Looking, OpRow, Phase};
 use crate::residency;
 use crate::round::{self, PhaseEnd};
-use crate::target::Ground;
+use crate::target::Workspace;
 use crate::workload::{Listener, Pass};
 
 /// What later phases of an iteration need to know of earlier ones, for one
@@ -54,7 +54,7 @@ pub(crate) fn pass<'p>(plan: &'p Plan, meta: &MetaPlan, iteration: u32) -> MetaP
     }
 }
 
-impl<G: Ground> Pass<G> for MetaPass<'_> {
+impl<G: Workspace> Pass<G> for MetaPass<'_> {
     /// The rank's private trees.
     fn own_dirs(&self, rank: Rank) -> Vec<String> {
         if self.meta.layout == Layout::Shared {
@@ -225,7 +225,7 @@ impl MetaPass<'_> {
         }))
     }
 
-    fn phase<G: Ground>(
+    fn phase<G: Workspace>(
         &mut self,
         group: &Group<'_>,
         ground: &G,
@@ -234,7 +234,7 @@ impl MetaPass<'_> {
     ) -> Phase {
         let info: &'static PhaseInfo = plan.kind.info();
         let made = self.made(info.items).clone();
-        let scene = Scene {
+        let scene = OpContext {
             plan: Arc::clone(&self.meta),
             phase: plan,
             info,
@@ -266,7 +266,7 @@ impl MetaPass<'_> {
         Phase {
             iteration: self.iteration,
             label: info.label.to_owned(),
-            lanes: vec![LaneInfo {
+            lanes: vec![OpRow {
                 op: info.op,
                 name: info.name.to_owned(),
                 label: info.label.to_owned(),

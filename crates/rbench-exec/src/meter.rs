@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::pace::{Gate, StopFlag};
 use rbench_core::effort::Effort;
-use rbench_core::outcome::{Again, DAMAGED_MAX, Details, Lane, Measured, OpTime};
+use rbench_core::outcome::{DAMAGED_MAX, Details, Measured, OpStats, OpTime, Retries};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
-use rbench_sys::engine::AgainByTransfer;
+use rbench_sys::engine::RetriesByTransfer;
 
 /// A worker's running count for the progress display, on a cache line of its
 /// own so that workers do not slow each other down.
@@ -56,7 +56,7 @@ impl Tally {
 
 /// How many operations may fail, and what is done when more do.
 #[derive(Debug, Clone, Default)]
-pub struct Patience {
+pub struct ErrorBudget {
     /// So many of this worker alone end the group's phase.
     pub errors: Option<u64>,
     /// Raised then; rank 0 hears of it.
@@ -81,8 +81,8 @@ fn follows(op: OpKind) -> bool {
 
 /// An empty lane of `op`: in an open loop with response times, unless such
 /// operations only follow others.
-pub fn empty_lane(op: OpKind, open_loop: bool) -> Lane {
-    Lane::new(op, open_loop && !follows(op))
+pub fn empty_lane(op: OpKind, open_loop: bool) -> OpStats {
+    OpStats::new(op, open_loop && !follows(op))
 }
 
 /// The calls of a worker that has many requests under way at a time.
@@ -137,7 +137,7 @@ pub struct Meter {
     rank: Rank,
     host: String,
     common_start: Nanos,
-    lanes: Vec<Lane>,
+    lanes: Vec<OpStats>,
     last_end: Nanos,
     tally: Arc<Tally>,
     done: u64,
@@ -145,7 +145,7 @@ pub struct Meter {
     details: Details,
     logs: bool,
     failed: u64,
-    patience: Patience,
+    patience: ErrorBudget,
     /// Time of failed operations, which no lane has.
     failed_for: Nanos,
     active: Nanos,
@@ -163,7 +163,7 @@ impl Meter {
         ops: &[OpKind],
         open_loop: bool,
         tally: Arc<Tally>,
-        patience: Patience,
+        patience: ErrorBudget,
     ) -> Meter {
         Meter {
             rank,
@@ -305,14 +305,14 @@ impl Meter {
     }
 
     /// Notes calls that were made beyond the first of an operation.
-    pub fn again(&mut self, lane: usize, calls: Again) {
+    pub fn again(&mut self, lane: usize, calls: Retries) {
         self.lanes[lane].again.add(calls);
     }
 
     /// The same for the lanes of reads, writes and syncs; where syncs have none
     /// they belong to the writes.
-    pub fn again_of(&mut self, lanes: [Option<usize>; 3], calls: AgainByTransfer) {
-        let AgainByTransfer {
+    pub fn again_of(&mut self, lanes: [Option<usize>; 3], calls: RetriesByTransfer) {
+        let RetriesByTransfer {
             read: reads,
             write: writes,
             sync: syncs,
@@ -389,16 +389,16 @@ impl Meter {
     }
 
     /// What was noted in a lane.
-    pub fn lane(&self, lane: usize) -> &Lane {
+    pub fn lane(&self, lane: usize) -> &OpStats {
         &self.lanes[lane]
     }
 
     /// The lanes, and what stays with the rank.
-    pub fn into_parts(mut self) -> (Vec<Lane>, Details) {
+    pub fn into_parts(mut self) -> (Vec<OpStats>, Details) {
         let effort = self.effort();
         let used = self.lanes.iter_mut().filter(|lane| lane.operations() > 0);
         used.for_each(|lane| lane.effort = effort);
-        self.lanes.iter_mut().for_each(Lane::shrink);
+        self.lanes.iter_mut().for_each(OpStats::shrink);
         (self.lanes, self.details)
     }
 }
@@ -420,7 +420,7 @@ mod tests {
     }
 
     fn meter(ops: &[OpKind]) -> Meter {
-        let (tally, patience) = (Arc::new(Tally::default()), Patience::default());
+        let (tally, patience) = (Arc::new(Tally::default()), ErrorBudget::default());
         Meter::new(Rank(0), "h", ops, false, tally, patience)
     }
 
@@ -437,7 +437,7 @@ mod tests {
     }
 
     /// Workers, active, waited, in calls, full.
-    fn told(lane: &Lane) -> [u64; 5] {
+    fn told(lane: &OpStats) -> [u64; 5] {
         let words = lane.effort.to_words();
         [words[0], words[1], words[2], words[3], words[4]]
     }
@@ -459,7 +459,7 @@ mod tests {
         let expect = [1, 370 - 200 + 50, 200, 50 + 30 + 20 + 40, 140];
         assert_eq!((told(&lanes[0]), told(&lanes[1])), (expect, expect));
         assert_eq!(told(&lanes[2]), [0; 5], "it had nothing to sync");
-        let early = |lane: &Lane| lane.stonewalled.as_ref().map(Latency::count);
+        let early = |lane: &OpStats| lane.stonewalled.as_ref().map(Latency::count);
         assert_eq!((early(&lanes[0]), early(&lanes[1])), (Some(1), Some(1)));
         assert_eq!(lanes[0].service.count(), 2);
     }

@@ -8,11 +8,11 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rbench_core::outcome::Again;
+use rbench_core::outcome::Retries;
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
-use rbench_plan::meta::{Layout, PhaseInfo, PhaseKind, PhasePlan, Who};
+use rbench_plan::meta::{ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan};
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
@@ -40,15 +40,15 @@ const RENAMED: &str = ".r";
 const LINKED: &str = ".l";
 
 /// How a metadata operation is made for a worker.
-pub struct OpRow {
+pub struct OpEntry {
     /// The operation.
     pub op: OpKind,
     /// Makes the worker's runner.
-    pub make: fn(&Scene, u32) -> Prepared,
+    pub make: fn(&OpContext, u32) -> Prepared,
 }
 
 /// Every metadata operation.
-pub const OPS: &[OpRow] = &[
+pub const OPS: &[OpEntry] = &[
     mkdir::ROW,
     rmdir::ROW,
     stat::ROW,
@@ -64,7 +64,7 @@ pub const OPS: &[OpRow] = &[
 /// One kind of operation on items that are known by their index.
 pub trait ItemOp {
     /// Gets ready for the item: path and data. Outside the timer.
-    fn aim(&mut self, index: u64);
+    fn prepare(&mut self, index: u64);
 
     /// Whether what it was aimed at may be done; if not, the worker ends.
     fn may_act(&self) -> bool {
@@ -92,8 +92,8 @@ pub trait ItemOp {
     }
 
     /// System calls so far beyond those that the items needed.
-    fn again(&self) -> Again {
-        Again::default()
+    fn again(&self) -> Retries {
+        Retries::default()
     }
 
     /// The path aimed at, for messages.
@@ -191,7 +191,7 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
                 let schedule = self.visit.schedule.as_mut()?;
                 Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
             });
-            self.op.aim(index);
+            self.op.prepare(index);
             if !self.op.may_act() {
                 self.failed = true;
                 break;
@@ -353,10 +353,10 @@ fn read_whole(
 /// When there is not the memory.
 pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
     let plan = Arc::new(plan.clone());
-    let scene = Scene {
+    let scene = OpContext {
         phase: PhasePlan {
             kind: PhaseKind::FileStat,
-            who: Who::Each { ahead: 0 },
+            who: ItemOwner::Each { ahead: 0 },
             shuffled: false,
             deadline: None,
         },
@@ -449,7 +449,7 @@ impl Places {
 
 /// What one metadata phase works on, the same for all workers of a rank.
 #[derive(Clone)]
-pub struct Scene {
+pub struct OpContext {
     /// The workload.
     pub plan: Arc<MetaPlan>,
     /// The phase.
@@ -477,12 +477,12 @@ pub struct Scene {
     pub all_there: bool,
 }
 
-impl Scene {
+impl OpContext {
     /// Whose items this rank works on, where it works on those of one rank.
     pub fn owner(&self) -> Rank {
         match self.phase.who {
-            Who::Each { ahead } => shift::owner(self.rank, ahead, self.ranks),
-            Who::FirstForAll | Who::First => self.rank,
+            ItemOwner::Each { ahead } => shift::owner(self.rank, ahead, self.ranks),
+            ItemOwner::FirstForAll | ItemOwner::First => self.rank,
         }
     }
 
@@ -499,7 +499,7 @@ impl Scene {
 
     fn suffixed(&self, suffix: &'static str) -> Places {
         let kind = self.info.items.unwrap_or(ItemKind::Dir);
-        let for_all = self.phase.who == Who::FirstForAll;
+        let for_all = self.phase.who == ItemOwner::FirstForAll;
         Places {
             paths: Paths::new(Arc::clone(&self.forest), self.owner(), kind).suffixed(suffix),
             of_each: for_all.then(|| self.of_one_owner()),
@@ -529,18 +529,18 @@ impl Scene {
     fn visit(&self, thread: u32) -> Visit {
         let idle = self.rank != Rank(0);
         let (first, all) = match (self.info.items, self.phase.who) {
-            (_, Who::First | Who::FirstForAll) if idle => (0, 0),
+            (_, ItemOwner::First | ItemOwner::FirstForAll) if idle => (0, 0),
             // Children need their parents: one worker makes a tree.
             (None, _) if thread > 0 => (0, 0),
-            (None, Who::FirstForAll) => (0, self.of_one_owner() * u64::from(self.ranks)),
+            (None, ItemOwner::FirstForAll) => (0, self.of_one_owner() * u64::from(self.ranks)),
             (None, _) => (0, self.of_one_owner()),
-            (Some(_), Who::FirstForAll) => {
+            (Some(_), ItemOwner::FirstForAll) => {
                 self.share(thread, self.of_one_owner() * u64::from(self.ranks))
             }
             (Some(_), _) => self.share(thread, self.plan.items_per_rank),
         };
         let count = match (self.info.items, self.phase.who, self.made) {
-            (Some(_), Who::Each { .. } | Who::First, Some(made)) => made.min(all),
+            (Some(_), ItemOwner::Each { .. } | ItemOwner::First, Some(made)) => made.min(all),
             _ => all,
         };
         let [seed, iteration] = self.seed;
@@ -572,8 +572,8 @@ impl Scene {
         };
         match (self.info.op, self.phase.who) {
             (OpKind::List, _) => (nodes.end - nodes.start) * trees,
-            (_, Who::Each { .. } | Who::FirstForAll) => each.saturating_mul(ranks),
-            (_, Who::First) => each,
+            (_, ItemOwner::Each { .. } | ItemOwner::FirstForAll) => each.saturating_mul(ranks),
+            (_, ItemOwner::First) => each,
         }
     }
 

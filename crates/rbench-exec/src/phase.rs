@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rbench_core::outcome::Lane;
+use rbench_core::outcome::OpStats;
 use rbench_core::residency::Share;
 use rbench_core::{Nanos, OpKind};
 
@@ -11,7 +11,7 @@ use crate::worker::MakeRunner;
 
 /// What a lane is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaneInfo {
+pub struct OpRow {
     /// Its operation.
     pub op: OpKind,
     /// For machines: `file-create`.
@@ -30,7 +30,7 @@ pub struct Phase {
     /// For people, while it runs.
     pub label: String,
     /// A row of the report for each kind of operation.
-    pub lanes: Vec<LaneInfo>,
+    pub lanes: Vec<OpRow>,
     /// Whether intended starts are given.
     pub open_loop: bool,
     /// Stop issuing after this time.
@@ -64,8 +64,8 @@ impl Phase {
 
     /// An empty lane for each of those with these numbers, not to be recorded
     /// into.
-    pub fn empty_lanes(&self, numbers: Range<usize>) -> Vec<Lane> {
-        let empty = |info: &LaneInfo| {
+    pub fn empty_lanes(&self, numbers: Range<usize>) -> Vec<OpStats> {
+        let empty = |info: &OpRow| {
             let mut lane = empty_lane(info.op, self.open_loop);
             lane.shrink();
             lane

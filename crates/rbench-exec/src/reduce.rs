@@ -14,7 +14,7 @@ use rbench_comm::{Combine, CommError};
 use rbench_core::effort::{EFFORT_WORDS, Effort};
 use rbench_core::latency::SUM_WORDS;
 use rbench_core::outcome::{
-    Again, FirstDone, Lane, Measured, PhaseOutcome, Stonewall, WorkerOutcome,
+    FirstDone, Measured, OpStats, PhaseOutcome, Retries, Stonewall, WorkerOutcome,
 };
 use rbench_core::residency::Round;
 use rbench_core::timeline::{Bin, Timeline};
@@ -163,7 +163,7 @@ async fn start_skew(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Nan
 
 /// One lane of this rank, its workers merged.
 struct Merged {
-    lane: Lane,
+    lane: OpStats,
     /// When its operations were measured.
     measured: Measured,
     /// The busy worker that finished first.
@@ -173,7 +173,7 @@ struct Merged {
 }
 
 impl Merged {
-    fn nothing(lane: Lane) -> Merged {
+    fn nothing(lane: OpStats) -> Merged {
         Merged {
             lane,
             measured: Measured::NOTHING,
@@ -208,7 +208,7 @@ struct First {
 }
 
 impl First {
-    fn of(lane: &Lane, at: Nanos) -> First {
+    fn of(lane: &OpStats, at: Nanos) -> First {
         First {
             at,
             items: lane.items,
@@ -305,7 +305,7 @@ impl Range {
 }
 
 impl Frame {
-    async fn agree(group: &Group<'_>, lane: &Lane, stonewall: bool) -> Result<Frame, ExecError> {
+    async fn agree(group: &Group<'_>, lane: &OpStats, stonewall: bool) -> Result<Frame, ExecError> {
         let width = lane.timeline.width();
         let mut mine = vec![width.0, width.0 * lane.timeline.bins().len() as u64];
         mine.extend(Range::bounds(&lane.service));
@@ -342,7 +342,7 @@ struct Total {
     errors: u64,
     unissued: u64,
     unchecked: u64,
-    again: Again,
+    again: Retries,
     /// When its operations were measured.
     measured: Measured,
     service: Latency,
@@ -379,8 +379,8 @@ async fn sum(
     Ok(Some((of_host, total.transpose()?)))
 }
 
-fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
-    let Lane {
+fn additive(lane: &OpStats, frame: &Frame) -> Vec<u64> {
+    let OpStats {
         op: _,
         items,
         bytes,
@@ -397,7 +397,7 @@ fn additive(lane: &Lane, frame: &Frame) -> Vec<u64> {
         given_up_at: _,
         rewritten,
     } = lane;
-    let Again {
+    let Retries {
         interrupted,
         continued,
     } = again;
@@ -495,7 +495,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         errors,
         unissued,
         unchecked,
-        again: Again {
+        again: Retries {
             interrupted,
             continued,
         },

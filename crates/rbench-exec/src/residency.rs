@@ -12,16 +12,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rbench_comm::CommError;
-use rbench_core::outcome::{Lane, PhaseOutcome, WorkerOutcome};
-use rbench_core::residency::{CacheLook, Ground, Pages, Requests, Residency, Round};
+use rbench_core::outcome::{OpStats, PhaseOutcome, WorkerOutcome};
+use rbench_core::residency::{CacheLook, Evidence, Pages, Requests, Residency, Round};
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Nanos, Rank};
 use rbench_sys::mountinfo::{self, MountInfo};
 use rbench_sys::residency::{RequestCounter, fetched};
 
-use crate::again::{asks, round};
 use crate::group::{ExecError, Group};
 use crate::phase::{Looking, Phase};
+use crate::repeats::{asks, round};
 use crate::sight::Sight;
 use crate::thread::in_thread;
 
@@ -82,7 +82,7 @@ pub(crate) async fn turn_to(group: &Group<'_>, mut paths: Vec<PathBuf>) -> Resul
         Some(Found { mount, counter }) => (Some(mount), counter),
         None => (None, None),
     };
-    let ground = mount.as_ref().map(|m| Ground::of(&m.fs_type));
+    let ground = mount.as_ref().map(|m| Evidence::of(&m.fs_type));
     sight.ground.set(ground.unwrap_or_default());
     sight.mount.replace(mount);
     sight.counter.replace(counter);
@@ -226,7 +226,7 @@ fn asking(phase: &Phase) -> impl Iterator<Item = usize> + '_ {
 }
 
 /// The lanes of a worker's outcome with their numbers among the phase's.
-fn lanes_of(outcome: &WorkerOutcome) -> impl Iterator<Item = (usize, &Lane)> {
+fn lanes_of(outcome: &WorkerOutcome) -> impl Iterator<Item = (usize, &OpStats)> {
     (outcome.first_lane..).zip(&outcome.lanes)
 }
 
@@ -461,7 +461,7 @@ fn row_of(
     group: &Group<'_>,
     phase: &Phase,
     looking: &Looking,
-    ground: Ground,
+    ground: Evidence,
     caches: &[(usize, usize, Seen)],
     nth: usize,
     lane: usize,
@@ -582,7 +582,7 @@ mod tests {
 
     #[test]
     fn a_worker_comes_round_when_it_has_done_one_pass() {
-        let mut lane = Lane::new(OpKind::Read, false);
+        let mut lane = OpStats::new(OpKind::Read, false);
         for at in 1..=10_u64 {
             lane.items += 1;
             let bin = Bin {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rbench_core::units::{human_bytes, human_count};
 use rbench_plan::demand::{Demand, demand};
-use rbench_plan::meta::Site;
+use rbench_plan::meta::Location;
 use rbench_plan::{Plan, Work};
 use rbench_sys::standing::{Standing, standing};
 use rbench_sys::{MountInfo, Space, testdir};
@@ -118,7 +118,7 @@ impl Part {
     fn of_trees(&self) -> Vec<(PathBuf, Demand)> {
         let again = |dir: &Path| match &self.plan.work {
             // Trees of an earlier run are used again.
-            Work::Meta(meta) if meta.site != Site::Own => {
+            Work::Meta(meta) if meta.site != Location::Own => {
                 testdir::is_there(&dir.join("test-dir.0-0")).unwrap_or(true)
             }
             _ => false,

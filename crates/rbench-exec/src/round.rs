@@ -13,13 +13,13 @@ use rbench_sys::{command, limits};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
-use crate::group::{ExecError, Group, Seats, StopReason};
+use crate::group::{ExecError, Group, StopReason, WorkerResources};
 use crate::phase::{Before, Phase};
 use crate::reduce::{self, Part};
 use crate::residency::{self, Glance, Seen};
+use crate::stuck::StuckDetector;
 use crate::thread::in_thread;
-use crate::watch::Watch;
-use crate::worker::{Command, Crew, OwnLanes, Report, Worker, spawn};
+use crate::worker::{Command, OwnLanes, Report, Worker, WorkerConfig, spawn};
 
 /// Does what comes before a phase; a stop ends the pause.
 async fn go_before(group: &Group<'_>, before: &Before) -> Result<Result<(), String>, ExecError> {
@@ -75,13 +75,13 @@ struct Ready {
 }
 
 /// The workers of this rank in one phase.
-struct Hands {
+struct WorkerPool {
     workers: Vec<Worker>,
     reports: RefCell<UnboundedReceiver<(u32, Report)>>,
-    watch: Watch,
+    watch: StuckDetector,
 }
 
-impl Hands {
+impl WorkerPool {
     fn tell(&self, command: Command) {
         if let Command::Run { start, .. } = command {
             self.watch.begun(start);
@@ -279,7 +279,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
 async fn look_before(
     group: &Group<'_>,
     phase: &Phase,
-    hands: &Hands,
+    hands: &WorkerPool,
 ) -> Result<Option<Glance>, ExecError> {
     if phase.cache.is_none() {
         return Ok(None);
@@ -299,7 +299,7 @@ async fn look_before(
 async fn look_after(
     group: &Group<'_>,
     phase: &Phase,
-    hands: &Hands,
+    hands: &WorkerPool,
 ) -> Result<Option<Glance>, ExecError> {
     if phase.cache.is_none() {
         return Ok(None);
@@ -489,8 +489,8 @@ fn cpus(allowed: &[usize], online: usize, nth: u32, threads: u32) -> Vec<usize> 
 }
 
 /// Starts this rank's workers; they prepare at once.
-fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
-    let Seats { pinned, own_files } = group.seats();
+fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String> {
+    let WorkerResources { pinned, own_files } = group.seats();
     let cpus = if pinned {
         let unknown = |errno| format!("--pin: the processors are not known: {errno}");
         let allowed = limits::allowed_cpus().map_err(unknown)?;
@@ -499,7 +499,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
     } else {
         Vec::new()
     };
-    let crew = Crew {
+    let crew = WorkerConfig {
         rank: group.rank(),
         host: group.host_name().to_owned(),
         open_loop: phase.open_loop,
@@ -525,8 +525,8 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
         })
         .collect::<Result<Vec<Worker>, _>>()
         .map_err(|e| format!("cannot start {} worker threads: {e}", phase.threads))?;
-    Ok(Hands {
-        watch: Watch::new(workers.len()),
+    Ok(WorkerPool {
+        watch: StuckDetector::new(workers.len()),
         workers,
         reports: RefCell::new(reports),
     })
@@ -535,7 +535,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<Hands, String> {
 /// Starts the workers and waits until all of them, everywhere, are prepared;
 /// with the operations that this rank's workers plan. A worker that cannot be
 /// counts as one failed operation as long as any other can work.
-async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(Hands, u64), ExecError> {
+async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(WorkerPool, u64), ExecError> {
     let hands = group.agree(spawn_workers(group, phase)).await?;
     let ready = group.attend(hands.ready(group), || 0).await?;
     let able = u64::from(ready.as_ref().is_ok_and(|ready| ready.able));
@@ -582,7 +582,7 @@ fn ended(report: Report) -> Option<(WorkerOutcome, bool)> {
 /// workers would have issued in all.
 async fn wear_out(
     group: &Group<'_>,
-    hands: &Hands,
+    hands: &WorkerPool,
     reached: &[(u64, u64)],
     planned: u64,
     deadline: Nanos,

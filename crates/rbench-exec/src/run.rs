@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use rbench_plan::meta::{Backend, Site};
+use rbench_plan::meta::{Backend, Location};
 use rbench_plan::{Plan, Work};
 
 use crate::group::{ExecError, Group};
-use crate::target::{Ground, Place, Target};
+use crate::target::{Place, Target, Workspace};
 use crate::testdirs::TestDirs;
 use crate::workload::{Ending, Listener, Pass, stopped_by_itself};
 use crate::{io, jobs, meta, residency, room, spots};
@@ -35,9 +35,9 @@ pub async fn execute(
         listener.warning(NEARLY_FULL, warning);
     }
     match &plan.work {
-        Work::Meta(work) if work.site != Site::Own => {
+        Work::Meta(work) if work.site != Location::Own => {
             let ground = TestDirs::set_up(group, work, place).await?;
-            if let (Site::TestDirs(dirs), Backend::Posix) = (&work.site, work.backend) {
+            if let (Location::TestDirs(dirs), Backend::Posix) = (&work.site, work.backend) {
                 residency::turn_to(group, dirs.clone()).await?;
             }
             let shared = ground.shared();
@@ -78,7 +78,7 @@ impl Ending {
 
 /// Runs pass after pass; each leaves nothing behind that the plan does not
 /// leave.
-async fn iterate<G: Ground, P: Pass<G>>(
+async fn iterate<G: Workspace, P: Pass<G>>(
     group: &Group<'_>,
     plan: &Plan,
     mut ground: G,

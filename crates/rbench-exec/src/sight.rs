@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use rbench_core::residency::Ground;
+use rbench_core::residency::Evidence;
 use rbench_sys::mountinfo::MountInfo;
 use rbench_sys::residency::RequestCounter;
 
@@ -10,7 +10,7 @@ use rbench_sys::residency::RequestCounter;
 #[derive(Default)]
 pub struct Sight {
     /// What kind of file system it is.
-    pub ground: Cell<Ground>,
+    pub ground: Cell<Evidence>,
     /// Its mount, where there is one.
     pub mount: RefCell<Option<MountInfo>>,
     /// Counts the requests that reach it.

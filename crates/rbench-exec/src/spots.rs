@@ -16,7 +16,7 @@ use rbench_comm::Combine;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Nanos, Rank};
 use rbench_plan::jobs::{FileNames, JobPlan, JobsPlan};
-use rbench_plan::meta::{Backend, Site};
+use rbench_plan::meta::{Backend, Location};
 use rbench_plan::pattern::file_path;
 use rbench_plan::{Plan, Work};
 use rbench_sys::engine;
@@ -64,8 +64,8 @@ pub(crate) fn of(plan: &Plan, place: &Place<'_>) -> Vec<Spot> {
             Vec::new()
         }
         Work::Meta(meta) => match &meta.site {
-            Site::Own => own(true),
-            Site::TestDirs(dirs) => of_test_dirs(dirs, plan.ranks),
+            Location::Own => own(true),
+            Location::TestDirs(dirs) => of_test_dirs(dirs, plan.ranks),
         },
         Work::Io(io) => own(engine::find(&io.engine).is_none_or(|e| e.moves_data)),
         Work::Jobs(jobs) => of_jobs(jobs, place.parent, &all()),
@@ -88,7 +88,7 @@ fn of_test_dirs(dirs: &[PathBuf], ranks: u32) -> Vec<Spot> {
 
 fn of_jobs(jobs: &JobsPlan, base: &Path, ranks: &[u32]) -> Vec<Spot> {
     let mut spots: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
-    for job in jobs.waves.iter().flatten() {
+    for job in jobs.rounds.iter().flatten() {
         if !engine::find(&job.engine).is_none_or(|e| e.moves_data) {
             continue;
         }

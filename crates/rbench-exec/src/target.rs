@@ -21,7 +21,7 @@ use crate::thread::in_thread;
 pub(crate) const SEEN_WITHIN: Nanos = Nanos(4_000_000_000);
 
 /// What the trees and files of a run stand on.
-pub(crate) trait Ground {
+pub(crate) trait Workspace {
     /// Where the calls of the workers go.
     fn fs(&self) -> Arc<dyn Fs>;
 
@@ -205,7 +205,7 @@ impl Target {
     }
 }
 
-impl Ground for Target {
+impl Workspace for Target {
     fn fs(&self) -> Arc<dyn Fs> {
         Arc::new(self.workdir.fs())
     }

@@ -14,12 +14,12 @@ use nix::errno::Errno;
 use rbench_comm::Combine;
 use rbench_core::Nanos;
 use rbench_plan::MetaPlan;
-use rbench_plan::meta::{Backend, PhaseKind, Site};
+use rbench_plan::meta::{Backend, Location, PhaseKind};
 use rbench_sys::testdir::{self, Made};
 use rbench_sys::{Fs, NullFs, PosixFs};
 
 use crate::group::{ExecError, Group};
-use crate::target::{Ground, Place, SEEN_WITHIN, gather_texts, left_behind};
+use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, left_behind};
 use crate::thread::in_thread;
 
 /// The directories of a run as this rank sees them.
@@ -58,8 +58,8 @@ impl TestDirs {
     ) -> Result<TestDirs, ExecError> {
         let recorder = place.recorder.clone();
         let dirs = match &plan.site {
-            Site::TestDirs(dirs) => dirs.clone(),
-            Site::Own => Vec::new(),
+            Location::TestDirs(dirs) => dirs.clone(),
+            Location::Own => Vec::new(),
         };
         let real = recorder.is_none() && plan.backend == Backend::Posix;
         let fs: Result<Arc<dyn Fs>, String> = match (recorder, plan.backend) {
@@ -271,7 +271,7 @@ impl TestDirs {
     }
 }
 
-impl Ground for TestDirs {
+impl Workspace for TestDirs {
     fn fs(&self) -> Arc<dyn Fs> {
         Arc::clone(&self.fs)
     }

@@ -12,9 +12,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use rbench_sys::limits;
 use rbench_sys::own_files::OwnFiles;
 
-use crate::again::note_rewritten;
-use crate::meter::{Meter, Patience, Tally};
+use crate::meter::{ErrorBudget, Meter, Tally};
 use crate::pace::{Gate, StopFlag, Waits};
+use crate::repeats::note_rewritten;
 
 /// The work of one worker in one phase.
 pub trait Runner {
@@ -156,7 +156,7 @@ pub enum Report {
 
 /// What all workers of a rank have in common in a phase.
 #[derive(Debug, Clone)]
-pub struct Crew {
+pub struct WorkerConfig {
     /// This rank.
     pub rank: Rank,
     /// Its host.
@@ -175,7 +175,7 @@ pub struct Crew {
     pub own_files: bool,
 }
 
-impl Crew {
+impl WorkerConfig {
     /// What a worker has for itself from now on, until the value is dropped.
     fn seat(&self, thread: u32, ops: &[OpKind]) -> Result<Option<OwnFiles>, Failure> {
         if let Some(cpu) = self.cpus.get(thread as usize) {
@@ -242,7 +242,7 @@ pub struct OwnLanes {
 /// # Errors
 /// When the system has no thread left.
 pub fn spawn(
-    crew: &Arc<Crew>,
+    crew: &Arc<WorkerConfig>,
     thread: u32,
     lanes: OwnLanes,
     make: MakeRunner,
@@ -256,7 +256,7 @@ pub fn spawn(
         &lanes.ops,
         crew.open_loop,
         Arc::clone(&tally),
-        Patience {
+        ErrorBudget {
             errors: crew.errors_max,
             stop: crew.stop.clone(),
         },
@@ -427,7 +427,7 @@ mod tests {
             assert!(held.file.metadata().is_ok_and(|found| found.is_dir()));
             Ok(Box::new(Idle))
         });
-        let crew = Crew {
+        let crew = WorkerConfig {
             rank: Rank(0),
             host: "here".to_owned(),
             open_loop: false,

@@ -90,12 +90,12 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
         let Work::Jobs(jobs) = plan.work else {
             panic!("fio became {:?}", plan.work);
         };
-        assert!(jobs.waves.iter().all(|wave| !wave.is_empty()));
+        assert!(jobs.rounds.iter().all(|wave| !wave.is_empty()));
         match resolve(&again, &facts).map(|plan| plan.work) {
             Ok(Work::Jobs(again)) => assert_eq!(bare(again), bare(jobs.clone()), "printed"),
             other => panic!("{again:?} was printed, and became {other:?}"),
         }
-        for job in jobs.waves.iter().flatten() {
+        for job in jobs.rounds.iter().flatten() {
             operations(job);
         }
     }
@@ -138,7 +138,7 @@ fn shell_words(text: &str) -> Vec<String> {
 /// A plan without what only says how it was typed.
 fn bare(mut plan: JobsPlan) -> JobsPlan {
     plan.global_options.clear();
-    plan.waves
+    plan.rounds
         .iter_mut()
         .flatten()
         .filter_map(|job| job.report.as_mut())

@@ -1,7 +1,7 @@
 //! mdtest's command line, up to the plan.
 
 use rbench_core::Rank;
-use rbench_plan::meta::Site;
+use rbench_plan::meta::Location;
 use rbench_plan::resolve::Work;
 use rbench_plan::tree::{Forest, ItemKind, PATH_MAX, Paths, Private};
 use rbench_plan::{MetaPlan, spec::Workload};
@@ -36,11 +36,11 @@ fn tree(meta: &MetaPlan, ranks: u32) {
     let all = all.expect("the items of all ranks can be counted");
     assert!(all <= 1 << 62, "{all} items");
     for phase in &meta.phases {
-        if let rbench_plan::meta::Who::Each { ahead } = phase.who {
+        if let rbench_plan::meta::ItemOwner::Each { ahead } = phase.who {
             assert!(ahead < ranks, "{phase:?}");
         }
     }
-    let Site::TestDirs(dirs) = &meta.site else {
+    let Location::TestDirs(dirs) = &meta.site else {
         panic!("mdtest works in directories of its own: {:?}", meta.site);
     };
     let prefixes = dirs

@@ -299,7 +299,7 @@ fn verifying_job(u: &mut Unstructured<'_>) -> Result<Option<(JobPlan, bool)>> {
     let Some(Work::Jobs(jobs)) = plan.map(|plan| plan.work) else {
         return Ok(None);
     };
-    let job = jobs.waves.into_iter().flatten().next();
+    let job = jobs.rounds.into_iter().flatten().next();
     Ok(job.map(|job| (job, sum != "null")))
 }
 

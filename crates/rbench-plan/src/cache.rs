@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use rbench_core::residency::Share;
 
-use crate::meta::Who;
+use crate::meta::ItemOwner;
 
 /// What a cache has had to do with the items of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ pub struct Seen {
 impl Seen {
     /// Notes that the ranks make the items of `who`. `caches[r]` is rank r's
     /// cache.
-    pub fn make(&mut self, caches: &[u32], who: Who) {
+    pub fn make(&mut self, caches: &[u32], who: ItemOwner) {
         for visit in visits(caches, who) {
             self.ties.insert(visit, Tie::Made);
         }
@@ -34,7 +34,7 @@ impl Seen {
 
     /// Notes that the ranks use the items of `who`, and counts for each cache
     /// how many ranks' items they are and which of them it has seen before.
-    pub fn visit(&mut self, caches: &[u32], who: Who) -> Vec<Share> {
+    pub fn visit(&mut self, caches: &[u32], who: ItemOwner) -> Vec<Share> {
         let number = caches.iter().max().map_or(0, |last| *last as usize + 1);
         let mut shares = vec![Share::default(); number];
         for (cache, owner) in visits(caches, who) {
@@ -55,7 +55,7 @@ impl Seen {
 
     /// As [`Seen::visit`] of items that all ranks have in common: every cache
     /// has seen them.
-    pub fn visit_common(caches: &[u32], who: Who) -> Vec<Share> {
+    pub fn visit_common(caches: &[u32], who: ItemOwner) -> Vec<Share> {
         let mut all = Seen::default();
         let mut shares = all.visit(caches, who);
         for share in &mut shares {
@@ -66,16 +66,16 @@ impl Seen {
 }
 
 /// (cache, owner of the items) of every rank that works, once for each owner.
-fn visits(caches: &[u32], who: Who) -> Vec<(u32, u32)> {
+fn visits(caches: &[u32], who: ItemOwner) -> Vec<(u32, u32)> {
     let ranks = caches.len() as u32;
     let first = caches.first().copied().unwrap_or(0);
     match who {
-        Who::Each { ahead } => (0..ranks)
+        ItemOwner::Each { ahead } => (0..ranks)
             .zip(caches)
             .map(|(rank, cache)| (*cache, (rank + ahead) % ranks))
             .collect(),
-        Who::FirstForAll => (0..ranks).map(|owner| (first, owner)).collect(),
-        Who::First => vec![(first, 0)],
+        ItemOwner::FirstForAll => (0..ranks).map(|owner| (first, owner)).collect(),
+        ItemOwner::First => vec![(first, 0)],
     }
 }
 
@@ -86,8 +86,8 @@ mod tests {
     const THREE_HOSTS: [u32; 12] = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2];
 
     /// Each rank on the items of the rank `distance` below it.
-    fn at(distance: u32) -> Who {
-        Who::Each {
+    fn at(distance: u32) -> ItemOwner {
+        ItemOwner::Each {
             ahead: (12 - distance) % 12,
         }
     }
@@ -104,15 +104,15 @@ mod tests {
     #[test]
     fn what_one_rank_made_for_all_is_new_to_the_other_hosts() {
         let mut seen = Seen::default();
-        seen.make(&THREE_HOSTS, Who::FirstForAll);
+        seen.make(&THREE_HOSTS, ItemOwner::FirstForAll);
         let all = seen.visit(&THREE_HOSTS, at(0));
         let made: Vec<u64> = all.iter().map(|share| share.made).collect();
         // Rank 0's own host has made them.
         assert_eq!(made, [4, 0, 0]);
         assert!(all.iter().all(|share| share.parts == 4));
         let mut seen = Seen::default();
-        seen.make(&[0, 1], Who::First);
-        let all = seen.visit(&[0, 1], Who::Each { ahead: 1 });
+        seen.make(&[0, 1], ItemOwner::First);
+        let all = seen.visit(&[0, 1], ItemOwner::Each { ahead: 1 });
         assert!(all.iter().all(|share| share.known() == 0));
     }
 
@@ -137,24 +137,24 @@ mod tests {
     #[test]
     fn mdtests_stride_of_one_comes_back_to_the_own_items_on_two_hosts() {
         let mut seen = Seen::default();
-        seen.make(&[0, 1], Who::Each { ahead: 0 });
-        let stat = seen.visit(&[0, 1], Who::Each { ahead: 1 });
+        seen.make(&[0, 1], ItemOwner::Each { ahead: 0 });
+        let stat = seen.visit(&[0, 1], ItemOwner::Each { ahead: 1 });
         assert!(stat.iter().all(|share| share.known() == 0));
-        let read = seen.visit(&[0, 1], Who::Each { ahead: 0 });
+        let read = seen.visit(&[0, 1], ItemOwner::Each { ahead: 0 });
         assert!(read.iter().all(|share| share.made == share.parts));
     }
 
     #[test]
     fn ranks_of_one_cache_do_not_warm_each_others_items_in_the_same_phase() {
         let mut seen = Seen::default();
-        seen.make(&[0, 1, 1], Who::Each { ahead: 0 });
-        let all = seen.visit(&[0, 0, 0], Who::Each { ahead: 1 });
+        seen.make(&[0, 1, 1], ItemOwner::Each { ahead: 0 });
+        let all = seen.visit(&[0, 0, 0], ItemOwner::Each { ahead: 1 });
         assert_eq!((all[0].parts, all[0].made), (3, 1));
     }
 
     #[test]
     fn what_all_have_in_common_is_known_to_all_that_work() {
-        let all = Seen::visit_common(&[0, 1], Who::First);
+        let all = Seen::visit_common(&[0, 1], ItemOwner::First);
         assert_eq!((all[0].known(), all[0].parts), (1, 1));
         assert_eq!((all[1].known(), all[1].parts), (0, 0));
     }

@@ -2,7 +2,7 @@
 
 use crate::io::{IoPlan, Rw};
 use crate::jobs::{BufferContent, Buffers};
-use crate::meta::{Content, Layout, MetaPlan, Packet, PhaseKind, Site};
+use crate::meta::{Content, Layout, Location, MetaPlan, Packet, PhaseKind};
 use crate::resolve::{Plan, Work};
 
 /// Bytes and inodes at the fullest moment.
@@ -69,7 +69,7 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
         Work::Meta(meta) => {
             let ranks = u64::from(ranks);
             let (peak, left) = of_meta(meta, ranks);
-            let stays = plan.keep || meta.site != Site::Own;
+            let stays = plan.keep || meta.site != Location::Own;
             let earlier = if stays { passes - 1 } else { 0 };
             peak.and(left.times(earlier))
         }

@@ -5,7 +5,8 @@ use rbench_core::Bytes;
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
 use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
 use crate::meta::{
-    Backend, Content, Layout as TreeLayout, Making, MetaPlan, PHASES, PhaseKind, Site, Who,
+    Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
+    PhaseKind,
 };
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
@@ -88,7 +89,7 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
     if let Some(deadline) = meta.phases.iter().find_map(|phase| phase.deadline) {
         rows.push(("stonewall", deadline.to_string()));
     }
-    if let Site::TestDirs(dirs) = &meta.site {
+    if let Location::TestDirs(dirs) = &meta.site {
         let dirs: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
         rows.push(("directories", dirs.join("@")));
     }
@@ -101,7 +102,7 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
     rows.extend(yes_rows(&[
         (
             "collective",
-            meta.phases.iter().any(|p| p.who == Who::FirstForAll),
+            meta.phases.iter().any(|p| p.who == ItemOwner::FirstForAll),
         ),
         ("shared-names", meta.naming.common.is_some()),
         ("mknod", meta.making == Making::Node),
@@ -117,7 +118,7 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
 
 /// What the jobs share; their own options stand in the report of each.
 fn describe_jobs(jobs: &JobsPlan) -> Vec<(&'static str, String)> {
-    let all = || jobs.waves.iter().flatten();
+    let all = || jobs.rounds.iter().flatten();
     let join = |texts: Vec<String>| texts.join(", ");
     let mut directories: Vec<String> = all()
         .map(|job| job.files.directory.display().to_string())

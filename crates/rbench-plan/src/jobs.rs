@@ -15,7 +15,7 @@ use crate::arrival::Arrival;
 pub struct JobsPlan {
     /// Groups of jobs that run together; a group starts when the one before
     /// it has ended (stonewall).
-    pub waves: Vec<Vec<JobPlan>>,
+    pub rounds: Vec<Vec<JobPlan>>,
     /// Options that hold for all jobs as they were typed, for the report.
     pub global_options: Vec<(String, String)>,
 }
@@ -501,7 +501,7 @@ impl JobsPlan {
             wave.iter()
                 .fold(0_u32, |sum, job| sum.saturating_add(job.numjobs))
         };
-        self.waves.iter().map(of).max().unwrap_or(0)
+        self.rounds.iter().map(of).max().unwrap_or(0)
     }
 
     /// Bytes on the target when all files are there, for `ranks` ranks.
@@ -518,7 +518,7 @@ impl JobsPlan {
                 .saturating_mul(workers)
         };
         Bytes(
-            self.waves
+            self.rounds
                 .iter()
                 .flatten()
                 .map(of)

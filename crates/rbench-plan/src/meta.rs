@@ -246,7 +246,7 @@ impl PhaseKind {
 
 /// Whose items the ranks work on in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum ItemOwner {
     /// Each rank on those of the rank so many numbers ahead of it, modulo the
     /// ranks; 0: on its own.
     Each {
@@ -265,7 +265,7 @@ pub struct PhasePlan {
     /// What it does.
     pub kind: PhaseKind,
     /// On whose items.
-    pub who: Who,
+    pub who: ItemOwner,
     /// In random order.
     pub shuffled: bool,
     /// Stop issuing after this time.
@@ -336,7 +336,7 @@ pub enum Content {
 
 /// Where the trees lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Site {
+pub enum Location {
     /// In a directory of the run's own.
     Own,
     /// In `test-dir.<iteration>-<loop>` below these: rank r below number r
@@ -346,7 +346,7 @@ pub enum Site {
 
 /// What surrounds the operations of each item phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Around {
+pub struct Hooks {
     /// A shell command on every rank before it, untimed.
     pub before: Option<String>,
     /// `sync` on every rank after it, timed.
@@ -379,7 +379,7 @@ pub struct MetaPlan {
     /// The words of names.
     pub naming: Naming,
     /// Where the trees lie.
-    pub site: Site,
+    pub site: Location,
     /// The target's side of the calls.
     pub backend: Backend,
     /// The phases that are measured, in order.
@@ -405,7 +405,7 @@ pub struct MetaPlan {
     /// Read each file back at once after writing it, untimed.
     pub verify_write: bool,
     /// What surrounds the phases.
-    pub around: Around,
+    pub around: Hooks,
     /// Items of each worker, if an earlier run has told: a stonewall's count.
     pub made: Option<u64>,
     /// Whether a failed operation ends the run after its phase.
@@ -430,8 +430,8 @@ impl MetaPlan {
     /// The trees of the pass `iteration` of `ranks` ranks.
     pub fn forest(&self, iteration: u32, ranks: u32) -> Forest {
         let (prefixes, numbered) = match &self.site {
-            Site::Own => (vec![iteration.to_string()], None),
-            Site::TestDirs(dirs) => (
+            Location::Own => (vec![iteration.to_string()], None),
+            Location::TestDirs(dirs) => (
                 dirs.iter()
                     .map(|dir| format!("{}/test-dir.{iteration}-", dir.display()))
                     .collect(),

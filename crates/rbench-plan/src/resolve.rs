@@ -8,8 +8,8 @@ use rbench_core::{Bytes, Nanos, OpKind, plain};
 use crate::io::IoPlan;
 use crate::jobs::{FileNames, JobsPlan};
 use crate::meta::{
-    Around, Backend, Content, Layout as TreeLayout, Making, MetaPlan, PHASES, PhaseKind, PhasePlan,
-    Renaming, Site, Who,
+    Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
+    PhaseKind, PhasePlan, Renaming,
 };
 use crate::shift;
 use crate::spec::{self, OnError, Spec, Workload};
@@ -124,7 +124,7 @@ impl Plan {
     /// Whether everything happens in a directory of the run's own.
     pub fn works_in_its_own_directory(&self) -> bool {
         match &self.work {
-            Work::Meta(meta) => meta.site == Site::Own,
+            Work::Meta(meta) => meta.site == Location::Own,
             Work::Io(_) => true,
             Work::Jobs(_) => false,
         }
@@ -140,7 +140,7 @@ impl Plan {
         let several_hosts = self.host_of.iter().any(|h| *h != 0);
         let shared_layout = match &self.work {
             // What hosts see is found out when its directories are made.
-            Work::Meta(meta) if meta.site != Site::Own => return None,
+            Work::Meta(meta) if meta.site != Location::Own => return None,
             Work::Meta(meta) => meta.layout == TreeLayout::Shared,
             Work::Io(io) => io.layout.shared(),
             // Every host works on its own files, or on those it sees.
@@ -163,12 +163,12 @@ impl Plan {
     pub fn first_dir(&self) -> Option<&PathBuf> {
         match &self.work {
             Work::Meta(meta) => match &meta.site {
-                Site::TestDirs(dirs) => dirs.first(),
-                Site::Own => self.dir.as_ref(),
+                Location::TestDirs(dirs) => dirs.first(),
+                Location::Own => self.dir.as_ref(),
             },
             Work::Io(_) => self.dir.as_ref(),
             Work::Jobs(jobs) => jobs
-                .waves
+                .rounds
                 .iter()
                 .flatten()
                 .map(|j| &j.files.directory)
@@ -181,12 +181,12 @@ impl Plan {
     pub fn places(&self) -> Vec<PathBuf> {
         let mut places: Vec<PathBuf> = match &self.work {
             Work::Meta(meta) => match &meta.site {
-                Site::TestDirs(dirs) => dirs.clone(),
-                Site::Own => self.dir.iter().cloned().collect(),
+                Location::TestDirs(dirs) => dirs.clone(),
+                Location::Own => self.dir.iter().cloned().collect(),
             },
             Work::Io(_) => self.dir.iter().cloned().collect(),
             Work::Jobs(jobs) => {
-                let files = jobs.waves.iter().flatten().map(|job| &job.files);
+                let files = jobs.rounds.iter().flatten().map(|job| &job.files);
                 let places = files.flat_map(|files| match &files.names {
                     FileNames::Given(names) => names
                         .iter()
@@ -362,13 +362,13 @@ fn check_private_trees(plan: &Plan) -> Result<(), PlanError> {
     let Work::Meta(meta) = &plan.work else {
         return Ok(());
     };
-    if meta.site == Site::Own || !several_hosts || !plan.leave.private_dirs {
+    if meta.site == Location::Own || !several_hosts || !plan.leave.private_dirs {
         return Ok(());
     }
     if meta.layout == TreeLayout::Shared {
         refuse!("--private-dirs needs -u: without it the ranks of all hosts share one tree");
     }
-    let others = |phase: &PhasePlan| !matches!(phase.who, Who::Each { ahead: 0 });
+    let others = |phase: &PhasePlan| !matches!(phase.who, ItemOwner::Each { ahead: 0 });
     if meta.tree_ahead > 0 || meta.phases.iter().any(others) {
         refuse!(
             "--private-dirs and -N or -c exclude each other: ranks work on what others have made"
@@ -452,7 +452,7 @@ fn resolve_meta(
         stated_shift: 0,
         stated_random: false,
         naming: NATIVE,
-        site: Site::Own,
+        site: Location::Own,
         backend: Backend::Posix,
         phases: phases.iter().map(phase).collect(),
         barriers: true,
@@ -465,7 +465,7 @@ fn resolve_meta(
         direct: false,
         verify_read: false,
         verify_write: false,
-        around: Around::default(),
+        around: Hooks::default(),
         made: None,
         failures_end_the_run: false,
         log_operations: false,
@@ -491,9 +491,9 @@ fn native_phase(
     PhasePlan {
         kind,
         who: if of_the_tree && layout == TreeLayout::Shared {
-            Who::First
+            ItemOwner::First
         } else {
-            Who::Each { ahead }
+            ItemOwner::Each { ahead }
         },
         shuffled: meta.random_order && !ordered,
         deadline: stonewall.filter(|_| info.creates() || asks),

@@ -18,7 +18,8 @@ mod synchronous;
 mod vsync;
 
 pub use contract::{
-    AgainByTransfer, Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
+    Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, RetriesByTransfer,
+    Transfer,
 };
 
 /// Every engine. A new one is a file under `engine/` and a line here.

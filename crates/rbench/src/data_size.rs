@@ -66,7 +66,7 @@ fn read_bytes(plan: &Plan) -> u64 {
         Work::Jobs(jobs) => {
             let reading = |wave: &Vec<JobPlan>| wave.iter().filter(reads).cloned().collect();
             let reading = JobsPlan {
-                waves: jobs.waves.iter().map(reading).collect(),
+                rounds: jobs.rounds.iter().map(reading).collect(),
                 global_options: Vec::new(),
             };
             reading.data_bytes(plan.ranks).0
@@ -89,7 +89,7 @@ fn goes_around_memory(plan: &Plan) -> bool {
             Work::Meta(meta) => meta.direct,
             Work::Io(io) => io.direct,
             Work::Jobs(jobs) => {
-                let mut reading = jobs.waves.iter().flatten().filter(reads);
+                let mut reading = jobs.rounds.iter().flatten().filter(reads);
                 reading.all(|job| job.direct)
             }
         }

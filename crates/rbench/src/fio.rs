@@ -270,7 +270,7 @@ fn check_logs(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
         return Ok(());
     };
     let mut before = 0;
-    for job in jobs.waves.iter().flatten() {
+    for job in jobs.rounds.iter().flatten() {
         let workers = u64::from(job.numjobs);
         let first = before + u64::from(rank.0) * workers + 1;
         before += workers * u64::from(plan.ranks);
@@ -333,7 +333,7 @@ fn run(
     hosts: &[String],
     outcomes: &[JobOutcome],
 ) -> FioRun {
-    let all: Vec<&JobPlan> = jobs.waves.iter().flatten().collect();
+    let all: Vec<&JobPlan> = jobs.rounds.iter().flatten().collect();
     let mut entries: Vec<(FioEntry, bool)> = Vec::new();
     for outcome in outcomes {
         let job = all.get(outcome.job as usize);
@@ -465,7 +465,7 @@ fn write_logs(plan: &Plan, cwd: &Path, all: &[JobLog]) -> Result<(), String> {
     let Work::Jobs(jobs) = &plan.work else {
         return Ok(());
     };
-    let jobs: Vec<&JobPlan> = jobs.waves.iter().flatten().collect();
+    let jobs: Vec<&JobPlan> = jobs.rounds.iter().flatten().collect();
     for log in all {
         let before = jobs.iter().take(log.job as usize);
         let before: u64 = before

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use rbench_cli::{MdtestView, Output, Print};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
-use rbench_core::crowd::RowLimits;
 use rbench_core::job::JobOutcome;
 use rbench_core::outcome::OpTime;
+use rbench_core::spread::RowLimits;
 use rbench_core::wire::{Reader, Writer};
-use rbench_plan::meta::Site;
+use rbench_plan::meta::Location;
 use rbench_plan::resolve::Work;
 use rbench_plan::spec::{Mdtest, Workload};
 use rbench_plan::tree::ItemKind;
@@ -248,8 +248,8 @@ fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
         return text::render(result);
     };
     let paths = match &meta.site {
-        Site::TestDirs(dirs) => dirs.iter().map(|d| d.display().to_string()).collect(),
-        Site::Own => Vec::new(),
+        Location::TestDirs(dirs) => dirs.iter().map(|d| d.display().to_string()).collect(),
+        Location::Own => Vec::new(),
     };
     let has = |kind: ItemKind| meta.kinds().any(|k| k.info().items == Some(kind));
     let of_each = match meta.made {

@@ -85,7 +85,7 @@ fn place(plan: &Plan, dir: &Path) -> Option<PathBuf> {
         Work::Meta(meta) => (meta.backend == Backend::Posix).then(|| dir.to_owned()),
         Work::Io(io) => moves(&io.engine).then(|| dir.to_owned()),
         Work::Jobs(jobs) => {
-            let mut all = jobs.waves.iter().flatten();
+            let mut all = jobs.rounds.iter().flatten();
             let job = all.find(|job| moves(&job.engine))?;
             // Both contain the job's directory.
             let below = file_path(job, 0, 0);

@@ -12,7 +12,7 @@ use rbench_comm::{Choice, Clocks, Combine, Communicator, Identity, Leading, Topo
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, MonotonicClock, Rank};
-use rbench_exec::group::Seats;
+use rbench_exec::group::WorkerResources;
 use rbench_exec::{
     ExecError, Group, Place, Show as _, StopReason, ack, caches, calibrate, execute,
 };
@@ -233,7 +233,7 @@ async fn once(
     .await?
     .with_limits(plan.limits)
     .with_rows(front.rows())
-    .with_seats(Seats {
+    .with_seats(WorkerResources {
         pinned: plan.pin,
         own_files: true,
     });

@@ -31,7 +31,7 @@ fn look(share: Option<Share>) -> CacheLook {
     }
 }
 
-fn row(ground: Ground, caches: Vec<CacheLook>) -> Residency {
+fn row(ground: Evidence, caches: Vec<CacheLook>) -> Residency {
     Residency {
         ground,
         caches,
@@ -39,7 +39,7 @@ fn row(ground: Ground, caches: Vec<CacheLook>) -> Residency {
     }
 }
 
-fn one(ground: Ground, op: OpKind, look: CacheLook) -> Verdict {
+fn one(ground: Evidence, op: OpKind, look: CacheLook) -> Verdict {
     row(ground, vec![look]).verdict(op).0
 }
 
@@ -54,7 +54,7 @@ fn pages(cached: u64) -> Pages {
 
 #[test]
 fn without_measurements_only_who_has_used_the_items_is_known() {
-    let of = |share| one(Ground::Client, OpKind::Stat, look(share));
+    let of = |share| one(Evidence::Client, OpKind::Stat, look(share));
     assert_eq!(of(Some(OWN)), Verdict::Perhaps);
     assert_eq!(of(Some(OTHERS)), Verdict::Cold);
     assert_eq!(of(None), Verdict::Unknown);
@@ -73,7 +73,7 @@ fn no_requests_are_memory_whoever_made_the_items() {
             requests: requests(&[("statfs", 7)]),
             ..look(share)
         };
-        assert_eq!(one(Ground::Client, OpKind::Stat, look), Verdict::Memory);
+        assert_eq!(one(Evidence::Client, OpKind::Stat, look), Verdict::Memory);
     }
 }
 
@@ -86,12 +86,12 @@ fn requests_to_a_client_program_leave_open_what_it_remembers() {
         };
         one(ground, OpKind::Stat, look)
     };
-    assert_eq!(at(Ground::Client, Some(OWN), 100), Verdict::Perhaps);
-    assert_eq!(at(Ground::Client, Some(OTHERS), 100), Verdict::Cold);
-    assert_eq!(at(Ground::Client, None, 100), Verdict::Unknown);
+    assert_eq!(at(Evidence::Client, Some(OWN), 100), Verdict::Perhaps);
+    assert_eq!(at(Evidence::Client, Some(OTHERS), 100), Verdict::Cold);
+    assert_eq!(at(Evidence::Client, None, 100), Verdict::Unknown);
     // There is nothing between the kernel and the server.
-    assert_eq!(at(Ground::Kernel, Some(OWN), 100), Verdict::Cold);
-    assert_eq!(at(Ground::Client, Some(OWN), 50), Verdict::Mixed);
+    assert_eq!(at(Evidence::Kernel, Some(OWN), 100), Verdict::Cold);
+    assert_eq!(at(Evidence::Client, Some(OWN), 50), Verdict::Mixed);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_few_requests_may_carry_many_reads() {
             returned: bytes,
             ..look(Some(OTHERS))
         };
-        one(Ground::Client, OpKind::Read, look)
+        one(Evidence::Client, OpKind::Read, look)
     };
     // 800 requests of 128 KiB each bring 100 MiB.
     assert_eq!(of(800, 100 << 20), Verdict::Cold);
@@ -122,7 +122,7 @@ fn pages_in_memory_answer_reads_through_the_page_cache_only() {
         };
         let row = Residency {
             direct,
-            ..row(Ground::Kernel, vec![look])
+            ..row(Evidence::Kernel, vec![look])
         };
         row.verdict(OpKind::Read)
     };
@@ -142,11 +142,11 @@ fn dropping_or_passing_the_kernels_caches_says_nothing_of_others() {
         };
         row.verdict(OpKind::Read).0
     };
-    assert_eq!(done(Ground::Kernel, true, false), Verdict::Cold);
-    assert_eq!(done(Ground::Kernel, false, true), Verdict::Cold);
+    assert_eq!(done(Evidence::Kernel, true, false), Verdict::Cold);
+    assert_eq!(done(Evidence::Kernel, false, true), Verdict::Cold);
     for (dropped, direct) in [(true, false), (false, true), (true, true)] {
-        assert_eq!(done(Ground::Client, dropped, direct), Verdict::Perhaps);
-        assert_eq!(done(Ground::Memory, dropped, direct), Verdict::Memory);
+        assert_eq!(done(Evidence::Client, dropped, direct), Verdict::Perhaps);
+        assert_eq!(done(Evidence::Memory, dropped, direct), Verdict::Memory);
     }
 }
 
@@ -157,7 +157,7 @@ fn what_was_not_fetched_came_from_memory() {
             fetched: Some(fetched),
             ..look(Some(OWN))
         };
-        one(Ground::Kernel, OpKind::ReadFile, look)
+        one(Evidence::Kernel, OpKind::ReadFile, look)
     };
     assert_eq!(of(0), Verdict::Memory);
     assert_eq!(of(204_800), Verdict::Mixed);
@@ -182,9 +182,12 @@ fn a_row_that_comes_round_is_cold_only_until_then() {
         };
         row.verdict(OpKind::Read).0
     };
-    assert_eq!(at(OTHERS, Ground::Client, Some(1)), Verdict::ColdThenMemory);
-    assert_eq!(at(OTHERS, Ground::Client, None), Verdict::ColdThenPerhaps);
-    assert_eq!(at(OWN, Ground::Client, None), Verdict::Perhaps);
+    assert_eq!(
+        at(OTHERS, Evidence::Client, Some(1)),
+        Verdict::ColdThenMemory
+    );
+    assert_eq!(at(OTHERS, Evidence::Client, None), Verdict::ColdThenPerhaps);
+    assert_eq!(at(OWN, Evidence::Client, None), Verdict::Perhaps);
     let kept = Residency {
         round: Some(Round {
             after: Nanos(200_000_000),
@@ -192,7 +195,7 @@ fn a_row_that_comes_round_is_cold_only_until_then() {
             done: 6_800,
         }),
         ..row(
-            Ground::Client,
+            Evidence::Client,
             vec![CacheLook {
                 before: pages(0),
                 after: pages(100),
@@ -203,9 +206,9 @@ fn a_row_that_comes_round_is_cold_only_until_then() {
     assert_eq!(kept.verdict(OpKind::Read).0, Verdict::ColdThenMemory);
     // As many requests as all passes need; and so few that each of them may
     // have carried much.
-    assert_eq!(at(OTHERS, Ground::Kernel, Some(600)), Verdict::Cold);
+    assert_eq!(at(OTHERS, Evidence::Kernel, Some(600)), Verdict::Cold);
     assert_eq!(
-        at(OTHERS, Ground::Kernel, Some(100)),
+        at(OTHERS, Evidence::Kernel, Some(100)),
         Verdict::ColdThenPerhaps
     );
     assert_eq!(
@@ -220,7 +223,7 @@ fn hosts_that_differ_are_mixed_and_idle_ones_do_not_count() {
         operations: 0,
         ..look(Some(OWN))
     };
-    let both = |a: CacheLook, b: CacheLook| row(Ground::Client, vec![a, b]).verdict(OpKind::Stat);
+    let both = |a: CacheLook, b: CacheLook| row(Evidence::Client, vec![a, b]).verdict(OpKind::Stat);
     assert_eq!(
         both(look(Some(OWN)), look(Some(OTHERS))),
         (Verdict::Mixed, Reason::Hosts)
@@ -239,9 +242,9 @@ fn hosts_that_differ_are_mixed_and_idle_ones_do_not_count() {
 
 #[test]
 fn file_systems_are_told_by_their_type() {
-    assert_eq!(Ground::of("tmpfs"), Ground::Memory);
-    assert_eq!(Ground::of("ext4"), Ground::Kernel);
-    assert_eq!(Ground::of("fuse.juicefs"), Ground::Client);
-    assert_eq!(Ground::of("fuseblk"), Ground::Client);
-    assert_eq!(Ground::of("zfs"), Ground::Unknown);
+    assert_eq!(Evidence::of("tmpfs"), Evidence::Memory);
+    assert_eq!(Evidence::of("ext4"), Evidence::Kernel);
+    assert_eq!(Evidence::of("fuse.juicefs"), Evidence::Client);
+    assert_eq!(Evidence::of("fuseblk"), Evidence::Client);
+    assert_eq!(Evidence::of("zfs"), Evidence::Unknown);
 }

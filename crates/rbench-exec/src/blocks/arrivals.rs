@@ -6,7 +6,7 @@ use rbench_plan::arrival::Schedule;
 use rbench_plan::jobs::{Each, Pace};
 use rbench_plan::pattern::Part;
 
-/// What a stream of random gaps of [`Schedule`] is for; those of [`Due`] are 11 and 12.
+/// What a stream of random gaps of [`Schedule`] is for; those of [`RateSchedule`] are 11 and 12.
 const STREAM_TOGETHER: u64 = 13;
 
 /// The intended starts of a worker's operations, from its start on.
@@ -15,7 +15,7 @@ pub enum Arrivals {
     /// One operation follows the other.
     Closed,
     /// By a rate for each direction that has one.
-    Each(Each<Option<Due>>),
+    Each(Each<Option<RateSchedule>>),
     /// By one rate for both directions and all workers.
     Together(Schedule),
 }
@@ -40,7 +40,7 @@ impl Arrivals {
             let schedule = Schedule::new(open.arrival, open.rate, worker, workers, stream);
             return Arrivals::Together(schedule);
         }
-        match Due::of(pace, [seed, part.worker]) {
+        match RateSchedule::of(pace, [seed, part.worker]) {
             Each {
                 read: None,
                 write: None,
@@ -119,7 +119,7 @@ impl Arrivals {
 /// The intended starts of one direction of a worker, from its start on: the space
 /// after each depends on its length when bytes are limited.
 #[derive(Debug, Clone)]
-pub struct Due {
+pub struct RateSchedule {
     /// Seconds after the start; rounding stays below 1e-7 of it over 1e9
     /// operations.
     at: f64,
@@ -129,11 +129,11 @@ pub struct Due {
     gaps: Option<Stream>,
 }
 
-impl Due {
+impl RateSchedule {
     /// Intended starts for each direction that has a rate.
-    pub fn of(pace: &Pace, parts: [u64; 2]) -> Each<Option<Due>> {
+    pub fn of(pace: &Pace, parts: [u64; 2]) -> Each<Option<RateSchedule>> {
         let due = |iops: Option<u64>, bytes: Option<u64>, direction: u64| {
-            (iops.is_some() || bytes.is_some()).then(|| Due {
+            (iops.is_some() || bytes.is_some()).then(|| RateSchedule {
                 at: 0.0,
                 per_operation: iops.map_or(0.0, |n| 1.0 / n as f64),
                 per_byte: bytes.map_or(0.0, |n| 1.0 / n as f64),
@@ -168,7 +168,7 @@ impl Due {
 
     /// Whether its next operation is due before the one of `other`.
     #[inline]
-    pub fn is_before(&self, other: &Due) -> bool {
+    pub fn is_before(&self, other: &RateSchedule) -> bool {
         self.at < other.at
     }
 
@@ -209,7 +209,9 @@ mod tests {
     }
 
     fn last_start(pace: &Pace, lengths: &[u64], count: usize) -> f64 {
-        let mut due = Due::of(pace, [1, 2]).read.expect("a rate is given");
+        let mut due = RateSchedule::of(pace, [1, 2])
+            .read
+            .expect("a rate is given");
         let mut last = Nanos(0);
         for i in 0..count {
             last = due.next(lengths[i % lengths.len()]);
@@ -243,7 +245,7 @@ mod tests {
         let second = Nanos::SECOND;
         for poisson in [false, true] {
             for taken in [0, 1, 400, 1000] {
-                let mut due = Due::of(&pace(Some(1000), None, poisson), [1, 2])
+                let mut due = RateSchedule::of(&pace(Some(1000), None, poisson), [1, 2])
                     .read
                     .expect("a rate is given");
                 let last = (0..taken).map(|_| due.next(1)).last().unwrap_or_default();
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     fn without_a_rate_nothing_is_due() {
-        let each = Due::of(&pace(None, None, true), [1, 2]);
+        let each = RateSchedule::of(&pace(None, None, true), [1, 2]);
         assert!(each.read.is_none() && each.write.is_none());
     }
 }

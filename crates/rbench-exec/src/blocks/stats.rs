@@ -2,7 +2,7 @@
 //! [`JobOutcome`]. It comes from the same clock readings.
 
 use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, LogHistogram, LogSample, Series};
-use rbench_core::outcome::{Lane, Measured};
+use rbench_core::outcome::{Measured, OpStats};
 use rbench_core::{Latency, Nanos};
 use rbench_plan::jobs::{Each, JobPlan, Logs};
 
@@ -35,7 +35,7 @@ pub struct Times {
 
 /// The rows of reads and writes, as far as the worker has them: every operation that
 /// is noted here is noted there as well.
-pub type Rows<'m> = [Option<&'m Lane>; 2];
+pub type Rows<'m> = [Option<&'m OpStats>; 2];
 
 /// One operation that ended without error.
 #[derive(Debug, Clone, Copy)]
@@ -162,7 +162,7 @@ impl Side {
         }
     }
 
-    fn outcome(self, runtime: Nanos, row: Option<&Lane>) -> DirectionOutcome {
+    fn outcome(self, runtime: Nanos, row: Option<&OpStats>) -> DirectionOutcome {
         let of_row = || row.map_or_else(Latency::new, |row| row.service.clone());
         let lat = self.lat.unwrap_or_else(of_row);
         DirectionOutcome {

@@ -22,7 +22,7 @@ use crate::worker::Prepared;
 
 /// What the workers of a rank need to make their runners.
 #[derive(Clone)]
-pub(super) struct Scene {
+pub(super) struct SmallContext {
     pub(super) io: Arc<IoPlan>,
     pub(super) engine: &'static EngineInfo,
     pub(super) fs: Arc<dyn Fs>,
@@ -49,7 +49,7 @@ pub(crate) fn over_nothing(plan: &IoPlan, files: u64) -> Prepared {
     io.small = io.small.map(|small| SmallFiles { files, ..small });
     (io.engine, io.depth, io.verify) = ("null".to_owned(), 1, false);
     (io.ack_journal, io.open_loop, io.time) = (None, None, None);
-    let scene = Scene {
+    let scene = SmallContext {
         io: Arc::new(io),
         engine: engine::find("null").unwrap_or(&engine::ENGINES[0]),
         fs: Arc::new(NullFs),
@@ -66,7 +66,7 @@ pub(crate) fn over_nothing(plan: &IoPlan, files: u64) -> Prepared {
     scene.small(Rw::Read, 0)
 }
 
-impl Scene {
+impl SmallContext {
     fn worker(&self, rank: Rank, thread: u32) -> u64 {
         worker_number(rank, thread, self.threads)
     }

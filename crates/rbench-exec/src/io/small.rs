@@ -1,7 +1,7 @@
 //! The small-file form: each file is opened, moved whole, synced if asked for
 //! and closed; the latency is that of the whole.
 
-use rbench_core::outcome::Again;
+use rbench_core::outcome::Retries;
 use rbench_core::residency::Pages;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::io::FsyncRule;
@@ -212,7 +212,7 @@ impl SmallFile {
 }
 
 impl ItemOp for SmallFile {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         self.index = index;
         self.paths.item(index);
         if !self.write {
@@ -237,7 +237,7 @@ impl ItemOp for SmallFile {
         done
     }
 
-    fn again(&self) -> Again {
+    fn again(&self) -> Retries {
         self.engine.counts().again.all()
     }
 

@@ -19,7 +19,7 @@ type Written = (String, PathBuf);
 /// # Errors
 /// A sentence that names job, path and use, the same on every rank.
 pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<(), ExecError> {
-    let jobs = plan.waves.iter().flatten().filter(|job| writes(job));
+    let jobs = plan.rounds.iter().flatten().filter(|job| writes(job));
     let written: Vec<Written> = jobs
         .flat_map(|job| {
             let mut all = paths(job, base, Whose::Own(group.rank()));

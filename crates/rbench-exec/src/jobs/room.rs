@@ -37,13 +37,13 @@ pub(crate) fn demands(
         let workers = u64::from(job.numjobs).saturating_mul(ranks.len() as u64);
         job.files.count.saturating_mul(workers)
     };
-    let jobs = plan.waves.iter().flatten();
+    let jobs = plan.rounds.iter().flatten();
     if jobs.map(count).fold(0, u64::saturating_add) > MOST_FILES {
         return None;
     }
     let mut there: BTreeMap<PathBuf, File> = BTreeMap::new();
     let mut moments = Vec::new();
-    for wave in &plan.waves {
+    for wave in &plan.rounds {
         for job in wave.iter().filter(|job| find(job).moves_data) {
             add(job, base, ranks, &mut there);
         }

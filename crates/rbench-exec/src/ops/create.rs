@@ -3,31 +3,31 @@
 
 use rbench_core::random::DataStream;
 use rbench_core::{FailureKind, OpKind};
-use rbench_plan::meta::{Content, Making, Who};
+use rbench_plan::meta::{Content, ItemOwner, Making};
 use rbench_sys::fs::OpenMode;
 use rbench_sys::{AlignedBuffer, Fs};
 
-use super::{ItemOp, ItemRunner, OpRow, Places, Scene, buffer, read_whole};
+use super::{ItemOp, ItemRunner, OpContext, OpEntry, Places, buffer, read_whole};
 use crate::content;
 use crate::worker::Prepared;
 
 /// `openat(O_CREAT …)`, `write`, `fsync`, `close`; or `mknodat`
-pub const ROW: OpRow = OpRow {
+pub const ROW: OpEntry = OpEntry {
     op: OpKind::Create,
     make,
 };
 
 /// `openat(O_WRONLY)`, `write`, `fsync`, `close`
-pub const WRITE_ROW: OpRow = OpRow {
+pub const WRITE_ROW: OpEntry = OpEntry {
     op: OpKind::WriteFile,
     make,
 };
 
-fn make(scene: &Scene, thread: u32) -> Prepared {
+fn make(scene: &OpContext, thread: u32) -> Prepared {
     let plan = &scene.plan;
     let of_existing = scene.info.op == OpKind::WriteFile;
     // What one rank makes for all is written by its owners afterwards.
-    let writes = of_existing || !matches!(scene.phase.who, Who::FirstForAll);
+    let writes = of_existing || !matches!(scene.phase.who, ItemOwner::FirstForAll);
     let length = if writes { plan.write.0 } else { 0 };
     let op = Create {
         op: scene.info.op,
@@ -88,7 +88,7 @@ impl Create {
 }
 
 impl ItemOp for Create {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         self.places.item(index);
         match &mut self.content {
             Source::Fresh(data) => data.fill(&mut self.buffer),

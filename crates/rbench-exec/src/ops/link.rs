@@ -3,10 +3,10 @@
 use rbench_core::{FailureKind, OpKind};
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Places};
+use super::{ItemOp, ItemRunner, OpEntry, Places};
 
 /// `linkat`
-pub const ROW: OpRow = OpRow {
+pub const ROW: OpEntry = OpEntry {
     op: OpKind::Link,
     make: |scene, thread| {
         let op = Link {
@@ -27,7 +27,7 @@ struct Link {
 }
 
 impl ItemOp for Link {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         self.from.item(index);
         self.to.item(index);
     }

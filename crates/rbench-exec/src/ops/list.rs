@@ -6,19 +6,19 @@ use rbench_plan::meta::Layout;
 use rbench_plan::tree::Shape;
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Places, Scene, Visit};
+use super::{ItemOp, ItemRunner, OpContext, OpEntry, Places, Visit};
 use crate::worker::Prepared;
 
 /// Room for entries of one `getdents64`: what libc takes.
 const BUFFER: usize = 32 << 10;
 
 /// `openat`, `getdents64` to the end, `close`
-pub const ROW: OpRow = OpRow {
+pub const ROW: OpEntry = OpEntry {
     op: OpKind::List,
     make,
 };
 
-fn make(scene: &Scene, thread: u32) -> Prepared {
+fn make(scene: &OpContext, thread: u32) -> Prepared {
     let shape = scene.plan.shape;
     let nodes = shape.item_nodes();
     // One tree of all ranks: its directories are spread over them.
@@ -69,7 +69,7 @@ struct List {
 }
 
 impl ItemOp for List {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         self.node = self.first_node + index;
         self.places.node(self.node);
     }

@@ -3,10 +3,10 @@
 use rbench_core::{FailureKind, OpKind};
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Places};
+use super::{ItemOp, ItemRunner, OpEntry, Places};
 
 /// `mkdirat`
-pub const ROW: OpRow = OpRow {
+pub const ROW: OpEntry = OpEntry {
     op: OpKind::Mkdir,
     make: |scene, thread| {
         let op = Mkdir {
@@ -27,7 +27,7 @@ struct Mkdir {
 }
 
 impl ItemOp for Mkdir {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         if self.of_tree {
             self.places.node(index);
         } else {

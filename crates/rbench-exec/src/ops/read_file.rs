@@ -5,17 +5,17 @@ use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::{Content, Packet};
 use rbench_sys::{AlignedBuffer, Fs};
 
-use super::{ItemOp, ItemRunner, OpRow, Places, Scene, buffer, read_whole};
+use super::{ItemOp, ItemRunner, OpContext, OpEntry, Places, buffer, read_whole};
 use crate::content;
 use crate::worker::Prepared;
 
 /// `openat(O_RDONLY)`, `read`, `close`
-pub const ROW: OpRow = OpRow {
+pub const ROW: OpEntry = OpEntry {
     op: OpKind::ReadFile,
     make,
 };
 
-fn make(scene: &Scene, thread: u32) -> Prepared {
+fn make(scene: &OpContext, thread: u32) -> Prepared {
     let length = scene.plan.read.0;
     let expected = match scene.plan.content {
         Content::Packet { packet, seed } if scene.plan.verify_read => Some(Expected {
@@ -53,7 +53,7 @@ struct ReadFile {
 }
 
 impl ItemOp for ReadFile {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         self.places.item(index);
         if let Some(expected) = &mut self.expected {
             let identity = self.places.identity(expected.seed);

@@ -8,13 +8,13 @@ use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::Renaming;
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Places};
+use super::{ItemOp, ItemRunner, OpEntry, Places};
 
 /// What the first item of a chain is called meanwhile.
 const ASIDE: &str = "-XX";
 
 /// `renameat`
-pub const ROW: OpRow = OpRow {
+pub const ROW: OpEntry = OpEntry {
     op: OpKind::Rename,
     make: |scene, thread| {
         let chain = scene.plan.renaming == Renaming::Chain;
@@ -38,7 +38,7 @@ struct Rename {
 }
 
 impl Rename {
-    fn aim_chain(&mut self, index: u64) {
+    fn prepare_chain(&mut self, index: u64) {
         let items = self.from.items_per_tree().max(1);
         let first = index - index % items;
         match index - first {
@@ -59,9 +59,9 @@ impl Rename {
 }
 
 impl ItemOp for Rename {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         if self.chain {
-            self.aim_chain(index);
+            self.prepare_chain(index);
         } else {
             self.from.item(index);
             self.to.item(index);

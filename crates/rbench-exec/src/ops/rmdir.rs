@@ -3,10 +3,10 @@
 use rbench_core::{FailureKind, OpKind};
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Places};
+use super::{ItemOp, ItemRunner, OpEntry, Places};
 
 /// `unlinkat(AT_REMOVEDIR)`
-pub const ROW: OpRow = OpRow {
+pub const ROW: OpEntry = OpEntry {
     op: OpKind::Rmdir,
     make: |scene, thread| {
         let visit = scene.visit(thread);
@@ -26,7 +26,7 @@ struct Rmdir {
 }
 
 impl ItemOp for Rmdir {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         match self.last_node {
             Some(last) => self.places.node(last - index),
             None => self.places.item(index),

@@ -3,11 +3,11 @@
 use rbench_core::{FailureKind, OpKind};
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Places, Scene};
+use super::{ItemOp, ItemRunner, OpContext, OpEntry, Places};
 use crate::worker::Prepared;
 
 /// `fstatat`
-pub const ROW: OpRow = OpRow {
+pub const ROW: OpEntry = OpEntry {
     op: OpKind::Stat,
     make: |scene, thread| {
         let op = Stat {
@@ -22,7 +22,7 @@ pub const ROW: OpRow = OpRow {
 };
 
 /// So many of them, over the items of one worker again and again.
-pub(super) fn over_nothing(scene: &Scene, operations: u64) -> Prepared {
+pub(super) fn over_nothing(scene: &OpContext, operations: u64) -> Prepared {
     let op = Stat {
         places: scene.places(false),
     };
@@ -37,7 +37,7 @@ struct Stat {
 }
 
 impl ItemOp for Stat {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         self.places.item(index);
     }
 

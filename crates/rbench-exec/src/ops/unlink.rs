@@ -4,10 +4,10 @@ use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::PhaseKind;
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpRow, Places};
+use super::{ItemOp, ItemRunner, OpEntry, Places};
 
 /// `unlinkat`
-pub const ROW: OpRow = OpRow {
+pub const ROW: OpEntry = OpEntry {
     op: OpKind::Unlink,
     make: |scene, thread| {
         let places = match scene.info.kind {
@@ -28,7 +28,7 @@ struct Unlink {
 }
 
 impl ItemOp for Unlink {
-    fn aim(&mut self, index: u64) {
+    fn prepare(&mut self, index: u64) {
         self.places.item(index);
     }
 

@@ -4,9 +4,9 @@
 //! each host, not from each rank. Hosts send whole distributions only where
 //! these are told.
 
-use rbench_core::crowd::{self, HostCrowd, HostSummary, RankCrowd};
 use rbench_core::failure::Example;
 use rbench_core::outcome::{HostOutcome, RankOutcome};
+use rbench_core::spread::{self, HostSpread, HostSummary, RankSpread};
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Failure, FailureKind, Failures, Latency, Nanos, OpKind, Rank};
 
@@ -16,7 +16,7 @@ use crate::group::{ExecError, Group};
 /// The hosts of a phase at rank 0.
 pub struct Hosts {
     pub hosts: Vec<HostOutcome>,
-    pub crowd: Option<HostCrowd>,
+    pub crowd: Option<HostSpread>,
 }
 
 /// Each host's part, at rank 0; every leader calls this with its own.
@@ -47,7 +47,7 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
 }
 
 /// Whether this host is told by name; at rank 0 also how all lie apart.
-async fn choose(group: &Group<'_>, own: &Total) -> Result<(bool, Option<HostCrowd>), ExecError> {
+async fn choose(group: &Group<'_>, own: &Total) -> Result<(bool, Option<HostSpread>), ExecError> {
     let mut message = Writer::default();
     let ranks = u64::from(group.host.size());
     let (items, bytes, errors) = (own.items, own.bytes, own.errors);
@@ -63,7 +63,7 @@ async fn choose(group: &Group<'_>, own: &Total) -> Result<(bool, Option<HostCrow
     let (mut places, mut crowd) = (Vec::new(), None);
     if let Some(all) = group.quietly(all).await? {
         let read: Option<Vec<HostSummary>> = all.iter().map(|m| read_summary(m)).collect();
-        let (named, spread) = crowd::of_hosts(&read.ok_or_else(garbled)?);
+        let (named, spread) = spread::of_hosts(&read.ok_or_else(garbled)?);
         places = named;
         crowd = Some(spread);
     }
@@ -111,7 +111,7 @@ fn read_host(group: &Group<'_>, message: &[u8]) -> Option<HostOutcome> {
 /// The ranks of a phase at rank 0.
 pub struct Ranks {
     pub ranks: Vec<RankOutcome>,
-    pub crowd: Option<RankCrowd>,
+    pub crowd: Option<RankSpread>,
     pub failures: Failures,
     /// The busy worker that finished first, and its rank.
     pub first: Option<(Rank, First)>,
@@ -208,9 +208,9 @@ pub async fn ranks(group: &Group<'_>, own: RanksOfHost) -> Result<Option<Ranks>,
     let (ranks, crowd) = if rows.len() <= group.rows.ranks {
         (rows, None)
     } else {
-        let (named, crowd) = crowd::of_ranks(&rows);
+        let (named, spread) = spread::of_ranks(&rows);
         let named = named.iter().map(|place| rows[*place].clone());
-        (named.collect(), Some(crowd))
+        (named.collect(), Some(spread))
     };
     Ok(Some(Ranks {
         ranks,

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 
 use rbench_comm::{Clocks, threads};
-use rbench_core::crowd::{self, NAMED_MAX, RowLimits};
 use rbench_core::effort::Effort;
-use rbench_core::outcome::{Details, Lane, PhaseOutcome, RankOutcome, Stonewall, WorkerOutcome};
+use rbench_core::outcome::{Details, OpStats, PhaseOutcome, RankOutcome, Stonewall, WorkerOutcome};
+use rbench_core::spread::{self, NAMED_MAX, RowLimits};
 use rbench_core::timeline::Bin;
 use rbench_core::{Failure, FailureKind, Latency, Nanos, OpKind, Rank};
-use rbench_exec::phase::{Before, LaneInfo, Phase};
+use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
 
@@ -60,7 +60,7 @@ pub fn in_turn<T>(mut ranks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<
 /// What `rank` did: rank 7 nothing, every hundredth failed in places, 511 was
 /// slow.
 fn outcome(rank: u32) -> WorkerOutcome {
-    let mut lane = Lane::new(OpKind::Create, true);
+    let mut lane = OpStats::new(OpKind::Create, true);
     let mut at = 0;
     let items = if rank == 7 {
         0
@@ -124,7 +124,7 @@ fn phase() -> Phase {
     Phase {
         iteration: 0,
         label: "File creation".to_owned(),
-        lanes: vec![LaneInfo {
+        lanes: vec![OpRow {
             op: OpKind::Create,
             name: "file-create".to_owned(),
             label: "File creation".to_owned(),
@@ -209,7 +209,7 @@ fn rank_outcome(rank: u32, outcome: &WorkerOutcome) -> RankOutcome {
 fn a_crowd_of_ranks_and_hosts_adds_up_exactly_and_its_outliers_are_named() {
     let row = reduced(RANKS, RowLimits::default());
     let outcomes: Vec<WorkerOutcome> = (0..RANKS).map(outcome).collect();
-    let mut whole = Lane::new(OpKind::Create, true);
+    let mut whole = OpStats::new(OpKind::Create, true);
     outcomes.iter().for_each(|o| whole.merge(&o.lanes[0]));
     assert_eq!((row.items, row.bytes), (whole.items, whole.bytes));
     assert_eq!(row.service, whole.service);
@@ -227,7 +227,7 @@ fn a_crowd_of_ranks_and_hosts_adds_up_exactly_and_its_outliers_are_named() {
         .zip(&outcomes)
         .map(|(r, o)| rank_outcome(r, o))
         .collect();
-    let (named, spread) = crowd::of_ranks(&all);
+    let (named, spread) = spread::of_ranks(&all);
     assert_eq!(row.crowd, Some(spread));
     let named: Vec<RankOutcome> = named.iter().map(|i| all[*i].clone()).collect();
     assert_eq!(row.ranks, named);
@@ -248,7 +248,7 @@ fn a_crowd_of_ranks_and_hosts_adds_up_exactly_and_its_outliers_are_named() {
     items.sort_unstable();
     assert_eq!((hosts.items.min, hosts.items.p50), (items[0], items[137]));
     for host in &row.hosts {
-        let mut expected = Lane::new(OpKind::Create, true);
+        let mut expected = OpStats::new(OpKind::Create, true);
         for (rank, outcome) in (0..).zip(&outcomes) {
             if host_name(rank) == host.host {
                 expected.merge(&outcome.lanes[0]);

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 use rbench_comm::{Clocks, threads};
-use rbench_core::crowd::RowLimits;
 use rbench_core::effort::Effort;
-use rbench_core::outcome::{Details, Lane, PhaseOutcome, WorkerOutcome};
+use rbench_core::outcome::{Details, OpStats, PhaseOutcome, WorkerOutcome};
+use rbench_core::spread::RowLimits;
 use rbench_core::{Bytes, Failure, FailureKind, Latency, Nanos, OpKind, Rank};
 use rbench_exec::calibrate::on_each_host;
 use rbench_exec::{Calibration, Group};
@@ -230,7 +230,7 @@ fn a_row_of_one_operation_for_each_worker_has_no_rate_and_no_first_finisher() {
 
 /// Rank 1 is done first; `failed` of its 10 operations failed.
 fn early(rank: u32, failed: u64) -> WorkerOutcome {
-    let mut lane = Lane::new(OpKind::Stat, false);
+    let mut lane = OpStats::new(OpKind::Stat, false);
     let failed = if rank == 1 { failed } else { 0 };
     for _ in 0..failed {
         let failure = Failure::new(OpKind::Stat, "f", FailureKind::Short);

@@ -335,9 +335,9 @@ fn files_of_jobs_that_are_there_already_are_written_over() {
         "{said}"
     );
     // Each group is gone when the next begins.
-    let waves = "--rw=write --bs=64k --size=1536k --unlink=1 --fallocate=none --name=a --name=b --stonewall";
-    assert!(run(waves).is_ok());
-    let stays = waves.replace("--unlink=1 ", "");
+    let rounds = "--rw=write --bs=64k --size=1536k --unlink=1 --fallocate=none --name=a --name=b --stonewall";
+    assert!(run(rounds).is_ok());
+    let stays = rounds.replace("--unlink=1 ", "");
     assert!(run(&stays).is_err());
     target.end();
 }

@@ -3,7 +3,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use rbench_core::outcome::Cache;
-use rbench_core::residency::Ground;
+use rbench_core::residency::Evidence;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
 use rbench_plan::io::{FsyncRule, Layout, Rw};
@@ -349,8 +349,8 @@ fn files_laid_out_by_this_host_are_warm_and_past_the_page_cache_cold() {
     let outcome = Run::io(&[0], dir.path(), direct).go().expect("runs");
     let mount = mountinfo::of(dir.path()).expect("it is mounted");
     // O_DIRECT means nothing where files lie in memory.
-    let expect = match Ground::of(&mount.fs_type) {
-        Ground::Kernel => Cache::Cold,
+    let expect = match Evidence::of(&mount.fs_type) {
+        Evidence::Kernel => Cache::Cold,
         _ => Cache::Warm,
     };
     assert_eq!(outcome.rows[0].cache, Some(expect));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rbench_core::{Bytes, Nanos, OpKind};
 use rbench_exec::meter::Meter;
 use rbench_exec::pace::Gate;
-use rbench_exec::phase::{Before, LaneInfo, Phase};
+use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::round;
 use rbench_exec::worker::Runner;
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show};
@@ -379,7 +379,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
     let (path, writer) = (pipe.clone(), pipe);
     let both = Arc::new(Barrier::new(2));
-    let lane = |name: &str| LaneInfo {
+    let lane = |name: &str| OpRow {
         op: OpKind::Read,
         name: name.to_owned(),
         label: name.to_owned(),

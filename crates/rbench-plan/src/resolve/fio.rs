@@ -48,13 +48,13 @@ pub(super) fn resolve(
     if options.jobs.is_empty() {
         refuse!("no job is given: a job begins with --name, or with [name] in a job file");
     }
-    let mut waves: Vec<Vec<JobPlan>> = Vec::new();
+    let mut rounds: Vec<Vec<JobPlan>> = Vec::new();
     let mut group = 0;
     let mut workers = 0_u32;
     for (index, job) in options.jobs.iter().enumerate() {
         let mut told = Vec::new();
         let of_job = |what: String| format!("job '{}': {what}", job.name);
-        let wave = match waves.last() {
+        let wave = match rounds.last() {
             None => true,
             Some(_) if job.settings.stonewall == Some(true) || job.apart => true,
             Some(wave) => waits(&options.jobs[..index], job, wave)
@@ -79,13 +79,13 @@ pub(super) fn resolve(
             refuse!("{}", of_job(all));
         }
         notes.extend(told.into_iter().map(of_job));
-        match waves.last_mut() {
+        match rounds.last_mut() {
             Some(last) if !wave => last.push(plan),
-            _ => waves.push(vec![plan]),
+            _ => rounds.push(vec![plan]),
         }
     }
     Ok(JobsPlan {
-        waves,
+        rounds,
         global_options: options.globals.clone(),
     })
 }

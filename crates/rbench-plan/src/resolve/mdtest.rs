@@ -9,8 +9,8 @@ use rbench_core::{Bytes, Nanos};
 
 use super::{Facts, PlanError, check_path_length};
 use crate::meta::{
-    Around, Backend, Content, Layout, Making, MetaPlan, PhaseKind, PhasePlan, Renaming, Site,
-    UNTIL_THE_DEADLINE, Who,
+    Backend, Content, Hooks, ItemOwner, Layout, Location, Making, MetaPlan, PhaseKind, PhasePlan,
+    Renaming, UNTIL_THE_DEADLINE,
 };
 use crate::spec::Mdtest;
 use crate::tree::{MDTEST, Naming, PATH_MAX, Shape};
@@ -130,7 +130,7 @@ pub(super) fn resolve(
         layout,
         tree_ahead: if options.unique_dir { stride } else { 0 },
         naming,
-        site: Site::TestDirs(dirs),
+        site: Location::TestDirs(dirs),
         backend: options.backend,
         phases: phases(
             options,
@@ -156,7 +156,7 @@ pub(super) fn resolve(
         direct: options.direct,
         verify_read: options.verify_read,
         verify_write: options.verify_write,
-        around: Around {
+        around: Hooks {
             before: options.before.clone(),
             sync: options.sync,
             after: options.after.clone(),
@@ -445,12 +445,12 @@ fn phases(
     stride: u32,
     ranks: u32,
 ) -> Vec<PhasePlan> {
-    let ahead = |times: u32| Who::Each {
+    let ahead = |times: u32| ItemOwner::Each {
         ahead: (u64::from(stride) * u64::from(times) % u64::from(ranks)) as u32,
     };
-    let by_one = |otherwise: Who| {
+    let by_one = |otherwise: ItemOwner| {
         if options.collective {
-            Who::FirstForAll
+            ItemOwner::FirstForAll
         } else {
             otherwise
         }
@@ -458,14 +458,14 @@ fn phases(
     let of_the_tree = if options.unique_dir {
         // The items of rank r lie in the tree of rank r + stride: rank r makes
         // the tree of that number.
-        by_one(Who::Each {
+        by_one(ItemOwner::Each {
             ahead: (ranks - stride) % ranks,
         })
     } else {
-        Who::First
+        ItemOwner::First
     };
     let removal = if options.shared {
-        Who::First
+        ItemOwner::First
     } else {
         by_one(ahead(3))
     };

@@ -2,7 +2,7 @@
 //! over all of them.
 
 use rbench_core::Nanos;
-use rbench_core::crowd::{HostCrowd, Quantiles, RankCrowd};
+use rbench_core::spread::{HostSpread, Quantiles, RankSpread};
 use serde::{Deserialize, Serialize};
 
 /// How a column is spread over ranks or hosts: the quantile q is the ⌈q·n⌉-th
@@ -112,9 +112,9 @@ fn ns(time: &Nanos) -> u64 {
     time.0
 }
 
-impl From<&RankCrowd> for CrowdResult {
-    fn from(crowd: &RankCrowd) -> CrowdResult {
-        let RankCrowd {
+impl From<&RankSpread> for CrowdResult {
+    fn from(crowd: &RankSpread) -> CrowdResult {
+        let RankSpread {
             ranks,
             busy,
             busy_median,
@@ -141,9 +141,9 @@ impl From<&RankCrowd> for CrowdResult {
     }
 }
 
-impl From<&HostCrowd> for HostCrowdResult {
-    fn from(crowd: &HostCrowd) -> HostCrowdResult {
-        let HostCrowd {
+impl From<&HostSpread> for HostCrowdResult {
+    fn from(crowd: &HostSpread) -> HostCrowdResult {
+        let HostSpread {
             hosts,
             items,
             bytes,

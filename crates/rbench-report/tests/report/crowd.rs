@@ -1,8 +1,8 @@
 //! Phases of more ranks and hosts than have rows: what the file says of all of
 //! them, and that the report speaks of all and not of the rows.
 
-use rbench_core::crowd::{self, HostSummary, NAMED_MAX};
 use rbench_core::outcome::PhaseOutcome;
+use rbench_core::spread::{self, HostSummary, NAMED_MAX};
 use rbench_core::{Nanos, OpKind};
 use rbench_report::schema::QuantilesResult;
 use rbench_report::{RunResult, json, text};
@@ -21,7 +21,7 @@ fn made() -> PhaseOutcome {
 /// Leaves the rows at the ends, as the reduction does.
 fn crowded(phase: &PhaseOutcome) -> PhaseOutcome {
     let mut phase = phase.clone();
-    let (named, spread) = crowd::of_ranks(&phase.ranks);
+    let (named, spread) = spread::of_ranks(&phase.ranks);
     phase.ranks = named.iter().map(|i| phase.ranks[*i].clone()).collect();
     phase.crowd = Some(spread);
     let summary = |h: &rbench_core::outcome::HostOutcome| HostSummary {
@@ -35,7 +35,7 @@ fn crowded(phase: &PhaseOutcome) -> PhaseOutcome {
         max: h.service.max(),
     };
     let hosts: Vec<HostSummary> = phase.hosts.iter().map(summary).collect();
-    let (named, spread) = crowd::of_hosts(&hosts);
+    let (named, spread) = spread::of_hosts(&hosts);
     phase.hosts = named.iter().map(|i| phase.hosts[*i].clone()).collect();
     phase.host_crowd = Some(spread);
     phase

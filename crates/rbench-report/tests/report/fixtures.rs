@@ -4,7 +4,7 @@
 use rbench_core::effort::Effort;
 use rbench_core::failure::{Failure, FailureKind, Failures};
 use rbench_core::outcome::{
-    Again, Cache, CommonStart, FirstDone, HostOutcome, PhaseOutcome, RankOutcome,
+    Cache, CommonStart, FirstDone, HostOutcome, PhaseOutcome, RankOutcome, Retries,
 };
 use rbench_core::timeline::Bin;
 use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
@@ -69,7 +69,7 @@ impl Made {
             failures: Failures::default(),
             unissued: 0,
             unchecked: 0,
-            again: Again::default(),
+            again: Retries::default(),
             elapsed: Nanos(0),
             first_done: None,
             start_skew: Nanos(0),

@@ -1,7 +1,7 @@
 //! Who answered: what the result file, the text and the warnings say of it.
 
 use rbench_core::outcome::PhaseOutcome;
-use rbench_core::residency::{CacheLook, Ground, Pages, Requests, Residency, Round, Share};
+use rbench_core::residency::{CacheLook, Evidence, Pages, Requests, Residency, Round, Share};
 use rbench_core::{Nanos, OpKind};
 use rbench_report::schema::{PhaseResult, RunResult};
 use rbench_report::{text, warnings};
@@ -42,7 +42,7 @@ fn look(host: &str, operations: u64, share: Option<Share>) -> CacheLook {
 /// On every host the same.
 fn alike(one: impl Fn(&str) -> CacheLook) -> Residency {
     Residency {
-        ground: Ground::Client,
+        ground: Evidence::Client,
         caches: HOSTS.iter().map(|host| one(host)).collect(),
         ..Residency::default()
     }
@@ -57,7 +57,7 @@ pub fn everything() -> Residency {
         cached: 10,
     };
     Residency {
-        ground: Ground::Kernel,
+        ground: Evidence::Kernel,
         dropped: true,
         direct: true,
         verifies: true,
@@ -112,7 +112,7 @@ fn several() -> RunResult {
     };
     let dropped = Residency {
         dropped: true,
-        ground: Ground::Kernel,
+        ground: Evidence::Kernel,
         ..alike(|host| CacheLook {
             before: pages(0),
             fetched: Some(1600 * 4096),
@@ -195,7 +195,7 @@ fn a_short_median_alone_is_no_memory_and_large_blocks_from_memory_are() {
     };
     assert!(!codes(None, 100), "such as those of the engine null");
     let resident = Residency {
-        ground: Ground::Kernel,
+        ground: Evidence::Kernel,
         caches: vec![CacheLook {
             before: Pages {
                 files: 1,

@@ -1,7 +1,7 @@
 //! Each rule at its bound.
 
 use rbench_core::effort::Effort;
-use rbench_core::outcome::{Again, CommonStart, PhaseOutcome};
+use rbench_core::outcome::{CommonStart, PhaseOutcome, Retries};
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::RunResult;
 use rbench_report::schema::Warning;
@@ -198,7 +198,7 @@ fn one_block_that_was_not_verified_is_a_warning() {
 fn calls_beyond_the_first_of_an_operation_are_a_warning() {
     let told = |interrupted, continued| {
         let mut phase = quiet(OpKind::Write);
-        phase.again = Again {
+        phase.again = Retries {
             interrupted,
             continued,
         };

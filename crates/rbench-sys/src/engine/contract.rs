@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 use rbench_core::Nanos;
-use rbench_core::outcome::Again;
+use rbench_core::outcome::Retries;
 
 use crate::buffer::AlignedBuffer;
 use crate::files::Advice;
@@ -90,24 +90,24 @@ pub struct EngineCounts {
     /// functions of [`Engine`] that wait and poll. They may find nothing.
     pub completes: [u64; 7],
     /// Calls beyond the first of each request.
-    pub again: AgainByTransfer,
+    pub again: RetriesByTransfer,
 }
 
 /// Calls beyond the first of a request, by what the request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AgainByTransfer {
+pub struct RetriesByTransfer {
     /// Of reads.
-    pub read: Again,
+    pub read: Retries,
     /// Of writes.
-    pub write: Again,
+    pub write: Retries,
     /// Of fsync and fdatasync.
-    pub sync: Again,
+    pub sync: Retries,
 }
 
-impl AgainByTransfer {
+impl RetriesByTransfer {
     /// Those of all requests.
-    pub fn all(self) -> Again {
-        let AgainByTransfer { read, write, sync } = self;
+    pub fn all(self) -> Retries {
+        let RetriesByTransfer { read, write, sync } = self;
         let mut all = read;
         all.add(write);
         all.add(sync);
@@ -115,7 +115,7 @@ impl AgainByTransfer {
     }
 
     /// Those of requests that do `transfer`.
-    pub fn of(&mut self, transfer: Transfer) -> &mut Again {
+    pub fn of(&mut self, transfer: Transfer) -> &mut Retries {
         match transfer {
             Transfer::Read => &mut self.read,
             Transfer::Write => &mut self.write,
@@ -140,7 +140,7 @@ impl EngineCounts {
     }
 
     /// What a synchronous engine counts: `requests` calls of one each.
-    pub(crate) fn one_by_one(requests: u64, again: AgainByTransfer) -> EngineCounts {
+    pub(crate) fn one_by_one(requests: u64, again: RetriesByTransfer) -> EngineCounts {
         let one = [0, requests, 0, 0, 0, 0, 0];
         EngineCounts {
             submits: one,

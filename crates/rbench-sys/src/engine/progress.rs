@@ -4,7 +4,7 @@
 use nix::errno::Errno;
 use nix::libc;
 
-use super::contract::{AgainByTransfer, Request};
+use super::contract::{Request, RetriesByTransfer};
 
 /// The smallest logical block of a device: a direct transfer that ended
 /// within one cannot be continued.
@@ -18,7 +18,7 @@ pub(super) fn advance(
     request: &Request,
     moved: &mut usize,
     returned: Result<usize, Errno>,
-    again: &mut AgainByTransfer,
+    again: &mut RetriesByTransfer,
 ) -> Option<Result<usize, Errno>> {
     match returned {
         Ok(_) if request.transfer.is_sync() => Some(Ok(0)),
@@ -36,7 +36,7 @@ fn advance_by_part(
     request: &Request,
     moved: &mut usize,
     returned: Result<usize, Errno>,
-    again: &mut AgainByTransfer,
+    again: &mut RetriesByTransfer,
 ) -> Option<Result<usize, Errno>> {
     match returned {
         // The call before stays short: there is no more.
@@ -75,7 +75,7 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::OpenOptionsExt;
 
-    use rbench_core::outcome::Again;
+    use rbench_core::outcome::Retries;
 
     use super::*;
     use crate::engine::contract::Transfer;
@@ -91,7 +91,7 @@ mod tests {
         file: &File,
         transfer: Transfer,
         calls: &[Result<usize, Errno>],
-    ) -> (String, AgainByTransfer) {
+    ) -> (String, RetriesByTransfer) {
         let request = Request {
             transfer,
             fd: file.as_raw_fd(),
@@ -99,7 +99,7 @@ mod tests {
             length: 8192,
             at: 0,
         };
-        let (mut moved, mut again) = (0, AgainByTransfer::default());
+        let (mut moved, mut again) = (0, RetriesByTransfer::default());
         for (i, call) in calls.iter().enumerate() {
             if let Some(result) = advance(&request, &mut moved, *call, &mut again) {
                 return (format!("{result:?} after {}", i + 1), again);
@@ -113,8 +113,8 @@ mod tests {
         let file = tempfile::tempfile().expect("a temporary file");
         let interrupted = Err(Errno::EINTR);
         let check = |transfer, calls: &[_], interrupted, continued| {
-            let mut expect = AgainByTransfer::default();
-            *expect.of(transfer) = Again {
+            let mut expect = RetriesByTransfer::default();
+            *expect.of(transfer) = Retries {
                 interrupted,
                 continued,
             };

@@ -8,7 +8,7 @@ use nix::libc;
 
 use super::buffers::Buffers;
 use super::contract::{
-    AgainByTransfer, Completion, Engine, EngineConfig, EngineCounts, Request, Transfer,
+    Completion, Engine, EngineConfig, EngineCounts, Request, RetriesByTransfer, Transfer,
 };
 use super::progress::advance;
 use crate::buffer::AlignedBuffer;
@@ -83,7 +83,7 @@ pub(super) fn make<C: Calls + 'static>(
         calls,
         done: None,
         requests: 0,
-        again: AgainByTransfer::default(),
+        again: RetriesByTransfer::default(),
     }))
 }
 
@@ -94,7 +94,7 @@ struct Synchronous<C> {
     done: Option<Completion>,
     /// Number of requests that were collected.
     requests: u64,
-    again: AgainByTransfer,
+    again: RetriesByTransfer,
 }
 
 impl<C: Calls> Synchronous<C> {

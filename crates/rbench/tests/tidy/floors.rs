@@ -25,7 +25,7 @@ const HOUSES: &[House] = &[
             &["units"],
             &["clock", "effort", "failure", "latency", "timeline"],
             &["job", "outcome/parts"],
-            &["crowd", "residency"],
+            &["residency", "spread"],
             // What executing a phase yields.
             &["outcome"],
         ],
@@ -82,17 +82,17 @@ const HOUSES: &[House] = &[
         floors: &[
             // Waits, data and its marks, what was done more than once.
             &[
-                "again", "content", "data", "live", "pace", "sight", "thread",
+                "content", "data", "live", "pace", "repeats", "sight", "thread",
             ],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
             &["worker", "workload"],
             // What operations are made of, and what a phase is.
             &[
-                "ack", "around", "caches", "extents", "ops", "phase", "target",
+                "ack", "caches", "extents", "hooks", "ops", "phase", "target",
             ],
             // Blocks moved through an engine; what is looked at and reduced around a phase.
-            &["blocks", "reduce", "residency", "watch"],
+            &["blocks", "reduce", "residency", "stuck"],
             &["round"],
             &["spots", "testdirs"],
             // Workloads.

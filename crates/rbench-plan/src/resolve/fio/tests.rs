@@ -75,7 +75,7 @@ fn jobs(jobs: Vec<Job>) -> Result<(JobsPlan, Vec<String>), String> {
 
 fn noted(change: impl FnOnce(&mut Settings)) -> (JobPlan, Vec<String>) {
     match jobs(vec![job("a", change)]) {
-        Ok((mut plan, notes)) => (plan.waves.remove(0).remove(0), notes),
+        Ok((mut plan, notes)) => (plan.rounds.remove(0).remove(0), notes),
         Err(why) => panic!("{why}"),
     }
 }
@@ -154,7 +154,7 @@ fn waves_begin_at_stonewalls_and_groups_at_new_groups_too() {
     ];
     let (plan, _) = jobs(fio).expect("six jobs");
     let shape: Vec<Vec<(&str, u32)>> = plan
-        .waves
+        .rounds
         .iter()
         .map(|wave| {
             wave.iter()
@@ -177,10 +177,10 @@ fn a_job_that_waits_for_another_begins_a_wave_but_no_group() {
     let waiting = |name: &str, other: &'static str| job(name, |s| s.wait_for = Some(other.into()));
     let (plan, _) =
         jobs(vec![job("a", |_| {}), waiting("b", "a"), waiting("c", "a")]).expect("a, b");
-    let sizes: Vec<usize> = plan.waves.iter().map(Vec::len).collect();
+    let sizes: Vec<usize> = plan.rounds.iter().map(Vec::len).collect();
     assert_eq!(sizes, [1, 2]);
     assert!(
-        plan.waves
+        plan.rounds
             .iter()
             .flatten()
             .all(|job| report(job).group == 0)
@@ -206,7 +206,7 @@ fn seeds_are_those_of_every_run_unless_asked_otherwise() {
     assert_ne!(usual, other);
     assert_eq!(other, seed(|s| s.randseed = Some(7)));
     let (two, _) = jobs(vec![job("a", |_| {}), job("b", |_| {})]).expect("two jobs");
-    let seeds: Vec<u64> = two.waves[0].iter().map(|job| job.pattern.seed).collect();
+    let seeds: Vec<u64> = two.rounds[0].iter().map(|job| job.pattern.seed).collect();
     assert_ne!(seeds[0], seeds[1]);
 }
 
@@ -719,7 +719,7 @@ proptest! {
             s.direct = Some(true);
         };
         if let Ok((plan, _)) = jobs(vec![job("a", change)]) {
-            let each = &plan.waves[0][0].files;
+            let each = &plan.rounds[0][0].files;
             prop_assert!(each.count > 0 && each.open > 0 && each.open <= each.count);
             prop_assert!(each.size.0 <= each.size.1);
         }

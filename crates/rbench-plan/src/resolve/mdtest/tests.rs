@@ -220,7 +220,7 @@ fn several_directories_need_a_tree_for_each_rank_and_a_rank_for_each() {
         (o.dirs, o.unique_dir, o.stride) = (two(), true, Some(0));
     });
     let plan = plan.expect("valid");
-    assert_eq!(work(&plan).site, Site::TestDirs(two()));
+    assert_eq!(work(&plan).site, Location::TestDirs(two()));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_bare_mdtest_makes_and_removes_one_directory_in_out() {
     let plan = plan(|_| ()).expect("valid");
     assert_eq!(names(&plan), ["tree-create", "tree-remove"]);
     let work = work(&plan);
-    assert_eq!(work.site, Site::TestDirs(vec!["./out".into()]));
+    assert_eq!(work.site, Location::TestDirs(vec!["./out".into()]));
     assert_eq!((work.nodes, work.items_per_rank, work.loops), (1, 0, 1));
     assert_eq!((plan.threads, plan.iterations), (1, 1));
     assert_eq!(plan.notes, [""; 0]);
@@ -382,7 +382,7 @@ fn a_stride_counts_in_hosts_where_ranks_are_placed_host_by_host() {
         let phases = &work(&plan).phases;
         let phase = phases.iter().find(|p| p.kind == kind).expect("it runs");
         match phase.who {
-            Who::Each { ahead } => ahead,
+            ItemOwner::Each { ahead } => ahead,
             other => panic!("{other:?}"),
         }
     };
@@ -537,7 +537,7 @@ fn what_is_left_out_has_mdtests_default() {
         (Making::Open, Renaming::Chain)
     );
     assert!(work.barriers && !work.direct && !work.log_operations);
-    assert_eq!(work.around, Around::default());
+    assert_eq!(work.around, Hooks::default());
     assert_eq!(work.layout, Layout::Shared);
 }
 

@@ -80,7 +80,7 @@ impl<T: Copy + Default> Quantiles<T> {
 
 /// How the ranks of a phase lie apart, all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RankCrowd {
+pub struct RankSpread {
     /// Number of ranks.
     pub ranks: u64,
     /// Those that had something to do: items or failed operations.
@@ -106,7 +106,7 @@ pub struct RankCrowd {
 
 /// How the hosts of a phase lie apart, all of them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HostCrowd {
+pub struct HostSpread {
     /// Number of hosts.
     pub hosts: u64,
     /// Items done without error.
@@ -157,11 +157,11 @@ impl HostSummary {
 /// The spread of all `rows`, and the places (ascending) of those to be told by
 /// name: at the ends of items, elapsed time, p99 and maximum (idle ranks at
 /// that of items only), then those with the most failed operations.
-pub fn of_ranks(rows: &[RankOutcome]) -> (Vec<usize>, RankCrowd) {
+pub fn of_ranks(rows: &[RankOutcome]) -> (Vec<usize>, RankSpread) {
     let busy = |row: &RankOutcome| row.items > 0 || row.errors > 0;
     let mut elapsed: Vec<Nanos> = rows.iter().filter(|r| busy(r)).map(|r| r.elapsed).collect();
     elapsed.sort_unstable();
-    let crowd = RankCrowd {
+    let crowd = RankSpread {
         ranks: rows.len() as u64,
         busy: elapsed.len() as u64,
         busy_median: median(&elapsed),
@@ -184,10 +184,10 @@ pub fn of_ranks(rows: &[RankOutcome]) -> (Vec<usize>, RankCrowd) {
 
 /// The same of hosts: at the ends of items, rate, rate per rank, elapsed time,
 /// p99 and maximum.
-pub fn of_hosts(rows: &[HostSummary]) -> (Vec<usize>, HostCrowd) {
+pub fn of_hosts(rows: &[HostSummary]) -> (Vec<usize>, HostSpread) {
     let mut rates: Vec<f64> = rows.iter().map(HostSummary::rate).collect();
     rates.sort_unstable_by(f64::total_cmp);
-    let crowd = HostCrowd {
+    let crowd = HostSpread {
         hosts: rows.len() as u64,
         items: spread(rows, |h| h.items),
         bytes: spread(rows, |h| h.bytes),

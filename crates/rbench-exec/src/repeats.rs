@@ -1,6 +1,6 @@
 //! Workers that go over the same part more than once.
 
-use rbench_core::outcome::Lane;
+use rbench_core::outcome::OpStats;
 use rbench_core::residency::Round;
 use rbench_core::{OpKind, Timeline};
 
@@ -13,7 +13,7 @@ pub fn asks(op: OpKind) -> bool {
 }
 
 /// When and how often a worker went over its part again.
-pub fn round<'l>(lanes: impl Iterator<Item = &'l Lane>, once: Option<u64>) -> Option<Round> {
+pub fn round<'l>(lanes: impl Iterator<Item = &'l OpStats>, once: Option<u64>) -> Option<Round> {
     let once = once.filter(|once| *once > 0)?;
     let (mut line, mut done) = (Timeline::default(), 0);
     for lane in lanes.filter(|lane| !matches!(lane.op, OpKind::Fsync | OpKind::Close)) {
@@ -29,12 +29,12 @@ pub fn round<'l>(lanes: impl Iterator<Item = &'l Lane>, once: Option<u64>) -> Op
 
 /// Notes of a worker that did nothing but write that it had written everything,
 /// which takes it `once` operations, and wrote over it from then on.
-pub fn note_rewritten(lanes: &mut [Lane], once: Option<u64>) {
+pub fn note_rewritten(lanes: &mut [OpStats], once: Option<u64>) {
     if lanes.iter().any(|lane| asks(lane.op)) {
         return;
     }
     let found = round(lanes.iter(), once);
-    let writes = |lane: &&mut Lane| matches!(lane.op, OpKind::Write | OpKind::WriteFile);
+    let writes = |lane: &&mut OpStats| matches!(lane.op, OpKind::Write | OpKind::WriteFile);
     if let Some(lane) = lanes.iter_mut().find(writes) {
         lane.rewritten = found;
     }

@@ -15,7 +15,7 @@ use rbench_sys::waiting::{Waiting, waiting};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use crate::group::{Group, StopReason};
-use crate::phase::{LaneInfo, Phase};
+use crate::phase::{OpRow, Phase};
 use crate::worker::Worker;
 
 /// From this time on people are told of a call.
@@ -52,7 +52,7 @@ impl Seen {
 
 /// The workers of a rank, as they are seen from outside.
 #[derive(Debug)]
-pub struct Watch {
+pub struct StuckDetector {
     workers: RefCell<Vec<Seen>>,
     /// When they were looked at last, and how often they are.
     looked: Cell<Instant>,
@@ -61,10 +61,10 @@ pub struct Watch {
     start: Cell<Nanos>,
 }
 
-impl Watch {
+impl StuckDetector {
     /// All make progress.
-    pub fn new(workers: usize) -> Watch {
-        Watch {
+    pub fn new(workers: usize) -> StuckDetector {
+        StuckDetector {
             workers: RefCell::new(vec![Seen::default(); workers]),
             looked: Cell::new(Instant::now()),
             every: Cell::new(LONG),
@@ -218,7 +218,7 @@ fn text(waiting: &Waiting) -> String {
 }
 
 /// The lane of a call, among those of its worker.
-fn lane_of(call: &str, lanes: &[LaneInfo]) -> Option<usize> {
+fn lane_of(call: &str, lanes: &[OpRow]) -> Option<usize> {
     let ops: &[OpKind] = match call {
         "truncate" | "ftruncate" | "fallocate" => &[OpKind::Write],
         "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" => &[OpKind::Fsync, OpKind::Write],
@@ -236,8 +236,8 @@ fn lane_of(call: &str, lanes: &[LaneInfo]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn lanes(ops: &[OpKind]) -> Vec<LaneInfo> {
-        let lane = |op: &OpKind| LaneInfo {
+    fn lanes(ops: &[OpKind]) -> Vec<OpRow> {
+        let lane = |op: &OpKind| OpRow {
             op: *op,
             name: String::new(),
             label: String::new(),

@@ -36,6 +36,10 @@ pub struct Line {
     output: Output,
     limits: spec::LimitOptions,
     leave: spec::Leave,
+    /// `--shift`
+    shift: Option<u32>,
+    /// `--drop-caches`
+    drop_caches: bool,
     /// `--append-terse`
     append_terse: bool,
     /// `--section`: only these of job files.
@@ -327,6 +331,8 @@ impl Line {
             mut output,
             limits,
             leave,
+            shift,
+            drop_caches,
             append_terse,
             show_command,
             jobs,
@@ -353,6 +359,8 @@ impl Line {
             common: spec::Common {
                 limits,
                 leave,
+                shift,
+                drop_caches,
                 ..spec::Common::default()
             },
             workload: Workload::Fio(Box::new(fio)),

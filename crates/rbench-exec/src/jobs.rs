@@ -18,11 +18,13 @@ use rbench_core::random::key;
 use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::jobs::{FileNames, JobPlan, JobsPlan};
 use rbench_plan::pattern::{Steps, file_path, file_size};
+use rbench_plan::{Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
 use rbench_sys::files;
 use rbench_sys::residency::Part;
 
 use crate::blocks::{self, Lanes, Report, Sink, WorkerContext};
+use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
@@ -85,6 +87,8 @@ struct JobRound<'w> {
     base: &'w Path,
     run: u64,
     live: Option<Arc<LiveStats>>,
+    /// Whether caches are dropped before those that read.
+    drops_caches: bool,
     /// Files of this rank's workers that could not be made ready, and why:
     /// those workers do nothing but fail.
     unmade: RefCell<BTreeMap<PathBuf, Failure>>,
@@ -98,7 +102,7 @@ struct JobRound<'w> {
 /// As [`crate::execute`].
 pub async fn execute(
     group: &Group<'_>,
-    plan: &JobsPlan,
+    (all, plan): (&Plan, &JobsPlan),
     base: &Path,
     run: u64,
     live: Option<Arc<LiveStats>>,
@@ -112,6 +116,7 @@ pub async fn execute(
     for (number, jobs) in plan.rounds.iter().enumerate() {
         let mut wave = JobRound::new(number, first, jobs, base, run);
         wave.live.clone_from(&live);
+        wave.drops_caches = all.drop_caches;
         first += jobs.len() as u32;
         match wave.go(group, listener, &mut state).await {
             Ok((stopped, left)) => {
@@ -214,6 +219,7 @@ impl<'w> JobRound<'w> {
             base,
             run,
             live: None,
+            drops_caches: false,
             unmade: RefCell::default(),
         }
     }
@@ -255,6 +261,10 @@ impl<'w> JobRound<'w> {
             state.begun = true;
         }
         extents::look(group, self.parts_read(group), &self.names(), listener).await?;
+        self.check_shifts(group, shared).await?;
+        if self.drops_caches && self.looking().is_some() {
+            drop_caches(group).await?;
+        }
         residency::turn_to(group, self.directories(group)).await?;
         let sink = Sink::default();
         let end = round::run(group, &self.phase(group, &sink)).await?;
@@ -277,6 +287,21 @@ impl<'w> JobRound<'w> {
         Ok((end.stopped, left))
     }
 
+    /// Workers that use the files of other ranks have to see them.
+    async fn check_shifts(&self, group: &Group<'_>, shared: bool) -> Result<(), ExecError> {
+        let shifted = self.members.iter().find(|m| m.job.files.ahead > 0);
+        group
+            .agree(match shifted {
+                Some(member) if !shared => Err(format!(
+                    "job '{}': --shift needs files that all hosts see, and another host does not \
+                     see those of rank 0",
+                    member.job.name
+                )),
+                _ => Ok(()),
+            })
+            .await
+    }
+
     /// The names of its jobs.
     fn names(&self) -> String {
         let names: Vec<&str> = self.members.iter().map(|m| m.job.name.as_str()).collect();
@@ -288,15 +313,16 @@ impl<'w> JobRound<'w> {
     fn parts_read(&self, group: &Group<'_>) -> Vec<Part> {
         let reads = |m: &&Member| m.engine.moves_data && m.job.pattern.directions.read;
         let ranks = group.world.size();
-        let whose = [Whose::Own(group.rank()), Whose::Shared { ranks }];
-        let mine = whose.iter().take(1 + usize::from(group.is_leader()));
-        let of = |whose: &Whose| {
-            let members = self.members.iter().filter(reads);
-            members
-                .flat_map(|member| layout::parts(&member.job, self.base, *whose))
-                .collect::<Vec<Part>>()
-        };
-        mine.flat_map(of).collect()
+        let mut parts = Vec::new();
+        for member in self.members.iter().filter(reads) {
+            let job = &member.job;
+            let own = Whose::Own(shift::owner(group.rank(), job.files.ahead, ranks));
+            parts.extend(layout::parts(job, self.base, own));
+            if group.is_leader() {
+                parts.extend(layout::parts(job, self.base, Whose::Shared { ranks }));
+            }
+        }
+        parts
     }
 
     fn phase(&self, group: &Group<'_>, sink: &Sink) -> Phase {
@@ -383,7 +409,7 @@ impl<'w> JobRound<'w> {
         let checks = readers.iter().filter(|(m, _)| m.job.verify.is_some());
         (!readers.is_empty()).then(|| Looking {
             shares: None,
-            dropped: false,
+            dropped: self.drops_caches,
             direct: readers.iter().all(|(member, _)| member.job.direct),
             verifies: checks.map(|(_, lane)| *lane).collect(),
         })

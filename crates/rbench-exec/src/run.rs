@@ -62,7 +62,7 @@ pub async fn execute(
         }
         Work::Jobs(work) => {
             let live = place.live.clone();
-            jobs::execute(group, work, place.parent, run_key, live, listener).await
+            jobs::execute(group, (plan, work), place.parent, run_key, live, listener).await
         }
     }
 }

@@ -311,7 +311,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             }
             Work::Io(plan)
         }
-        Workload::Fio(options) => Work::Jobs(fio::resolve(options, facts, &mut notes)?),
+        Workload::Fio(options) => Work::Jobs(fio::resolve(options, facts, shift, &mut notes)?),
     };
     let threads = match &work {
         Work::Jobs(jobs) => jobs.workers(),

@@ -20,8 +20,8 @@ use crate::verify::{BlockHeader, STEP_BITS, WRITE_BITS};
 
 /// The first bytes of every journal.
 pub const MAGIC: [u8; 8] = *b"rbenchAW";
-/// The form that is written and read.
-pub const VERSION: u64 = 1;
+/// The form that is written and read, and that of the blocks it speaks of.
+pub const VERSION: u64 = 2;
 /// Where the records begin, in bytes.
 pub const RECORDS_AT: u64 = 8192;
 /// Bytes of a record.

@@ -10,7 +10,7 @@ use std::path::Path;
 use rbench_cli::Invocation;
 use rbench_core::job::JobOutcome;
 use rbench_exec::ExecError;
-use rbench_plan::spec::{Fio, Leave, Workload};
+use rbench_plan::spec::{Common, Fio, Workload};
 
 use crate::group::{Outcome, Run, check_adds_up};
 
@@ -26,14 +26,14 @@ mod verify;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// The jobs of a command line, without the program's name, and what of the
-/// target is not to be refused.
-fn fio(line: &str) -> (Fio, Leave) {
+/// The jobs of a command line, without the program's name, and what it says
+/// besides.
+fn fio(line: &str) -> (Fio, Common) {
     let words = ["rbench", "fio"].into_iter().chain(line.split_whitespace());
     let words: Vec<OsString> = words.map(OsString::from).collect();
     match rbench_cli::parse(&words, None) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
-            Workload::Fio(fio) => (*fio, spec.common.leave),
+            Workload::Fio(fio) => (*fio, spec.common),
             other => panic!("{line}: {other:?}"),
         },
         Ok(other) => panic!("{line}: {other:?}"),
@@ -42,9 +42,10 @@ fn fio(line: &str) -> (Fio, Leave) {
 }
 
 pub fn job<'r>(hosts: &'r [u32], dir: &'r Path, line: &str) -> Run<'r> {
-    let (fio, leave) = fio(line);
+    let (fio, common) = fio(line);
     let mut run = Run::fio(hosts, dir, fio);
-    run.common.leave = leave;
+    run.common.leave = common.leave;
+    (run.common.shift, run.common.drop_caches) = (common.shift, common.drop_caches);
     run
 }
 

@@ -10,6 +10,8 @@ use crate::jobs::{
     FileService, Files, FioReport, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern, Steady,
     Syncing,
 };
+use crate::pattern::shares_files;
+use crate::shift;
 use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
 
 mod blocks;
@@ -43,6 +45,7 @@ const ENGINES: &str = "sync psync vsync pvsync pvsync2 libaio io_uring io_uring_
 pub(super) fn resolve(
     options: &Fio,
     facts: &Facts,
+    shift: u32,
     notes: &mut Vec<String>,
 ) -> Result<JobsPlan, PlanError> {
     if options.jobs.is_empty() {
@@ -84,10 +87,32 @@ pub(super) fn resolve(
             _ => rounds.push(vec![plan]),
         }
     }
+    if shift > 0 {
+        shift_readers(&mut rounds, shift, facts.ranks())?;
+    }
     Ok(JobsPlan {
         rounds,
         global_options: options.globals.clone(),
     })
+}
+
+/// Workers that only read use the files of other ranks, one step further round the
+/// ranks in each group that has any.
+fn shift_readers(rounds: &mut [Vec<JobPlan>], shift: u32, ranks: u32) -> Result<(), PlanError> {
+    let mut step = 0;
+    for round in rounds {
+        let reads = |job: &&mut JobPlan| {
+            let directions = job.pattern.directions;
+            directions.read && !directions.write && !shares_files(&job.files)
+        };
+        let mut readers = round.iter_mut().filter(reads).peekable();
+        step += u32::from(readers.peek().is_some());
+        readers.for_each(|job| job.files.ahead = shift::ahead(shift, step, ranks));
+    }
+    if step == 0 {
+        refuse!("--shift {shift} needs a job that only reads, and files of its workers' own");
+    }
+    Ok(())
 }
 
 /// Whether `wait_for` names a job of the wave that is being filled, so that a

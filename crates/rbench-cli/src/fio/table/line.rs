@@ -227,6 +227,23 @@ pub const OWN: &[Opt] = &[
         },
     ),
     value(
+        "shift",
+        "N",
+        "Jobs that only read use the files of rank r-N, then r-2N, ...",
+        |l, v| {
+            l.shift = Some(given(v).count(0)?);
+            Ok(())
+        },
+    ),
+    plain(
+        "drop-caches",
+        "Drop the kernel's caches on every host before jobs that read (root)",
+        |l, _| {
+            l.drop_caches = true;
+            Ok(())
+        },
+    ),
+    value(
         "op-timeout",
         "TIME",
         "Give up on an operation that takes longer than this (s)",

@@ -38,6 +38,38 @@ fn outcomes_of_all_workers_come_to_rank_0_by_job_and_worker() {
 }
 
 #[test]
+fn with_a_shift_workers_that_only_read_use_the_files_of_other_ranks() {
+    let dir = tempdir();
+    // As long as they are: each worker is known by what it reads.
+    for (rank, blocks) in [(0, 1), (1, 2), (2, 3)] {
+        let name = dir.path().join(format!("a.{rank}.0"));
+        std::fs::write(name, vec![1; blocks * 4096]).expect("written");
+    }
+    let line = "--name=a --rw=read --stonewall --name=b --rw=write --size=64k --stonewall \
+                --name=c --rw=randread --size=8k --filename_format=a.$jobnum.0";
+    let line = &format!("{line} --shift=1 --drop-caches");
+    let outcome = run_on(&[0, 0, 1], dir.path(), line);
+    check_sound(&outcome, line);
+    let ios = |job| {
+        let of = outcome.jobs.iter().filter(|outcome| outcome.job == job);
+        of.map(|job| job.read.ios + job.write.ios)
+            .collect::<Vec<_>>()
+    };
+    // Rank r reads what rank r − 1 has, and in the next group of readers r − 2.
+    assert_eq!(ios(0), [3, 1, 2]);
+    assert_eq!(ios(1), [16; 3]);
+    assert!(ios(2) == [2; 3], "{:?}", ios(2));
+    let names: Vec<String> = listing(dir.path()).into_keys().collect();
+    let expect = ["a.0.0", "a.1.0", "a.2.0", "b.0.0", "b.1.0", "b.2.0"];
+    assert_eq!(names, expect, "nobody's file was made for another");
+    assert_eq!(
+        listing(dir.path())["a.2.0"],
+        3 * 4096,
+        "none was made shorter"
+    );
+}
+
+#[test]
 fn a_group_has_one_outcome_for_each_rank() {
     let dir = tempdir();
     let line = "--name=a --rw=write --size=64k --numjobs=3 --group_reporting";

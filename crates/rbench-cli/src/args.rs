@@ -280,6 +280,13 @@ struct Io {
     /// Run each phase for this time (s), repeating the work
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
+    /// Run each phase for this time first, without recording anything (s); needs
+    /// --time
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    ramp: Option<Nanos>,
+    /// Pause for this time after every operation of a worker (s)
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    think: Option<Nanos>,
     /// Open loop: start this many operations per second over all workers,
     /// whatever the target does, and report response times as well
     #[arg(long, value_name = "OPS", value_parser = values::rate)]
@@ -575,6 +582,8 @@ impl Io {
             direct: self.direct,
             fsync: self.fsync,
             time: self.time,
+            ramp: self.ramp,
+            think: self.think,
             rate: self.rate,
             arrival: self.arrival.map(|arrival| match arrival {
                 ArrivalArg::Uniform => Arrival::Uniform,

@@ -170,6 +170,8 @@ pub struct BlockRunner {
     over: bool,
     ended: Ended,
     start: Nanos,
+    /// What starts earlier is not recorded (ramp).
+    records_from: Nanos,
     how: How,
 }
 
@@ -326,6 +328,7 @@ impl Runner for BlockRunner {
         (self.start, self.ended.at) = (own.start, own.start);
         let pace = &self.context.job.pace;
         let from = Nanos(own.start.0.saturating_add(pace.ramp.0));
+        self.records_from = from;
         if let Some(stats) = &mut self.stats {
             self.ended.usage_before = thread_usage();
             self.ended.start_ms = epoch_ms();
@@ -393,6 +396,9 @@ impl Runner for BlockRunner {
         meter.again_of([read, write, sync], counts.again);
         self.queue.tell(meter);
         let Some(stats) = self.stats.take() else {
+            if self.how.ramps {
+                meter.measured_from(self.records_from);
+            }
             return;
         };
         let [reads, writes] = stats.measured();

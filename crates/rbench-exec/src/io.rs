@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::errno::Errno;
 use rbench_comm::Combine;
 use rbench_core::outcome::PhaseOutcome;
-use rbench_core::{Failure, OpKind, Rank};
+use rbench_core::{Failure, Nanos, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Round, Rw, small_paths, worker_number};
 use rbench_plan::jobs::JobPlan;
@@ -401,6 +401,7 @@ impl IoPass<'_> {
             shares: Some(shares),
             dropped: self.plan.drop_caches,
             direct: self.io.direct,
+            ramps: self.io.ramp.0 > 0,
             verifies: if self.io.verify { vec![0] } else { Vec::new() },
         }))
     }
@@ -498,6 +499,7 @@ impl IoPass<'_> {
     ) -> Phase {
         let rw = round.rw;
         let (time, workers) = (self.io.time, self.plan.workers());
+        let until = |time: Nanos| Nanos(self.io.ramp.0.saturating_add(time.0));
         let make: MakeRunner = match self.io.small {
             Some(_) => {
                 let ahead = round.job.files.ahead;
@@ -511,7 +513,7 @@ impl IoPass<'_> {
             label: rw.label().to_owned(),
             lanes: lanes(&self.io, nth, rw, self.engine.moves_data),
             open_loop: self.io.open_loop.is_some(),
-            deadline: time,
+            deadline: time.map(until),
             wear_out: false,
             cache,
             total: time.is_none().then(|| self.io.operations() * workers),

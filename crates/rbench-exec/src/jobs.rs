@@ -412,6 +412,7 @@ impl<'w> JobRound<'w> {
             dropped: self.drops_caches,
             direct: readers.iter().all(|(member, _)| member.job.direct),
             verifies: checks.map(|(_, lane)| *lane).collect(),
+            ramps: readers.iter().any(|(m, _)| m.job.pace.ramp.0 > 0),
         })
     }
 

@@ -222,6 +222,7 @@ impl MetaPass<'_> {
             } else {
                 Vec::new()
             },
+            ramps: false,
         }))
     }
 

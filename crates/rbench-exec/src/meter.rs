@@ -293,6 +293,20 @@ impl Meter {
         self.lanes[lane].measured = Some(after_start);
     }
 
+    /// All lanes were measured from `from` on, up to the last end.
+    pub fn measured_from(&mut self, from: Nanos) {
+        let to = self.last_end;
+        let measured = match to > from {
+            true => Measured {
+                from,
+                to,
+                aside: Nanos(0),
+            },
+            false => Measured::NOTHING,
+        };
+        (0..self.lanes.len()).for_each(|lane| self.measured(lane, measured));
+    }
+
     /// Notes operations of an open loop that were due and never started.
     pub fn unissued(&mut self, lane: usize, count: u64) {
         self.lanes[lane].unissued += count;

@@ -85,6 +85,9 @@ pub struct Looking {
     pub direct: bool,
     /// Lanes whose reads are compared with what was written.
     pub verifies: Vec<usize>,
+    /// Before the operations that are measured come others (ramp): what was counted
+    /// around the phase is not theirs alone.
+    pub ramps: bool,
 }
 
 /// What a rank does before a phase, untimed.

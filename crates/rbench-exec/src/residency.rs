@@ -471,6 +471,7 @@ fn row_of(
         dropped,
         direct,
         verifies,
+        ramps,
     } = looking;
     let alike: Vec<bool> = asking(phase)
         .map(|other| phase.lanes[other].op == phase.lanes[lane].op)
@@ -487,10 +488,13 @@ fn row_of(
             asked: all.operations,
             returned: all.bytes,
             share: shares.as_ref().and_then(|all| all.get(*cache)).copied(),
-            before: own.before,
+            before: match ramps {
+                true => Pages::default(),
+                false => own.before,
+            },
             after: own.after,
-            requests: seen.requests.clone(),
-            fetched: seen.fetched,
+            requests: seen.requests.clone().filter(|_| !ramps),
+            fetched: seen.fetched.filter(|_| !ramps),
         }
     };
     let rounds = caches.iter().filter_map(|(_, _, seen)| seen.lanes.get(nth));

@@ -200,6 +200,11 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
     if let Some(time) = io.time {
         rows.push(("time", time.to_string()));
     }
+    for (name, time) in [("ramp", io.ramp), ("think", io.think)] {
+        if time.0 > 0 {
+            rows.push((name, time.to_string()));
+        }
+    }
     if let Some(open_loop) = io.open_loop {
         rows.push(("rate", format!("{}/s over all workers", open_loop.rate)));
         rows.push(("arrival", open_loop.arrival.name().to_owned()));

@@ -202,6 +202,10 @@ pub struct IoPlan {
     pub fsync: FsyncRule,
     /// Loop until then.
     pub time: Option<Nanos>,
+    /// Before it nothing is recorded; it comes before `time`.
+    pub ramp: Nanos,
+    /// Idle after every operation.
+    pub think: Nanos,
     /// `Some`: open loop.
     pub open_loop: Option<OpenLoop>,
     /// Stamp and check each block.
@@ -392,8 +396,11 @@ impl IoPlan {
             pace: Pace {
                 runtime: self.time,
                 time_based: self.time.is_some(),
+                ramp: self.ramp,
                 loops: 1,
                 together: self.open_loop,
+                think: self.think,
+                think_blocks: 1,
                 ..Pace::default()
             },
             errors: Errors::Count,
@@ -542,6 +549,8 @@ mod tests {
             direct: false,
             fsync: FsyncRule::End,
             time: None,
+            ramp: Nanos(0),
+            think: Nanos(0),
             open_loop: None,
             verify: false,
             ack_journal: None,

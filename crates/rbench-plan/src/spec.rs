@@ -137,6 +137,10 @@ pub struct Io {
     pub fsync: Option<FsyncRule>,
     /// `--time`: loop until then.
     pub time: Option<Nanos>,
+    /// `--ramp`: before it nothing is recorded.
+    pub ramp: Option<Nanos>,
+    /// `--think`: idle after every operation.
+    pub think: Option<Nanos>,
     /// `--rate`: operations a second over all workers.
     pub rate: Option<f64>,
     /// `--arrival`

@@ -232,7 +232,12 @@ impl How {
         let submission = asynchronous && context.report.is_some();
         let plain = !headed && !logs;
         How {
-            bare: plain && !counts && !submission && !rated && job.files.count == 1,
+            bare: plain
+                && !counts
+                && !submission
+                && !rated
+                && job.files.count == 1
+                && (context.report.is_some() || pace.ramp.0 == 0),
             plain,
             counts,
             turns,
@@ -348,6 +353,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         over: false,
         ended: Ended::default(),
         start: Nanos(0),
+        records_from: Nanos(0),
     })
 }
 

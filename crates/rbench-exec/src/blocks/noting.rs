@@ -193,6 +193,10 @@ impl BlockRunner {
             }
             return;
         }
+        if !BARE && start < self.records_from {
+            meter.went_on();
+            return;
+        }
         meter.done(self.lane(write), span, moved as u64);
     }
 

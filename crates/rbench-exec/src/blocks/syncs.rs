@@ -242,7 +242,7 @@ impl BlockRunner {
         }
         self.files.clean(file);
         let recorded = match &mut self.stats {
-            None => true,
+            None => start >= self.records_from,
             Some(stats) if reported && stats.records(start) => {
                 stats.synced(span);
                 true

@@ -367,6 +367,41 @@ fn each_job_of_a_group_has_what_its_own_workers_saw() {
 }
 
 #[test]
+fn what_was_read_in_the_ramp_is_no_verdict_on_what_came_after() {
+    let mount = with(LONG, true);
+    // All blocks are fetched in the ramp, by as many requests as are counted later.
+    let line = "--bs=4k --size=64k --rate_iops=200 --time_based --ramp_time=300ms --runtime=80ms \
+                --name=a --rw=randread";
+    let io = Io {
+        rw: Some(vec![Rw::RandRead]),
+        block: Some(Bytes(4 << 10)),
+        size: Some(Bytes(64 << 10)),
+        rate: Some(200.0),
+        ramp: Some(Nanos(300_000_000)),
+        time: Some(Nanos(80_000_000)),
+        ..Io::default()
+    };
+    let of_fio = rows(&mount, jobs::job(&[0], mount.path(), line));
+    let of_io = rows(&mount, Run::io(&[0], mount.path(), io));
+    mount.end();
+    for row in [row(&of_fio, "a-read"), row(&of_io, "randread")] {
+        let total = looked(row).total();
+        assert!(total.operations > 0 && total.asked <= 30, "{total:?}");
+        assert_eq!(
+            (total.requests, total.fetched),
+            (None, None),
+            "{}",
+            row.name
+        );
+        let known = verdict(row);
+        assert!(
+            matches!(known, Verdict::Unknown | Verdict::Perhaps),
+            "{known:?}"
+        );
+    }
+}
+
+#[test]
 fn the_job_that_verifies_is_the_one_that_is_said_to() {
     let mount = with(LONG, true);
     let line = "--bs=4k --size=64k --name=a --rw=read --name=b --rw=write --verify=crc32c \

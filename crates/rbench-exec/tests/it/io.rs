@@ -236,6 +236,61 @@ fn a_timed_phase_loops_and_ends_in_time_once() {
 }
 
 #[test]
+fn what_starts_in_the_ramp_is_not_counted() {
+    tried_again(what_starts_in_the_ramp_is_not_counted_once);
+}
+
+fn what_starts_in_the_ramp_is_not_counted_once() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (engine, depth, fsync) in [
+        ("psync", 1, FsyncRule::End),
+        ("io_uring", 4, FsyncRule::Every(100)),
+    ] {
+        let spec = Io {
+            time: Some(Nanos(500_000_000)),
+            ramp: Some(Nanos(400_000_000)),
+            rate: Some(2000.0),
+            engine: Some(engine.to_owned()),
+            depth: Some(depth),
+            fsync: Some(fsync),
+            ..io(&[Rw::RandWrite])
+        };
+        let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+        let row = outcome.row("randwrite");
+        assert!((980..=1020).contains(&row.items), "{engine}: {}", row.items);
+        assert_eq!(row.measured_from, Nanos(400_000_000), "{engine}");
+        assert!(row.elapsed.as_secs_f64() < 1.0, "{engine}: {}", row.elapsed);
+        let syncs = outcome.row("randwrite-fsync").items;
+        let expect = if depth == 1 { 2..=2 } else { 9..=13 };
+        assert!(expect.contains(&syncs), "{engine}: {syncs} syncs");
+    }
+}
+
+#[test]
+fn a_worker_thinks_after_each_operation() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (engine, depth) in [("psync", 1), ("io_uring", 4)] {
+        let spec = Io {
+            size: Some(Bytes(8 * 4096)),
+            think: Some(Nanos(20_000_000)),
+            engine: Some(engine.to_owned()),
+            depth: Some(depth),
+            ..io(&[Rw::Read])
+        };
+        let outcome = Run::io(&[0], dir.path(), spec).go().expect("runs");
+        let row = outcome.row("read");
+        assert_eq!(row.items, 8, "{engine}");
+        assert!(row.elapsed >= Nanos(7 * 20_000_000), "{}", row.elapsed);
+        // It waits, and is not at work meanwhile.
+        assert!(
+            row.effort.waited >= Nanos(7 * 20_000_000),
+            "{:?}",
+            row.effort
+        );
+    }
+}
+
+#[test]
 fn an_open_loop_keeps_its_rate_over_all_workers() {
     tried_again(an_open_loop_keeps_its_rate_over_all_workers_once);
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rbench_core::Bytes;
+use rbench_core::{Bytes, Nanos};
 
 use super::{Facts, PlanError, blocks, nonzero_time};
 use crate::arrival::Arrival;
@@ -68,6 +68,8 @@ pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError>
         direct: io.direct,
         fsync: fsync_rule(io, &phases)?,
         time: nonzero_time("--time", io.time)?,
+        ramp: ramp(io, small)?,
+        think: think(io, small)?,
         open_loop: open_loop(io)?,
         verify: io.verify,
         ack_journal: ack_journal(io, &phases)?,
@@ -380,6 +382,25 @@ fn fsync_rule(io: &spec::Io, phases: &[Rw]) -> Result<FsyncRule, PlanError> {
         }
     }
     Ok(io.fsync.unwrap_or_default())
+}
+
+fn ramp(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
+    let ramp = nonzero_time("--ramp", io.ramp)?;
+    if ramp.is_some() && io.time.is_none() {
+        refuse!("--ramp needs --time: without it a phase may be over before anything is recorded");
+    }
+    if ramp.is_some() && small.is_some() {
+        refuse!("--ramp and --files exclude each other: it comes before the blocks of a file");
+    }
+    Ok(ramp.unwrap_or(Nanos(0)))
+}
+
+fn think(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
+    let think = nonzero_time("--think", io.think)?;
+    if think.is_some() && small.is_some() {
+        refuse!("--think and --files exclude each other: it comes between the blocks of a file");
+    }
+    Ok(think.unwrap_or(Nanos(0)))
 }
 
 fn open_loop(io: &spec::Io) -> Result<Option<OpenLoop>, PlanError> {

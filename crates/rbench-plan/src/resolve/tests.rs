@@ -297,6 +297,18 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
             i.file_size = Some(Bytes(4096));
         },
     );
+    check_io("--ramp needs --time", |_, i| {
+        i.ramp = Some(Nanos::SECOND);
+    });
+    check_io("--ramp and --files exclude", |_, i| {
+        (i.ramp, i.time) = (Some(Nanos::SECOND), Some(Nanos::SECOND));
+        (i.files, i.file_size, i.size) = (Some(1), Some(Bytes(4096)), None);
+    });
+    check_io("--think and --files exclude", |_, i| {
+        i.think = Some(Nanos(1));
+        (i.files, i.file_size, i.size) = (Some(1), Some(Bytes(4096)), None);
+    });
+    check_io("--think must be", |_, i| i.think = Some(Nanos(0)));
     check_io("--verify-threads needs --verify", |_, i| {
         i.verify_threads = Some(1)
     });

@@ -285,7 +285,7 @@ impl BlockRunner {
     #[inline(always)]
     fn account(&mut self, what: &Planned) {
         let write = what.kind == Kind::Write;
-        self.files.begin(what.file, write);
+        self.files.begin(what.file);
         if !matches!(self.source, Source::Work) {
             return;
         }
@@ -383,6 +383,8 @@ impl Runner for BlockRunner {
     }
 
     fn finish(&mut self, meter: &mut Meter) {
+        (0..self.files.count()).for_each(|file| self.close(file, meter));
+        // What was lost by the time of closing is not there.
         if let Some(kept) = &self.context.kept
             && let Some(covered) = kept.covered.get(self.own_thread())
             && self.is_sound()
@@ -390,7 +392,6 @@ impl Runner for BlockRunner {
             let bytes = self.started_bytes().min(self.steps.total());
             covered.fetch_max(kept.there + bytes, Ordering::Relaxed);
         }
-        (0..self.files.count()).for_each(|file| self.close(file, meter));
         let counts = self.engine.counts();
         let Lanes { read, write, sync } = self.context.lanes;
         meter.again_of([read, write, sync], counts.again);

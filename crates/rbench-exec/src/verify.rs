@@ -518,6 +518,17 @@ fn candidates(piece: &[u8], expected: &Expected, offset: u64) -> Vec<BlockHeader
         }
     }
     if let (Some(run), Some(known)) = (expected.run, &expected.generations) {
+        // What it says of its generation, if that can be.
+        let said = claimed(piece).generation;
+        if known.range.contains(&said) {
+            all.push(BlockHeader {
+                run,
+                file: expected.file,
+                offset,
+                generation: said,
+                worker: known.worker,
+            });
+        }
         all.push(BlockHeader {
             run,
             file: expected.file,

@@ -8,8 +8,8 @@ use rbench_core::{Bytes, Nanos, Rank};
 
 use crate::jobs::{
     Advised, BlockSizes, BufferContent, Buffers, Checksum, ContinueOn, Directions, Distribution,
-    Each, Errors, Fallocate, FileNames, FileService, Files, JobPlan, OpenLoop, Pace, Pattern,
-    Syncing, Verify,
+    Each, Errors, Fallocate, Favourites, FileNames, FileService, Files, JobPlan, OpenLoop, Pace,
+    Pattern, Syncing, Verify,
 };
 use crate::pattern;
 use crate::shift;
@@ -342,7 +342,8 @@ impl IoPlan {
                 rest: true,
                 one_position: true,
                 seed,
-                favourites,
+                // They lie where they lay in the phases before.
+                favourites: Favourites::OfPart(favourites),
             },
             files: Files {
                 directory: iteration.to_string().into(),
@@ -430,6 +431,7 @@ impl IoPlan {
                     read: sizes(),
                     write: sizes(),
                 },
+                distribution: Distribution::Uniform,
                 seed: key(&[job.pattern.seed, LAYOUT]),
                 ..job.pattern
             },
@@ -704,6 +706,18 @@ mod tests {
                 .collect();
             offsets.sort_unstable();
             prop_assert_eq!(offsets, (0..workers * blocks).map(|i| i * 512).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn a_shared_file_has_one_length_for_all_workers(
+            workers in 1_u64..9, size in 1_u64..1000, shape in 1_usize..3,
+        ) {
+            let layouts = [Layout::PerWorker, Layout::SharedSegmented, Layout::SharedInterleaved];
+            let job = plan(layouts[shape], size * 512, 512).job(Rw::Write, [0; 2], 0, (0, 1));
+            for owner in 0..workers {
+                let part = Part { worker: owner, owner, workers };
+                prop_assert_eq!(job.files.end(part, size * 512), workers * size * 512);
+            }
         }
 
         #[test]

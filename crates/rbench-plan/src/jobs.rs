@@ -99,8 +99,17 @@ pub struct Pattern {
     pub one_position: bool,
     /// Everything random of this job derives from it.
     pub seed: u64,
-    /// Where the favourites of a skewed distribution lie derives from this.
-    pub favourites: u64,
+    /// Where the favourites of a skewed distribution lie.
+    pub favourites: Favourites,
+}
+
+/// What the favourites of a skewed distribution derive from: blocks that are hit most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Favourites {
+    /// This: all workers have the same.
+    Same(u64),
+    /// This and whose part of the files it is.
+    OfPart(u64),
 }
 
 /// The files of a job.

@@ -1,7 +1,7 @@
 //! The operations of one worker of a job, one after the other: which
 //! direction, which file, where, how long.
 //!
-//! [`Steps`] depends on the job and on the worker's jobnum alone, so the same
+//! [`Steps`] depends on the job and on which worker it is alone, so the same
 //! seed gives the same operations on any number of threads or ranks, and a
 //! verification makes them once more instead of remembering them. A step
 //! allocates nothing.
@@ -21,7 +21,7 @@
 
 use rbench_core::random::{Stream, key};
 
-use crate::jobs::{BlockSizes, Distribution, Each, FileService, JobPlan};
+use crate::jobs::{BlockSizes, Distribution, Each, Favourites, FileService, JobPlan};
 
 pub(crate) mod draw;
 mod files;
@@ -241,7 +241,8 @@ impl Steps {
             pass_ios: 0,
             issued_before: 0,
             first_pass: None,
-            covers: pattern.distribution == Distribution::Uniform && !pattern.repeats,
+            covers: !pattern.directions.random
+                || pattern.distribution == Distribution::Uniform && !pattern.repeats,
             mixer: place::Mixer::new(rules.seed, rules.worker),
             scratch: rules.scratch(),
             pass_bytes_max: budget.bytes.unwrap_or_else(|| regions.total()),
@@ -309,11 +310,6 @@ impl Steps {
         self.total > 0
     }
 
-    /// Operations given so far.
-    pub fn issued(&self) -> u64 {
-        self.issued_before + self.pass_ios
-    }
-
     /// Bytes of the operations given so far, of whole passes and of this one.
     pub fn bytes(&self) -> u64 {
         self.pass.saturating_mul(self.pass_bytes_max) + self.pass_bytes
@@ -325,12 +321,6 @@ impl Steps {
         let directions = job.pattern.directions;
         let of = |wanted: bool, sizes| if wanted { largest(sizes) } else { 0 };
         of(directions.read, read).max(of(directions.write, write))
-    }
-
-    /// Whether files are used one after the other, so that one has to be
-    /// closed before the next is opened.
-    pub fn takes_turns(&self) -> bool {
-        (self.window as u64) < self.regions.count()
     }
 
     /// The next file that has anything to do, if this round has one left.
@@ -531,10 +521,9 @@ impl Rules {
             unit,
             seed: pattern.seed,
             worker: part.worker,
-            // All workers favour the same blocks of a part that they share.
-            favourites: match shares_files(files) && files.offset_increment == 0 {
-                true => pattern.favourites,
-                false => key(&[pattern.favourites, part.owner]),
+            favourites: match pattern.favourites {
+                Favourites::Same(seed) => seed,
+                Favourites::OfPart(seed) => key(&[seed, part.owner]),
             },
             one_position: pattern.one_position,
             start: match files.interleave {

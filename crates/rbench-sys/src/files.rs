@@ -31,6 +31,9 @@ pub struct OpenFlags {
     /// Reading leaves the time of last access alone (`O_NOATIME`), where the
     /// system permits that to this user: else as without.
     pub noatime: bool,
+    /// A file of the run's own: no symbolic link is followed (`O_NOFOLLOW`), and it is
+    /// made with mode 0664 less the umask.
+    pub own: bool,
 }
 
 impl OpenFlags {
@@ -47,6 +50,7 @@ impl OpenFlags {
         // The bit of O_DSYNC is one of those of O_SYNC.
         bits.set(OFlag::O_DSYNC, self.dsync || self.sync);
         bits.set(OFlag::O_NOATIME, self.noatime);
+        bits.set(OFlag::O_NOFOLLOW, self.own);
         bits
     }
 }
@@ -57,7 +61,7 @@ pub fn open(path: &Path, flags: OpenFlags) -> Result<OwnedFd, Errno> {
     if !flags.read && !flags.write {
         return Err(Errno::EINVAL);
     }
-    let mode = Mode::from_bits_truncate(0o644);
+    let mode = Mode::from_bits_truncate(if flags.own { 0o664 } else { 0o644 });
     match nix::fcntl::open(path, flags.bits(), mode) {
         // O_NOATIME is for the owner of the file and root.
         Err(Errno::EPERM) if flags.noatime => {

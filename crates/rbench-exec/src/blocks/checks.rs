@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_core::{Clock as _, FailureKind, Nanos};
 use rbench_plan::pattern::{Step, Steps};
 use rbench_sys::{Request, Transfer};
 
@@ -74,7 +74,7 @@ impl BlockRunner {
             if let Some(lane) = self.context.lanes.read {
                 meter.unchecked(lane);
             }
-            if what.last && self.steps.takes_turns() && self.files.end_without(file) {
+            if what.last && self.how.turns && self.files.end_without(file) {
                 self.close(file, meter);
             }
         }
@@ -255,7 +255,7 @@ impl BlockRunner {
             at: 0,
         };
         let moved = self.engine.perform(request, &mut Vec::new()).ok()?.ok()?;
-        if self.steps.takes_turns() {
+        if self.how.turns {
             self.close(step.file, meter);
         }
         let any = Expected {
@@ -382,15 +382,9 @@ impl BlockRunner {
             };
             match verdict {
                 Ok(()) => meter.done(block.lane, block.span, block.length as u64),
-                Err((kind, detail)) => {
+                Err(why) => {
                     self.ended.errors += 1;
-                    let path = self.files.path(block.file).into_owned();
-                    let failure = Failure {
-                        op: OpKind::Read,
-                        path,
-                        kind,
-                        detail,
-                    };
+                    let failure = self.failure(Does::Check, block.file, why);
                     meter.failed(block.lane, block.span, failure);
                 }
             }

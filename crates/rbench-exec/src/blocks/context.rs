@@ -204,6 +204,10 @@ pub(super) struct How {
     pub(super) careful: bool,
     /// Requests that are submitted together have one start.
     pub(super) at_once: bool,
+    /// So many are given to the engine together.
+    pub(super) batch: usize,
+    /// They go to the kernel at once, and not with the next wait.
+    pub(super) flushes: bool,
     /// When a request is with the kernel is noted on its own.
     pub(super) submission: bool,
     /// Fewer bytes than asked for are a failure.
@@ -213,7 +217,7 @@ pub(super) struct How {
 }
 
 impl How {
-    fn new(context: &WorkerContext, depth: usize, block: usize, headed: bool) -> How {
+    pub(super) fn new(context: &WorkerContext, depth: usize, block: usize, headed: bool) -> How {
         let job = &context.job;
         let (syncing, pace) = (job.syncing, &job.pace);
         let turns = job.files.window() < job.files.count;
@@ -221,6 +225,7 @@ impl How {
             || syncing.fdatasync > 0
             || syncing.end_fsync
             || syncing.fsync_on_close;
+        let as_fio = context.report.is_some();
         let asynchronous = context.engine.depth_max > 1 && context.engine.moves_data;
         let careful = depth > 1 && (block >= LARGE || headed);
         let logs = context
@@ -229,7 +234,7 @@ impl How {
             .is_some_and(|kept| !kept.logs.is_empty());
         let rated = context.open_loop || pace.together.is_some();
         let counts = turns || syncs || pace.think.0 > 0 || job.verify.is_some();
-        let submission = asynchronous && context.report.is_some();
+        let submission = asynchronous && as_fio;
         let plain = !headed && !logs;
         How {
             bare: plain
@@ -237,16 +242,22 @@ impl How {
                 && !submission
                 && !rated
                 && job.files.count == 1
-                && (context.report.is_some() || pace.ramp.0 == 0),
+                && (as_fio || pace.ramp.0 == 0),
             plain,
             counts,
             turns,
             stops_at_pass: stops_at_pass(job),
             careful,
-            // Filling a few small buffers takes no time to speak of.
-            at_once: !careful && !rated && job.batch_submit as usize >= depth,
+            // Filling a few small buffers takes no time to speak of. With fio each
+            // request has its own start.
+            at_once: !careful && !rated && !as_fio,
+            batch: match rated && !as_fio {
+                true => 1,
+                false => job.batch_submit as usize,
+            },
+            flushes: submission || careful || rated && !as_fio,
             submission,
-            whole: context.report.is_none(),
+            whole: !as_fio,
             ramps: pace.ramp.0 > 0,
         }
     }
@@ -275,12 +286,8 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     let mut engine = context.make_engine(depth, block)?;
     let headers = Headers::new(&job).map_err(|text| context.refused(text))?;
     let how = How::new(&context, depth, block, headers.is_some());
-    // The run's own files are told by their names in its directory.
-    let told_from = match context.kept {
-        Some(_) => context.base.clone(),
-        None => PathBuf::new(),
-    };
-    let opening = Opening::of(&job, part, context.engine, (how.turns, told_from));
+    let own = context.kept.as_ref().map(|_| context.base.as_path());
+    let opening = Opening::of(&job, part, context.engine, how.turns, own);
     let numbered = context.kept.is_some().then(|| job.files.number(part.owner));
     let paths = (0..job.files.count).map(|file| {
         let path = context.base.join(file_path(&job, part.owner, file));

@@ -26,7 +26,8 @@ pub struct Opening {
     pub advice: Option<Advice>,
     /// See `advice`.
     pub engine_advice: Option<Advice>,
-    /// Bytes that a file has at least before it is mapped for writing; 0: as it is.
+    /// Bytes that a file of the run's own has at least before it is mapped for writing;
+    /// 0: as it is.
     pub lengthen: u64,
     /// Whether the engine is told of each file.
     pub attach: bool,
@@ -39,12 +40,14 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// How a worker of `job` opens its files, which may `turn` in being open.
+    /// How a worker of `job` opens its files, which may take `turns` in being open.
+    /// `own`: they are the run's own, in this directory.
     pub fn of(
         job: &JobPlan,
         part: Part,
         engine: &EngineInfo,
-        (turns, told_from): (bool, PathBuf),
+        turns: bool,
+        own: Option<&Path>,
     ) -> Opening {
         let (moves_data, mapped) = (engine.moves_data, engine.mapped);
         let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
@@ -64,19 +67,21 @@ impl Opening {
                 sync: job.syncing.o_sync,
                 dsync: job.syncing.o_dsync,
                 noatime: false,
+                own: own.is_some(),
             },
             // What was just read on purpose is not dropped again.
             invalidate: job.files.invalidate && !job.files.pre_read,
             advice: (job.files.advice == Advised::Kernel).then_some(advice),
             engine_advice: (job.files.advice != Advised::Nobody).then_some(advice),
-            lengthen: match mapped && write {
+            // Others' files are as long as the layout has made them.
+            lengthen: match mapped && write && own.is_some() {
                 true => job.files.end(part, file_size(job, part.owner, 0)),
                 false => 0,
             },
             // A file that is open for a few operations is not worth it.
             attach: mapped || !turns,
             real: moves_data,
-            told_from,
+            told_from: own.unwrap_or(Path::new("")).to_owned(),
             in_use: (moves_data && write && !job.files.allow_mounted_write).then(InUse::look),
         }
     }
@@ -178,10 +183,15 @@ impl Handles {
 
     /// A request to the file is readied.
     #[inline]
-    pub fn begin(&mut self, file: u64, write: bool) {
+    pub fn begin(&mut self, file: u64) {
         let handle = &mut self.all[file as usize];
         handle.under_way += 1;
-        handle.dirty |= write;
+    }
+
+    /// A write of the file has started.
+    #[inline]
+    pub fn wrote(&mut self, file: u64) {
+        self.all[file as usize].dirty = true;
     }
 
     /// A request to the file is over; whether the file is to be closed, since
@@ -224,12 +234,27 @@ impl Handles {
     /// # Errors
     /// What the file system says of it: that written data was lost.
     pub fn close(&mut self, file: u64, engine: &mut dyn Engine) -> Result<(), Failure> {
+        self.detach(file, engine);
+        self.close_detached(file)
+    }
+
+    /// The engine is done with a file.
+    pub fn detach(&mut self, file: u64, engine: &mut dyn Engine) {
+        if let Some(fd) = &self.all[file as usize].fd {
+            engine.detach(fd.as_raw_fd());
+        }
+    }
+
+    /// Closes a file with which the engine is done.
+    ///
+    /// # Errors
+    /// As [`Handles::close`].
+    pub fn close_detached(&mut self, file: u64) -> Result<(), Failure> {
         let handle = &mut self.all[file as usize];
         handle.leaving = false;
         let Some(fd) = handle.fd.take() else {
             return Ok(());
         };
-        engine.detach(fd.as_raw_fd());
         files::close(fd).map_err(|errno| Failure::new(OpKind::Close, self.path(file), errno))
     }
 

@@ -91,7 +91,7 @@ impl BlockRunner {
 
     /// Prepares and submits what may start now.
     fn issue<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> Pause {
-        let (at_once, batch) = (self.how.at_once, self.context.job.batch_submit as usize);
+        let (at_once, batch) = (self.how.at_once, self.how.batch);
         let mut now = gate.clock.now();
         let pause = loop {
             if self.over {
@@ -225,6 +225,10 @@ impl BlockRunner {
     fn line_up(&mut self, slot: usize, now: Nanos) {
         self.held = None;
         self.submitted += 1;
+        let what = self.slots[slot].what;
+        if self.how.counts && what.kind == Kind::Write {
+            self.files.wrote(what.file);
+        }
         let depth = self.queue.taken();
         let place = &mut self.slots[slot];
         (place.start, place.submitted, place.depth) = (now, now, depth);
@@ -250,7 +254,7 @@ impl BlockRunner {
             self.engine.submit(*slot, place.what.request(place.fd));
         }
         self.queue.submitted(self.pending.len(), first);
-        if !(self.how.submission || self.how.careful) {
+        if !self.how.flushes {
             self.pending.clear();
             return;
         }

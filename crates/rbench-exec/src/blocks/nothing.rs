@@ -10,7 +10,7 @@ use rbench_plan::jobs::{
 use rbench_sys::engine::{self, ENGINES};
 
 use super::BlockRunner;
-use super::context::{Lanes, Report, Sink, WorkerContext, runner};
+use super::context::{How, Lanes, Report, Sink, WorkerContext, runner};
 
 /// Sequential reads of a job like `job` with the null engine: so many of that
 /// length, so many at a time.
@@ -22,6 +22,35 @@ pub(crate) fn over_nothing(
     (operations, length): (u64, u64),
     depth: u32,
 ) -> Result<BlockRunner, Failure> {
+    let report = job.report.is_some().then(|| Report {
+        index: 0,
+        sink: Sink::default(),
+        live: None,
+    });
+    let asked = WorkerContext {
+        engine: engine::find(&job.engine).unwrap_or(&ENGINES[0]),
+        job: Arc::new(job.clone()),
+        lanes: Lanes {
+            read: Some(0),
+            ..Lanes::default()
+        },
+        open_loop: false,
+        base: PathBuf::new(),
+        run: 0,
+        rank: Rank(0),
+        ranks: 1,
+        report,
+        kept: None,
+        unmade: Arc::default(),
+    };
+    // What has more to do around its operations is not measured without it.
+    let bare = How::new(
+        &asked,
+        depth as usize,
+        length as usize,
+        job.verify.is_some(),
+    )
+    .bare;
     let mut job = job.clone();
     (job.engine, job.depth, job.direct) = ("null".to_owned(), depth, false);
     (job.numjobs, job.verify) = (1, None);
@@ -49,26 +78,12 @@ pub(crate) fn over_nothing(
         loops: 1,
         ..Pace::default()
     };
-    let report = job.report.is_some().then(|| Report {
-        index: 0,
-        sink: Sink::default(),
-        live: None,
-    });
     let context = WorkerContext {
         engine: engine::find("null").unwrap_or(&ENGINES[0]),
         job: Arc::new(job),
-        lanes: Lanes {
-            read: Some(0),
-            ..Lanes::default()
-        },
-        open_loop: false,
-        base: PathBuf::new(),
-        run: 0,
-        rank: Rank(0),
-        ranks: 1,
-        report,
-        kept: None,
-        unmade: Arc::default(),
+        ..asked
     };
-    runner(context, 0)
+    let mut made = runner(context, 0)?;
+    made.how.bare &= bare;
+    Ok(made)
 }

@@ -219,7 +219,8 @@ impl BlockRunner {
             return;
         };
         let (verdict, sampled) = (stats.verdict(), stats.sampled());
-        if sampled {
+        let live = self.context.report.as_ref().and_then(|r| r.live.as_ref());
+        if sampled && live.is_some() {
             self.publish(now, meter);
         }
         match verdict {
@@ -258,9 +259,17 @@ impl BlockRunner {
         }
         match judged {
             Ok(moved) => Some(moved),
-            Err((kind, detail)) => {
-                let failure = self.failure(&what, kind, detail);
+            Err(why) => {
+                let failure = self.failure(what.kind, what.file, why);
                 self.trouble(failure, Some(span), meter);
+                let took = span.end.since(span.start);
+                if self
+                    .stats
+                    .as_ref()
+                    .is_some_and(|stats| stats.is_too_late(took))
+                {
+                    self.give_up(Some(Errno::ETIMEDOUT));
+                }
                 None
             }
         }
@@ -305,13 +314,14 @@ impl BlockRunner {
     }
 
     #[cold]
-    fn failure(&self, what: &Planned, kind: FailureKind, detail: String) -> Failure {
+    pub(super) fn failure(&self, what: Kind, file: u64, why: (FailureKind, String)) -> Failure {
+        let (kind, detail) = why;
         Failure {
-            op: match what.kind {
+            op: match what {
                 Kind::Write => OpKind::Write,
                 Kind::Read | Kind::Check => OpKind::Read,
             },
-            path: self.files.path(what.file).into_owned(),
+            path: self.files.path(file).into_owned(),
             kind,
             detail,
         }

@@ -118,6 +118,7 @@ impl Queue {
     pub fn called(&mut self, start: Nanos, end: Nanos) {
         self.calls.begun(start);
         self.calls.idle(end);
+        self.calls.took(end.since(start));
     }
 
     /// The next that is complete, with its end.
@@ -175,7 +176,10 @@ impl Queue {
             self.complete.extend(self.done.drain(..).map(|c| (c, end)));
             match (mine, waited) {
                 (Some(result), _) => break (result, end),
-                (None, Err(errno)) => break (Err(errno), end),
+                (None, Err(errno)) => {
+                    self.fail(errno, end, Some(slot));
+                    return (Err(errno), end);
+                }
                 (None, Ok(())) => {}
             }
         };

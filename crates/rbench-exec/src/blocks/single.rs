@@ -6,7 +6,7 @@ use rbench_core::{Clock as _, Nanos};
 use rbench_sys::Request;
 
 use super::stats::Times;
-use super::{BlockRunner, Planned, Source};
+use super::{BlockRunner, Kind, Planned, Source};
 use crate::meter::Meter;
 use crate::pace::Gate;
 
@@ -68,7 +68,9 @@ impl BlockRunner {
                 return false;
             }
             let start = gate.clock.now();
-            if gate.closed(start) {
+            // What the journal says is about to be written is written.
+            let announced = !BARE && self.log.is_some() && what.kind == Kind::Write;
+            if !announced && gate.closed(start) {
                 self.next = Some(what);
                 return false;
             }
@@ -83,6 +85,9 @@ impl BlockRunner {
             self.submitted += 1;
             if !BARE && self.how.counts {
                 self.account(&what);
+                if what.kind == Kind::Write {
+                    self.files.wrote(what.file);
+                }
             }
             let result = match result {
                 Ok(result) => result,
@@ -114,7 +119,6 @@ impl BlockRunner {
         }
         match self.log {
             None => true,
-            // What is recorded is also done.
             Some(_) => !gate.closed(gate.clock.now()) && self.announce(*what),
         }
     }

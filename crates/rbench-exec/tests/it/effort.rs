@@ -110,6 +110,25 @@ fn with_many_requests_under_way_their_time_is_counted_once() {
 }
 
 #[test]
+fn the_time_of_closing_is_in_the_calls() {
+    let slow = mount(|config| config.latency = "flush=40ms".parse().expect("valid"));
+    let spec = Io {
+        fsync: Some(FsyncRule::Close),
+        ..io(&[Rw::Write])
+    };
+    let outcome = Run::io(&[0], slow.path(), spec).go().expect("runs");
+    slow.end();
+    let (write, close) = (outcome.row("write"), outcome.row("write-close"));
+    assert!(
+        close.service.min() >= Nanos(40_000_000),
+        "{}",
+        close.service.min()
+    );
+    let effort = check_parts(write, 1);
+    assert_eq!(effort.in_calls, recorded(&[write, close]));
+}
+
+#[test]
 fn waits_for_intended_starts_are_no_time_of_the_tool() {
     for depth in [1, 4] {
         let engine = if depth > 1 { "io_uring" } else { "psync" };

@@ -267,6 +267,47 @@ fn what_starts_in_the_ramp_is_not_counted_once() {
 }
 
 #[test]
+fn an_engine_without_files_syncs_and_closes_nothing() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (fsync, row) in [
+        (FsyncRule::Every(1), "write-fsync"),
+        (FsyncRule::End, "write-fsync"),
+        (FsyncRule::Close, "write-close"),
+    ] {
+        let spec = Io {
+            engine: Some("null".to_owned()),
+            fsync: Some(fsync),
+            ..io(&[Rw::Write])
+        };
+        let outcome = Run::io(&[0], dir.path(), spec).go().expect("runs");
+        assert_eq!(
+            (outcome.row("write").items, outcome.row(row).items),
+            (16, 0)
+        );
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_a_file_is_not_followed() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let victim = dir.path().join("victim");
+    fs::write(&victim, b"precious").expect("written");
+    let spec = io(&[Rw::Write, Rw::RandWrite, Rw::Write]);
+    let mut run = Run::io(&[0], dir.path(), spec);
+    run.between = Box::new(|row, own| {
+        if row.name == "write-1" {
+            fs::remove_file(own.join("0/data.0")).expect("removed");
+            std::os::unix::fs::symlink(&victim, own.join("0/data.0")).expect("linked");
+        }
+    });
+    let outcome = run.go().expect("runs");
+    let why = outcome.trouble.expect("no worker could begin");
+    assert!(why.contains("ELOOP"), "{why}");
+    assert_eq!(outcome.rows.len(), 2, "a write and its fsync");
+    assert_eq!(fs::read(&victim).expect("there"), b"precious");
+}
+
+#[test]
 fn a_worker_thinks_after_each_operation() {
     let dir = tempfile::tempdir().expect("temporary directory");
     for (engine, depth) in [("psync", 1), ("io_uring", 4)] {

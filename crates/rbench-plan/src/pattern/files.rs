@@ -68,14 +68,18 @@ impl Files {
         }
     }
 
-    /// Where what the worker `part.owner` uses of a file ends, bytes, if its part has
-    /// `size`; where blocks alternate, that of the last worker.
+    /// Where the file of the worker `part.owner` ends, bytes, if each one's part has
+    /// `size`: the same for all workers of a file that they share.
     pub fn end(&self, part: Part, size: u64) -> u64 {
+        let last = match shares_files(self) {
+            true => part.workers.saturating_sub(1),
+            false => part.owner,
+        };
         let bytes = match self.interleave {
             true => size.saturating_mul(part.workers),
             false => size,
         };
-        self.start(part.owner).saturating_add(bytes)
+        self.start(last).saturating_add(bytes)
     }
 
     /// What stands for the file of a worker in headers, where names do not matter:

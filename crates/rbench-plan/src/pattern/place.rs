@@ -121,8 +121,6 @@ impl Active {
             },
             together,
             next: Each::default(),
-            // The same for all workers, so that they favour the same blocks
-            // of a file they share.
             scatter: (free(rules.walk.read) || free(rules.walk.write)).then(|| {
                 Permutation::new(
                     (region / align).max(1),

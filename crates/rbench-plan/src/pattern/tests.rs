@@ -6,8 +6,8 @@ use rbench_core::Nanos;
 
 use super::*;
 use crate::jobs::{
-    Advised, BufferContent, Buffers, Directions, Errors, Fallocate, FileNames, Files, Pace,
-    Pattern, Syncing,
+    Advised, BufferContent, Buffers, Directions, Errors, Fallocate, Favourites, FileNames, Files,
+    Pace, Pattern, Syncing,
 };
 
 const KIB: u64 = 1024;
@@ -38,7 +38,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             rest: false,
             one_position: false,
             seed: 7,
-            favourites: 7,
+            favourites: Favourites::Same(7),
         },
         files: Files {
             directory: "d".into(),

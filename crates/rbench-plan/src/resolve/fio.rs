@@ -6,9 +6,9 @@
 use super::{Facts, PlanError};
 use crate::io::COMPRESS_CHUNK;
 use crate::jobs::{
-    Advised, BlockSizes, BufferContent, Buffers, Distribution, Each, Errors, Fallocate, FileNames,
-    FileService, Files, FioReport, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern, Steady,
-    Syncing,
+    Advised, BlockSizes, BufferContent, Buffers, Distribution, Each, Errors, Fallocate, Favourites,
+    FileNames, FileService, Files, FioReport, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern,
+    Steady, Syncing,
 };
 use crate::pattern::shares_files;
 use crate::shift;
@@ -246,7 +246,7 @@ fn pattern(
         rest: false,
         one_position: false,
         seed,
-        favourites: seed,
+        favourites: Favourites::Same(seed),
     })
 }
 

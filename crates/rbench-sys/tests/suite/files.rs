@@ -15,6 +15,7 @@ use rbench_sys::files::{
 use crate::support::{child, disk, is_child, place, skip};
 
 const READ: OpenFlags = OpenFlags {
+    own: false,
     read: true,
     write: false,
     create: false,

@@ -429,6 +429,8 @@ impl<'a> Group<'a> {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         tick.reset();
         self.last_word.set(Instant::now());
+        // Many waits one after the other may each be over before the first tick.
+        self.say_alive(Instant::now());
         loop {
             tokio::select! {
                 biased;
@@ -470,6 +472,20 @@ impl<'a> Group<'a> {
         Ok(self.quietly(any).await?[0] > 0)
     }
 
+    /// Says that this rank is there, when it is time to. It is `now`.
+    fn say_alive(&self, now: Instant) {
+        let due = now.duration_since(self.told_alive.get()) >= ALIVE_EVERY;
+        if self.guarded.get().is_none() || !due {
+            return;
+        }
+        self.told_alive.set(now);
+        if self.is_root() {
+            self.post_to_others(NOTE_ALIVE, [0; WORDS]);
+        } else {
+            self.post(Rank(0), NOTE_ALIVE, [0; WORDS]);
+        }
+    }
+
     /// Says that this rank is there, and looks whether the others are: rank 0
     /// after all of them, they after rank 0. It is `now`.
     fn live(&self, now: Instant) -> Result<(), ExecError> {
@@ -479,14 +495,7 @@ impl<'a> Group<'a> {
         if now.duration_since(self.looked.replace(now)) > AWAY {
             self.alive.borrow_mut().fill(now);
         }
-        if now.duration_since(self.told_alive.get()) >= ALIVE_EVERY {
-            self.told_alive.set(now);
-            if self.is_root() {
-                self.post_to_others(NOTE_ALIVE, [0; WORDS]);
-            } else {
-                self.post(Rank(0), NOTE_ALIVE, [0; WORDS]);
-            }
-        }
+        self.say_alive(now);
         let alive = self.alive.borrow();
         let watched = if self.is_root() { 1..alive.len() } else { 0..1 };
         let silent: Vec<u32> = watched

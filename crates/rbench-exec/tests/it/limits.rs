@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
+use rbench_comm::{Clocks, threads};
 use rbench_core::{Bytes, Nanos, OpKind};
 use rbench_exec::meter::Meter;
 use rbench_exec::pace::Gate;
@@ -25,6 +26,7 @@ use rbench_testfs::{Config, Kind, Mounted};
 use tempfile::TempDir;
 
 use crate::clock::PATIENCE;
+use crate::crowd::Quiet;
 use crate::group::{At, Outcome, Run, Signal};
 use crate::jobs::job;
 
@@ -467,6 +469,33 @@ fn a_rank_that_is_silent_is_noticed_and_named() {
         text.starts_with("rank 2 on host1 has not been heard of for 7 s"),
         "{text}"
     );
+}
+
+/// As while rank 0 reduces a phase on a busy machine, and the others have done
+/// their part.
+#[test]
+fn a_rank_that_waits_for_one_thing_after_the_other_is_not_silent() {
+    let world = threads::world(2);
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let rank = |number: usize| {
+        let comm = &world[number];
+        async move {
+            let names = vec!["one".to_owned()];
+            let group = Group::form(comm, names, vec![0, 0], Clocks::one(2), &Quiet, &Quiet);
+            let group = group.await.expect("formed");
+            let _guard = group.guard();
+            if number == 0 {
+                for _ in 0..90 {
+                    let nap = tokio::time::sleep(Duration::from_millis(100));
+                    group.attend(nap, || 0).await?;
+                }
+            }
+            group.agree(Ok(())).await
+        }
+    };
+    let both = runtime.block_on(async { tokio::join!(rank(0), rank(1)) });
+    assert!(matches!(both, (Ok(()), Ok(()))), "{both:?}");
 }
 
 #[test]

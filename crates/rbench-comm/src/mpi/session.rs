@@ -14,7 +14,7 @@ use super::Pauses;
 use crate::CommError;
 
 /// How long the end of MPI waits for operations whose futures were dropped.
-const ABANDONED_PATIENCE: Duration = Duration::from_secs(2);
+const ABANDONED_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Room for a text of the MPI library: more than MPI_MAX_ERROR_STRING of any.
 const TEXT_BYTES: usize = 4096;

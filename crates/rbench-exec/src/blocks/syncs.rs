@@ -245,6 +245,8 @@ impl BlockRunner {
         if let Some(log) = &self.log {
             log.synced(result.is_ok(), key);
         }
+        // What failed is not tried again: the next success would say nothing of it.
+        self.files.clean(file);
         if let Err(errno) = result {
             let failure = Failure::new(OpKind::Fsync, self.files.path(file), errno);
             self.trouble(failure, Some(span), meter);
@@ -253,7 +255,6 @@ impl BlockRunner {
             }
             return;
         }
-        self.files.clean(file);
         let recorded = match &mut self.stats {
             None => start >= self.records_from,
             Some(stats) if reported && stats.records(start) => {

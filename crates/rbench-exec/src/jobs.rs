@@ -114,11 +114,11 @@ pub async fn execute(
     let mut first = 0;
     let mut state = State::default();
     for (number, jobs) in plan.rounds.iter().enumerate() {
-        let mut wave = JobRound::new(number, first, jobs, base, run);
-        wave.live.clone_from(&live);
-        wave.drops_caches = all.drop_caches;
+        let mut round = JobRound::new(number, first, jobs, base, run);
+        round.live.clone_from(&live);
+        round.drops_caches = all.drop_caches;
         first += jobs.len() as u32;
-        match wave.go(group, listener, &mut state).await {
+        match round.go(group, listener, &mut state).await {
             Ok((stopped, left)) => {
                 ending.left.extend(left);
                 if stopped {

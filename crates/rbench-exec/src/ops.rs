@@ -66,7 +66,7 @@ pub trait ItemOp {
     /// Gets ready for the item: path and data. Outside the timer.
     fn prepare(&mut self, index: u64);
 
-    /// Whether what it was aimed at may be done; if not, the worker ends.
+    /// Whether what was prepared may be done; if not, the worker ends.
     fn may_act(&self) -> bool {
         true
     }
@@ -96,7 +96,7 @@ pub trait ItemOp {
         Retries::default()
     }
 
-    /// The path aimed at, for messages.
+    /// The prepared path, for messages.
     fn path(&mut self) -> String;
 
     /// The kind, for messages.
@@ -416,7 +416,7 @@ impl Places {
         self.paths.node(self.number);
     }
 
-    /// The path aimed at.
+    /// The prepared path.
     #[inline]
     pub fn current(&self) -> &CStr {
         self.paths.current()
@@ -432,7 +432,7 @@ impl Places {
         self.paths.items_per_tree()
     }
 
-    /// Whose content the item aimed at has.
+    /// Whose content the prepared item has.
     pub fn identity(&self, seed: u64) -> Identity {
         let owner = if self.common {
             0

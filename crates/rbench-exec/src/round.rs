@@ -499,7 +499,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
     } else {
         Vec::new()
     };
-    let crew = WorkerConfig {
+    let config = WorkerConfig {
         rank: group.rank(),
         host: group.host_name().to_owned(),
         open_loop: phase.open_loop,
@@ -509,7 +509,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         cpus,
         own_files,
     };
-    let crew = Arc::new(crew);
+    let config = Arc::new(config);
     let own = |thread: u32| {
         let numbers = phase.own_lanes(thread as usize);
         OwnLanes {
@@ -521,7 +521,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
     let workers = (0..phase.threads)
         .map(|thread| {
             let (make, sender) = (phase.make.clone(), sender.clone());
-            spawn(&crew, thread, own(thread), make, sender)
+            spawn(&config, thread, own(thread), make, sender)
         })
         .collect::<Result<Vec<Worker>, _>>()
         .map_err(|e| format!("cannot start {} worker threads: {e}", phase.threads))?;

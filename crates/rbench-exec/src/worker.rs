@@ -236,13 +236,13 @@ pub struct OwnLanes {
     pub ops: Vec<OpKind>,
 }
 
-/// Starts worker `thread` of the crew with lanes of its own; it prepares at
+/// Starts worker `thread` of the config with lanes of its own; it prepares at
 /// once and then takes commands.
 ///
 /// # Errors
 /// When the system has no thread left.
 pub fn spawn(
-    crew: &Arc<WorkerConfig>,
+    config: &Arc<WorkerConfig>,
     thread: u32,
     lanes: OwnLanes,
     make: MakeRunner,
@@ -251,18 +251,18 @@ pub fn spawn(
     let (commands, inbox) = mpsc::channel();
     let tally = Arc::new(Tally::default());
     let meter = Meter::new(
-        crew.rank,
-        &crew.host,
+        config.rank,
+        &config.host,
         &lanes.ops,
-        crew.open_loop,
+        config.open_loop,
         Arc::clone(&tally),
         ErrorBudget {
-            errors: crew.errors_max,
-            stop: crew.stop.clone(),
+            errors: config.errors_max,
+            stop: config.stop.clone(),
         },
     );
-    let (stop, log_operations) = (crew.stop.clone(), crew.log_operations);
-    let crew = Arc::clone(crew);
+    let (stop, log_operations) = (config.stop.clone(), config.log_operations);
+    let config = Arc::clone(config);
     let here = Arc::clone(&tally);
     std::thread::Builder::new()
         .name(format!("worker-{thread}"))
@@ -270,7 +270,7 @@ pub fn spawn(
             here.is_here();
             let reports = Reports { thread, reports };
             let mut guard = LostGuard(Some(reports.clone()));
-            let seat = crew.seat(thread, &lanes.ops);
+            let seat = config.seat(thread, &lanes.ops);
             let prepare = || match &seat {
                 Ok(_) => make(thread),
                 Err(failure) => Err(failure.clone()),
@@ -427,7 +427,7 @@ mod tests {
             assert!(held.file.metadata().is_ok_and(|found| found.is_dir()));
             Ok(Box::new(Idle))
         });
-        let crew = WorkerConfig {
+        let config = WorkerConfig {
             rank: Rank(0),
             host: "here".to_owned(),
             open_loop: false,
@@ -442,7 +442,8 @@ mod tests {
             first: 0,
             ops: vec![OpKind::Read],
         };
-        let worker = spawn(&Arc::new(crew), 0, lanes, make, sender).expect("a thread is to be had");
+        let worker =
+            spawn(&Arc::new(config), 0, lanes, make, sender).expect("a thread is to be had");
         drop(worker.commands);
         while reports.blocking_recv().is_some() {}
         let first = heard.try_recv();

@@ -90,7 +90,7 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
         let Work::Jobs(jobs) = plan.work else {
             panic!("fio became {:?}", plan.work);
         };
-        assert!(jobs.rounds.iter().all(|wave| !wave.is_empty()));
+        assert!(jobs.rounds.iter().all(|round| !round.is_empty()));
         match resolve(&again, &facts).map(|plan| plan.work) {
             Ok(Work::Jobs(again)) => assert_eq!(bare(again), bare(jobs.clone()), "printed"),
             other => panic!("{again:?} was printed, and became {other:?}"),

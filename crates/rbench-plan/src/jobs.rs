@@ -506,8 +506,9 @@ impl JobPlan {
 impl JobsPlan {
     /// Workers of each rank in the largest group of jobs that run together.
     pub fn workers(&self) -> u32 {
-        let of = |wave: &Vec<JobPlan>| {
-            wave.iter()
+        let of = |round: &Vec<JobPlan>| {
+            round
+                .iter()
                 .fold(0_u32, |sum, job| sum.saturating_add(job.numjobs))
         };
         self.rounds.iter().map(of).max().unwrap_or(0)

@@ -185,7 +185,7 @@ impl WorkerContext {
 /// From this block size on, filling a buffer takes longer than a system call.
 const LARGE: usize = 64 << 10;
 
-/// What a worker has to take care of; does not change while it runs.
+/// What a worker has to take care of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
     /// Operations follow one another on one open file, and nothing but fio's statistics

@@ -43,13 +43,13 @@ pub struct SmallFile {
     pub stamps: Option<Stamps>,
     /// Where writes and syncs are taken down, with `--ack-journal`.
     pub log: Option<Log>,
-    /// Files that were aimed at for writing.
+    /// Files prepared for writing so far.
     pub written: u64,
-    /// Whether what was to be written could be taken down.
+    /// Whether what was to be written could be recorded.
     pub announced: bool,
     /// Number of the worker that owns the files, for stamps.
     pub owner: u64,
-    /// The file aimed at.
+    /// The prepared file.
     pub index: u64,
     /// Completions of one block.
     pub done: Vec<Completion>,
@@ -84,12 +84,12 @@ impl SmallFile {
         &mut self.engine.buffer(0)[offset as usize..][..length]
     }
 
-    /// The number of the file aimed at.
+    /// The number of the prepared file.
     fn file(&self) -> u64 {
         (self.owner << 32) | self.index
     }
 
-    /// What the file aimed at is written as.
+    /// What the prepared file is written as.
     fn generation(&self) -> u64 {
         let stamps = self.stamps.as_ref();
         stamps.map_or(0, |stamps| stamps.generation(self.written))
@@ -99,7 +99,7 @@ impl SmallFile {
         matches!(self.fsync, FsyncRule::End | FsyncRule::Every(_))
     }
 
-    /// The file aimed at, whole, as a journal names it.
+    /// The prepared file, whole, as a journal names it.
     fn whole(&self) -> Write {
         Write {
             file: self.file(),
@@ -109,7 +109,7 @@ impl SmallFile {
         }
     }
 
-    /// Takes down that the file aimed at will be written.
+    /// Records that the prepared file will be written.
     fn announce(&mut self) {
         if let Some(log) = &self.log {
             self.announced =
@@ -117,7 +117,7 @@ impl SmallFile {
         }
     }
 
-    /// Takes down that the file aimed at was written, and synced if it was to
+    /// Records that the prepared file was written, and synced if it was to
     /// be: the write was acknowledged before the sync began.
     fn conclude(&self) {
         if let Some(log) = &self.log {

@@ -43,8 +43,8 @@ pub(crate) fn demands(
     }
     let mut there: BTreeMap<PathBuf, File> = BTreeMap::new();
     let mut moments = Vec::new();
-    for wave in &plan.rounds {
-        for job in wave.iter().filter(|job| find(job).moves_data) {
+    for round in &plan.rounds {
+        for job in round.iter().filter(|job| find(job).moves_data) {
             add(job, base, ranks, &mut there);
         }
         moments.push(sums(&there, looks));

@@ -38,7 +38,7 @@ fn make(scene: &OpContext, thread: u32) -> Prepared {
     )))
 }
 
-/// What should be in the file aimed at.
+/// What should be in the prepared file.
 struct Expected {
     packet: Packet,
     seed: u64,

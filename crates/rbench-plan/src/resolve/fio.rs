@@ -57,10 +57,10 @@ pub(super) fn resolve(
     for (index, job) in options.jobs.iter().enumerate() {
         let mut told = Vec::new();
         let of_job = |what: String| format!("job '{}': {what}", job.name);
-        let wave = match rounds.last() {
+        let begins = match rounds.last() {
             None => true,
             Some(_) if job.settings.stonewall == Some(true) || job.apart => true,
-            Some(wave) => waits(&options.jobs[..index], job, wave)
+            Some(round) => waits(&options.jobs[..index], job, round)
                 .map_err(|PlanError(why)| PlanError(of_job(why)))?,
         };
         let settings = &job.settings;
@@ -83,7 +83,7 @@ pub(super) fn resolve(
         }
         notes.extend(told.into_iter().map(of_job));
         match rounds.last_mut() {
-            Some(last) if !wave => last.push(plan),
+            Some(last) if !begins => last.push(plan),
             _ => rounds.push(vec![plan]),
         }
     }
@@ -115,16 +115,16 @@ fn shift_readers(rounds: &mut [Vec<JobPlan>], shift: u32, ranks: u32) -> Result<
     Ok(())
 }
 
-/// Whether `wait_for` names a job of the wave that is being filled, so that a
+/// Whether `wait_for` names a job of the round that is being filled, so that a
 /// new one has to begin.
-fn waits(before: &[Job], job: &Job, wave: &[JobPlan]) -> Result<bool, PlanError> {
+fn waits(before: &[Job], job: &Job, round: &[JobPlan]) -> Result<bool, PlanError> {
     let Some(name) = &job.settings.wait_for else {
         return Ok(false);
     };
     if !before.iter().any(|earlier| earlier.name == *name) {
         refuse!("wait_for={name}: no job of that name stands before it");
     }
-    Ok(wave.iter().any(|plan| plan.name == *name))
+    Ok(round.iter().any(|plan| plan.name == *name))
 }
 
 fn one(

@@ -137,7 +137,7 @@ fn without_options_it_is_fios_default_job() {
 }
 
 #[test]
-fn waves_begin_at_stonewalls_and_groups_at_new_groups_too() {
+fn rounds_begin_at_stonewalls_and_groups_at_new_groups_too() {
     let fio = vec![
         job("a", |s| s.stonewall = Some(true)),
         job("b", |_| {}),
@@ -156,8 +156,9 @@ fn waves_begin_at_stonewalls_and_groups_at_new_groups_too() {
     let shape: Vec<Vec<(&str, u32)>> = plan
         .rounds
         .iter()
-        .map(|wave| {
-            wave.iter()
+        .map(|round| {
+            round
+                .iter()
                 .map(|job| (job.name.as_str(), report(job).group))
                 .collect()
         })
@@ -173,7 +174,7 @@ fn waves_begin_at_stonewalls_and_groups_at_new_groups_too() {
 }
 
 #[test]
-fn a_job_that_waits_for_another_begins_a_wave_but_no_group() {
+fn a_job_that_waits_for_another_begins_a_round_but_no_group() {
     let waiting = |name: &str, other: &'static str| job(name, |s| s.wait_for = Some(other.into()));
     let (plan, _) =
         jobs(vec![job("a", |_| {}), waiting("b", "a"), waiting("c", "a")]).expect("a, b");

@@ -3,8 +3,8 @@
 //! happens between the operations.
 //!
 //! This file owns a worker's life: passes over its work, what follows them, the end.
-//! [`context`] makes it, [`single`] performs one request at a time, [`many`] keeps several
-//! in flight; [`noting`] says what becomes of one, [`syncs`] syncs and closes, [`checks`] draws the operations and reads
+//! `context` makes it, `single` performs one request at a time, `many` keeps several
+//! in flight; `noting` says what becomes of one, `syncs` syncs and closes, `checks` draws the operations and reads
 //! back what was written.
 
 use std::os::fd::RawFd;

@@ -381,6 +381,7 @@ impl BlockRunner {
                 return;
             };
             match verdict {
+                Ok(()) if block.span.start < self.records_from => meter.went_on(),
                 Ok(()) => meter.done(block.lane, block.span, block.length as u64),
                 Err(why) => {
                     self.ended.errors += 1;

@@ -264,6 +264,20 @@ fn what_starts_in_the_ramp_is_not_counted_once() {
         let expect = if depth == 1 { 2..=2 } else { 9..=13 };
         assert!(expect.contains(&syncs), "{engine}: {syncs} syncs");
     }
+    // Nor by the threads that check what was read.
+    for verify_threads in [None, Some(2)] {
+        let spec = Io {
+            time: Some(Nanos(500_000_000)),
+            ramp: Some(Nanos(400_000_000)),
+            rate: Some(2000.0),
+            verify: true,
+            verify_threads,
+            ..io(&[Rw::RandRead])
+        };
+        let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+        let items = outcome.row("randread").items;
+        assert!((980..=1020).contains(&items), "{verify_threads:?}: {items}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -67,6 +68,8 @@ def main():
     parser.add_argument("--logs", type=pathlib.Path, default=TEST.parents[1] / "target/repeat")
     options = parser.parse_args()
     options.logs.mkdir(parents=True, exist_ok=True)
+    # The load ends with us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     runs = [(stage, number) for stage in options.stages for number in range(1, options.times + 1)]
     failed = [run for run in runs if not one(*run, options.load, options.logs)]
     print(f"{len(runs) - len(failed)} passed, {len(failed)} failed", flush=True)

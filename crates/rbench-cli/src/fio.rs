@@ -36,6 +36,8 @@ pub struct Line {
     output: Output,
     limits: spec::LimitOptions,
     leave: spec::Leave,
+    /// `--iterations`
+    iterations: Option<u32>,
     /// `--shift`
     shift: Option<u32>,
     /// `--drop-caches`
@@ -331,6 +333,7 @@ impl Line {
             mut output,
             limits,
             leave,
+            iterations,
             shift,
             drop_caches,
             append_terse,
@@ -359,6 +362,7 @@ impl Line {
             common: spec::Common {
                 limits,
                 leave,
+                iterations,
                 shift,
                 drop_caches,
                 ..spec::Common::default()

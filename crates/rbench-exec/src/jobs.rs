@@ -82,6 +82,7 @@ struct State {
 /// One group of jobs that run together.
 struct JobRound<'w> {
     number: usize,
+    iteration: u32,
     members: Vec<Member>,
     lanes: Vec<OpRow>,
     base: &'w Path,
@@ -117,6 +118,7 @@ pub async fn execute(
         let mut round = JobRound::new(number, first, jobs, base, run);
         round.live.clone_from(&live);
         round.drops_caches = all.drop_caches;
+        round.iteration = plan.iteration(number);
         first += jobs.len() as u32;
         match round.go(group, listener, &mut state).await {
             Ok((stopped, left)) => {
@@ -214,6 +216,7 @@ impl<'w> JobRound<'w> {
         }
         JobRound {
             number,
+            iteration: 0,
             members,
             lanes,
             base,
@@ -270,7 +273,7 @@ impl<'w> JobRound<'w> {
         let end = round::run(group, &self.phase(group, &sink)).await?;
         end.rows.into_iter().for_each(|row| listener.row(row));
         if !end.details.damaged.is_empty() {
-            listener.details(0, "jobs", end.details);
+            listener.details(self.iteration, "jobs", end.details);
         }
         self.report(group, &sink, listener).await?;
         if end.stopped && group.is_root() && stopped_by_itself(group).is_none() {
@@ -356,7 +359,7 @@ impl<'w> JobRound<'w> {
             })
             .collect();
         Phase {
-            iteration: 0,
+            iteration: self.iteration,
             label: self.names(),
             lanes: self.lanes.clone(),
             open_loop,

@@ -14,8 +14,10 @@ use crate::arrival::Arrival;
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobsPlan {
     /// Groups of jobs that run together; a group starts when the one before
-    /// it has ended (stonewall).
+    /// it has ended (stonewall). Those of the first iteration, then those of the next.
     pub rounds: Vec<Vec<JobPlan>>,
+    /// How often all of it is done, 1 or more.
+    pub iterations: u32,
     /// Options that hold for all jobs as they were typed, for the report.
     pub global_options: Vec<(String, String)>,
 }
@@ -504,6 +506,16 @@ impl JobPlan {
 }
 
 impl JobsPlan {
+    /// The groups of one iteration.
+    pub fn once(&self) -> &[Vec<JobPlan>] {
+        &self.rounds[..self.rounds.len() / self.iterations.max(1) as usize]
+    }
+
+    /// The iteration of the group with that position, from 0 on.
+    pub fn iteration(&self, number: usize) -> u32 {
+        u32::try_from(number / self.once().len().max(1)).unwrap_or(u32::MAX)
+    }
+
     /// Workers of each rank in the largest group of jobs that run together.
     pub fn workers(&self) -> u32 {
         let of = |round: &Vec<JobPlan>| {
@@ -528,7 +540,7 @@ impl JobsPlan {
                 .saturating_mul(workers)
         };
         Bytes(
-            self.rounds
+            self.once()
                 .iter()
                 .flatten()
                 .map(of)

@@ -311,7 +311,10 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             }
             Work::Io(plan)
         }
-        Workload::Fio(options) => Work::Jobs(fio::resolve(options, facts, shift, &mut notes)?),
+        Workload::Fio(options) => {
+            let repeats = fio::Repeats { iterations, shift };
+            Work::Jobs(fio::resolve(options, facts, repeats, &mut notes)?)
+        }
     };
     let threads = match &work {
         Work::Jobs(jobs) => jobs.workers(),

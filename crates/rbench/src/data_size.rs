@@ -67,6 +67,7 @@ fn read_bytes(plan: &Plan) -> u64 {
             let reading = |wave: &Vec<JobPlan>| wave.iter().filter(reads).cloned().collect();
             let reading = JobsPlan {
                 rounds: jobs.rounds.iter().map(reading).collect(),
+                iterations: jobs.iterations,
                 global_options: Vec::new(),
             };
             reading.data_bytes(plan.ranks).0

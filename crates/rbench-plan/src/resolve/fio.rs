@@ -42,15 +42,71 @@ const ENGINES: &str = "sync psync vsync pvsync pvsync2 libaio io_uring io_uring_
     libhdfs libiscsi libzbc libblkio solarisaio windowsaio guasi dircreate dirstat dirdelete \
     xnvme";
 
+/// Most jobs of all iterations.
+const JOBS_MAX: usize = 1 << 16;
+
+/// How often all jobs run, and how far the readers of one are from those of the last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Repeats {
+    pub(super) iterations: u32,
+    pub(super) shift: u32,
+}
+
 pub(super) fn resolve(
     options: &Fio,
     facts: &Facts,
-    shift: u32,
+    Repeats { iterations, shift }: Repeats,
     notes: &mut Vec<String>,
 ) -> Result<JobsPlan, PlanError> {
     if options.jobs.is_empty() {
         refuse!("no job is given: a job begins with --name, or with [name] in a job file");
     }
+    if options.jobs.len().saturating_mul(iterations as usize) > JOBS_MAX {
+        refuse!(
+            "--iterations {iterations}: that makes more than {JOBS_MAX} jobs of the {} given",
+            options.jobs.len()
+        );
+    }
+    let mut rounds = once(options, facts, notes)?;
+    if shift > 0 {
+        shift_readers(&mut rounds, shift, facts.ranks())?;
+    }
+    Ok(JobsPlan {
+        iterations,
+        rounds: again_and_again(rounds, options, iterations),
+        global_options: options.globals.clone(),
+    })
+}
+
+/// The rounds of every iteration. Each is as if the jobs had been started anew: its
+/// groups are its own, and what is random repeats unless `randrepeat=0`.
+fn again_and_again(first: Vec<Vec<JobPlan>>, options: &Fio, iterations: u32) -> Vec<Vec<JobPlan>> {
+    let jobs = || first.iter().flatten();
+    let groups = jobs().filter_map(|job| job.report.as_ref());
+    let groups = groups.map(|report| report.group + 1).max().unwrap_or(1);
+    let mut all = first.clone();
+    for iteration in 1..iterations {
+        let mut rounds = first.clone();
+        for (plan, job) in rounds.iter_mut().flatten().zip(&options.jobs) {
+            if let Some(report) = &mut plan.report {
+                report.group += iteration * groups;
+            }
+            if job.settings.randseed.is_none() && job.settings.randrepeat == Some(false) {
+                let seed = &mut plan.pattern.seed;
+                *seed = rbench_core::random::key(&[*seed, u64::from(iteration)]);
+            }
+        }
+        all.append(&mut rounds);
+    }
+    all
+}
+
+/// The rounds of one iteration.
+fn once(
+    options: &Fio,
+    facts: &Facts,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Vec<JobPlan>>, PlanError> {
     let mut rounds: Vec<Vec<JobPlan>> = Vec::new();
     let mut group = 0;
     let mut workers = 0_u32;
@@ -87,13 +143,7 @@ pub(super) fn resolve(
             _ => rounds.push(vec![plan]),
         }
     }
-    if shift > 0 {
-        shift_readers(&mut rounds, shift, facts.ranks())?;
-    }
-    Ok(JobsPlan {
-        rounds,
-        global_options: options.globals.clone(),
-    })
+    Ok(rounds)
 }
 
 /// Workers that only read use the files of other ranks, one step further round the

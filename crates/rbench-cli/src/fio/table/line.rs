@@ -227,6 +227,16 @@ pub const OWN: &[Opt] = &[
         },
     ),
     value(
+        "iterations",
+        "N",
+        "Run all jobs N times, each time as groups of their own",
+        |l, v| {
+            l.iterations = Some(given(v).count(1)?);
+            Ok(())
+        },
+    )
+    .default("1"),
+    value(
         "shift",
         "N",
         "Jobs that only read use the files of rank r-N, then r-2N, ...",

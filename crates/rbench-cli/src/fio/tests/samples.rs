@@ -299,6 +299,7 @@ const LINE_OPTIONS: &[LineSample] = &[
     ("--rbench-client-cache=2g", |l| {
         l.output.client_cache = Some(rbench_core::Bytes(2 << 30));
     }),
+    ("--iterations=2", |l| l.iterations = Some(2)),
     ("--shift=2", |l| l.shift = Some(2)),
     ("--drop-caches", |l| l.drop_caches = true),
     ("--private-dirs", |l| l.leave.private_dirs = true),

@@ -70,6 +70,36 @@ fn with_a_shift_workers_that_only_read_use_the_files_of_other_ranks() {
 }
 
 #[test]
+fn every_iteration_has_rows_and_outcomes_of_its_own() {
+    let dir = tempdir();
+    let line = "--name=a --rw=write --size=64k --stonewall --name=b --rw=randread --size=32k \
+                --unlink=1 --iterations=3";
+    let outcome = run_on(&[0, 1], dir.path(), line);
+    check_sound(&outcome, line);
+    let rows: Vec<(u32, &str, u64)> = outcome
+        .rows
+        .iter()
+        .map(|row| (row.iteration, row.name.as_str(), row.items))
+        .collect();
+    let expect: Vec<(u32, &str, u64)> = (0..3)
+        .flat_map(|n| [(n, "a-write", 32), (n, "b-read", 16)])
+        .collect();
+    assert_eq!(rows, expect);
+    let jobs: Vec<(u32, u64)> = outcome
+        .jobs
+        .iter()
+        .map(|j| (j.job, j.read.ios + j.write.ios))
+        .collect();
+    let expect: Vec<(u32, u64)> = (0..3)
+        .flat_map(|n| [(2 * n, 16), (2 * n, 16), (2 * n + 1, 8), (2 * n + 1, 8)])
+        .collect();
+    assert_eq!(jobs, expect);
+    // Each begins with what it removes itself.
+    let left: Vec<String> = listing(dir.path()).into_keys().collect();
+    assert_eq!(left, ["a.0.0", "a.1.0"]);
+}
+
+#[test]
 fn a_group_has_one_outcome_for_each_rank() {
     let dir = tempdir();
     let line = "--name=a --rw=write --size=64k --numjobs=3 --group_reporting";

@@ -640,6 +640,53 @@ fn buffers_that_compress_or_dedupe_are_new_for_every_write() {
 }
 
 #[test]
+fn an_iteration_is_like_the_one_before_in_groups_of_its_own() {
+    let again = |randrepeat| {
+        let job = |name, apart| {
+            job(name, |s| {
+                s.stonewall = Some(apart);
+                s.randrepeat = Some(randrepeat);
+            })
+        };
+        let fio = Fio {
+            jobs: vec![job("a", false), job("b", true)],
+            ..Fio::default()
+        };
+        let spec = Spec {
+            common: Common {
+                iterations: Some(2),
+                ..Common::default()
+            },
+            workload: Workload::Fio(Box::new(fio)),
+        };
+        match crate::resolve::resolve(&spec, &facts())
+            .expect("two jobs")
+            .work
+        {
+            Work::Jobs(jobs) => jobs,
+            other => panic!("{other:?}"),
+        }
+    };
+    let jobs = again(true);
+    assert_eq!((jobs.rounds.len(), jobs.once().len()), (4, 2));
+    assert_eq!([0, 1, 2, 3].map(|n| jobs.iteration(n)), [0, 0, 1, 1]);
+    assert_eq!(jobs.data_bytes(1), rbench_core::Bytes(2 * MIB));
+    let all: Vec<&JobPlan> = jobs.rounds.iter().flatten().collect();
+    let groups: Vec<u32> = all.iter().map(|job| report(job).group).collect();
+    assert_eq!(groups, [0, 1, 2, 3]);
+    let seeds = |jobs: &JobsPlan| -> Vec<u64> {
+        let all = jobs.rounds.iter().flatten();
+        all.map(|job| job.pattern.seed).collect()
+    };
+    let same = seeds(&jobs);
+    assert_eq!(same[..2], same[2..]);
+    let mut others = seeds(&again(false));
+    others.sort_unstable();
+    others.dedup();
+    assert_eq!(others.len(), 4);
+}
+
+#[test]
 fn readonly_forbids_every_job_that_writes() {
     let read_only = |directions| {
         plan(Fio {

@@ -106,6 +106,10 @@ struct Common {
     /// FILE.journal
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Write start and duration of each operation to PREFIX-RANK.csv, on each
+    /// rank's host
+    #[arg(long, value_name = "PREFIX", help_heading = "Output")]
+    log: Option<PathBuf>,
     /// Format of the report on stdout
     #[arg(
         long,
@@ -500,6 +504,7 @@ impl Common {
             iterations: self.iterations,
             shift: self.shift,
             drop_caches: self.drop_caches,
+            log: self.log,
             keep: self.keep,
             limits: spec::LimitOptions {
                 on_error: self.on_error,

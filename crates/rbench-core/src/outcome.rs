@@ -232,6 +232,8 @@ fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
 /// When one operation ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpTime {
+    /// The position of its row among those of the phase.
+    pub row: u32,
     /// Its actual start after the common start.
     pub start: Nanos,
     /// Its service time.
@@ -253,6 +255,11 @@ pub struct Details {
 pub const DAMAGED_MAX: usize = 10_000;
 
 impl Details {
+    /// Whether there is nothing to keep.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty() && self.damaged.is_empty()
+    }
+
     /// Adds what `other` holds.
     pub fn append(&mut self, other: Details) {
         let Details {

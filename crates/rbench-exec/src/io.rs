@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
 use rbench_comm::Combine;
-use rbench_core::outcome::PhaseOutcome;
+use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Failure, Nanos, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Round, Rw, small_paths, worker_number};
@@ -142,6 +142,16 @@ impl Pass<Target> for IoPass<'_> {
             let cache = self.cache(group, rw, ahead).await?;
             let phase = self.phase(group, target, nth, round, cache);
             let end = round::run(group, &phase).await?;
+            if self.plan.log {
+                let rows: Vec<&str> = phase.lanes.iter().map(|row| row.name.as_str()).collect();
+                let operations = end.details.operations;
+                let damaged = Vec::new();
+                let details = Details {
+                    operations,
+                    damaged,
+                };
+                listener.details(self.iteration, &rows, details);
+            }
             let noted = self.check_journals(group).await;
             for row in end.rows {
                 let complete = row.complete && noted.is_ok();
@@ -519,7 +529,7 @@ impl IoPass<'_> {
             total: time.is_none().then(|| self.io.operations() * workers),
             threads: self.plan.threads,
             lanes_of: Vec::new(),
-            log_operations: false,
+            log_operations: self.plan.log,
             before: Before::default(),
             make,
         }

@@ -272,8 +272,8 @@ impl<'w> JobRound<'w> {
         let sink = Sink::default();
         let end = round::run(group, &self.phase(group, &sink)).await?;
         end.rows.into_iter().for_each(|row| listener.row(row));
-        if !end.details.damaged.is_empty() {
-            listener.details(self.iteration, "jobs", end.details);
+        if !end.details.is_empty() {
+            listener.details(self.iteration, &[], end.details);
         }
         self.report(group, &sink, listener).await?;
         if end.stopped && group.is_root() && stopped_by_itself(group).is_none() {

@@ -161,8 +161,8 @@ impl MetaPass<'_> {
         } = end;
         let info = plan.kind.info();
         rows.into_iter().for_each(|row| listener.row(row));
-        if !(details.operations.is_empty() && details.damaged.is_empty()) {
-            listener.details(self.iteration, info.name, details);
+        if !details.is_empty() {
+            listener.details(self.iteration, &[info.name], details);
         }
         let made = self.made(info.items);
         match plan.kind {
@@ -280,7 +280,7 @@ impl MetaPass<'_> {
             total,
             threads: self.plan.threads,
             lanes_of: Vec::new(),
-            log_operations: self.meta.log_operations,
+            log_operations: self.plan.log,
             before: self.before(&plan),
             make: Arc::new(move |thread| {
                 let make = make.ok_or_else(|| {

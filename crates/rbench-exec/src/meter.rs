@@ -204,6 +204,7 @@ impl Meter {
     #[inline]
     pub fn done(&mut self, lane: usize, span: Span, bytes: u64) {
         let service = span.end.since(span.start);
+        let row = lane as u32;
         let lane = &mut self.lanes[lane];
         lane.items += 1;
         lane.bytes += bytes;
@@ -215,6 +216,7 @@ impl Meter {
         lane.timeline.record_done(at, bytes, service);
         if self.logs {
             self.details.operations.push(OpTime {
+                row,
                 start: span.start.since(self.common_start),
                 service,
                 bytes,

@@ -42,9 +42,9 @@ pub trait Listener {
     /// What can take long, such as removing a large tree, has not begun.
     fn stopped(&mut self);
 
-    /// On every rank, where there is something: what stays with it of the
-    /// phase `name` of pass `iteration`.
-    fn details(&mut self, iteration: u32, name: &str, details: Details);
+    /// On every rank, where there is something: what stays with it of the phase
+    /// with these rows in pass `iteration`.
+    fn details(&mut self, iteration: u32, rows: &[&str], details: Details);
 
     /// At rank 0, behind the rows of each group of jobs: what each worker did,
     /// those of a rank merged where the job reports as a group; by job and

@@ -410,8 +410,6 @@ pub struct MetaPlan {
     pub made: Option<u64>,
     /// Whether a failed operation ends the run after its phase.
     pub failures_end_the_run: bool,
-    /// Whether start and duration of each operation are kept.
-    pub log_operations: bool,
     /// mdtest's `-N` in ranks, as mdtest says it: not reduced to the number of
     /// ranks. 0: no shift.
     pub stated_shift: u64,

@@ -118,6 +118,8 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// What of the target is not to be refused.
     pub leave: spec::Leave,
+    /// Whether start and duration of each operation are kept.
+    pub log: bool,
 }
 
 impl Plan {
@@ -337,6 +339,8 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         work,
         notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
         leave: common.leave,
+        log: common.log.is_some()
+            || matches!(&spec.workload, Workload::Mdtest(o) if o.save_operations.is_some()),
     };
     check_private_trees(&plan)?;
     if plan.embedded() {
@@ -471,7 +475,6 @@ fn resolve_meta(
         around: Hooks::default(),
         made: None,
         failures_end_the_run: false,
-        log_operations: false,
     })
 }
 

@@ -31,6 +31,8 @@ pub struct Common {
     pub shift: Option<u32>,
     /// `--drop-caches`
     pub drop_caches: bool,
+    /// `--log`: the beginning of the names of files with every operation.
+    pub log: Option<PathBuf>,
     /// `--keep`: leave the run's directory.
     pub keep: bool,
     /// When the run ends by itself.

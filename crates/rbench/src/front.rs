@@ -17,6 +17,7 @@ use rbench_plan::{Plan, Spec};
 use rbench_report::RunResult;
 
 use crate::launch::Launch;
+use crate::operations::OperationLog;
 use crate::run::Refusal;
 use crate::show::render;
 use crate::{fio, mdtest, print};
@@ -77,11 +78,16 @@ pub trait FrontEnd {
     /// The run has ended.
     fn end(&mut self) {}
 
-    /// Writes the operations of a phase, on the rank that did them.
+    /// Writes the operations of a phase with these rows, on the rank that did them.
     ///
     /// # Errors
     /// One sentence that names the file.
-    fn log(&mut self, _iteration: u32, _phase: &str, _operations: &[OpTime]) -> Result<(), String> {
+    fn log(
+        &mut self,
+        _iteration: u32,
+        _rows: &[&str],
+        _operations: &[OpTime],
+    ) -> Result<(), String> {
         Ok(())
     }
 
@@ -120,9 +126,34 @@ pub trait FrontEnd {
 }
 
 /// The native commands.
-struct Native;
+struct Native {
+    /// `--log`
+    prefix: Option<PathBuf>,
+    log: Option<OperationLog>,
+}
 
 impl FrontEnd for Native {
+    fn open(&mut self, _scope: Scope<'_>, rank: Rank) -> Result<(), String> {
+        self.log = match &self.prefix {
+            Some(prefix) => Some(OperationLog::create("--log", prefix, rank)?),
+            None => None,
+        };
+        Ok(())
+    }
+
+    fn discard(&mut self) {
+        if let Some(log) = self.log.take() {
+            log.discard();
+        }
+    }
+
+    fn log(&mut self, iteration: u32, rows: &[&str], operations: &[OpTime]) -> Result<(), String> {
+        match &mut self.log {
+            Some(log) => log.add(iteration, rows, operations),
+            None => Ok(()),
+        }
+    }
+
     fn report(
         &self,
         _scope: Scope<'_>,
@@ -141,7 +172,10 @@ pub fn of(spec: &Spec, output: &Output) -> Box<dyn FrontEnd> {
             Box::new(mdtest::Front::new(options.as_ref().clone(), view.clone()))
         }
         (_, _, Some(view)) => Box::new(fio::Front::new(view.clone())),
-        _ => Box::new(Native),
+        _ => Box::new(Native {
+            prefix: spec.common.log.clone(),
+            log: None,
+        }),
     }
 }
 
@@ -155,6 +189,7 @@ pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
     match invocation {
         Invocation::Run(mut spec, output) => {
             mdtest::anchor(&mut spec, cwd);
+            spec.common.log = spec.common.log.take().map(|prefix| cwd.join(prefix));
             if let Workload::Io(io) = &mut spec.workload {
                 io.ack_journal = io.ack_journal.take().map(|base| cwd.join(base));
             }

@@ -17,6 +17,7 @@ mod fio;
 mod front;
 mod launch;
 mod mdtest;
+mod operations;
 mod progress;
 mod recording;
 mod result;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rbench_cli::{MdtestView, Output, Print};
@@ -23,6 +23,7 @@ use rbench_report::{PhaseResult, RunResult, text};
 
 use crate::files;
 use crate::front::{FrontEnd, Scope};
+use crate::operations::{OperationLog, new_file, unwritable};
 use crate::print;
 use crate::run::Refusal;
 
@@ -92,9 +93,7 @@ pub struct Front {
     view: MdtestView,
     status: Option<PathBuf>,
     ranks: Option<(PathBuf, File)>,
-    operations: Option<(PathBuf, BufWriter<File>)>,
-    /// Whether operations were written.
-    logged: bool,
+    operations: Option<OperationLog>,
 }
 
 impl Front {
@@ -106,7 +105,6 @@ impl Front {
             status: None,
             ranks: None,
             operations: None,
-            logged: false,
         }
     }
 }
@@ -143,44 +141,27 @@ impl FrontEnd for Front {
             }
         }
         if let Some(prefix) = &self.options.save_operations {
-            let mut name = prefix.clone().into_os_string();
-            name.push(format!("-{:05}.csv", rank.0));
-            let path = PathBuf::from(name);
-            let mut file = BufWriter::new(new_file("--savePerOpDataCSV", &path)?);
-            file.write_all(b"iteration,operation,start_s,seconds,bytes\n")
-                .map_err(|e| unwritable(&path, &e))?;
-            self.operations = Some((path, file));
+            let log = OperationLog::create("--savePerOpDataCSV", prefix, rank)?;
+            self.operations = Some(log);
         }
         Ok(())
     }
 
     fn discard(&mut self) {
-        let ranks = self.ranks.take().map(|(path, _)| path);
-        let unused = self.operations.take_if(|_| !self.logged);
-        let operations = unused.map(|(path, _)| path);
-        for path in ranks.iter().chain(&operations) {
+        if let Some((path, _)) = self.ranks.take() {
             // An empty file that stays does no harm.
             let _ = std::fs::remove_file(path);
         }
+        if let Some(log) = self.operations.take() {
+            log.discard();
+        }
     }
 
-    fn log(&mut self, iteration: u32, phase: &str, operations: &[OpTime]) -> Result<(), String> {
-        let Some((path, file)) = &mut self.operations else {
-            return Ok(());
-        };
-        self.logged |= !operations.is_empty();
-        let written = operations.iter().try_for_each(|op| {
-            writeln!(
-                file,
-                "{iteration},{phase},{:.9},{:.9},{}",
-                op.start.as_secs_f64(),
-                op.service.as_secs_f64(),
-                op.bytes
-            )
-        });
-        written
-            .and_then(|()| file.flush())
-            .map_err(|e| unwritable(path, &e))
+    fn log(&mut self, iteration: u32, rows: &[&str], operations: &[OpTime]) -> Result<(), String> {
+        match &mut self.operations {
+            Some(log) => log.add(iteration, rows, operations),
+            None => Ok(()),
+        }
     }
 
     /// The status of the stonewall and the table of ranks.
@@ -224,22 +205,6 @@ fn items_of_each(created: &PhaseResult) -> u64 {
         .stonewall
         .as_ref()
         .map_or(most.unwrap_or(0), |wall| wall.most)
-}
-
-fn new_file(option: &str, path: &Path) -> Result<File, String> {
-    files::new_file(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            format!(
-                "{option} {} already exists and is not overwritten",
-                path.display()
-            )
-        }
-        _ => format!("{option} {} cannot be written: {e}", path.display()),
-    })
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> String {
-    format!("{} cannot be written: {error}", path.display())
 }
 
 /// mdtest's report, followed by ours if asked for.

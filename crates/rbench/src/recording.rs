@@ -210,11 +210,11 @@ impl Listener for Recording<'_> {
         }
     }
 
-    fn details(&mut self, iteration: u32, name: &str, details: Details) {
+    fn details(&mut self, iteration: u32, rows: &[&str], details: Details) {
         for failure in &details.damaged {
             complain(&format!("rank {} on {}: {failure}", self.rank.0, self.host));
         }
-        let logged = self.report.front.log(iteration, name, &details.operations);
+        let logged = self.report.front.log(iteration, rows, &details.operations);
         if let Err(trouble) = logged {
             self.report.trouble = Some(trouble);
         }

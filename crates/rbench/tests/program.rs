@@ -1,5 +1,6 @@
 //! The program as a user meets it: exit codes, sentences, files, signals.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -281,6 +282,58 @@ fn the_report_on_stdout_is_what_show_makes_of_the_file() {
         "stdout holds only JSON"
     );
     assert_eq!(text(&direct.stderr), "");
+}
+
+#[test]
+fn each_operation_is_logged_where_that_is_asked_for() {
+    let place = Place::new();
+    for (number, run) in [
+        "io --size 64k --bs 16k --rw write,randrw --threads 2 --iterations 2",
+        "meta --items 3 --depth 0 --iterations 2",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("{number}.json");
+        let output = place.run(&format!(
+            "{run} --dir target --out {name} --log ops{number} --quiet"
+        ));
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let logged = fs::read_to_string(place.path(&format!("ops{number}-00000.csv")));
+        let logged = logged.expect("a log");
+        let mut lines = logged.lines();
+        assert_eq!(
+            lines.next(),
+            Some("iteration,operation,start_s,seconds,bytes")
+        );
+        let mut rows: BTreeMap<(u32, String), (u64, u64)> = BTreeMap::new();
+        for line in lines {
+            let fields: Vec<&str> = line.split(',').collect();
+            let [iteration, row, start, seconds, bytes] = fields[..] else {
+                panic!("{line}");
+            };
+            let number = |text: &str| text.parse::<f64>().expect(line);
+            assert!(number(start) >= 0.0 && number(seconds) > 0.0, "{line}");
+            let key = (iteration.parse().expect(line), row.to_owned());
+            let sum = rows.entry(key).or_default();
+            sum.0 += 1;
+            sum.1 += bytes.parse::<u64>().expect(line);
+        }
+        let phases = place.result(&name).phases;
+        let expect: BTreeMap<(u32, String), (u64, u64)> = phases
+            .iter()
+            .map(|p| ((p.iteration, p.name.clone()), (p.items, p.bytes)))
+            .collect();
+        assert_eq!(rows, expect, "{run}");
+        let again = place.run(&format!("{run} --dir target --log ops{number}"));
+        assert_eq!(again.status.code(), Some(1));
+        assert!(
+            text(&again.stderr).contains("--log ")
+                && text(&again.stderr).contains("already exists"),
+            "{}",
+            text(&again.stderr)
+        );
+    }
 }
 
 #[test]

@@ -192,8 +192,8 @@ impl Listener for Taker<'_, '_> {
         self.logs.extend(logs);
     }
 
-    fn details(&mut self, iteration: u32, name: &str, details: Details) {
-        self.details.push((iteration, name.to_owned(), details));
+    fn details(&mut self, iteration: u32, rows: &[&str], details: Details) {
+        self.details.push((iteration, rows.join(" "), details));
     }
 }
 

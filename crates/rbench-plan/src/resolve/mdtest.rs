@@ -164,7 +164,6 @@ pub(super) fn resolve(
         },
         made,
         failures_end_the_run: options.warnings_are_errors,
-        log_operations: options.save_operations.is_some(),
     })
 }
 

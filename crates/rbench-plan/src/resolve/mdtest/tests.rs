@@ -536,7 +536,7 @@ fn what_is_left_out_has_mdtests_default() {
         (work.making, work.renaming),
         (Making::Open, Renaming::Chain)
     );
-    assert!(work.barriers && !work.direct && !work.log_operations);
+    assert!(work.barriers && !work.direct);
     assert_eq!(work.around, Hooks::default());
     assert_eq!(work.layout, Layout::Shared);
 }

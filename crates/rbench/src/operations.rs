@@ -1,0 +1,90 @@
+//! The log of operations that each rank writes on its own host: `--log`, and
+//! mdtest's `--savePerOpDataCSV`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use rbench_core::Rank;
+use rbench_core::outcome::OpTime;
+
+use crate::files;
+
+/// A log that is open.
+pub struct OperationLog {
+    path: PathBuf,
+    file: BufWriter<File>,
+    /// Whether it has operations.
+    used: bool,
+}
+
+impl OperationLog {
+    /// Makes the log `prefix` of this rank, which `option` asked for.
+    ///
+    /// # Errors
+    /// One sentence that names option and file.
+    pub fn create(option: &str, prefix: &Path, rank: Rank) -> Result<OperationLog, String> {
+        let mut name = prefix.as_os_str().to_owned();
+        name.push(format!("-{:05}.csv", rank.0));
+        let path = PathBuf::from(name);
+        let mut file = BufWriter::new(new_file(option, &path)?);
+        match file.write_all(b"iteration,operation,start_s,seconds,bytes\n") {
+            Ok(()) => Ok(OperationLog {
+                path,
+                file,
+                used: false,
+            }),
+            Err(error) => Err(unwritable(&path, &error)),
+        }
+    }
+
+    /// Adds the operations of a phase with these rows.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn add(&mut self, iteration: u32, rows: &[&str], all: &[OpTime]) -> Result<(), String> {
+        self.used |= !all.is_empty();
+        let written = all.iter().try_for_each(|op| {
+            writeln!(
+                self.file,
+                "{iteration},{},{:.9},{:.9},{}",
+                rows.get(op.row as usize).copied().unwrap_or_default(),
+                op.start.as_secs_f64(),
+                op.service.as_secs_f64(),
+                op.bytes
+            )
+        });
+        written
+            .and_then(|()| self.file.flush())
+            .map_err(|e| unwritable(&self.path, &e))
+    }
+
+    /// Removes it if it has no operation.
+    pub fn discard(self) {
+        if !self.used {
+            // An empty file that stays does no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Makes a file that `option` asked for.
+///
+/// # Errors
+/// One sentence that names both.
+pub fn new_file(option: &str, path: &Path) -> Result<File, String> {
+    files::new_file(path).map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!(
+                "{option} {} already exists and is not overwritten",
+                path.display()
+            )
+        }
+        _ => format!("{option} {} cannot be written: {e}", path.display()),
+    })
+}
+
+/// That a file cannot be written, as a sentence.
+pub fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("{} cannot be written: {error}", path.display())
+}

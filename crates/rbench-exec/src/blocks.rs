@@ -34,6 +34,7 @@ pub mod handles;
 mod many;
 mod nothing;
 mod noting;
+mod process;
 mod queue;
 mod search;
 mod single;
@@ -384,6 +385,7 @@ impl Runner for BlockRunner {
 
     fn finish(&mut self, meter: &mut Meter) {
         (0..self.files.count()).for_each(|file| self.close(file, meter));
+        process::leave(&self.context.job, &self.context.base);
         // What was lost by the time of closing is not there.
         if let Some(kept) = &self.context.kept
             && let Some(covered) = kept.covered.get(self.own_thread())

@@ -469,6 +469,7 @@ impl IoPass<'_> {
             open_loop: self.io.open_loop.is_some(),
             base: target.path().to_owned(),
             run: self.run_key,
+            first_on_host: 0,
             rank: group.rank(),
             ranks: self.plan.ranks,
             report: None,

@@ -11,16 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::errno::Errno;
 use rbench_comm::{Combine, CommError};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::random::key;
 use rbench_core::{Failure, OpKind, Rank};
-use rbench_plan::jobs::{FileNames, JobPlan, JobsPlan};
+use rbench_plan::jobs::{JobPlan, JobsPlan};
 use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_plan::{Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
-use rbench_sys::files;
 use rbench_sys::residency::Part;
 
 use crate::blocks::{self, Lanes, Report, Sink, WorkerContext};
@@ -31,16 +29,18 @@ use crate::live::LiveStats;
 use crate::phase::{Before, Looking, OpRow, Phase};
 use crate::residency;
 use crate::round;
-use crate::target::{SEEN_WITHIN, gather_texts, left_behind};
+use crate::target::{SEEN_WITHIN, gather_texts};
 use crate::thread::in_thread;
 use crate::workload::{Ending, Listener, stopped_by_itself};
 
 mod guard;
 mod layout;
+mod removal;
 pub(crate) mod room;
 mod wire;
 
 use layout::{Needs, Task, Tasks, Unmade, Whose};
+use removal::{left_as_they_are, remove};
 
 /// Most threads that lay out files on one rank.
 const LAYOUT_THREADS: u32 = 32;
@@ -336,10 +336,17 @@ impl<'w> JobRound<'w> {
                 .any(|rate| rate.read.is_some() || rate.write.is_some())
         };
         let open_loop = self.members.iter().any(|member| rated(&member.job));
+        let mut first = group.host.rank().0 * self.workers();
+        let mut first_on_host = |job: &JobPlan| {
+            let before = first;
+            first += job.numjobs;
+            before
+        };
         let contexts: Vec<WorkerContext> = self
             .members
             .iter()
             .map(|member| WorkerContext {
+                first_on_host: first_on_host(&member.job),
                 job: Arc::clone(&member.job),
                 engine: member.engine,
                 lanes: member.lanes,
@@ -615,55 +622,6 @@ impl<'w> JobRound<'w> {
         Ok(group.quietly(all).await?[0] == 1)
     }
 
-    /// Paths of files that are to be removed at the end, by this rank.
-    fn removable(&self, group: &Group<'_>) -> Vec<PathBuf> {
-        let unlinks = |m: &&Member| m.job.files.unlink && m.engine.moves_data;
-        let ranks = group.world.size();
-        let mut all = Vec::new();
-        for member in self.members.iter().filter(unlinks) {
-            all.extend(layout::paths(
-                &member.job,
-                self.base,
-                Whose::Own(group.rank()),
-            ));
-            if group.is_root() {
-                all.extend(layout::paths(
-                    &member.job,
-                    self.base,
-                    Whose::Shared { ranks },
-                ));
-            }
-        }
-        all
-    }
-
-    /// Files to remove at the end that are not there yet: they will be the
-    /// run's own.
-    async fn missing(&self, group: &Group<'_>) -> Result<Vec<PathBuf>, ExecError> {
-        let all = self.removable(group);
-        let work = in_thread(move || {
-            let missing = all.into_iter().filter(|path| layout::is_missing(path));
-            missing.collect()
-        });
-        let missing = group.attend(work, || 0).await?;
-        group.agree(missing).await
-    }
-
-    /// What jobs with `unlink` have used, as far as this rank removes it: files
-    /// named by the user only where the run has made them.
-    fn to_remove(&self, group: &Group<'_>, made: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
-        let named = |path: &PathBuf| {
-            let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
-            let of = |m: &Member| layout::paths(&m.job, self.base, Whose::Shared { ranks: 1 });
-            self.members
-                .iter()
-                .any(|m| given(m) && of(m).contains(path))
-        };
-        let mut paths = self.removable(group);
-        paths.retain(|path| made.contains(path) || !named(path));
-        paths
-    }
-
     /// Brings the outcomes of all workers to rank 0; logs stay with their rank.
     async fn report(
         &self,
@@ -713,32 +671,6 @@ impl<'w> JobRound<'w> {
         }
         merged
     }
-}
-
-/// Removes files. What could not be removed, at rank 0.
-async fn remove(group: &Group<'_>, paths: Vec<PathBuf>) -> Result<Vec<String>, ExecError> {
-    let work = in_thread(move || {
-        let failed = |path: PathBuf| match files::unlink_file(&path) {
-            Ok(()) | Err(Errno::ENOENT) => None,
-            Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
-        };
-        paths
-            .into_iter()
-            .filter_map(failed)
-            .collect::<Vec<String>>()
-    });
-    let left = group.attend(work, || 0).await?;
-    gather_texts(group, left.unwrap_or_else(|lost| vec![lost])).await
-}
-
-/// That files are not removed, which may be many.
-fn left_as_they_are(paths: &[PathBuf]) -> Option<String> {
-    let (first, others) = paths.split_first()?;
-    let text = left_behind(first);
-    Some(match others.len() {
-        0 => text,
-        others => format!("{text}; so are {others} other files of this rank with unlink"),
-    })
 }
 
 /// Both ends are the same program: this does not happen unless memory or the

@@ -12,6 +12,7 @@ use crate::jobs::{
     Pattern, Syncing, Verify,
 };
 use crate::pattern;
+use crate::process::Process;
 use crate::shift;
 use crate::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
 
@@ -404,6 +405,7 @@ impl IoPlan {
                 think_blocks: 1,
                 ..Pace::default()
             },
+            process: Process::default(),
             errors: Errors::Count,
             report: None,
         }

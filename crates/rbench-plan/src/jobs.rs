@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use rbench_core::{Bytes, Nanos};
 
 use crate::arrival::Arrival;
+use crate::process::Process;
 
 /// Everything that is to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -449,6 +450,8 @@ pub struct JobPlan {
     pub verify: Option<Verify>,
     /// How long and how fast.
     pub pace: Pace,
+    /// What its threads are to the kernel.
+    pub process: Process,
     /// What becomes of it when an operation fails.
     pub errors: Errors,
     /// What is reported of it as fio does, beside its rows. Fewer bytes than asked for

@@ -13,6 +13,7 @@ pub mod jobs;
 pub mod meta;
 pub mod pattern;
 pub mod permutation;
+pub mod process;
 pub mod resolve;
 pub mod shift;
 pub mod spec;

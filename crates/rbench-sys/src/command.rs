@@ -1,9 +1,11 @@
 //! Running the user's command, around a phase. What it does is the user's
 //! business; what it prints must not get among the results.
 
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use nix::sys::signal::Signal;
@@ -15,20 +17,45 @@ use nix::sys::signal::Signal;
 /// A sentence that names the command: when it cannot be started, exits with
 /// another status than 0, or is ended by a signal.
 pub fn run(command: &str) -> Result<(), String> {
-    let status = status(command)
-        .map_err(|error| format!("the command '{command}' cannot be run: {error}"))?;
+    let stderr = io::stderr().as_fd().try_clone_to_owned();
+    ended(
+        command,
+        stderr.and_then(|fd| status(Path::new("."), command, fd.into(), Stdio::inherit())),
+    )
+}
+
+/// The same in the directory `place`; what it prints goes to the end of the
+/// file `output`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in(place: &Path, command: &str, output: &Path) -> Result<(), String> {
+    let file = OpenOptions::new().append(true).create(true).open(output);
+    let output =
+        file.map_err(|error| format!("{} cannot be written: {error}", output.display()))?;
+    let errors = output.try_clone();
+    ended(
+        command,
+        errors.and_then(|errors| status(place, command, output.into(), errors.into())),
+    )
+}
+
+fn ended(command: &str, status: io::Result<ExitStatus>) -> Result<(), String> {
+    let status =
+        status.map_err(|error| format!("the command '{command}' cannot be run: {error}"))?;
     match ending(status) {
         None => Ok(()),
         Some(ending) => Err(format!("the command '{command}' {ending}")),
     }
 }
 
-fn status(command: &str) -> io::Result<ExitStatus> {
-    let stderr = io::stderr().as_fd().try_clone_to_owned()?;
+fn status(place: &Path, command: &str, output: Stdio, errors: Stdio) -> io::Result<ExitStatus> {
     Command::new("sh")
         .args(["-c", command])
+        .current_dir(place)
         .stdin(Stdio::null())
-        .stdout(stderr)
+        .stdout(output)
+        .stderr(errors)
         .status()
 }
 

@@ -26,6 +26,7 @@ mod space;
 pub mod standing;
 pub mod surroundings;
 pub mod testdir;
+pub mod thread;
 pub mod trace;
 pub mod waiting;
 pub mod workdir;

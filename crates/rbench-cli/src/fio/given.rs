@@ -3,7 +3,11 @@
 
 use rbench_core::Nanos;
 use rbench_plan::jobs::{Checksum, Distribution, Each};
+use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::fio::{Check, Criterion, Extent, Split};
+
+/// Most numbers of a range.
+const LIST_MAX: u32 = 1 << 16;
 
 /// What `k` and `ki` stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -133,6 +137,73 @@ impl<'a> Given<'a> {
             return Err(format!("{number} is less than {least}"));
         }
         T::try_from(number).map_err(|_| format!("'{}' is too large", self.text))
+    }
+
+    /// A whole number from `least` to `most`, which may be negative.
+    pub fn within<T: TryFrom<i64>>(self, least: i64, most: i64) -> Result<T, String> {
+        let number: i64 = self
+            .text
+            .trim()
+            .parse()
+            .map_err(|_| format!("'{}' is not a whole number", self.text))?;
+        if !(least..=most).contains(&number) {
+            return Err(format!("{number} is not between {least} and {most}"));
+        }
+        T::try_from(number).map_err(|_| format!("'{}' is too large", self.text))
+    }
+
+    /// Numbers and ranges, `0-3,7`; at least one.
+    pub fn numbers(self) -> Result<Vec<u32>, String> {
+        let wrong = || format!("'{}' is not a list like 0-3,7", self.text);
+        let mut all = Vec::new();
+        for part in self.text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
+            let (first, last) = (number(first)?, number(last)?);
+            if last < first || last - first >= LIST_MAX {
+                return Err(wrong());
+            }
+            all.extend(first..=last);
+        }
+        Ok(all)
+    }
+
+    /// The positions of the bits that are set, for processors.
+    pub fn bits(self) -> Result<Vec<u32>, String> {
+        let mask = self.number()?;
+        match mask {
+            0 => Err("it names no processor".to_owned()),
+            _ => Ok((0..64).filter(|bit| mask >> bit & 1 == 1).collect()),
+        }
+    }
+
+    /// Memory nodes: a list, or `all`.
+    pub fn nodes(self) -> Result<Nodes, String> {
+        match self.text.trim() {
+            "all" => Ok(Nodes::All),
+            _ => self.numbers().map(Nodes::Some),
+        }
+    }
+
+    /// `default`, `local`, `prefer:N`, `bind:LIST` or `interleave:LIST`.
+    pub fn memory_policy(self) -> Result<MemoryPolicy, String> {
+        let (mode, nodes) = match self.text.split_once(':') {
+            Some((mode, nodes)) => (mode.trim(), Some(self.part(nodes))),
+            None => (self.text.trim(), None),
+        };
+        let missing = || format!("{mode} needs memory nodes, as in {mode}:0");
+        match (mode, nodes) {
+            ("default", None) => Ok(MemoryPolicy::Default),
+            ("local", None) => Ok(MemoryPolicy::Local),
+            ("default" | "local", Some(_)) => Err(format!("{mode} takes no memory nodes")),
+            ("prefer", Some(node)) => node.count(0).map(MemoryPolicy::Prefer),
+            ("bind", Some(nodes)) => nodes.nodes().map(MemoryPolicy::Bind),
+            ("interleave", Some(nodes)) => nodes.nodes().map(MemoryPolicy::Interleave),
+            ("prefer" | "bind" | "interleave", None) => Err(missing()),
+            _ => Err(format!(
+                "'{mode}' is not one of default, prefer, bind, interleave, local"
+            )),
+        }
     }
 
     /// 0 to 100.

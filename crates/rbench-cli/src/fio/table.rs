@@ -11,6 +11,7 @@ use super::given::Given;
 mod course;
 mod jobs;
 mod line;
+mod process;
 mod refused;
 
 pub use refused::{REFUSED, Refused, refusal};
@@ -135,6 +136,10 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: "Verification",
         options: course::VERIFY,
+    },
+    Group {
+        title: "Processors, priorities, user",
+        options: process::PROCESS,
     },
     Group {
         title: "Statistics and logs of a job",

@@ -20,6 +20,7 @@ use super::checkers::Checkers;
 use super::checks::Source;
 use super::handles::{Handles, Opening};
 use super::many;
+use super::process;
 use super::queue::Queue;
 use super::stats::JobStats;
 use super::unwritten::Unwritten;
@@ -101,6 +102,8 @@ pub struct WorkerContext {
     pub base: PathBuf,
     /// What headers of blocks say of the run.
     pub run: u64,
+    /// Position of the job's first worker of this rank among all on the host.
+    pub first_on_host: u32,
     /// This rank.
     pub rank: Rank,
     /// Ranks of the run.
@@ -269,7 +272,8 @@ impl How {
 /// # Errors
 /// Why it cannot do anything.
 pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
-    let made = runner(context.clone(), clone);
+    let entered = process::enter(&context.job, context.first_on_host + clone, &context.base);
+    let made = entered.and_then(|()| runner(context.clone(), clone));
     made.inspect_err(|failure| context.note_failed(context.part(clone).worker, failure))
         .map(|runner| Box::new(runner) as Box<dyn Runner>)
 }

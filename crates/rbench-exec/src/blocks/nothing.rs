@@ -7,6 +7,7 @@ use rbench_core::{Failure, Rank};
 use rbench_plan::jobs::{
     BlockSizes, Directions, Each, FileNames, FioReport, JobPlan, Logs, Pace, Syncing,
 };
+use rbench_plan::process::Process;
 use rbench_sys::engine::{self, ENGINES};
 
 use super::BlockRunner;
@@ -37,6 +38,7 @@ pub(crate) fn over_nothing(
         open_loop: false,
         base: PathBuf::new(),
         run: 0,
+        first_on_host: 0,
         rank: Rank(0),
         ranks: 1,
         report,
@@ -78,6 +80,7 @@ pub(crate) fn over_nothing(
         loops: 1,
         ..Pace::default()
     };
+    job.process = Process::default();
     let context = WorkerContext {
         engine: engine::find("null").unwrap_or(&ENGINES[0]),
         job: Arc::new(job),

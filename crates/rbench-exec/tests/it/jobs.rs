@@ -20,6 +20,7 @@ mod faults;
 mod files;
 mod pace;
 mod pattern;
+mod process;
 mod ranks;
 mod verify;
 

@@ -80,6 +80,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             think: Nanos(0),
             ..Pace::default()
         },
+        process: crate::process::Process::default(),
         errors: Errors::Count,
         report: None,
     }

@@ -11,6 +11,7 @@ use crate::jobs::{
     Steady, Syncing,
 };
 use crate::pattern::shares_files;
+use crate::process::{Process, io_priority};
 use crate::shift;
 use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
 
@@ -227,6 +228,7 @@ fn one(
         buffers: buffers(s)?,
         verify,
         pace,
+        process: process(s)?,
         errors: Errors::End(s.continue_on_error.unwrap_or_default()),
         report: Some(FioReport {
             group,
@@ -238,6 +240,33 @@ fn one(
             unified: s.unified.unwrap_or(false),
             options: job.options.clone(),
         }),
+    })
+}
+
+fn process(s: &Settings) -> Result<Process, PlanError> {
+    if s.cpus_allowed.is_some() && s.numa_cpu_nodes.is_some() {
+        refuse!("cpus_allowed and numa_cpu_nodes exclude each other");
+    }
+    let io_priority = match (s.prioclass, s.prio, s.priohint) {
+        (None, None, None) => None,
+        // A level alone is one of the usual class, best effort.
+        (class, level, hint) => {
+            let class = class.unwrap_or(2);
+            Some(io_priority(class, level.unwrap_or(0), hint.unwrap_or(0)))
+        }
+    };
+    Ok(Process {
+        name: s.comm.clone(),
+        cpus: s.cpus_allowed.clone().unwrap_or_default(),
+        nodes: s.numa_cpu_nodes.clone(),
+        split: s.cpus_split.unwrap_or(false),
+        memory: s.numa_mem_policy.clone(),
+        nice: s.nice.unwrap_or(0),
+        io_priority,
+        user: s.uid,
+        group: s.gid,
+        before: s.exec_prerun.clone(),
+        after: s.exec_postrun.clone(),
     })
 }
 

@@ -8,6 +8,7 @@ use rbench_core::Nanos;
 use crate::jobs::{
     Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
 };
+use crate::process::{MemoryPolicy, Nodes};
 
 /// All jobs of the command line and its job files.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -252,6 +253,32 @@ pub struct Settings {
     /// `write_bw_log` and its like, `log_avg_msec`, `log_hist_msec`,
     /// `log_offset`; nothing in it is a default of its own.
     pub logs: Logs,
+    /// `cpus_allowed`, `cpumask`
+    pub cpus_allowed: Option<Vec<u32>>,
+    /// `cpus_allowed_policy=split`
+    pub cpus_split: Option<bool>,
+    /// `numa_cpu_nodes`
+    pub numa_cpu_nodes: Option<Nodes>,
+    /// `numa_mem_policy`
+    pub numa_mem_policy: Option<MemoryPolicy>,
+    /// `nice`
+    pub nice: Option<i32>,
+    /// `prio`, 0 to 7.
+    pub prio: Option<u8>,
+    /// `prioclass`, 0 to 3.
+    pub prioclass: Option<u8>,
+    /// `priohint`, 0 to 1023.
+    pub priohint: Option<u16>,
+    /// `uid`
+    pub uid: Option<u32>,
+    /// `gid`
+    pub gid: Option<u32>,
+    /// `comm`
+    pub comm: Option<String>,
+    /// `exec_prerun`
+    pub exec_prerun: Option<String>,
+    /// `exec_postrun`
+    pub exec_postrun: Option<String>,
     /// `continue_on_error`
     pub continue_on_error: Option<ContinueOn>,
 }

@@ -47,6 +47,7 @@ const HOUSES: &[House] = &[
                 "mountinfo",
                 "own_files",
                 "space",
+                "thread",
                 "waiting",
             ],
             // What an engine is; what of files is in memory; what a directory is.

@@ -298,21 +298,6 @@ pub const REFUSED: &[Refused] = &[
     refused("idle-prof", "idle time is not measured", "`mpstat`"),
     // The process and the machine
     refused(
-        "cpumask cpus_allowed cpus_allowed_policy numa_cpu_nodes numa_mem_policy",
-        "jobs do not choose processors or memory nodes",
-        "`taskset`, `numactl` or the binding options of mpirun",
-    ),
-    refused(
-        "nice prio prioclass",
-        "priorities are not changed",
-        "`nice` or `ionice`",
-    ),
-    refused(
-        "gid uid",
-        "the user is not changed",
-        "`sudo -u` or `setpriv`",
-    ),
-    refused(
         "cgroup cgroup_nodelete cgroup_weight",
         "control groups are not managed",
         "`systemd-run --scope`",
@@ -321,11 +306,6 @@ pub const REFUSED: &[Refused] = &[
         "ioscheduler",
         "settings of the machine are not changed",
         "`/sys/block/*/queue/scheduler`",
-    ),
-    refused(
-        "exec_postrun exec_prerun",
-        "jobs do not run commands",
-        "a script around rbench",
     ),
     refused(
         "trigger trigger-file trigger-remote trigger-timeout",

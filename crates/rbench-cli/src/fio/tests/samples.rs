@@ -1,5 +1,6 @@
 //! Every option, and what it changes.
 
+use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
 
 use super::*;
@@ -117,6 +118,30 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("norandommap", |s| s.norandommap = Some(true)),
     ("randrepeat=0", |s| s.randrepeat = Some(false)),
     ("randseed=0x89", |s| s.randseed = Some(0x89)),
+    ("cpus_allowed=0-1,3", |s| {
+        s.cpus_allowed = Some(vec![0, 1, 3])
+    }),
+    ("cpumask=5", |s| s.cpus_allowed = Some(vec![0, 2])),
+    ("cpus_allowed_policy=split", |s| s.cpus_split = Some(true)),
+    ("numa_cpu_nodes=0,2", |s| {
+        s.numa_cpu_nodes = Some(Nodes::Some(vec![0, 2]))
+    }),
+    ("numa_mem_policy=interleave:all", |s| {
+        s.numa_mem_policy = Some(MemoryPolicy::Interleave(Nodes::All))
+    }),
+    ("nice=-5", |s| s.nice = Some(-5)),
+    ("prio=3", |s| s.prio = Some(3)),
+    ("prioclass=1", |s| s.prioclass = Some(1)),
+    ("priohint=9", |s| s.priohint = Some(9)),
+    ("uid=1000", |s| s.uid = Some(1000)),
+    ("gid=100", |s| s.gid = Some(100)),
+    ("comm=load", |s| s.comm = Some("load".to_owned())),
+    ("exec_prerun=true", |s| {
+        s.exec_prerun = Some("true".to_owned())
+    }),
+    ("exec_postrun=sync", |s| {
+        s.exec_postrun = Some("sync".to_owned())
+    }),
     ("ioengine=io_uring", |s| {
         s.ioengine = Some("io_uring".into())
     }),

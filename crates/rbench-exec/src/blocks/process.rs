@@ -1,0 +1,102 @@
+//! What a worker's thread becomes before it works, and the commands around it.
+
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::libc;
+use rbench_core::{Failure, FailureKind, OpKind};
+use rbench_plan::jobs::JobPlan;
+use rbench_plan::process::{MemoryPolicy, Nodes, Process};
+use rbench_sys::{command, thread};
+
+/// Makes the calling thread what `job` says. It is the worker with that number among
+/// those on this host; `base` is the working directory.
+///
+/// # Errors
+/// What cannot be had, with the option's name.
+pub(super) fn enter(job: &JobPlan, number: u32, base: &Path) -> Result<(), Failure> {
+    let process = &job.process;
+    if *process == Process::default() {
+        return Ok(());
+    }
+    let refused = |option: &str, kind: FailureKind, detail: String| Failure {
+        op: OpKind::Open,
+        path: format!("job '{}': {option}", job.name),
+        kind,
+        detail,
+    };
+    let errno =
+        |option: &'static str| move |errno: Errno| refused(option, errno.into(), String::new());
+    let clause = |option: &'static str| move |why| refused(option, Errno::EINVAL.into(), why);
+    if let Some(name) = &process.name {
+        thread::set_name(name).map_err(errno("comm"))?;
+    }
+    let cpus = cpus(process, number).map_err(clause("numa_cpu_nodes"))?;
+    if !cpus.is_empty() {
+        thread::stay_on_any(&cpus).map_err(clause("cpus_allowed"))?;
+    }
+    if let Some(memory) = &process.memory {
+        set_memory(memory).map_err(errno("numa_mem_policy"))?;
+    }
+    if let Some(priority) = process.io_priority {
+        thread::set_io_priority(priority).map_err(errno("prio"))?;
+    }
+    if process.nice != 0 {
+        thread::add_nice(process.nice).map_err(errno("nice"))?;
+    }
+    thread::become_user(process.user, process.group).map_err(errno("uid, gid"))?;
+    if let Some(before) = &process.before {
+        run(job, before, "prerun", base)
+            .map_err(|why| refused("exec_prerun", FailureKind::Command, why))?;
+    }
+    Ok(())
+}
+
+/// Runs what follows the job's worker. As with fio, how it ends is nobody's business.
+pub(super) fn leave(job: &JobPlan, base: &Path) {
+    if let Some(after) = &job.process.after {
+        let _ = run(job, after, "postrun", base);
+    }
+}
+
+/// Runs a command; what it prints is added to `JOB.WHEN.txt`, as with fio.
+fn run(job: &JobPlan, command: &str, when: &str, base: &Path) -> Result<(), String> {
+    // A name of a job may hold what separates directories.
+    let name = job.name.replace('/', "_");
+    let path = base.join(format!("{name}.{when}.txt"));
+    command::run_in(base, command, &path)
+}
+
+/// The processors of the worker with that number on its host; empty: all.
+fn cpus(process: &Process, number: u32) -> Result<Vec<u32>, String> {
+    let all = match &process.nodes {
+        None | Some(Nodes::All) => process.cpus.clone(),
+        Some(Nodes::Some(nodes)) => {
+            let mut all = Vec::new();
+            for node in nodes {
+                all.extend(thread::cpus_of_node(*node)?);
+            }
+            all
+        }
+    };
+    Ok(match (process.split, all.len()) {
+        (true, count @ 1..) => vec![all[number as usize % count]],
+        _ => all,
+    })
+}
+
+fn set_memory(policy: &MemoryPolicy) -> Result<(), Errno> {
+    let of = |nodes: &Nodes| match nodes {
+        Nodes::All => thread::nodes(),
+        Nodes::Some(nodes) => nodes.clone(),
+    };
+    match policy {
+        MemoryPolicy::Default => thread::set_memory_policy(libc::MPOL_DEFAULT, &[]),
+        MemoryPolicy::Local => thread::set_memory_policy(libc::MPOL_LOCAL, &[]),
+        MemoryPolicy::Prefer(node) => thread::set_memory_policy(libc::MPOL_PREFERRED, &[*node]),
+        MemoryPolicy::Bind(nodes) => thread::set_memory_policy(libc::MPOL_BIND, &of(nodes)),
+        MemoryPolicy::Interleave(nodes) => {
+            thread::set_memory_policy(libc::MPOL_INTERLEAVE, &of(nodes))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Removing the files of jobs with `unlink`.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use rbench_plan::jobs::FileNames;
+use rbench_sys::files;
+
+use super::layout::{self, Whose};
+use super::{JobRound, Member};
+use crate::group::{ExecError, Group};
+use crate::target::{gather_texts, left_behind};
+use crate::thread::in_thread;
+
+impl JobRound<'_> {
+    /// Paths of files that are to be removed at the end, by this rank.
+    fn removable(&self, group: &Group<'_>) -> Vec<PathBuf> {
+        let unlinks = |m: &&Member| m.job.files.unlink && m.engine.moves_data;
+        let ranks = group.world.size();
+        let mut all = Vec::new();
+        for member in self.members.iter().filter(unlinks) {
+            all.extend(layout::paths(
+                &member.job,
+                self.base,
+                Whose::Own(group.rank()),
+            ));
+            if group.is_root() {
+                all.extend(layout::paths(
+                    &member.job,
+                    self.base,
+                    Whose::Shared { ranks },
+                ));
+            }
+        }
+        all
+    }
+
+    /// Files to remove at the end that are not there yet: they will be the
+    /// run's own.
+    pub(super) async fn missing(&self, group: &Group<'_>) -> Result<Vec<PathBuf>, ExecError> {
+        let all = self.removable(group);
+        let work = in_thread(move || {
+            let missing = all.into_iter().filter(|path| layout::is_missing(path));
+            missing.collect()
+        });
+        let missing = group.attend(work, || 0).await?;
+        group.agree(missing).await
+    }
+
+    /// What jobs with `unlink` have used, as far as this rank removes it: files
+    /// named by the user only where the run has made them.
+    pub(super) fn to_remove(&self, group: &Group<'_>, made: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+        let named = |path: &PathBuf| {
+            let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
+            let of = |m: &Member| layout::paths(&m.job, self.base, Whose::Shared { ranks: 1 });
+            self.members
+                .iter()
+                .any(|m| given(m) && of(m).contains(path))
+        };
+        let mut paths = self.removable(group);
+        paths.retain(|path| made.contains(path) || !named(path));
+        paths
+    }
+}
+
+/// Removes files. What could not be removed, at rank 0.
+pub(super) async fn remove(
+    group: &Group<'_>,
+    paths: Vec<PathBuf>,
+) -> Result<Vec<String>, ExecError> {
+    let work = in_thread(move || {
+        let failed = |path: PathBuf| match files::unlink_file(&path) {
+            Ok(()) | Err(Errno::ENOENT) => None,
+            Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
+        };
+        paths
+            .into_iter()
+            .filter_map(failed)
+            .collect::<Vec<String>>()
+    });
+    let left = group.attend(work, || 0).await?;
+    gather_texts(group, left.unwrap_or_else(|lost| vec![lost])).await
+}
+
+/// That files are not removed, which may be many.
+pub(super) fn left_as_they_are(paths: &[PathBuf]) -> Option<String> {
+    let (first, others) = paths.split_first()?;
+    let text = left_behind(first);
+    Some(match others.len() {
+        0 => text,
+        others => format!("{text}; so are {others} other files of this rank with unlink"),
+    })
+}

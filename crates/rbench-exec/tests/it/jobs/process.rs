@@ -1,0 +1,91 @@
+//! What threads of workers are to the kernel, and the commands around them.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+use super::*;
+
+/// What a command that a worker runs says of the thread that it came from.
+const WHO: &str = "grep -E '^(Cpus_allowed_list|Uid):' /proc/self/status; nice";
+
+/// A job that writes, and what its workers tell of themselves.
+fn told(options: &str, ranks: &[u32]) -> (Outcome, String) {
+    let dir = tempdir();
+    let line = format!("--name=a --rw=write --size=16k {options}");
+    let (mut jobs, _) = fio(&line);
+    jobs.jobs[0].settings.exec_prerun = Some(WHO.to_owned());
+    jobs.jobs[0].settings.exec_postrun = Some("echo after; wc -c < a.0.0; false".to_owned());
+    let mut run = Run::fio(ranks, dir.path(), jobs);
+    // Others may write there.
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("opened");
+    run.common.leave.private_dirs = true;
+    let outcome = finish(run, &line);
+    let text = fs::read_to_string(dir.path().join("a.prerun.txt")).expect("what it printed");
+    let after = fs::read_to_string(dir.path().join("a.postrun.txt")).expect("what it printed");
+    assert!(
+        after.contains("after\n") && after.contains("16384\n"),
+        "{after}"
+    );
+    (outcome, text)
+}
+
+#[test]
+fn workers_have_the_processors_user_and_priority_that_were_asked_for() {
+    let cpus = rbench_sys::limits::allowed_cpus().expect("processors");
+    let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+    let options = format!("--cpus_allowed={last} --nice=3 --prioclass=3 --comm=load");
+    let (outcome, text) = told(&options, &[0]);
+    check_sound(&outcome, &options);
+    assert!(
+        text.contains(&format!("Cpus_allowed_list:\t{last}\n")),
+        "{text}"
+    );
+    assert!(text.contains("Uid:\t0\t"), "{text}");
+    let nice: i32 = text
+        .lines()
+        .last()
+        .and_then(|line| line.parse().ok())
+        .expect(&text);
+    assert!(nice >= 3, "{text}");
+
+    // One for each, in turn, over all ranks of the host.
+    let options = format!("--cpus_allowed={first},{last} --cpus_allowed_policy=split");
+    let (outcome, text) = told(&options, &[0, 0]);
+    check_sound(&outcome, &options);
+    for cpu in [first, last] {
+        assert!(
+            text.contains(&format!("Cpus_allowed_list:\t{cpu}\n")),
+            "{text}"
+        );
+    }
+
+    let (_, text) = told("--numa_cpu_nodes=0 --numa_mem_policy=bind:0", &[0]);
+    assert!(text.contains("Cpus_allowed_list"), "{text}");
+}
+
+#[test]
+fn another_user_makes_files_of_its_own() {
+    let dir = tempdir();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("opened");
+    let line = "--name=a --rw=write --size=16k --uid=1234 --gid=1235 --create_on_open=1";
+    let outcome = run(dir.path(), line);
+    check_sound(&outcome, line);
+    let made = fs::metadata(dir.path().join("a.0.0")).expect("made");
+    assert_eq!((made.uid(), made.gid()), (1234, 1235));
+    // The process stays what it was.
+    assert_eq!(fs::metadata("/proc/self").expect("there").uid(), 0);
+}
+
+#[test]
+fn what_cannot_be_had_is_named_and_nothing_is_done() {
+    let dir = tempdir();
+    for (options, name, why) in [
+        ("--cpus_allowed=4095", "cpus_allowed", "4095"),
+        ("--numa_cpu_nodes=1000", "numa_cpu_nodes", "1000"),
+        ("--exec_prerun=false", "exec_prerun", "exit status 1"),
+    ] {
+        let line = format!("--name=a --rw=write --size=16k {options}");
+        let said = refusal(dir.path(), &line);
+        assert!(said.contains(name) && said.contains(why), "{said}");
+        assert!(said.contains("job 'a'"), "{said}");
+    }
+}

@@ -1,0 +1,71 @@
+//! What the threads of a job's workers are to the kernel: name, processors, memory
+//! nodes, priorities, user; and the commands around them.
+
+/// Of each worker of a job; the default changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Process {
+    /// `comm`: the thread's name; the kernel keeps 15 bytes of it.
+    pub name: Option<String>,
+    /// `cpus_allowed`, `cpumask`: processors that it may run on; empty: all.
+    pub cpus: Vec<u32>,
+    /// `numa_cpu_nodes`: or those of these nodes.
+    pub nodes: Option<Nodes>,
+    /// `cpus_allowed_policy=split`: each worker has one of `cpus`, in turn.
+    pub split: bool,
+    /// `numa_mem_policy`
+    pub memory: Option<MemoryPolicy>,
+    /// `nice`: added to the niceness that it has.
+    pub nice: i32,
+    /// `prioclass`, `priohint` and `prio` as ioprio_set(2) takes them.
+    pub io_priority: Option<u16>,
+    /// `uid`
+    pub user: Option<u32>,
+    /// `gid`
+    pub group: Option<u32>,
+    /// `exec_prerun`: a command before it starts.
+    pub before: Option<String>,
+    /// `exec_postrun`: a command when it has ended.
+    pub after: Option<String>,
+}
+
+/// Nodes of a machine with several memories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Nodes {
+    /// All of them.
+    All,
+    /// These.
+    Some(Vec<u32>),
+}
+
+/// Where memory comes from (set_mempolicy(2)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryPolicy {
+    /// As for the whole process.
+    Default,
+    /// From the node that the thread runs on.
+    Local,
+    /// From this node as long as it has any.
+    Prefer(u32),
+    /// From these only.
+    Bind(Nodes),
+    /// From these in turn.
+    Interleave(Nodes),
+}
+
+/// The value that ioprio_set(2) takes: class 0 to 3, level 0 to 7, hint 0 to 1023.
+pub fn io_priority(class: u8, level: u8, hint: u16) -> u16 {
+    u16::from(class) << 13 | (hint & 0x3ff) << 3 | u16::from(level & 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn io_priorities_are_those_of_the_kernel() {
+        // <linux/ioprio.h>: class from bit 13, hint from bit 3, level below.
+        assert_eq!(io_priority(2, 3, 0), 0x4003);
+        assert_eq!(io_priority(3, 0, 0), 0x6000);
+        assert_eq!(io_priority(1, 7, 5), 0x2000 | 5 << 3 | 7);
+    }
+}

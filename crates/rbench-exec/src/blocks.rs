@@ -55,6 +55,7 @@ use unwritten::Unwritten;
 
 pub use context::{Failures, Kept, Lanes, Report, Sink, WorkerContext, prepare, unprepared};
 pub(crate) use nothing::over_nothing;
+pub use process::check as check_process;
 
 /// What is done with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

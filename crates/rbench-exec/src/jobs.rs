@@ -147,6 +147,7 @@ async fn check_directories(
 ) -> Result<(), ExecError> {
     let mut all = plan.rounds.iter().flatten();
     let checked = all.try_for_each(|job| {
+        blocks::check_process(job)?;
         if find(job).moves_data {
             layout::check_directory(job, base)
         } else {

@@ -173,8 +173,9 @@ pub enum Advised {
     Nobody,
     /// An engine that maps files (madvise).
     Mappings,
-    /// The kernel as well (POSIX_FADV_SEQUENTIAL or _RANDOM).
-    Kernel,
+    /// The kernel as well (POSIX_FADV_SEQUENTIAL or _RANDOM): `Some`: that they are
+    /// used at random, or not, whatever the job does.
+    Kernel(Option<bool>),
 }
 
 /// Names of a job's files.

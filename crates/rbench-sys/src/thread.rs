@@ -22,21 +22,32 @@ pub fn set_name(name: &str) -> Result<(), Errno> {
     prctl::set_name(&CString::new(name).map_err(|_| Errno::EINVAL)?)
 }
 
+/// Whether this host has these processors.
+///
+/// # Errors
+/// A clause that names the one which is not there.
+pub fn are_there(cpus: &[u32]) -> Result<(), String> {
+    // SAFETY: sysconf only reads.
+    let there = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    match cpus.iter().find(|cpu| i64::from(**cpu) >= there) {
+        Some(cpu) => Err(format!(
+            "there is no processor {cpu}: they are 0 to {}",
+            there - 1
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Keeps the thread on these processors.
 ///
 /// # Errors
 /// A clause that names the processor which is not there, or why it may not be used.
 pub fn stay_on_any(cpus: &[u32]) -> Result<(), String> {
+    are_there(cpus)?;
     let mut set = CpuSet::new();
-    // SAFETY: sysconf only reads.
-    let there = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     for cpu in cpus {
-        if i64::from(*cpu) >= there || set.set(*cpu as usize).is_err() {
-            return Err(format!(
-                "there is no processor {cpu}: they are 0 to {}",
-                there - 1
-            ));
-        }
+        set.set(*cpu as usize)
+            .map_err(|_| format!("processor {cpu} is beyond what the kernel's call takes"))?;
     }
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|errno| errno.desc().to_owned())
 }

@@ -9,15 +9,15 @@ use rbench_plan::spec::fio::{Check, Criterion, Extent, Split};
 /// Most numbers of a range.
 const LIST_MAX: u32 = 1 << 16;
 
-/// What `k` and `ki` stand for.
+/// What `k` and `kib` stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Base {
-    /// `kb_base=1024`: k is 1024 and ki is 1000.
+    /// `kb_base=1024`: k is 1024 and kib is 1000.
     #[default]
     Binary,
-    /// `kb_base=1000`: k is 1000 and ki is 1024.
+    /// `kb_base=1000`: k is 1000 and kib is 1024.
     Decimal,
-    /// As the native commands read sizes: k and ki are 1024.
+    /// As the native commands read sizes: k and kib are 1024.
     Native,
 }
 
@@ -100,21 +100,21 @@ impl<'a> Given<'a> {
         let text = self.text.trim();
         let wrong = || {
             let example = match self.base {
-                Base::Binary => "4k = 4096, 4ki = 4000",
-                Base::Decimal => "4k = 4000, 4ki = 4096",
+                Base::Binary => "4k = 4096, 4kib = 4000",
+                Base::Decimal => "4k = 4000, 4kib = 4096",
                 Base::Native => "binary: 4k = 4096",
             };
             format!("'{}' is not {FORM} ({example})", self.text)
         };
         let (digits, unit) = split_unit(text);
         let unit = unit.to_ascii_lowercase();
-        let unit = unit.strip_suffix('b').unwrap_or(&unit);
-        let (letter, with_i) = match unit.strip_suffix('i') {
+        // Only with its b does an i make a difference: fio reads 4ki as 4k.
+        let (letter, with_i) = match unit.strip_suffix("ib") {
             Some(letter) => (letter, true),
-            None => (unit, false),
+            None => (unit.strip_suffix(['b', 'i']).unwrap_or(&unit), false),
         };
         let power = match letter {
-            "" if !with_i => 0,
+            "" if !unit.contains('i') => 0,
             "k" => 1,
             "m" => 2,
             "g" => 3,

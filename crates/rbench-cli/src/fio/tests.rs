@@ -161,7 +161,7 @@ fn kb_base_counts_for_the_options_before_it_too() {
     assert_eq!(size("--name=a --size=1k --kb_base=1000"), expect);
     assert_eq!(size("--kb_base=1000 --name=a --size=1k"), expect);
     assert_eq!(
-        size("--name=a --size=1ki --kb_base=1000"),
+        size("--name=a --size=1kib --kb_base=1000"),
         Some(Extent::Bytes(1024))
     );
 }

@@ -53,7 +53,12 @@ impl Opening {
         let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
         let directions = job.pattern.directions;
         let write = directions.write && !only_verifies;
-        let advice = match directions.random {
+        let (told, random) = match job.files.advice {
+            Advised::Kernel(Some(random)) => (true, random),
+            Advised::Kernel(None) => (true, directions.random),
+            Advised::Nobody | Advised::Mappings => (false, directions.random),
+        };
+        let advice = match random {
             true => Advice::Random,
             false => Advice::Sequential,
         };
@@ -71,7 +76,7 @@ impl Opening {
             },
             // What was just read on purpose is not dropped again.
             invalidate: job.files.invalidate && !job.files.pre_read,
-            advice: (job.files.advice == Advised::Kernel).then_some(advice),
+            advice: told.then_some(advice),
             engine_advice: (job.files.advice != Advised::Nobody).then_some(advice),
             // Others' files are as long as the layout has made them.
             lengthen: match mapped && write && own.is_some() {

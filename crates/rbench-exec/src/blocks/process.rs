@@ -52,6 +52,17 @@ pub(super) fn enter(job: &JobPlan, number: u32, base: &Path) -> Result<(), Failu
     Ok(())
 }
 
+/// Checks, before anything is made, that this host has the processors of `job`.
+///
+/// # Errors
+/// A sentence that names job and option.
+pub fn check(job: &JobPlan) -> Result<(), String> {
+    let failed = |option: &str, why: String| format!("job '{}': {option}: {why}", job.name);
+    let cpus = cpus(&job.process, 0).map_err(|why| failed("numa_cpu_nodes", why))?;
+    thread::are_there(&cpus).map_err(|why| failed("cpus_allowed", why))?;
+    thread::are_there(&job.process.cpus).map_err(|why| failed("cpus_allowed", why))
+}
+
 /// Runs what follows the job's worker. As with fio, how it ends is nobody's business.
 pub(super) fn leave(job: &JobPlan, base: &Path) {
     if let Some(after) = &job.process.after {

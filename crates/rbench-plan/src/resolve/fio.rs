@@ -390,10 +390,7 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         overwrite: s.overwrite.unwrap_or(false),
         pre_read: s.pre_read.unwrap_or(false),
         invalidate: s.invalidate.unwrap_or(true),
-        advice: match s.fadvise_hint.unwrap_or(true) {
-            true => Advised::Kernel,
-            false => Advised::Nobody,
-        },
+        advice: s.fadvise_hint.unwrap_or(Advised::Kernel(None)),
         write_only: false,
         unlink: s.unlink.unwrap_or(false),
         allow_mounted_write: s.allow_mounted_write.unwrap_or(false),

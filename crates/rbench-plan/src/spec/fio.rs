@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rbench_core::Nanos;
 
 use crate::jobs::{
-    Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
+    Advised, Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
 };
 use crate::process::{MemoryPolicy, Nodes};
 
@@ -117,7 +117,7 @@ pub struct Settings {
     /// `invalidate`
     pub invalidate: Option<bool>,
     /// `fadvise_hint`
-    pub fadvise_hint: Option<bool>,
+    pub fadvise_hint: Option<Advised>,
     /// `unlink`
     pub unlink: Option<bool>,
     /// `allow_mounted_write`

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rbench_plan::jobs::{Directions, Fallocate, FileService};
+use rbench_plan::jobs::{Advised, Directions, Fallocate, FileService};
 use rbench_plan::spec::fio::SyncMode;
 
 use super::{Does, Given, Opt, Takes, put, put_each, text};
@@ -54,7 +54,7 @@ pub const JOBS: &[Opt] = &[
         aliases: &[],
         takes: Takes::Value("1024|1000"),
         default: "1024",
-        help: "1024: k is 1024 and ki 1000; 1000: k is 1000 and ki 1024",
+        help: "1024: k is 1024 and kib 1000; 1000: k is 1000 and kib 1024",
         does: Does::Base,
     },
 ];
@@ -481,14 +481,14 @@ fn fallocate(g: Given<'_>) -> Result<Fallocate, String> {
     )
 }
 
-fn fadvise(g: Given<'_>) -> Result<bool, String> {
-    match g.text {
-        "random" | "sequential" => Err(format!(
-            "{} is not supported: 1 tells the kernel what the job does, 0 tells it nothing",
-            g.text
-        )),
-        _ => g.flag(),
-    }
+fn fadvise(g: Given<'_>) -> Result<Advised, String> {
+    let words = [
+        ("0", Advised::Nobody),
+        ("1", Advised::Kernel(None)),
+        ("random", Advised::Kernel(Some(true))),
+        ("sequential", Advised::Kernel(Some(false))),
+    ];
+    one_of(g.text, &words)
 }
 
 fn directions(g: Given<'_>) -> Result<Directions, String> {

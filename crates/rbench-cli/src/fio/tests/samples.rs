@@ -1,5 +1,6 @@
 //! Every option, and what it changes.
 
+use rbench_plan::jobs::Advised;
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
 
@@ -63,7 +64,9 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("fallocate=1", |s| s.fallocate = Some(Fallocate::Posix)),
     ("pre_read=1", |s| s.pre_read = Some(true)),
     ("invalidate=0", |s| s.invalidate = Some(false)),
-    ("fadvise_hint=0", |s| s.fadvise_hint = Some(false)),
+    ("fadvise_hint=random", |s| {
+        s.fadvise_hint = Some(Advised::Kernel(Some(true)))
+    }),
     ("unlink=1", |s| s.unlink = Some(true)),
     ("allow_mounted_write=1", |s| {
         s.allow_mounted_write = Some(true)

@@ -125,7 +125,7 @@ fn without_options_it_is_fios_default_job() {
     assert_eq!((files.count, files.open, files.size), (1, 1, (MIB, MIB)));
     assert_eq!(files.fallocate, Fallocate::Native);
     assert_eq!(files.service, FileService::RoundRobin(1));
-    assert!(files.invalidate && files.advice == Advised::Kernel);
+    assert!(files.invalidate && files.advice == Advised::Kernel(None));
     assert!(!(files.pre_read || files.overwrite || files.unlink || files.create_only));
     assert!(plan.buffers.scramble && !plan.buffers.refill);
     assert_eq!((plan.pace.loops, plan.pace.think_blocks), (1, 1));

@@ -13,6 +13,7 @@ the same is said by the line's kind:
   files   exit code and files only
   data    the same as `same`, and the files hold the same bytes
   fails   both refuse it or fail, and the files are the same
+A third entry says why the two differ, on purpose; when they do not any more, that is a failure as well.
 """
 
 import argparse
@@ -48,6 +49,7 @@ URING = "--ioengine=io_uring --iodepth=8 --rw=randread --size=256k"
 VERIFY = "--rw=write --size=64k --verify=crc32c"
 CASES = {
     "allow_file_create": [("same", f"{WRITE} --allow_file_create=1"), ("fails", f"{WRITE} --allow_file_create=0")],
+    "allow_mounted_write": [("same", f"{WRITE} --allow_mounted_write=0")],
     "allrandrepeat": [("same", f"{RAND} --allrandrepeat=1")],
     "ba": [("same", f"{RAND} --ba=8k --norandommap"), ("same", f"{RAND} --blockalign=8k --norandommap")],
     "block_error_percentiles": [("same", f"{READ} --block_error_percentiles=1")],
@@ -94,14 +96,15 @@ CASES = {
     "end_fsync": [("same", f"{WRITE} --end_fsync=1")],
     "error_dump": [("same", f"{READ} --error_dump=1")],
     "exec_postrun": [("same", f"{READ} --exec_postrun=true")],
-    "exec_prerun": [("same", f"{READ} --exec_prerun=true"), ("fails", f"{READ} --exec_prerun=false")],
+    "exec_prerun": [("same", f"{READ} --exec_prerun=true"), ("fails", f"{READ} --exec_prerun=false",
+                                                             "fio ends without a report, and with exit code 0")],
     "exit_what": [("timed", f"{READ} --exitall --exit_what=group --name=p --rw=read --size=64k --time_based --runtime=3")],
     "exitall": [("timed", f"{READ} --name=p --rw=read --size=64k --time_based --runtime=3 --exitall")],
     "exitall_on_error": [("same", f"{READ} --exitall_on_error")],
     "experimental_verify": [("same", f"{VERIFY} --experimental_verify=1")],
     "fadvise_hint": [("same", f"{READ} --fadvise_hint=0"), ("same", f"{READ} --fadvise_hint=random")],
     "fallocate": [("same", f"{WRITE} --fallocate={how}") for how in ("none", "native", "posix", "keep", "truncate")],
-    "fdatasync": [("same", f"{WRITE} --fdatasync=4")],
+    "fdatasync": [("same", f"{WRITE} --fdatasync=4", "fio 3.33 counts fdatasync among short reads, not among syncs")],
     "file_append": [("same", "--rw=write --size=64k --filename={dir}/have --file_append=1")],
     "file_service_type": [("same", f"{WRITE} --nrfiles=4 --file_service_type={how}")
                           for how in ("random", "roundrobin", "sequential", "roundrobin:2")],
@@ -133,14 +136,15 @@ CASES = {
     + [("same", f"--ioengine={name} --rw=read --filesize=4k --nrfiles=10 --bs=4k --fallocate=none --create_on_open=1 "
                 f"--openfiles=1") for name in ("filecreate", "filestat", "filedelete")],
     "iopsavgtime": [("timed", f"{READ} --time_based --runtime=1 --iopsavgtime=100")],
-    "kb_base": [("same", "--kb_base=1000 --rw=write --size=64k --bs=4k"), ("same", "--rw=write --size=64ki --bs=4ki")],
+    "kb_base": [("same", "--kb_base=1000 --rw=write --size=64k --bs=4k"), ("same", "--rw=write --size=64ki --bs=4ki"),
+                ("same", "--rw=write --size=64kib --bs=4KiB")],
     "lat_percentiles": [("same", f"{READ} --lat_percentiles=1")],
     "latency_percentile": [("timed", f"{READ} --time_based --runtime=1 --latency_target=10ms --latency_window=100ms "
                                      "--latency_percentile=50")],
     "latency_run": [("timed", f"{LIBAIO} --time_based --runtime=1 --latency_target=10ms --latency_window=100ms "
                               "--latency_run=1")],
-    "latency_target": [("timed", f"{READ} --time_based --runtime=1 --latency_target=10ms --latency_window=100ms")],
-    "latency_window": [("timed", f"{READ} --time_based --runtime=1 --latency_target=5ms --latency_window=50ms")],
+    "latency_target": [("timed", f"{READ} --time_based --runtime=1 --latency_target=1s --latency_window=100ms")],
+    "latency_window": [("timed", f"{READ} --time_based --runtime=1 --latency_target=1s --latency_window=50ms")],
     "lockfile": [("same", f"{WRITE} --lockfile=exclusive"), ("same", f"{WRITE} --lockfile=readwrite"),
                  ("same", f"{WRITE} --lockfile=none")],
     "lockmem": [("same", f"{READ} --lockmem=1m")],
@@ -268,7 +272,7 @@ CASES = {
     "verifysort": [("same", f"{VERIFY} --verifysort=0")], "verifysort_nr": [("same", f"{VERIFY} --verifysort_nr=4")],
     "wait_for": [("same", f"{READ} --name=p --wait_for=o --rw=read --size=64k")],
     "write_barrier": [("same", f"{WRITE} --write_barrier=4")],
-    "write_bw_log": [("same", f"{READ} --write_bw_log=l"), ("same", f"{READ} --write_bw_log")],
+    "write_bw_log": [("same", f"{READ} --write_bw_log=l"), ("fails", f"{READ} --write_bw_log")],
     "write_hint": [("same", f"{WRITE} --write_hint=none"), ("files", f"{WRITE} --write_hint=short")],
     "write_hist_log": [("timed", f"{READ} --time_based --runtime=1 --write_hist_log=l --log_hist_msec=200")],
     "write_iolog": [("same", f"{WRITE} --write_iolog=t.log"), ("same", f"{READ} --nrfiles=2 --write_iolog=t.log")],
@@ -447,6 +451,10 @@ def refusal(program, name):
     return found[1].strip() if found else None
 
 
+def shown(kind, line, differs=None):
+    return f"`{line}` ({kind})" if differs is None else f"`{line}`: differs, {differs}"
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n\n")[0])
     parser.add_argument("program", type=lambda p: str(pathlib.Path(p).resolve()))
@@ -472,14 +480,16 @@ def main():
             continue
         check(cases, f"{name}: accepted, and held against nothing")
         wrong = []
-        for kind, line in cases:
+        for kind, line, *differs in cases:
             found = side_by_side(options.program, kind, line)
-            if found:
+            if found and not differs:
                 wrong.append(f"{name}: {line}: {'; '.join(found)}")
+            elif differs and not found:
+                wrong.append(f"{name}: {line}: they do not differ: {differs[0]}")
         for one in wrong:
             check(False, one)
         tested += not wrong
-        lines = "<br>".join(f"`{line}` ({kind})" for kind, line in cases)
+        lines = "<br>".join(shown(*case) for case in cases)
         rows.append(f"| `{name}` | {lines} |")
     print(f"   {tested} held against fio, {refused} refused, {len(names) - tested - refused} others", flush=True)
     if not options.only:

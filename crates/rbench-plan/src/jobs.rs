@@ -1,5 +1,5 @@
-//! The job workload (`rbench fio`), complete: groups of jobs that run one
-//! group after the other, the jobs of a group at the same time.
+//! Jobs on blocks, complete: what `rbench io` and `rbench fio` resolve to. Groups of
+//! jobs run one after the other, the jobs of a group at the same time.
 //!
 //! Nothing here means "default" any more. A job runs as `numjobs` workers on
 //! each rank; worker number `rank·numjobs + clone` is what fio calls jobnum.

@@ -584,7 +584,7 @@ def behaviour(place):
     one_sentence(ours(*job, "--rw=write", "--readonly", code=2), 2, "'a'", "readonly")
     one_sentence(ours(*job, "--nosuch=1", code=2), 2, "--nosuch")
     one_sentence(ours(*job, "--zonemode=zbd", code=2), 2, "--zonemode", "not supported")
-    one_sentence(ours(*job, "--ioengine=libaio", code=2), 2, "libaio", "io_uring")
+    one_sentence(ours(*job, "--ioengine=posixaio", code=2), 2, "posixaio", "io_uring")
     one_sentence(ours(*job, "--bs=4x", code=2), 2, "--bs", "4x")
     one_sentence(ours("none.fio", code=2), 2, "none.fio")
     (folder / "wrong.fio").write_text("[a]\nsize=1m\nnosuch=1\n")

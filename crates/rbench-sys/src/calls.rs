@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 use nix::libc;
-use syscalls::{Sysno, syscall1, syscall3, syscall4};
+use syscalls::{Sysno, syscall1, syscall2, syscall3, syscall4, syscall5};
 
 #[inline]
 fn errno(error: syscalls::Errno) -> Errno {
@@ -118,4 +118,78 @@ pub(crate) fn fsync(fd: RawFd, data_only: bool) -> Result<(), Errno> {
     unsafe { syscall1(number, fd as usize) }
         .map(drop)
         .map_err(errno)
+}
+
+/// What [`io_getevents`] tells of a request that is complete: `io_event` of the
+/// kernel.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct IoEvent {
+    /// `aio_data` of the request.
+    pub(crate) data: u64,
+    /// Where its control block is.
+    pub(crate) obj: u64,
+    /// Bytes, or a negative errno.
+    pub(crate) res: i64,
+    pub(crate) res2: i64,
+}
+
+/// `io_setup`: a context for so many requests under way; its number is an
+/// address of this process.
+pub(crate) fn io_setup(requests: u32) -> Result<usize, Errno> {
+    let mut context = 0_usize;
+    let to = (&raw mut context).expose_provenance();
+    // SAFETY: the kernel writes one number to `context`.
+    unsafe { syscall2(Sysno::io_setup, requests as usize, to) }
+        .map(|_| context)
+        .map_err(errno)
+}
+
+/// `io_submit`: how many of the requests, from the first on, the kernel has
+/// taken.
+///
+/// # Safety
+/// The control blocks are valid, and the memory that they name is so, and in
+/// nobody else's use, until the requests are complete.
+#[inline]
+pub(crate) unsafe fn io_submit(context: usize, blocks: &[*mut libc::iocb]) -> Result<usize, Errno> {
+    let from = blocks.as_ptr().expose_provenance();
+    // SAFETY: the caller's promise.
+    unsafe { syscall3(Sysno::io_submit, context, blocks.len(), from) }.map_err(errno)
+}
+
+/// `io_getevents`: appends what is complete to `events`, as far as its capacity
+/// reaches; waits until so many are, for `timeout` at most.
+#[inline]
+pub(crate) fn io_getevents(
+    context: usize,
+    least: usize,
+    events: &mut Vec<IoEvent>,
+    timeout: Option<&libc::timespec>,
+) -> Result<(), Errno> {
+    let room = events.spare_capacity_mut();
+    let (most, to) = (room.len(), room.as_mut_ptr().expose_provenance());
+    let timeout = timeout.map_or(0, |limit| std::ptr::from_ref(limit).expose_provenance());
+    // SAFETY: the kernel writes at most `most` events behind those that there
+    // are, and reads the timeout.
+    let came = unsafe {
+        syscall5(
+            Sysno::io_getevents,
+            context,
+            least.min(most),
+            most,
+            to,
+            timeout,
+        )
+    }
+    .map_err(errno)?;
+    // SAFETY: the kernel has written so many, which fit.
+    unsafe { events.set_len(events.len() + came) };
+    Ok(())
+}
+
+/// `io_destroy`: waits for what is under way.
+pub(crate) fn io_destroy(context: usize) {
+    // SAFETY: what is no context gives EINVAL, and nothing else refers to it.
+    let _ = unsafe { syscall1(Sysno::io_destroy, context) };
 }

@@ -7,6 +7,7 @@ mod contract;
 mod faults;
 mod fd_table;
 mod io_uring;
+mod libaio;
 mod mmap;
 mod null;
 mod progress;
@@ -31,12 +32,13 @@ pub const ENGINES: &[EngineInfo] = &[
     pvsync2::INFO,
     mmap::INFO,
     io_uring::INFO,
+    libaio::INFO,
     null::INFO,
 ];
 
 /// Engines of other tools that are not offered on purpose, and what to do
 /// instead.
-pub const OTHERS: &[(&str, &str)] = &[("libaio", "take io_uring"), ("posixaio", "take io_uring")];
+pub const OTHERS: &[(&str, &str)] = &[("posixaio", "take io_uring")];
 
 /// The engine of that name.
 pub fn find(name: &str) -> Option<&'static EngineInfo> {
@@ -49,9 +51,7 @@ mod tests {
 
     #[test]
     fn an_engine_is_offered_or_refused_with_an_advice() {
-        for other in ["libaio", "posixaio"] {
-            assert!(OTHERS.contains(&(other, "take io_uring")));
-        }
+        assert!(OTHERS.contains(&("posixaio", "take io_uring")));
         for (name, advice) in OTHERS {
             assert!(find(name).is_none());
             let instead = advice.strip_prefix("take ").expect("that is the form");

@@ -88,6 +88,8 @@ const CALLS: &[(libc::c_long, &str, File)] = &[
     (libc::SYS_syncfs, "syncfs", File::Open(0)),
     (libc::SYS_msync, "msync", File::Unknown),
     (libc::SYS_io_uring_enter, "io_uring_enter", File::Unknown),
+    (libc::SYS_io_submit, "io_submit", File::Unknown),
+    (libc::SYS_io_getevents, "io_getevents", File::Unknown),
 ];
 
 /// The number by which [`waiting`] knows the calling thread.

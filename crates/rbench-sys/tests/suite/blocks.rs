@@ -43,6 +43,16 @@ pub fn each_unmapped(
     }
 }
 
+/// Runs `body` with each engine that serves even what has only the plain calls
+/// read and write, such as /dev/full: the kernel's asynchronous I/O does not.
+pub fn each_plain(depth: usize, block: usize, mut body: impl FnMut(&'static str, &mut dyn Engine)) {
+    each_unmapped(depth, block, |name, engine| {
+        if name != "libaio" {
+            body(name, engine);
+        }
+    });
+}
+
 /// Runs `body` with each engine that moves data.
 pub fn each_mover(depth: usize, block: usize, mut body: impl FnMut(&'static str, &mut dyn Engine)) {
     for info in ENGINES.iter().filter(|info| info.moves_data) {

@@ -25,8 +25,8 @@ use rbench_sys::{
 
 use crate::allocations;
 use crate::blocks::{
-    BLOCK, complete, data, each_mover, each_unmapped, file_of, make, read_at, read_write, request,
-    write_at,
+    BLOCK, complete, data, each_mover, each_plain, each_unmapped, file_of, make, read_at,
+    read_write, request, write_at,
 };
 use crate::support::{
     Mounted, child, child_under_strace, child_with_own_mounts, disk, is_child, place, skip,
@@ -240,7 +240,7 @@ fn a_full_device_gives_enospc() {
         .write(true)
         .open("/dev/full")
         .expect("every Linux has /dev/full");
-    each_unmapped(1, BLOCK, |name, engine| {
+    each_plain(1, BLOCK, |name, engine| {
         let written = complete(engine, write_at(&full, 0, BLOCK));
         assert_eq!(written, Err(Errno::ENOSPC), "{name}");
     });
@@ -296,7 +296,7 @@ fn short_reads_of_the_kernel_are_continued_to_the_whole_block() {
     if expect.len() < LENGTH || short == LENGTH {
         return skip("/proc/kallsyms is not read in small pieces");
     }
-    each_unmapped(1, LENGTH, |name, engine| {
+    each_plain(1, LENGTH, |name, engine| {
         let read = complete(engine, read_at(&symbols, 0, LENGTH));
         assert_eq!(read, Ok(LENGTH), "{name}; once: {short}");
         assert!(engine.buffer(0) == &expect[..LENGTH], "{name}");
@@ -699,6 +699,8 @@ fn calls_that_a_signal_interrupts_are_repeated() {
         ("pwritev2", FILE),
         ("fsync", FILE),
         ("fdatasync", FILE),
+        ("io_submit", "--quiet=all"),
+        ("io_getevents", "--quiet=all"),
         ("io_uring_enter", "--quiet=all"),
     ] {
         let inject = format!("inject={call}:error=EINTR:when=1+2");

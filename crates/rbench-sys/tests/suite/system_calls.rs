@@ -416,35 +416,54 @@ fn a_partial_transfer_is_continued_where_it_ended() {
 }
 
 #[test]
-fn a_batch_of_io_uring_is_one_call() {
-    const TEST: &str = "system_calls::a_batch_of_io_uring_is_one_call";
+fn a_batch_of_requests_is_one_call() {
+    const TEST: &str = "system_calls::a_batch_of_requests_is_one_call";
     if is_child(TEST) {
-        return batches();
+        return ["io_uring", "libaio"].into_iter().for_each(batches);
     }
     let Some(run) = child_under_strace(TEST, OPTIONS) else {
         return;
     };
-    if run.printed.contains("not permitted") {
-        return skip("io_uring is not permitted here");
-    }
     let calls = marked_calls(&run.log);
-    let [flush, wait] = &calls[..] else {
-        panic!("two calls, not {calls:?}")
+    let (rings, rest): (Vec<_>, Vec<_>) = calls.iter().partition(|c| c.starts_with("io_uring"));
+    if run.printed.contains("io_uring is not permitted") {
+        skip("io_uring is not permitted here");
+    } else {
+        let [flush, wait] = rings[..] else {
+            panic!("two calls, not {rings:?}")
+        };
+        let start = "io_uring_enter(<anon_inode:[io_uring]>, 8,";
+        assert!(
+            flush.starts_with(&format!("io_uring-flush: {start} 0, ")),
+            "{flush}"
+        );
+        assert!(
+            wait.starts_with(&format!("io_uring-wait: {start} 1, ")),
+            "{wait}"
+        );
+    }
+    let [flush, handed_over, waited] = rest[..] else {
+        panic!("three calls, not {rest:?}")
     };
-    let start = "io_uring_enter(<anon_inode:[io_uring]>, 8,";
-    assert!(flush.starts_with(&format!("flush: {start} 0, ")), "{flush}");
-    assert!(wait.starts_with(&format!("wait: {start} 1, ")), "{wait}");
+    let checks = [
+        (flush, "libaio-flush: io_submit(", ", 8, ["),
+        (handed_over, "libaio-wait: io_submit(", ", 8, ["),
+        (waited, "libaio-wait: io_getevents(", ", 1, 16, ["),
+    ];
+    for (line, start, batch) in checks {
+        assert!(line.starts_with(start) && line.contains(batch), "{line}");
+    }
 }
 
 /// Submits eight requests and flushes them; then eight that are waited for.
-fn batches() {
-    let info = find("io_uring").expect("it is in the table");
+fn batches(name: &str) {
+    let info = find(name).expect("it is in the table");
     let made = (info.make)(EngineConfig {
         depth: 16,
         block: 4096,
     });
     let Ok(mut engine) = made else {
-        println!("not permitted");
+        println!("{name} is not permitted");
         return;
     };
     let file = tempfile::tempfile_in("/dev/shm").expect("a temporary file");
@@ -463,10 +482,10 @@ fn batches() {
             );
         }
     };
-    mark("flush");
+    mark(&format!("{name}-flush"));
     submit(&mut *engine, 0..8);
     engine.flush().expect("flushing works");
-    mark("wait");
+    mark(&format!("{name}-wait"));
     submit(&mut *engine, 8..16);
     let mut done = Vec::with_capacity(16);
     engine.wait(&mut done).expect("waiting works");

@@ -66,6 +66,7 @@ const HOUSES: &[House] = &[
             &["engine/sync", "workdir"],
             &[
                 "engine/io_uring",
+                "engine/libaio",
                 "engine/mmap",
                 "engine/null",
                 "engine/psync",

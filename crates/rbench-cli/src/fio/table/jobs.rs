@@ -292,14 +292,14 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "ioengine",
         "NAME",
-        "sync, psync, vsync, pvsync, pvsync2, io_uring, mmap, null",
+        "sync, psync, vsync, pvsync, pvsync2, libaio, io_uring, mmap, null",
         |s, g| put(&mut s.ioengine, text(g)),
     )
     .default("psync"),
     Opt::job(
         "iodepth",
         "N",
-        "Requests in flight per worker (io_uring)",
+        "Requests in flight per worker (libaio, io_uring)",
         |s, g| put(&mut s.iodepth, g.count(1)),
     )
     .default("1"),

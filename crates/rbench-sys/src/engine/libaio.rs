@@ -1,0 +1,350 @@
+//! The engine `libaio`: the kernel's own asynchronous I/O (`io_submit`,
+//! `io_getevents`), without the library of that name. Many requests under way.
+//!
+//! [`Engine::submit`] queues; [`Engine::flush`] hands all that is queued over in
+//! one `io_submit`, and so do [`Engine::wait`] and [`Engine::poll`]. With
+//! `O_DIRECT` the kernel goes on by itself; without, it moves the data within
+//! `io_submit`.
+//!
+//! Syncs are fsync and fdatasync, made when they are submitted, after what was
+//! queued is handed over. fio's engine does the same; the kernel's
+//! `IOCB_CMD_FSYNC` (Linux 4.18) calls fsync in a thread of its own, and gives
+//! `EINVAL` for a file that has none.
+//!
+//! What the kernel takes no request of (`EBADF`, `EINVAL`) is that request's
+//! error; the others go on. Files that have only the plain calls read and write
+//! (some of `/proc` and `/dev`) are refused with `EINVAL`.
+//!
+//! All contexts of a host together hold as many requests as
+//! `/proc/sys/fs/aio-max-nr` permits: beyond, making an engine gives `EAGAIN`.
+
+use std::mem::ManuallyDrop;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::libc;
+use rbench_core::Nanos;
+
+use super::buffers::Buffers;
+use super::contract::{
+    Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
+};
+use super::progress::advance;
+use crate::calls::{self, IoEvent};
+
+/// The line in [`super::ENGINES`].
+pub const INFO: EngineInfo = EngineInfo {
+    name: "libaio",
+    depth_max: 16_384,
+    moves_data: true,
+    mapped: false,
+    make,
+};
+
+/// `aio_lio_opcode` of the kernel.
+const IOCB_CMD_PREAD: u16 = 0;
+const IOCB_CMD_PWRITE: u16 = 1;
+
+/// How long the kernel may have no room for a request while none is under way.
+const ROOM_WITHIN: Duration = Duration::from_secs(30);
+
+/// What is under way in a slot.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// `None` while the slot is free.
+    request: Option<Request>,
+    /// Bytes moved so far.
+    moved: usize,
+}
+
+struct Aio {
+    context: usize,
+    /// Given back to the system only when the kernel is done with them.
+    buffers: ManuallyDrop<Buffers>,
+    slots: Vec<Slot>,
+    /// The control block of each slot; they stay where they are.
+    blocks: Vec<libc::iocb>,
+    /// Control blocks that the kernel does not have yet.
+    queued: Vec<*mut libc::iocb>,
+    /// Number of requests that the kernel has.
+    under_way: usize,
+    /// Complete without a word of the kernel's.
+    ready: Vec<Completion>,
+    /// What the kernel reports; empty in between.
+    events: Vec<IoEvent>,
+    counts: EngineCounts,
+}
+
+// SAFETY: the pointers lead to memory of this value alone, and a context belongs
+// to the process, not to a thread.
+unsafe impl Send for Aio {}
+
+fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
+    let buffers = Buffers::new(config, INFO.depth_max)?;
+    let depth = config.depth;
+    let context = calls::io_setup(depth as u32)?;
+    let free = Slot {
+        request: None,
+        moved: 0,
+    };
+    // SAFETY: all of it are numbers, of which 0 is one.
+    let blank = || unsafe { std::mem::zeroed::<libc::iocb>() };
+    Ok(Box::new(Aio {
+        context,
+        buffers: ManuallyDrop::new(buffers),
+        slots: vec![free; depth],
+        blocks: (0..depth).map(|_| blank()).collect(),
+        queued: Vec::with_capacity(depth),
+        under_way: 0,
+        ready: Vec::with_capacity(depth),
+        events: Vec::with_capacity(depth),
+        counts: EngineCounts::default(),
+    }))
+}
+
+impl Aio {
+    /// Queues what is left of the request of `slot`, which reads or writes.
+    #[inline]
+    fn queue(&mut self, slot: usize, request: &Request, moved: usize) {
+        let start = self.buffers.pointer(slot, request.at + request.length);
+        let start = start.wrapping_byte_add(request.at + moved);
+        let block = &mut self.blocks[slot];
+        block.aio_data = slot as u64;
+        block.aio_lio_opcode = match request.transfer {
+            Transfer::Write => IOCB_CMD_PWRITE,
+            Transfer::Read | Transfer::Fsync | Transfer::DataSync => IOCB_CMD_PREAD,
+        };
+        block.aio_fildes = request.fd.cast_unsigned();
+        block.aio_buf = start.expose_provenance() as u64;
+        block.aio_nbytes = (request.length - moved) as u64;
+        // What exceeds i64::MAX turns negative, which the kernel refuses.
+        block.aio_offset = request.offset.wrapping_add(moved as u64).cast_signed();
+        let block: *mut libc::iocb = block;
+        self.queued.push(block);
+    }
+
+    /// The slot of the request that is queued as the `nth`.
+    fn queued_slot(&self, nth: usize) -> usize {
+        let first = self.blocks.as_ptr().addr();
+        (self.queued[nth].addr() - first) / size_of::<libc::iocb>()
+    }
+
+    /// Hands over what is queued, but for what there is no room for.
+    fn hand_over(&mut self) -> Result<(), Errno> {
+        let mut taken = 0;
+        let result = self.hand_over_from(&mut taken);
+        self.queued.drain(..taken);
+        result
+    }
+
+    /// As [`Aio::hand_over`]; `taken` counts those that are not queued any more.
+    fn hand_over_from(&mut self, taken: &mut usize) -> Result<(), Errno> {
+        let mut full_since = None;
+        while *taken < self.queued.len() {
+            // SAFETY: the control blocks lie in `blocks`, whose memory is not
+            // moved; the buffers outlive the requests, because dropping the
+            // engine waits for them, and `buffer` refuses a slot in use.
+            match unsafe { calls::io_submit(self.context, &self.queued[*taken..]) } {
+                Ok(requests) => {
+                    self.counts.submits[EngineCounts::bucket(requests)] += 1;
+                    self.under_way += requests;
+                    *taken += requests;
+                }
+                Err(Errno::EINTR) => {}
+                // There is room again when others are collected.
+                Err(Errno::EAGAIN) if self.under_way > 0 || !self.ready.is_empty() => break,
+                Err(Errno::EAGAIN) => {
+                    let since = *full_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > ROOM_WITHIN {
+                        return Err(Errno::EAGAIN);
+                    }
+                    std::thread::sleep(Duration::from_micros(1));
+                }
+                Err(errno) => {
+                    // It is about the first of them.
+                    let slot = self.queued_slot(*taken);
+                    *taken += 1;
+                    let result = Err(errno);
+                    self.ready.push(Completion { slot, result });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// fsync or fdatasync of the file of `request`.
+    fn sync(&mut self, request: &Request) -> Result<usize, Errno> {
+        let data_only = request.transfer == Transfer::DataSync;
+        let mut moved = 0;
+        loop {
+            let returned = calls::fsync(request.fd, data_only).map(|()| 0);
+            let again = &mut self.counts.again;
+            if let Some(result) = advance(request, &mut moved, returned, again) {
+                return result;
+            }
+        }
+    }
+
+    /// Whether anything was submitted and is not collected.
+    fn is_idle(&self) -> bool {
+        self.under_way == 0 && self.queued.is_empty() && self.ready.is_empty()
+    }
+
+    /// Takes events from the kernel, waiting until there are so many.
+    fn ask(&mut self, least: usize, timeout: Option<&libc::timespec>) -> Result<(), Errno> {
+        if self.under_way == self.events.len() {
+            return Ok(());
+        }
+        let least = least.saturating_sub(self.events.len());
+        calls::io_getevents(self.context, least, &mut self.events, timeout)
+    }
+
+    /// Appends what is complete and queues the rest of partial transfers.
+    fn reap(&mut self, done: &mut Vec<Completion>) {
+        for completion in &self.ready {
+            self.slots[completion.slot].request = None;
+        }
+        done.append(&mut self.ready);
+        self.under_way -= self.events.len();
+        for at in 0..self.events.len() {
+            let IoEvent { data, res, .. } = self.events[at];
+            let number = data as usize;
+            let slot = &mut self.slots[number];
+            let Some(request) = slot.request else {
+                unreachable!("slot {number} completed twice");
+            };
+            let returned = usize::try_from(res).map_err(|_| Errno::from_raw(-res as i32));
+            let again = &mut self.counts.again;
+            match advance(&request, &mut slot.moved, returned, again) {
+                Some(result) => {
+                    slot.request = None;
+                    done.push(Completion {
+                        slot: number,
+                        result,
+                    });
+                }
+                None => {
+                    let moved = slot.moved;
+                    self.queue(number, &request, moved);
+                }
+            }
+        }
+        self.events.clear();
+    }
+
+    /// The end of a call that brought `requests` to their end: counts it and
+    /// sees to it that the rest of partial transfers does not stay behind.
+    fn collected(&mut self, requests: usize) -> Result<(), Errno> {
+        self.counts.completes[EngineCounts::bucket(requests)] += 1;
+        self.hand_over()
+    }
+}
+
+impl Engine for Aio {
+    fn buffer(&mut self, slot: usize) -> &mut [u8] {
+        assert!(
+            self.slots[slot].request.is_none(),
+            "the buffer of slot {slot} is in use"
+        );
+        self.buffers.slice(slot)
+    }
+
+    #[inline]
+    fn submit(&mut self, slot: usize, request: Request) {
+        assert!(self.slots[slot].request.is_none(), "slot {slot} is in use");
+        if request.transfer.is_sync() {
+            let handed_over = self.hand_over();
+            let result = handed_over.and_then(|()| self.sync(&request));
+            self.ready.push(Completion { slot, result });
+        } else {
+            self.queue(slot, &request, 0);
+        }
+        self.slots[slot] = Slot {
+            request: Some(request),
+            moved: 0,
+        };
+    }
+
+    fn flush(&mut self) -> Result<(), Errno> {
+        self.hand_over()
+    }
+
+    fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        self.wait_many(1, done)
+    }
+
+    fn wait_many(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        if self.is_idle() {
+            return Ok(());
+        }
+        let before = done.len();
+        let all = self.under_way + self.queued.len() + self.ready.len();
+        let enough = before + least.clamp(1, all);
+        loop {
+            self.hand_over()?;
+            let missing = enough.saturating_sub(done.len() + self.ready.len());
+            match self.ask(missing.min(self.under_way), None) {
+                Ok(()) | Err(Errno::EINTR) => {}
+                Err(other) => return Err(other),
+            }
+            self.reap(done);
+            if done.len() >= enough {
+                return self.collected(done.len() - before);
+            }
+        }
+    }
+
+    fn wait_for(&mut self, done: &mut Vec<Completion>, timeout: Nanos) -> Result<(), Errno> {
+        if self.is_idle() {
+            return Ok(());
+        }
+        let before = done.len();
+        self.hand_over()?;
+        let limit = libc::timespec {
+            tv_sec: (timeout.0 / Nanos::SECOND.0) as libc::time_t,
+            tv_nsec: (timeout.0 % Nanos::SECOND.0) as libc::c_long,
+        };
+        let least = usize::from(self.ready.is_empty());
+        match self.ask(least, Some(&limit)) {
+            Ok(()) | Err(Errno::EINTR) => {}
+            Err(other) => return Err(other),
+        }
+        self.reap(done);
+        self.collected(done.len() - before)
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        if self.is_idle() {
+            return Ok(());
+        }
+        let before = done.len();
+        self.hand_over()?;
+        match self.ask(0, None) {
+            Ok(()) | Err(Errno::EINTR) => {}
+            Err(other) => return Err(other),
+        }
+        self.reap(done);
+        self.collected(done.len() - before)
+    }
+
+    fn counts(&self) -> EngineCounts {
+        self.counts
+    }
+}
+
+impl Drop for Aio {
+    /// Waits for what is under way: the kernel may still write to the
+    /// buffers. If waiting is impossible they are left to the process's end.
+    fn drop(&mut self) {
+        let mut done = Vec::with_capacity(self.slots.len());
+        while !self.is_idle() {
+            if self.wait(&mut done).is_err() {
+                return;
+            }
+            done.clear();
+        }
+        calls::io_destroy(self.context);
+        // SAFETY: no request is under way, and the field is not used again.
+        unsafe { ManuallyDrop::drop(&mut self.buffers) };
+    }
+}

@@ -114,7 +114,6 @@ fn offset(c: &mut Criterion) {
         host_of: vec![0],
         seed: 1,
         engines: vec![("psync", 1)],
-        other_engines: Vec::new(),
         stonewalled: None,
     };
     let plan = resolve(&spec, &facts).expect("the plan is sound");

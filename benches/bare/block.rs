@@ -43,7 +43,6 @@ pub fn offsets(mode: Rw, size: u64) -> Result<Vec<i64>, Failed> {
         host_of: vec![0],
         seed: SEED,
         engines: vec![("psync", 1)],
-        other_engines: Vec::new(),
         stonewalled: None,
     };
     let plan = resolve(&spec, &facts).map_err(|error| error.to_string())?;

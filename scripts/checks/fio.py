@@ -180,6 +180,55 @@ def published(place):
             shutil.rmtree(folder)
 
 
+ENGINES = """
+    libaio --rw=randwrite --direct=1 --iodepth=32
+    libaio --rw=randread --direct=1 --iodepth=32 --iodepth_batch=8 --iodepth_batch_complete_min=4
+    libaio --rw=randrw --iodepth=8 --userspace_reap --fsync=16
+    libaio --rw=write --verify=crc32c --iodepth=4 --nrfiles=3
+    libaio --rw=read --direct=1 --nowait=1
+    posixaio --rw=randread --iodepth=8 --numjobs=4
+    posixaio --rw=randwrite --verify=crc32c --iodepth=8 --numjobs=4
+    splice --rw=write --bs=128k --end_fsync=1
+    splice --rw=randread --bs=100k
+    splice --rw=randwrite --direct=1 --verify=md5
+    falloc --rw=write
+    falloc --rw=read
+    falloc --rw=write --fsync=4
+    ftruncate --rw=write
+    ftruncate --rw=randwrite
+    ftruncate --rw=read
+    io_uring --rw=randrw --iodepth=8 --fixedbufs --registerfiles
+    io_uring --rw=randwrite --direct=1 --iodepth=8 --nonvectored=0 --force_async=4
+    io_uring --rw=randread --iodepth=4 --sqthread_poll
+    io_uring --rw=randread --iodepth=4 --direct=1 --hipri
+    pvsync2 --rw=randrw --hipri --hipri_percentage=40
+    pvsync2 --rw=randread --nowait=1
+    psync --rw=read --fixedbufs
+    libaio --rw=read --hipri
+"""
+
+
+def engines(place):
+    heading("engines and their options: files, blocks, I/Os, errors")
+    for line in filter(None, map(str.strip, ENGINES.splitlines())):
+        def one(tool, folder):
+            words = f"--name=e --size=1M --bs=4k --directory={folder} --ioengine={line}".split()
+            done = tool.run(*words, "--output-format=json", expect=None)
+            start = re.search(r"^\{$", done.stdout, re.M)
+            jobs = json.loads(done.stdout[start.start():])["jobs"] if start else []
+            # Which of a mix read is drawn.
+            ways = [[(job[way]["total_ios"], job[way]["io_bytes"]) for way in ("read", "write")] for job in jobs
+                    if not job["error"]]
+            counts = [[sum(column) for column in zip(*way)] if "randrw" in line else way for way in ways]
+            errors = [job["error"] for job in jobs]
+            there = {path.name: (path.stat().st_size, path.stat().st_blocks > 0)
+                     for path in folder.iterdir() if path.name.startswith("e.")}
+            return bool(done.returncode), errors, counts, there
+
+        theirs, ours = place.side_by_side(one, place.disk)
+        check(theirs == ours, f"fio {theirs}, rbench {ours}: {line}")
+
+
 def relative(place):
     heading("a directory that is not absolute, one that is not there, files in the working directory")
     for tool in place.both:
@@ -584,7 +633,8 @@ def behaviour(place):
     one_sentence(ours(*job, "--rw=write", "--readonly", code=2), 2, "'a'", "readonly")
     one_sentence(ours(*job, "--nosuch=1", code=2), 2, "--nosuch")
     one_sentence(ours(*job, "--zonemode=zbd", code=2), 2, "--zonemode", "not supported")
-    one_sentence(ours(*job, "--ioengine=posixaio", code=2), 2, "posixaio", "io_uring")
+    one_sentence(ours(*job, "--ioengine=rbd", code=2), 2, "rbd", "io_uring")
+    one_sentence(ours(*job, "--fixedbufs", code=2), 2, "fixedbufs", "io_uring")
     one_sentence(ours(*job, "--bs=4x", code=2), 2, "--bs", "4x")
     one_sentence(ours("none.fio", code=2), 2, "none.fio")
     (folder / "wrong.fio").write_text("[a]\nsize=1m\nnosuch=1\n")
@@ -748,6 +798,7 @@ def main():
     place = Place(options.program)
     begun = time.monotonic()
     published(place)
+    engines(place)
     relative(place)
     outputs(place)
     groups(place)

@@ -266,11 +266,11 @@ struct Io {
     /// In a shared file, workers take blocks in turn instead of segments
     #[arg(long)]
     interleave: bool,
-    /// I/O engine, named as in fio: psync, sync, vsync, pvsync, pvsync2, mmap,
-    /// io_uring, libaio, null [default: psync]
+    /// I/O engine, named as in fio: psync, sync, vsync, pvsync, pvsync2, splice,
+    /// mmap, io_uring, libaio, posixaio, null [default: psync]
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// Queue depth: requests in flight per worker (io_uring, libaio) [default: 1]
+    /// Queue depth: requests in flight per worker (io_uring, libaio, posixaio) [default: 1]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
     /// Open files with O_DIRECT
@@ -302,7 +302,7 @@ struct Io {
     #[arg(long)]
     verify: bool,
     /// With --verify: check blocks in N extra threads per worker, which reads
-    /// on meanwhile; not with io_uring, libaio, mmap or --files [default: 0]
+    /// on meanwhile; not with io_uring, libaio, posixaio, mmap or --files [default: 0]
     #[arg(long, value_name = "N")]
     verify_threads: Option<u32>,
     /// With --verify: record every write and fsync in FILE.PASS.WORKER, outside

@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod effort;
+pub mod engine;
 pub mod failure;
 pub mod job;
 pub mod latency;
@@ -21,6 +22,7 @@ pub mod units;
 pub mod wire;
 
 pub use clock::{Clock, Counter, CpuClock, ManualClock, MonotonicClock};
+pub use engine::EngineOptions;
 pub use failure::{Failure, FailureKind, Failures};
 pub use latency::Latency;
 pub use op::OpKind;

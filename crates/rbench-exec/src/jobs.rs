@@ -148,7 +148,7 @@ async fn check_directories(
     let mut all = plan.rounds.iter().flatten();
     let checked = all.try_for_each(|job| {
         blocks::check_process(job)?;
-        if find(job).moves_data {
+        if find(job).uses_files {
             layout::check_directory(job, base)
         } else {
             Ok(())
@@ -431,7 +431,7 @@ impl<'w> JobRound<'w> {
     fn directories(&self, group: &Group<'_>) -> Vec<PathBuf> {
         let ranks = group.world.size();
         let mut all = BTreeSet::new();
-        for member in self.members.iter().filter(|m| m.engine.moves_data) {
+        for member in self.members.iter().filter(|m| m.engine.uses_files) {
             for whose in [Whose::Own(group.rank()), Whose::Shared { ranks }] {
                 let paths = layout::paths(&member.job, self.base, whose);
                 all.extend(paths.iter().filter_map(|p| p.parent()).map(Path::to_owned));
@@ -461,7 +461,7 @@ impl<'w> JobRound<'w> {
         group.step("looking at files");
         let ranks = group.world.size();
         let (mut own, mut shared) = (Needs::default(), Needs::default());
-        for member in self.members.iter().filter(|m| m.engine.moves_data) {
+        for member in self.members.iter().filter(|m| m.engine.uses_files) {
             let mapped = member.engine.mapped;
             own.add(&member.job, mapped, self.base, Whose::Own(group.rank()));
             shared.add(&member.job, mapped, self.base, Whose::Shared { ranks });
@@ -605,7 +605,7 @@ impl<'w> JobRound<'w> {
         if group.host_names.len() == 1 {
             return Ok(true);
         }
-        let real = self.members.iter().find(|member| member.engine.moves_data);
+        let real = self.members.iter().find(|member| member.engine.uses_files);
         let path = real.map(|member| self.base.join(file_path(&member.job, 0, 0)));
         let there = |path: &Option<PathBuf>| path.as_deref().is_some_and(layout::is_there);
         let root_has = u64::from(group.is_root() && there(&path));

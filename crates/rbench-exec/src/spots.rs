@@ -49,8 +49,8 @@ pub(crate) struct Spot {
 /// reaches a file system of the user's.
 pub(crate) fn of(plan: &Plan, place: &Place<'_>) -> Vec<Spot> {
     let all = || (0..plan.ranks).collect::<Vec<u32>>();
-    let own = |moves_data: bool| {
-        let real = moves_data && !plan.embedded() && place.recorder.is_none();
+    let own = |uses_files: bool| {
+        let real = uses_files && !plan.embedded() && place.recorder.is_none();
         let spot = Spot {
             path: place.parent.to_owned(),
             makes: false,
@@ -67,7 +67,7 @@ pub(crate) fn of(plan: &Plan, place: &Place<'_>) -> Vec<Spot> {
             Location::Own => own(true),
             Location::TestDirs(dirs) => of_test_dirs(dirs, plan.ranks),
         },
-        Work::Io(io) => own(engine::find(&io.engine).is_none_or(|e| e.moves_data)),
+        Work::Io(io) => own(engine::find(&io.engine).is_none_or(|e| e.uses_files)),
         Work::Jobs(jobs) => of_jobs(jobs, place.parent, &all()),
     }
 }
@@ -89,7 +89,7 @@ fn of_test_dirs(dirs: &[PathBuf], ranks: u32) -> Vec<Spot> {
 fn of_jobs(jobs: &JobsPlan, base: &Path, ranks: &[u32]) -> Vec<Spot> {
     let mut spots: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
     for job in jobs.rounds.iter().flatten() {
-        if !engine::find(&job.engine).is_none_or(|e| e.moves_data) {
+        if !engine::find(&job.engine).is_none_or(|e| e.uses_files) {
             continue;
         }
         for file in 0..names(job) {

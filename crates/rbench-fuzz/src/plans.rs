@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use rbench_cli::{Invocation, Output};
 use rbench_plan::resolve::{Facts, Plan, resolve, task_counts};
 use rbench_plan::spec::Spec;
-use rbench_sys::engine::{ENGINES, OTHERS};
+use rbench_sys::engine::ENGINES;
 
 use crate::refusal;
 
@@ -30,7 +30,6 @@ fn facts(ranks: u32, hosts: u32, stonewalled: Option<u64>) -> Facts {
             .iter()
             .map(|engine| (engine.name, engine.depth_max as u32))
             .collect(),
-        other_engines: OTHERS.to_vec(),
         stonewalled,
     }
 }

@@ -179,7 +179,6 @@ mod tests {
             host_of: vec![0; ranks as usize],
             seed: 1,
             engines: vec![("psync", 1)],
-            other_engines: Vec::new(),
             stonewalled: None,
         };
         let plan = resolve(&Spec { common, workload }, &facts).expect("it can be done");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rbench_core::random::key;
-use rbench_core::{Bytes, Nanos, Rank};
+use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 
 use crate::jobs::{
     Advised, BlockSizes, BufferContent, Buffers, Checksum, ContinueOn, Directions, Distribution,
@@ -375,6 +375,7 @@ impl IoPlan {
                 allow_mounted_write: true,
             },
             engine: self.engine.clone(),
+            engine_options: EngineOptions::default(),
             depth: self.depth,
             // As many as there is room for.
             batch_submit: self.depth,
@@ -444,6 +445,7 @@ impl IoPlan {
                 ..job.files
             },
             engine: "psync".to_owned(),
+            engine_options: EngineOptions::default(),
             depth: 1,
             batch_submit: 1,
             direct: false,

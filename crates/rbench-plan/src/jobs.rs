@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use rbench_core::{Bytes, Nanos};
+use rbench_core::{Bytes, EngineOptions, Nanos};
 
 use crate::arrival::Arrival;
 use crate::process::Process;
@@ -435,6 +435,8 @@ pub struct JobPlan {
     pub files: Files,
     /// Name of the engine.
     pub engine: String,
+    /// What else is asked of the engine.
+    pub engine_options: EngineOptions,
     /// Requests under way per worker.
     pub depth: u32,
     /// Submit so many at a time; reap at least so many (io_uring).

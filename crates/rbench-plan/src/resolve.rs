@@ -35,9 +35,6 @@ pub struct Facts {
     pub seed: u64,
     /// (name, most requests under way) of each engine.
     pub engines: Vec<(&'static str, u32)>,
-    /// Engines of other tools that are not offered on purpose, and what to do
-    /// instead.
-    pub other_engines: Vec<(&'static str, &'static str)>,
     /// What the file of `rbench mdtest -x` says, where it was read: the items
     /// of each rank after a stonewall.
     pub stonewalled: Option<u64>,
@@ -52,15 +49,6 @@ impl Facts {
     /// Number of hosts.
     pub fn hosts(&self) -> u32 {
         self.host_of.iter().max().map_or(1, |h| h + 1)
-    }
-
-    /// What to do instead, for an engine that is not offered on purpose.
-    fn instead(&self, engine: &str) -> Option<&'static str> {
-        let (_, advice) = self
-            .other_engines
-            .iter()
-            .find(|(name, _)| *name == engine)?;
-        Some(advice)
     }
 }
 

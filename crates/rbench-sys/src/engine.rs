@@ -4,16 +4,20 @@
 
 mod buffers;
 mod contract;
+mod falloc;
 mod faults;
 mod fd_table;
+mod ftruncate;
 mod io_uring;
 mod libaio;
 mod mmap;
 mod null;
+mod posixaio;
 mod progress;
 mod psync;
 mod pvsync;
 mod pvsync2;
+mod splice;
 mod sync;
 mod synchronous;
 mod vsync;
@@ -30,32 +34,17 @@ pub const ENGINES: &[EngineInfo] = &[
     vsync::INFO,
     pvsync::INFO,
     pvsync2::INFO,
+    splice::INFO,
     mmap::INFO,
     io_uring::INFO,
     libaio::INFO,
+    posixaio::INFO,
+    falloc::INFO,
+    ftruncate::INFO,
     null::INFO,
 ];
-
-/// Engines of other tools that are not offered on purpose, and what to do
-/// instead.
-pub const OTHERS: &[(&str, &str)] = &[("posixaio", "take io_uring")];
 
 /// The engine of that name.
 pub fn find(name: &str) -> Option<&'static EngineInfo> {
     ENGINES.iter().find(|engine| engine.name == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_engine_is_offered_or_refused_with_an_advice() {
-        assert!(OTHERS.contains(&("posixaio", "take io_uring")));
-        for (name, advice) in OTHERS {
-            assert!(find(name).is_none());
-            let instead = advice.strip_prefix("take ").expect("that is the form");
-            assert!(find(instead).is_some(), "{name}: {instead}");
-        }
-    }
 }

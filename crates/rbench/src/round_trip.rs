@@ -75,7 +75,7 @@ pub fn has_a_place(output: &Output) -> bool {
 
 /// Whether the engine `name` does anything to a file system.
 pub fn moves(name: &str) -> bool {
-    engine::find(name).is_some_and(|engine| engine.moves_data)
+    engine::find(name).is_some_and(|engine| engine.uses_files)
 }
 
 /// Where operations go: `dir`, or the first file of fio's first job; `None` if no

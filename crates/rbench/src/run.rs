@@ -18,7 +18,7 @@ use rbench_exec::{
 };
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
-use rbench_sys::engine::{ENGINES, OTHERS};
+use rbench_sys::engine::{self, ENGINES};
 use rbench_sys::identity::identity;
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
@@ -235,7 +235,7 @@ async fn once(
     .with_rows(front.rows())
     .with_seats(WorkerResources {
         pinned: plan.pin,
-        own_files: true,
+        own_files: !one_file_table(&plan),
     });
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
@@ -330,6 +330,16 @@ impl Hosts {
     }
 }
 
+/// Whether an engine of the plan makes calls in threads that all workers share.
+fn one_file_table(plan: &Plan) -> bool {
+    let shares = |name: &str| engine::find(name).is_some_and(|engine| engine.one_file_table);
+    match &plan.work {
+        Work::Meta(_) => false,
+        Work::Io(io) => shares(&io.engine),
+        Work::Jobs(jobs) => jobs.rounds.iter().flatten().any(|job| shares(&job.engine)),
+    }
+}
+
 fn plan(
     spec: &Spec,
     hosts: &Hosts,
@@ -343,7 +353,6 @@ fn plan(
             .iter()
             .map(|e| (e.name, e.depth_max as u32))
             .collect(),
-        other_engines: OTHERS.to_vec(),
         stonewalled,
     };
     let plan = resolve(spec, &facts).map_err(|e| Refusal::Usage(e.to_string()))?;

@@ -94,7 +94,11 @@ impl Section {
                 self.base = Base::read(text).map_err(|why| wrong(option, why))?;
             }
         }
-        for option in &pending {
+        // What belongs to an engine is known with it, wherever it stands.
+        let names_engine = |option: &&Pending| option.option.name == "ioengine";
+        let engines = pending.iter().filter(names_engine);
+        let others = pending.iter().filter(|option| !names_engine(option));
+        for option in engines.chain(others) {
             if let Does::Job(set) = option.option.does {
                 let given = Given {
                     text: option.value.as_deref().unwrap_or("1"),

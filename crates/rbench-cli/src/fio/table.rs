@@ -67,6 +67,14 @@ impl Opt {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
+    /// Whether it belongs to particular engines: fio knows it only once the engine is
+    /// given, so it cannot be shortened.
+    pub fn of_engines(&self) -> bool {
+        jobs::ENGINE_OPTIONS
+            .iter()
+            .any(|option| option.name == self.name)
+    }
+
     /// Whether it may stand in a job file.
     pub fn in_files(&self) -> bool {
         matches!(self.does, Does::Job(_) | Does::Name | Does::Base)
@@ -124,6 +132,10 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: "Engine",
         options: jobs::ENGINE,
+    },
+    Group {
+        title: "Options of engines (io_uring, libaio, pvsync2)",
+        options: jobs::ENGINE_OPTIONS,
     },
     Group {
         title: "Buffers",
@@ -196,7 +208,9 @@ pub fn find(name: &str) -> Found {
     }
     let known: Vec<(&str, &Opt)> = options()
         .flat_map(|option| option.names().map(move |known| (known, option)))
-        .filter(|(known, _)| known.starts_with(name) && known.len() > 1)
+        .filter(|(known, option)| {
+            known.starts_with(name) && known.len() > 1 && !option.of_engines()
+        })
         .collect();
     let refused: Vec<(&str, &Refused)> = all_refused()
         .filter(|(known, refused)| known.starts_with(name) && !refused.of_engines)

@@ -182,7 +182,7 @@ fn what_this_program_lacks_is_refused_by_name() {
         ),
         ("--zonemode=zbd", "'--zonemode'"),
         ("--client=host", "mpirun"),
-        ("--hipri", "engines have no options of their own but"),
+        ("--cmdprio_class=1", "requests have no priority"),
         ("--dir=/x", "profiles"),
         ("--per_job_l=0", "'--per_job_logs'"),
         ("--rw=trim", "does not trim"),

@@ -149,14 +149,24 @@ impl WorkerContext {
 
     fn make_engine(&self, depth: usize, block: usize) -> Result<Box<dyn Engine>, Failure> {
         let name = self.engine.name;
-        (self.engine.make)(EngineConfig { depth, block }).map_err(|errno| Failure {
+        let config = EngineConfig {
+            options: self.job.engine_options,
+            ..EngineConfig::new(depth, block)
+        };
+        (self.engine.make)(config).map_err(|errno| Failure {
             op: OpKind::Open,
             path: match self.report {
                 Some(_) => format!("job '{}': engine {name}", self.job.name),
                 None => format!("--engine {name}"),
             },
             kind: errno.into(),
-            detail: String::new(),
+            detail: match (name, errno) {
+                ("libaio", Errno::EAGAIN) => {
+                    "all requests of the host together are limited by /proc/sys/fs/aio-max-nr"
+                        .to_owned()
+                }
+                _ => String::new(),
+            },
         })
     }
 

@@ -49,7 +49,7 @@ impl Opening {
         turns: bool,
         own: Option<&Path>,
     ) -> Opening {
-        let (moves_data, mapped) = (engine.moves_data, engine.mapped);
+        let (uses_files, mapped) = (engine.uses_files, engine.mapped);
         let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
         let directions = job.pattern.directions;
         let write = directions.write && !only_verifies;
@@ -65,7 +65,7 @@ impl Opening {
         Opening {
             flags: OpenFlags {
                 read: directions.read || mapped || only_verifies || !job.files.write_only,
-                write,
+                write: write || engine.always_writes,
                 // Without a size it is as long as it is: it must be there.
                 create: write && job.files.size.1 > 0,
                 direct: job.direct,
@@ -85,9 +85,9 @@ impl Opening {
             },
             // A file that is open for a few operations is not worth it.
             attach: mapped || !turns,
-            real: moves_data,
+            real: uses_files,
             told_from: own.unwrap_or(Path::new("")).to_owned(),
-            in_use: (moves_data && write && !job.files.allow_mounted_write).then(InUse::look),
+            in_use: (uses_files && write && !job.files.allow_mounted_write).then(InUse::look),
         }
     }
 }

@@ -123,7 +123,7 @@ impl BlockRunner {
         if !self.context.job.syncing.close || stopped || self.submitted == 0 {
             return;
         }
-        if !self.context.engine.moves_data {
+        if !self.context.engine.uses_files {
             return;
         }
         for file in 0..self.files.count() {
@@ -205,7 +205,7 @@ impl BlockRunner {
         meter: &mut Meter,
     ) {
         // An engine without files has nothing to sync, but fio's null counts it.
-        if !self.context.engine.moves_data && self.context.report.is_none() {
+        if !self.context.engine.uses_files && self.context.report.is_none() {
             self.files.clean(file);
             return;
         }

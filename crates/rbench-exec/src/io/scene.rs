@@ -87,11 +87,7 @@ impl SmallContext {
     }
 
     fn engine(&self, depth: usize, block: u64) -> Result<Box<dyn Engine>, Failure> {
-        (self.engine.make)(EngineConfig {
-            depth,
-            block: block as usize,
-        })
-        .map_err(|errno| Failure {
+        (self.engine.make)(EngineConfig::new(depth, block as usize)).map_err(|errno| Failure {
             op: OpKind::Open,
             path: format!("--engine {}", self.engine.name),
             kind: errno.into(),

@@ -49,7 +49,7 @@ fn writes(job: &JobPlan) -> bool {
         && !only_verifies
         && !job.files.allow_mounted_write
         && (named || !job.files.create_on_open)
-        && find(job).moves_data
+        && find(job).uses_files
 }
 
 fn look(written: &[Written]) -> Result<(), String> {

@@ -388,10 +388,7 @@ pub struct LayoutRunner {
 
 /// Makes a worker of the layout; its data belongs to `parts`.
 pub fn prepare(tasks: Arc<Tasks>, parts: &[u64]) -> Prepared {
-    let config = EngineConfig {
-        depth: 1,
-        block: PIECE as usize,
-    };
+    let config = EngineConfig::new(1, PIECE as usize);
     let engine = (engine::ENGINES[0].make)(config)
         .map_err(|errno| Failure::new(OpKind::Open, "the layout's buffer", errno))?;
     Ok(Box::new(LayoutRunner {

@@ -16,7 +16,7 @@ use crate::thread::in_thread;
 impl JobRound<'_> {
     /// Paths of files that are to be removed at the end, by this rank.
     fn removable(&self, group: &Group<'_>) -> Vec<PathBuf> {
-        let unlinks = |m: &&Member| m.job.files.unlink && m.engine.moves_data;
+        let unlinks = |m: &&Member| m.job.files.unlink && m.engine.uses_files;
         let ranks = group.world.size();
         let mut all = Vec::new();
         for member in self.members.iter().filter(unlinks) {

@@ -44,7 +44,7 @@ pub(crate) fn demands(
     let mut there: BTreeMap<PathBuf, File> = BTreeMap::new();
     let mut moments = Vec::new();
     for round in &plan.rounds {
-        for job in round.iter().filter(|job| find(job).moves_data) {
+        for job in round.iter().filter(|job| find(job).uses_files) {
             add(job, base, ranks, &mut there);
         }
         moments.push(sums(&there, looks));

@@ -300,7 +300,6 @@ impl<'r> Run<'r> {
             host_of: self.hosts.to_vec(),
             seed: 0,
             engines,
-            other_engines: rbench_sys::engine::OTHERS.to_vec(),
             stonewalled: self.stonewalled,
         };
         resolve(&spec, &facts)

@@ -16,6 +16,7 @@ use crate::group::{Outcome, Run, check_adds_up};
 
 mod buffers;
 mod depth;
+mod engines;
 mod faults;
 mod files;
 mod pace;

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use rbench_core::Nanos;
+use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
 use crate::jobs::{
@@ -63,6 +63,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             allow_mounted_write: false,
         },
         engine: "null".to_owned(),
+        engine_options: EngineOptions::default(),
         depth: 1,
         batch_submit: 1,
         batch_complete_min: 1,

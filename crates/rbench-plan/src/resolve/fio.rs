@@ -16,6 +16,7 @@ use crate::shift;
 use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
 
 mod blocks;
+mod engine;
 mod verify;
 
 use blocks::{align, bounds, sizes};
@@ -35,13 +36,6 @@ const SECTOR: u64 = 512;
 
 /// Most workers of all jobs on each rank, as in fio.
 const WORKERS_MAX: u32 = 4096;
-
-/// Engines of fio that rbench may not have.
-const ENGINES: &str = "sync psync vsync pvsync pvsync2 libaio io_uring io_uring_cmd posixaio mmap \
-    null cpuio net netsplice splice sg rbd rados rdma falloc ftruncate filecreate filestat \
-    filedelete exec e4defrag gfapi gfapi_async mtd nbd pmemblk dev-dax libpmem external http \
-    libhdfs libiscsi libzbc libblkio solarisaio windowsaio guasi dircreate dirstat dirdelete \
-    xnvme";
 
 /// Most jobs of all iterations.
 const JOBS_MAX: usize = 1 << 16;
@@ -199,9 +193,10 @@ fn one(
     let (files, io_size) = files(s, &pattern)?;
     inside(&files, &job.name)?;
     reachable(&files, u64::from(facts.ranks()) * u64::from(numjobs))?;
-    let (engine, depth) = engine(s, facts, notes)?;
+    let (engine, depth) = engine::engine(s, facts, notes)?;
     let direct = s.direct.unwrap_or(false);
-    if direct && !matches!(engine.as_str(), "null" | "mmap") {
+    let engine_options = engine::options(s, &engine, direct)?;
+    if direct && !matches!(engine.as_str(), "null" | "mmap" | "falloc" | "ftruncate") {
         aligned(&pattern, &files)?;
     }
     let pace = pace(s, io_size, notes)?;
@@ -217,6 +212,7 @@ fn one(
         pattern,
         files,
         engine,
+        engine_options,
         depth,
         batch_submit: match s.iodepth_batch.unwrap_or(1) {
             0 => depth,
@@ -522,38 +518,6 @@ fn aligned(pattern: &Pattern, files: &Files) -> Result<(), PlanError> {
     }
     check("offset", files.offset)?;
     check("offset_increment", files.offset_increment)
-}
-
-/// The engine and its depth.
-fn engine(
-    s: &Settings,
-    facts: &Facts,
-    notes: &mut Vec<String>,
-) -> Result<(String, u32), PlanError> {
-    let name = s.ioengine.as_deref().unwrap_or("psync");
-    let depth = s.iodepth.unwrap_or(1);
-    let Some((_, most)) = facts.engines.iter().find(|(known, _)| *known == name) else {
-        let known: Vec<&str> = facts.engines.iter().map(|(name, _)| *name).collect();
-        let known = known.join(", ");
-        if let Some(instead) = facts.instead(name) {
-            refuse!("ioengine={name} is not supported: {instead}, which keeps iodepth as well");
-        }
-        if ENGINES.split_whitespace().any(|of_fio| of_fio == name) {
-            refuse!("ioengine={name} is not supported: take one of {known}");
-        }
-        refuse!("ioengine={name} is unknown: take one of {known}");
-    };
-    if depth == 0 {
-        refuse!("iodepth must be at least 1");
-    }
-    if *most == 1 && depth > 1 {
-        notes.push(format!(
-            "ioengine={name} is synchronous: iodepth is capped at 1"
-        ));
-    } else if depth > *most {
-        refuse!("iodepth={depth} is more than ioengine={name} can keep under way, {most}");
-    }
-    Ok((name.to_owned(), depth.min(*most)))
 }
 
 fn syncing(s: &Settings) -> Syncing {

@@ -82,7 +82,7 @@ pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError>
 const VERIFY_THREADS_MAX: u32 = 64;
 
 /// Engines that part with a buffer while its block is checked.
-const LENDING: [&str; 5] = ["psync", "sync", "vsync", "pvsync", "pvsync2"];
+const LENDING: [&str; 6] = ["psync", "sync", "vsync", "pvsync", "pvsync2", "splice"];
 
 fn verify_threads(
     io: &spec::Io,
@@ -318,14 +318,23 @@ fn io_layout(io: &spec::Io, size: Bytes, blocks: &Blocks) -> Result<Layout, Plan
     }
 }
 
+/// Engines that do something else than to move data.
+const MOVE_NOTHING: [&str; 2] = ["falloc", "ftruncate"];
+
 fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanError> {
     let depth = io.depth.unwrap_or(1);
     let name = io.engine.clone().unwrap_or_else(|| "psync".to_owned());
+    if MOVE_NOTHING.contains(&name.as_str()) {
+        refuse!("--engine {name} moves no data: it is there for rbench fio");
+    }
     let Some((_, depth_max)) = facts.engines.iter().find(|(n, _)| *n == name) else {
-        if let Some(instead) = facts.instead(&name) {
-            refuse!("--engine {name} is not offered: {instead}");
-        }
-        let names: Vec<&str> = facts.engines.iter().map(|(n, _)| *n).collect();
+        let moves = |name: &&str| !MOVE_NOTHING.contains(name);
+        let names: Vec<&str> = facts
+            .engines
+            .iter()
+            .map(|(n, _)| *n)
+            .filter(moves)
+            .collect();
         refuse!("--engine {name} is not one of {}", names.join(", "));
     };
     if depth == 0 {

@@ -16,7 +16,6 @@ fn facts(host_of: &[u32]) -> Facts {
             ("io_uring", 4096),
             ("null", 4096),
         ],
-        other_engines: vec![("libaio", "take io_uring")],
         stonewalled: None,
     }
 }
@@ -351,8 +350,8 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
     check_io("--direct and --engine mmap exclude each other", |_, i| {
         (i.direct, i.engine) = (true, Some("mmap".into()))
     });
-    check_io("--engine libaio is not offered: take io_uring", |_, i| {
-        i.engine = Some("libaio".into())
+    check_io("--engine falloc moves no data", |_, i| {
+        i.engine = Some("falloc".into())
     });
 }
 

@@ -79,6 +79,35 @@ pub struct Criterion {
     pub percent: bool,
 }
 
+/// Options of particular engines by their names in fio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EngineSettings {
+    /// `hipri`
+    pub hipri: Option<bool>,
+    /// `hipri_percentage`
+    pub hipri_percentage: Option<u32>,
+    /// `fixedbufs`
+    pub fixedbufs: Option<bool>,
+    /// `registerfiles`
+    pub registerfiles: Option<bool>,
+    /// `sqthread_poll`
+    pub sqthread_poll: Option<bool>,
+    /// `sqthread_poll_cpu`
+    pub sqthread_poll_cpu: Option<u32>,
+    /// `nonvectored`
+    pub nonvectored: Option<bool>,
+    /// `force_async`
+    pub force_async: Option<u64>,
+    /// `uncached`
+    pub uncached: Option<bool>,
+    /// `nowait`
+    pub nowait: Option<bool>,
+    /// `atomic`
+    pub atomic: Option<bool>,
+    /// `userspace_reap`
+    pub userspace_reap: Option<bool>,
+}
+
 /// Options of a job by their names in fio.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
@@ -146,6 +175,8 @@ pub struct Settings {
     pub randrepeat: Option<bool>,
     /// `ioengine`
     pub ioengine: Option<String>,
+    /// What belongs to the engine.
+    pub engine_options: EngineSettings,
     /// `iodepth`
     pub iodepth: Option<u32>,
     /// `iodepth_batch`

@@ -18,7 +18,7 @@ impl Buffers {
     /// Maps the buffers. `EINVAL` when depth or block is 0 or depth exceeds
     /// `depth_max`; `ENOMEM` when they do not fit.
     pub(super) fn new(config: EngineConfig, depth_max: usize) -> Result<Buffers, Errno> {
-        let EngineConfig { depth, block } = config;
+        let EngineConfig { depth, block, .. } = config;
         if depth == 0 || depth > depth_max || block == 0 {
             return Err(Errno::EINVAL);
         }
@@ -81,10 +81,7 @@ mod tests {
 
     #[test]
     fn every_slot_is_aligned_zeroed_and_its_own() {
-        let config = EngineConfig {
-            depth: 5,
-            block: 5000,
-        };
+        let config = EngineConfig::new(5, 5000);
         let mut buffers = Buffers::new(config, 8).expect("20 pages are there");
         for slot in 0..5 {
             let bytes = buffers.slice(slot);
@@ -100,7 +97,7 @@ mod tests {
     #[test]
     fn impossible_configurations_are_refused() {
         let check = |depth, block, expect| {
-            let made = Buffers::new(EngineConfig { depth, block }, 8);
+            let made = Buffers::new(EngineConfig::new(depth, block), 8);
             assert_eq!(made.err(), Some(expect), "{depth} x {block}");
         };
         check(0, 4096, Errno::EINVAL);

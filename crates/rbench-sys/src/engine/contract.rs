@@ -7,8 +7,8 @@
 use std::os::fd::RawFd;
 
 use nix::errno::Errno;
-use rbench_core::Nanos;
 use rbench_core::outcome::Retries;
+use rbench_core::{EngineOptions, Nanos};
 
 use crate::buffer::AlignedBuffer;
 use crate::files::Advice;
@@ -75,6 +75,19 @@ pub struct EngineConfig {
     pub depth: usize,
     /// Length of each slot's buffer in bytes.
     pub block: usize,
+    /// What else; an engine takes what belongs to it.
+    pub options: EngineOptions,
+}
+
+impl EngineConfig {
+    /// So many slots with buffers of `block` bytes, and nothing else.
+    pub fn new(depth: usize, block: usize) -> EngineConfig {
+        EngineConfig {
+            depth,
+            block,
+            options: EngineOptions::default(),
+        }
+    }
 }
 
 /// How many requests went to the kernel and came back at a time, and what they
@@ -247,8 +260,15 @@ pub struct EngineInfo {
     pub name: &'static str,
     /// Most requests under way at a time; 1 for synchronous engines.
     pub depth_max: usize,
-    /// Whether it moves data at all: the null engine measures the tool.
+    /// Whether it moves data between buffers and files.
     pub moves_data: bool,
+    /// Whether it works on files at all: the null engine measures the tool.
+    pub uses_files: bool,
+    /// Whether it changes files where a job only reads.
+    pub always_writes: bool,
+    /// Whether threads that are not the worker's make its calls: then workers must
+    /// not have tables of open files of their own.
+    pub one_file_table: bool,
     /// Whether it reaches files through mappings of them. Such an engine makes
     /// no file longer (a request beyond the end is short), serves regular
     /// files only, writes only to those open for reading and writing, and
@@ -257,8 +277,30 @@ pub struct EngineInfo {
     /// Makes one for a worker, in the thread of that worker: an engine may be
     /// bound to the thread that made it. `EINVAL` when the depth is 0 or above
     /// `depth_max` or the block is 0, `ENOMEM` when buffers or queues do not
-    /// fit, `ENOSYS` or `EPERM` when the system has no such engine or forbids it.
-    pub make: fn(EngineConfig) -> Result<Box<dyn Engine>, Errno>,
+    /// fit, `EAGAIN` when the host's requests of libaio are used up, `ENOSYS` or
+    /// `EPERM` when the system has no such engine or forbids it, and what the
+    /// kernel says of options.
+    pub make: Make,
+}
+
+/// Makes an engine.
+type Make = fn(EngineConfig) -> Result<Box<dyn Engine>, Errno>;
+
+impl EngineInfo {
+    /// An engine that moves data one request after the other, by system calls; it has
+    /// no name yet.
+    pub(super) const fn of(make: Make) -> EngineInfo {
+        EngineInfo {
+            name: "",
+            depth_max: 1,
+            moves_data: true,
+            uses_files: true,
+            always_writes: false,
+            one_file_table: false,
+            mapped: false,
+            make,
+        }
+    }
 }
 
 #[cfg(test)]

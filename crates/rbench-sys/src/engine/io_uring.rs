@@ -21,6 +21,7 @@
 //! Requests under way may complete in any order: an fsync covers the writes
 //! that were complete when it was submitted.
 
+mod entries;
 mod registered;
 
 use std::io;
@@ -28,15 +29,14 @@ use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use io_uring::{IoUring, SubmissionQueue, opcode, squeue, types};
+use io_uring::{Builder, IoUring, SubmissionQueue, squeue, types};
 use nix::errno::Errno;
-use rbench_core::Nanos;
+use rbench_core::{EngineOptions, Nanos};
 
+use self::entries::Entries;
 use self::registered::Registered;
 use super::buffers::Buffers;
-use super::contract::{
-    Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
-};
+use super::contract::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request};
 use super::progress::advance;
 use crate::files::Advice;
 
@@ -45,9 +45,7 @@ pub const INFO: EngineInfo = EngineInfo {
     name: "io_uring",
     // The most buffers that the kernel registers with a ring.
     depth_max: 16_384,
-    moves_data: true,
-    mapped: false,
-    make,
+    ..EngineInfo::of(make)
 };
 
 /// What is under way in a slot.
@@ -64,6 +62,13 @@ struct Uring {
     /// Given back to the system only when the kernel is done with them.
     buffers: ManuallyDrop<Buffers>,
     registered: Registered,
+    entries: Entries,
+    /// Whether a thread of the kernel takes the requests.
+    polled_queue: bool,
+    /// Whether completions are found by asking the device.
+    polled_device: bool,
+    /// Requests that are queued and were not handed over.
+    queued: usize,
     slots: Vec<Slot>,
     /// Number of slots that are not free.
     under_way: usize,
@@ -72,8 +77,9 @@ struct Uring {
 
 fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     let buffers = Buffers::new(config, INFO.depth_max)?;
-    let ring = open_ring(config.depth as u32)?;
-    let registered = Registered::new(&ring, &buffers);
+    let options = &config.options;
+    let ring = open_ring(config.depth as u32, options)?;
+    let registered = Registered::new(&ring, &buffers, options)?;
     let free = Slot {
         request: None,
         moved: 0,
@@ -82,6 +88,10 @@ fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         ring,
         buffers: ManuallyDrop::new(buffers),
         registered,
+        entries: Entries::new(options, config.depth),
+        polled_queue: options.sqthread_poll,
+        polled_device: options.hipri,
+        queued: 0,
         slots: vec![free; config.depth],
         under_way: 0,
         counts: EngineCounts::default(),
@@ -90,23 +100,18 @@ fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
 
 /// A ring with room for `depth` requests and the best flags that this kernel
 /// knows: completions are handled when the worker asks for them instead of
-/// interrupting it (6.1), or at its next system call (5.19), or at once.
-fn open_ring(depth: u32) -> Result<IoUring, Errno> {
-    let mut single_issuer = IoUring::builder();
-    single_issuer
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        .setup_taskrun_flag()
-        .setup_submit_all();
-    let mut cooperative = IoUring::builder();
-    cooperative
-        .setup_coop_taskrun()
-        .setup_taskrun_flag()
-        .setup_submit_all();
-    let plain = IoUring::builder();
-
+/// interrupting it (6.1), or at its next system call (5.19), or at once. Where a
+/// thread of the kernel takes the requests, that thread does all of it.
+fn open_ring(depth: u32, options: &EngineOptions) -> Result<IoUring, Errno> {
+    let builders = match options.sqthread_poll {
+        true => vec![polled_queue(options.sqthread_poll_cpu)],
+        false => own_queues(),
+    };
     let mut refused = Errno::EINVAL;
-    for builder in [single_issuer, cooperative, plain] {
+    for mut builder in builders {
+        if options.hipri {
+            builder.setup_iopoll();
+        }
         match builder.build(depth).map_err(errno) {
             // This feature came with 5.6, as did plain reads and writes.
             Ok(ring) if !ring.params().is_feature_rw_cur_pos() => return Err(Errno::ENOSYS),
@@ -121,63 +126,35 @@ fn open_ring(depth: u32) -> Result<IoUring, Errno> {
     Err(refused)
 }
 
-fn errno(error: io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+/// Rings to which the worker hands its requests, the best first.
+fn own_queues() -> Vec<Builder> {
+    let mut single_issuer = IoUring::builder();
+    single_issuer
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag()
+        .setup_submit_all();
+    let mut cooperative = IoUring::builder();
+    cooperative
+        .setup_coop_taskrun()
+        .setup_taskrun_flag()
+        .setup_submit_all();
+    vec![single_issuer, cooperative, IoUring::builder()]
 }
 
-/// The queue entry for what is left of a request.
-#[inline]
-fn entry(
-    buffers: &Buffers,
-    registered: &Registered,
-    slot: usize,
-    request: &Request,
-    moved: usize,
-) -> squeue::Entry {
-    // u64::MAX would mean the file's own position; one less is refused with
-    // EINVAL, as pread does.
-    let offset = request
-        .offset
-        .saturating_add(moved as u64)
-        .min(u64::MAX - 1);
-    // The kernel moves less than 2 GiB at a time: the rest follows.
-    let length = u32::try_from(request.length - moved).unwrap_or(u32::MAX);
-    let start = buffers
-        .pointer(slot, request.at + request.length)
-        .wrapping_byte_add(request.at + moved);
-    let number = slot as u16;
-    // The two kinds of files have no type in common that could be named.
-    macro_rules! entry_for {
-        ($file:expr) => {
-            match request.transfer {
-                Transfer::Read if registered.buffers => {
-                    opcode::ReadFixed::new($file, start, length, number)
-                        .offset(offset)
-                        .build()
-                }
-                Transfer::Read => opcode::Read::new($file, start, length)
-                    .offset(offset)
-                    .build(),
-                Transfer::Write if registered.buffers => {
-                    opcode::WriteFixed::new($file, start, length, number)
-                        .offset(offset)
-                        .build()
-                }
-                Transfer::Write => opcode::Write::new($file, start, length)
-                    .offset(offset)
-                    .build(),
-                Transfer::Fsync => opcode::Fsync::new($file).build(),
-                Transfer::DataSync => opcode::Fsync::new($file)
-                    .flags(types::FsyncFlags::DATASYNC)
-                    .build(),
-            }
-        };
+/// A ring with a thread of the kernel, on that processor, that goes to sleep after
+/// as long as the kernel thinks fit.
+fn polled_queue(cpu: Option<u32>) -> Builder {
+    let mut builder = IoUring::builder();
+    builder.setup_sqpoll(0);
+    if let Some(cpu) = cpu {
+        builder.setup_sqpoll_cpu(cpu);
     }
-    let entry = match registered.file(request.fd) {
-        Some(place) => entry_for!(types::Fixed(place)),
-        None => entry_for!(types::Fd(request.fd)),
-    };
-    entry.user_data(slot as u64)
+    builder
+}
+
+fn errno(error: io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
 /// Queues `entry`, which names a buffer that stays in place until the request
@@ -195,6 +172,11 @@ impl Uring {
     /// Counts a system call that handed `requests` over.
     #[inline]
     fn handed_over(&mut self, requests: usize) {
+        // The kernel's thread takes them when it likes.
+        let requests = match self.polled_queue {
+            true => std::mem::take(&mut self.queued),
+            false => requests,
+        };
         if requests > 0 {
             self.counts.submits[EngineCounts::bucket(requests)] += 1;
         }
@@ -258,9 +240,10 @@ impl Uring {
                     });
                 }
                 None => {
-                    let (buffers, moved) = (&self.buffers, slot.moved);
-                    let rest = entry(buffers, &self.registered, number, &request, moved);
+                    let memory = (&*self.buffers, &self.registered);
+                    let rest = self.entries.entry(memory, number, &request, slot.moved);
                     push(&mut queue, &rest);
+                    self.queued += 1;
                 }
             }
         }
@@ -294,8 +277,10 @@ impl Engine for Uring {
     #[inline]
     fn submit(&mut self, slot: usize, request: Request) {
         assert!(self.slots[slot].request.is_none(), "slot {slot} is in use");
-        let whole = entry(&self.buffers, &self.registered, slot, &request, 0);
+        let memory = (&*self.buffers, &self.registered);
+        let whole = self.entries.entry(memory, slot, &request, 0);
         push(&mut self.ring.submission(), &whole);
+        self.queued += 1;
         self.slots[slot] = Slot {
             request: Some(request),
             moved: 0,
@@ -304,6 +289,12 @@ impl Engine for Uring {
     }
 
     fn flush(&mut self) -> Result<(), Errno> {
+        if self.polled_queue {
+            return match self.queued {
+                0 => Ok(()),
+                _ => self.enter(0),
+            };
+        }
         while !self.ring.submission().is_empty() {
             self.enter(0)?;
         }
@@ -320,6 +311,12 @@ impl Engine for Uring {
         }
         let before = done.len();
         let enough = before + least.clamp(1, self.under_way);
+        while self.polled_queue && done.len() < enough {
+            // No system call as long as the kernel's thread is awake.
+            self.enter(0)?;
+            self.reap(done);
+            std::hint::spin_loop();
+        }
         if self.ring.submission().is_empty() {
             self.reap(done);
         }
@@ -351,7 +348,7 @@ impl Engine for Uring {
         }
         let before = done.len();
         let queue = self.ring.submission();
-        let must_enter = !queue.is_empty() || queue.taskrun();
+        let must_enter = !queue.is_empty() || queue.taskrun() || self.polled_device;
         drop(queue);
         if must_enter {
             self.enter(0)?;

@@ -18,13 +18,16 @@
 //! All contexts of a host together hold as many requests as
 //! `/proc/sys/fs/aio-max-nr` permits: beyond, making an engine gives `EAGAIN`.
 
+mod ring;
+
 use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::Nanos;
+use rbench_core::{EngineOptions, Nanos};
 
+use self::ring::Ring;
 use super::buffers::Buffers;
 use super::contract::{
     Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
@@ -36,9 +39,7 @@ use crate::calls::{self, IoEvent};
 pub const INFO: EngineInfo = EngineInfo {
     name: "libaio",
     depth_max: 16_384,
-    moves_data: true,
-    mapped: false,
-    make,
+    ..EngineInfo::of(make)
 };
 
 /// `aio_lio_opcode` of the kernel.
@@ -59,6 +60,10 @@ struct Slot {
 
 struct Aio {
     context: usize,
+    /// With `userspace_reap`, where the ring has the known form.
+    ring: Option<Ring>,
+    /// `RWF_…` of reads and of writes.
+    flags: [i32; 2],
     /// Given back to the system only when the kernel is done with them.
     buffers: ManuallyDrop<Buffers>,
     slots: Vec<Slot>,
@@ -91,6 +96,11 @@ fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     let blank = || unsafe { std::mem::zeroed::<libc::iocb>() };
     Ok(Box::new(Aio {
         context,
+        ring: match config.options.userspace_reap {
+            true => Ring::of(context),
+            false => None,
+        },
+        flags: flags(&config.options),
         buffers: ManuallyDrop::new(buffers),
         slots: vec![free; depth],
         blocks: (0..depth).map(|_| blank()).collect(),
@@ -102,6 +112,13 @@ fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     }))
 }
 
+/// `RWF_…` of reads and of writes.
+fn flags(options: &EngineOptions) -> [i32; 2] {
+    let flag = |on: bool, flag: i32| if on { flag } else { 0 };
+    let both = flag(options.nowait, libc::RWF_NOWAIT);
+    [both, both | flag(options.atomic, libc::RWF_ATOMIC)]
+}
+
 impl Aio {
     /// Queues what is left of the request of `slot`, which reads or writes.
     #[inline]
@@ -110,9 +127,11 @@ impl Aio {
         let start = start.wrapping_byte_add(request.at + moved);
         let block = &mut self.blocks[slot];
         block.aio_data = slot as u64;
-        block.aio_lio_opcode = match request.transfer {
-            Transfer::Write => IOCB_CMD_PWRITE,
-            Transfer::Read | Transfer::Fsync | Transfer::DataSync => IOCB_CMD_PREAD,
+        (block.aio_lio_opcode, block.aio_rw_flags) = match request.transfer {
+            Transfer::Write => (IOCB_CMD_PWRITE, self.flags[1]),
+            Transfer::Read | Transfer::Fsync | Transfer::DataSync => {
+                (IOCB_CMD_PREAD, self.flags[0])
+            }
         };
         block.aio_fildes = request.fd.cast_unsigned();
         block.aio_buf = start.expose_provenance() as u64;
@@ -192,6 +211,12 @@ impl Aio {
 
     /// Takes events from the kernel, waiting until there are so many.
     fn ask(&mut self, least: usize, timeout: Option<&libc::timespec>) -> Result<(), Errno> {
+        if let Some(ring) = &self.ring {
+            ring.take(&mut self.events);
+            if self.events.len() >= least.max(1) {
+                return Ok(());
+            }
+        }
         if self.under_way == self.events.len() {
             return Ok(());
         }

@@ -30,10 +30,8 @@ use crate::files::Advice;
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "mmap",
-    depth_max: 1,
-    moves_data: true,
     mapped: true,
-    make,
+    ..EngineInfo::of(make)
 };
 
 struct Mmap {

@@ -11,8 +11,8 @@ pub const INFO: EngineInfo = EngineInfo {
     name: "null",
     depth_max: 16_384,
     moves_data: false,
-    mapped: false,
-    make,
+    uses_files: false,
+    ..EngineInfo::of(make)
 };
 
 struct Null {

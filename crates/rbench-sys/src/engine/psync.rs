@@ -9,10 +9,7 @@ use crate::calls;
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "psync",
-    depth_max: 1,
-    moves_data: true,
-    mapped: false,
-    make: |config| synchronous::make(config, Psync),
+    ..EngineInfo::of(|config| synchronous::make(config, Psync))
 };
 
 struct Psync;

@@ -10,10 +10,7 @@ use super::synchronous::{self, Calls, Rest, bytes};
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "pvsync",
-    depth_max: 1,
-    moves_data: true,
-    mapped: false,
-    make: |config| synchronous::make(config, Pvsync),
+    ..EngineInfo::of(|config| synchronous::make(config, Pvsync))
 };
 
 struct Pvsync;

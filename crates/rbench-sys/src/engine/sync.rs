@@ -17,13 +17,10 @@ use crate::files::Advice;
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "sync",
-    depth_max: 1,
-    moves_data: true,
-    mapped: false,
-    make: |config| {
+    ..EngineInfo::of(|config| {
         let positions = FdTable::new();
         synchronous::make(config, Sync { positions })
-    },
+    })
 };
 
 struct Sync {

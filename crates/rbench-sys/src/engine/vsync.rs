@@ -13,10 +13,7 @@ use super::synchronous::{self, Calls, Rest, bytes};
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "vsync",
-    depth_max: 1,
-    moves_data: true,
-    mapped: false,
-    make: |config| synchronous::make(config, Vsync),
+    ..EngineInfo::of(|config| synchronous::make(config, Vsync))
 };
 
 struct Vsync;

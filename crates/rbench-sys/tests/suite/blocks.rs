@@ -16,7 +16,7 @@ pub const BLOCK: usize = 4096;
 /// Makes an engine; `None`, in the open, where the system forbids it.
 pub fn make(info: &EngineInfo, depth: usize, block: usize) -> Option<Box<dyn Engine>> {
     let depth = depth.min(info.depth_max);
-    match (info.make)(EngineConfig { depth, block }) {
+    match (info.make)(EngineConfig::new(depth, block)) {
         Ok(engine) => Some(engine),
         Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
             skip(&format!("{} is not permitted here: {errno:?}", info.name));
@@ -24,6 +24,13 @@ pub fn make(info: &EngineInfo, depth: usize, block: usize) -> Option<Box<dyn Eng
         }
         Err(errno) => panic!("{}: {errno:?}", info.name),
     }
+}
+
+/// Engines that do with every request what it says, or nothing at all: what is
+/// allocated or cut off instead is looked at on its own.
+pub fn movers_and_null() -> impl Iterator<Item = &'static EngineInfo> {
+    let moves = |info: &&EngineInfo| info.moves_data || !info.uses_files;
+    ENGINES.iter().filter(moves)
 }
 
 /// Runs `body` with each engine that moves data as the system calls do: files
@@ -44,10 +51,11 @@ pub fn each_unmapped(
 }
 
 /// Runs `body` with each engine that serves even what has only the plain calls
-/// read and write, such as /dev/full: the kernel's asynchronous I/O does not.
+/// read and write, such as /dev/full: the kernel's asynchronous I/O and its pipes
+/// do not.
 pub fn each_plain(depth: usize, block: usize, mut body: impl FnMut(&'static str, &mut dyn Engine)) {
     each_unmapped(depth, block, |name, engine| {
-        if name != "libaio" {
+        if !["libaio", "splice"].contains(&name) {
             body(name, engine);
         }
     });

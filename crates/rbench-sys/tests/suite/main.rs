@@ -1,6 +1,6 @@
 //! Tests of rbench-sys against the running kernel.
 //!
-//! `conformance` runs every engine, `engines` what only some have, `system_calls`
+//! `conformance` runs every engine, `engines` and `options` what only some have, `system_calls`
 //! looks on with strace, `workdir`, `testdir` and `host` change real (private) mounts.
 
 mod allocations;
@@ -9,6 +9,7 @@ mod conformance;
 mod engines;
 mod files;
 mod host;
+mod options;
 mod residency;
 mod support;
 mod system_calls;

@@ -72,6 +72,11 @@ fn plain(line: &str) -> String {
         } else if digits > 0 && rest[digits..].starts_with('<') {
             let (path, after) = rest[digits + 1..].split_once('>').expect("it is closed");
             let name = path.rsplit('/').next().unwrap_or(path);
+            let name = if name.starts_with("pipe:") {
+                "pipe"
+            } else {
+                name
+            };
             out.push_str(&format!("<{name}>"));
             rest = after;
         } else if digits > 0 {
@@ -203,7 +208,16 @@ fn each_method() {
 }
 
 /// Names of the engines that make a system call for each request.
-const ONE_BY_ONE: [&str; 5] = ["psync", "sync", "vsync", "pvsync", "pvsync2"];
+const ONE_BY_ONE: [&str; 8] = [
+    "psync",
+    "sync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "splice",
+    "falloc",
+    "ftruncate",
+];
 
 #[test]
 fn one_request_of_a_synchronous_engine_is_its_calls_and_no_more() {
@@ -241,15 +255,21 @@ fn one_request_of_a_synchronous_engine_is_its_calls_and_no_more() {
             "pvsync2-read: preadv2(<pvsync2>, [{}], 1, 8192, 0) = 4096",
             "pvsync2-fsync: fsync(<pvsync2>) = 0",
             "pvsync2-datasync: fdatasync(<pvsync2>) = 0",
+            "splice-write: vmsplice(<pipe>, [{}], 1, SPLICE_F_NONBLOCK) = 4096",
+            "splice-write: splice(<pipe>, NULL, <splice>, [8192], 4096, 0) = 4096",
+            "splice-read: splice(<splice>, [8192], <pipe>, NULL, 4096, 0) = 4096",
+            "splice-read: vmsplice(<pipe>, [{}], 1, 0) = 4096",
+            "splice-fsync: fsync(<splice>) = 0",
+            "splice-datasync: fdatasync(<splice>) = 0",
+            "falloc-write: fallocate(<falloc>, 0, 8192, 4096) = 0",
+            "falloc-read: fallocate(<falloc>, FALLOC_FL_KEEP_SIZE, 8192, 4096) = 0",
+            "ftruncate-write: ftruncate(<ftruncate>, 8192) = 0",
         ]
     );
 }
 
 fn synchronous(name: &str) -> Box<dyn rbench_sys::Engine> {
-    let config = EngineConfig {
-        depth: 1,
-        block: 4096,
-    };
+    let config = EngineConfig::new(1, 4096);
     (find(name).expect("it is in the table").make)(config).expect("it is always permitted")
 }
 
@@ -458,10 +478,7 @@ fn a_batch_of_requests_is_one_call() {
 /// Submits eight requests and flushes them; then eight that are waited for.
 fn batches(name: &str) {
     let info = find(name).expect("it is in the table");
-    let made = (info.make)(EngineConfig {
-        depth: 16,
-        block: 4096,
-    });
+    let made = (info.make)(EngineConfig::new(16, 4096));
     let Ok(mut engine) = made else {
         println!("{name} is not permitted");
         return;

@@ -21,7 +21,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-core",
         floors: &[
-            &["mountinfo", "op", "plain", "random", "wire"],
+            &["engine", "mountinfo", "op", "plain", "random", "wire"],
             &["units"],
             &["clock", "effort", "failure", "latency", "timeline"],
             &["job", "outcome/parts"],
@@ -65,13 +65,17 @@ const HOUSES: &[House] = &[
             // Engines that others are made of, and the run's own directory.
             &["engine/sync", "workdir"],
             &[
+                "engine/falloc",
+                "engine/ftruncate",
                 "engine/io_uring",
                 "engine/libaio",
                 "engine/mmap",
                 "engine/null",
+                "engine/posixaio",
                 "engine/psync",
                 "engine/pvsync",
                 "engine/pvsync2",
+                "engine/splice",
                 "engine/vsync",
                 "testdir",
             ],

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rbench_plan::jobs::{Advised, Directions, Fallocate, FileService};
-use rbench_plan::spec::fio::SyncMode;
+use rbench_plan::spec::fio::{EngineSettings, Settings, SyncMode};
 
 use super::{Does, Given, Opt, Takes, put, put_each, text};
 use crate::fio::given::one_of;
@@ -292,14 +292,14 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "ioengine",
         "NAME",
-        "sync, psync, vsync, pvsync, pvsync2, libaio, io_uring, mmap, null",
-        |s, g| put(&mut s.ioengine, text(g)),
+        "psync, sync, libaio, io_uring, posixaio, mmap, null and others",
+        engine,
     )
     .default("psync"),
     Opt::job(
         "iodepth",
         "N",
-        "Requests in flight per worker (libaio, io_uring)",
+        "Requests in flight per worker (libaio, io_uring, posixaio)",
         |s, g| put(&mut s.iodepth, g.count(1)),
     )
     .default("1"),
@@ -319,16 +319,6 @@ pub const ENGINE: &[Opt] = &[
     )
     .or(&["iodepth_batch_complete"])
     .default("1"),
-    Opt::switch(
-        "fixedbufs",
-        "Accepted: io_uring always registers its buffers",
-        |_, g| g.flag().map(drop),
-    ),
-    Opt::switch(
-        "registerfiles",
-        "Accepted: io_uring always registers its files",
-        |_, g| g.flag().map(drop),
-    ),
     Opt::job("direct", "0|1", "Open files with O_DIRECT", |s, g| {
         put(&mut s.direct, g.flag())
     })
@@ -379,6 +369,81 @@ pub const ENGINE: &[Opt] = &[
     .default("0"),
 ];
 
+/// Options of particular engines.
+pub const ENGINE_OPTIONS: &[Opt] = &[
+    Opt::switch(
+        "hipri",
+        "io_uring, pvsync2: poll for completions",
+        |s, g| put(&mut s.engine_options.hipri, g.flag()),
+    ),
+    Opt::job(
+        "hipri_percentage",
+        "PERCENT",
+        "pvsync2: percentage of operations that hipri applies to",
+        |s, g| put(&mut s.engine_options.hipri_percentage, g.percent()),
+    )
+    .default("100"),
+    Opt::switch(
+        "fixedbufs",
+        "io_uring: register buffers; without it where that can be",
+        |s, g| put(&mut s.engine_options.fixedbufs, g.flag()),
+    ),
+    Opt::switch(
+        "registerfiles",
+        "io_uring: register files; without it where that can be",
+        |s, g| put(&mut s.engine_options.registerfiles, g.flag()),
+    ),
+    Opt::switch(
+        "sqthread_poll",
+        "io_uring: a thread of the kernel takes requests",
+        |s, g| put(&mut s.engine_options.sqthread_poll, g.flag()),
+    ),
+    Opt::job(
+        "sqthread_poll_cpu",
+        "N",
+        "io_uring: processor of that thread",
+        |s, g| put(&mut s.engine_options.sqthread_poll_cpu, g.count(0)),
+    ),
+    Opt::job(
+        "nonvectored",
+        "0|1",
+        "io_uring: read and write without vectors",
+        |s, g| put(&mut s.engine_options.nonvectored, nonvectored(g)),
+    )
+    .default("1"),
+    Opt::job(
+        "force_async",
+        "N",
+        "io_uring: have the kernel hand every Nth request to a thread",
+        |s, g| put(&mut s.engine_options.force_async, g.count(0)),
+    )
+    .default("0"),
+    Opt::job(
+        "uncached",
+        "0|1",
+        "io_uring, pvsync2: RWF_DONTCACHE without direct",
+        |s, g| put(&mut s.engine_options.uncached, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "nowait",
+        "0|1",
+        "libaio, io_uring, pvsync2: RWF_NOWAIT",
+        |s, g| put(&mut s.engine_options.nowait, g.flag()),
+    )
+    .default("0"),
+    Opt::switch(
+        "atomic",
+        "libaio, io_uring, pvsync2: RWF_ATOMIC for writes",
+        |s, g| put(&mut s.engine_options.atomic, g.flag()),
+    ),
+    Opt::switch(
+        "userspace_reap",
+        "libaio: take completions from mapped memory",
+        |s, g| put(&mut s.engine_options.userspace_reap, g.flag()),
+    ),
+];
+
 /// Written data.
 pub const BUFFERS: &[Opt] = &[
     Opt::switch("refill_buffers", "New data for every write", |s, g| {
@@ -422,6 +487,24 @@ pub const BUFFERS: &[Opt] = &[
     )
     .default("0"),
 ];
+
+/// An engine does not inherit what was given for another one.
+fn engine(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
+    let name = text(g)?;
+    if s.ioengine.as_ref().is_some_and(|before| *before != name) {
+        s.engine_options = EngineSettings::default();
+    }
+    s.ioengine = Some(name);
+    Ok(())
+}
+
+/// -1 is fio's "where the kernel can do it".
+fn nonvectored(g: Given<'_>) -> Result<bool, String> {
+    match g.text {
+        "-1" => Ok(true),
+        _ => g.number().map(|n| n != 0),
+    }
+}
 
 fn directory(g: Given<'_>) -> Result<PathBuf, String> {
     match g.names().as_slice() {

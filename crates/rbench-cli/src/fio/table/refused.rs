@@ -145,7 +145,6 @@ pub const REFUSED: &[Refused] = &[
         "when the queue is refilled cannot be chosen",
         "`iodepth_batch_submit` or `iodepth_batch_complete_min`",
     ),
-    refused("atomic", "Linux has no O_ATOMIC", ""),
     refused(
         "sync_file_range write_barrier",
         "data is synced for whole files",
@@ -330,14 +329,23 @@ pub const REFUSED: &[Refused] = &[
     ),
     refused(
         "enghelp",
-        "engines have no options of their own but `fixedbufs` and `registerfiles`, which are always on",
-        "`--cmdhelp=ioengine`",
+        "the options of engines are listed with the others",
+        "`--cmdhelp=all`",
     ),
     // Engines
     of_engine(
-        "cmd_type cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage force_async hipri \
-         hipri_percentage nonvectored nowait sqthread_poll sqthread_poll_cpu thp uncached userspace_reap",
-        "engines have no options of their own but `fixedbufs` and `registerfiles`, which are always on",
+        "cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage",
+        "requests have no priority",
+        "`ionice`",
+    ),
+    of_engine(
+        "cmd_type",
+        "commands to devices are no I/O to a file system",
+        "",
+    ),
+    of_engine(
+        "thp",
+        "mappings have the pages that the system gives them",
         "",
     ),
     of_engine(

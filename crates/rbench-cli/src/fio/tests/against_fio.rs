@@ -113,6 +113,16 @@ const LINES: &[&str] = &[
     "--name=b --stonewall --size=2m --name=c --new_group",
     "-- --bs=4k",
     "--bs 4k 8k",
+    "--ioengine=io_uring --hipri --fixedbufs=1 --registerfiles --nonvectored=0 --force_async=4",
+    "--ioengine=io_uring --sqthread_poll --sqthread_poll_cpu=0 --uncached=1 --nowait=1",
+    "--ioengine=libaio --userspace_reap --nowait=1",
+    "--ioengine=pvsync2 --hipri --hipri_percentage=50 --uncached=1",
+    "--ioengine=pvsync2 --hipri_percentage=101",
+    "--hip",
+    "--ioengine=posixaio --iodepth=8",
+    "--ioengine=splice",
+    "--ioengine=falloc",
+    "--ioengine=ftruncate --rw=write",
 ];
 
 /// Job files.
@@ -144,6 +154,7 @@ const FILES: &[&str] = &[
     "[a]\nsize=1m\ndescription=\"x y\"\n",
     "[b]\nsize=1m\n[a]\nsize=1m\nwait_for=b\n",
     "[a]\nsize=1m\nnew_group\nstonewall\nthread=1\nthread\n",
+    "[global]\nfixedbufs\nioengine=io_uring\nsize=1m\n[a]\n[b]\nioengine=psync\n",
     "]\n",
     "[globals]\nsize=1m\n[Global]\nbs=8k\n[a]\n",
 ];

@@ -1,5 +1,7 @@
 //! Job files.
 
+use rbench_plan::spec::fio::EngineSettings;
+
 use super::*;
 
 /// Reads job files; the first one is named on the command line.
@@ -71,6 +73,28 @@ fn any_name_that_begins_with_global_is_global() {
         (size(&fio.jobs[0]), fio.jobs[0].settings.bs.read),
         (Some(1 << 20), Some(1024))
     );
+}
+
+#[test]
+fn options_of_an_engine_go_with_it() {
+    let fio = one(
+        "[global]\nfixedbufs=1\nioengine=io_uring\nsize=1m\n[a]\nhipri\n[b]\nioengine=libaio\n\
+                   [c]\nnowait=1\nioengine=pvsync2\n[d]\nioengine=io_uring\n",
+    );
+    let of = |name: &str| {
+        let job = fio.jobs.iter().find(|job| job.name == name);
+        job.expect("it is there").settings.engine_options
+    };
+    let inherited = EngineSettings {
+        fixedbufs: Some(true),
+        ..EngineSettings::default()
+    };
+    let hipri = Some(true);
+    assert_eq!(of("a"), EngineSettings { hipri, ..inherited });
+    assert_eq!(of("b"), EngineSettings::default());
+    let nowait = Some(true);
+    assert_eq!(of("c"), EngineSettings { nowait, ..of("b") });
+    assert_eq!(of("d"), inherited);
 }
 
 #[test]

@@ -157,8 +157,30 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("iodepth_batch_complete=5", |s| {
         s.iodepth_batch_complete_min = Some(5)
     }),
-    ("fixedbufs", |_| {}),
-    ("registerfiles=1", |_| {}),
+    ("hipri", |s| s.engine_options.hipri = Some(true)),
+    ("hipri_percentage=30", |s| {
+        s.engine_options.hipri_percentage = Some(30)
+    }),
+    ("fixedbufs", |s| s.engine_options.fixedbufs = Some(true)),
+    ("registerfiles=1", |s| {
+        s.engine_options.registerfiles = Some(true)
+    }),
+    ("sqthread_poll=0", |s| {
+        s.engine_options.sqthread_poll = Some(false)
+    }),
+    ("sqthread_poll_cpu=1", |s| {
+        s.engine_options.sqthread_poll_cpu = Some(1)
+    }),
+    ("nonvectored=0", |s| {
+        s.engine_options.nonvectored = Some(false)
+    }),
+    ("force_async=4", |s| s.engine_options.force_async = Some(4)),
+    ("uncached=1", |s| s.engine_options.uncached = Some(true)),
+    ("nowait=1", |s| s.engine_options.nowait = Some(true)),
+    ("atomic=1", |s| s.engine_options.atomic = Some(true)),
+    ("userspace_reap", |s| {
+        s.engine_options.userspace_reap = Some(true)
+    }),
     ("direct=1", |s| s.direct = Some(true)),
     ("buffered=0", |s| s.direct = Some(true)),
     ("sync=1", |s| s.sync = Some(SyncMode::Sync)),

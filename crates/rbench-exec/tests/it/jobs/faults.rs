@@ -37,6 +37,7 @@ fn what_close_says_is_an_error_of_the_job() {
     for (more, nth, op, items) in [
         ("--rw=write", 2, "write", 16),
         ("--rw=write --ioengine=io_uring --iodepth=4", 2, "write", 16),
+        ("--rw=write --ioengine=libaio --iodepth=4", 2, "write", 16),
         ("--rw=write --create_on_open=1", 1, "write", 16),
         (
             "--rw=write --nrfiles=4 --file_service_type=sequential",
@@ -206,8 +207,15 @@ fn calls_that_were_made_again_are_counted_one_by_one() {
         ("read:short@p=0.1", "short", "x-read"),
         ("write:short@p=0.1", "short", "x-write"),
     ] {
-        for engine in ["psync", "sync", "vsync", "pvsync", "io_uring --iodepth=8"] {
-            if fault.starts_with("write:short") && engine.starts_with("io_uring") {
+        for engine in [
+            "psync",
+            "sync",
+            "vsync",
+            "pvsync",
+            "libaio --iodepth=8",
+            "io_uring --iodepth=8",
+        ] {
+            if fault.starts_with("write:short") && engine.ends_with("--iodepth=8") {
                 // The kernel makes EIO of it where FUSE requests are asynchronous.
                 continue;
             }
@@ -251,7 +259,14 @@ fn without_faults_no_call_is_made_again() {
             cap: Bytes(64 * MIB),
         };
     });
-    for engine in ["psync", "io_uring --iodepth=8", "mmap"] {
+    for engine in [
+        "psync",
+        "splice",
+        "io_uring --iodepth=8",
+        "libaio --iodepth=8",
+        "posixaio --iodepth=8",
+        "mmap",
+    ] {
         let line = format!("--name=x --rw=randrw --bs=4k --size=1m --fsync=8 --ioengine={engine}");
         let outcome = run_well(target.path(), &line);
         assert!(

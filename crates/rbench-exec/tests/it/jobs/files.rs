@@ -388,6 +388,9 @@ fn fsyncs_come_after_so_many_writes_and_are_counted_apart() {
         ("--fsync=5", 3),
         ("--fdatasync=3", 5),
         ("--fsync=4 --ioengine=io_uring --iodepth=8", 3),
+        ("--fsync=4 --ioengine=libaio --iodepth=8", 3),
+        ("--fdatasync=4 --ioengine=posixaio --iodepth=8", 3),
+        ("--fsync=4 --ioengine=splice", 3),
         ("--fsync=8 --nrfiles=4 --file_service_type=sequential", 2),
     ] {
         let line = format!("--name=x --rw=write --size=64k {more}");
@@ -405,6 +408,8 @@ fn files_are_synced_before_they_are_closed_where_asked_for() {
         "--file_service_type=sequential",
         "--file_service_type=sequential --ioengine=io_uring --iodepth=8",
         "--openfiles=3 --ioengine=io_uring --iodepth=8",
+        "--file_service_type=sequential --ioengine=libaio --iodepth=8",
+        "--openfiles=3 --ioengine=posixaio --iodepth=8",
     ] {
         let target = mount(|config| config.latency = "fsync=2ms".parse().expect("valid"));
         let outcome = run_well(target.path(), &format!("{line} {more}"));

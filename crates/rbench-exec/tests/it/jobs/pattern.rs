@@ -22,7 +22,14 @@ fn offsets(samples: &[LogSample]) -> Vec<u64> {
 #[test]
 fn every_worker_reads_every_block_once_in_an_order_of_its_own() {
     let dir = tempdir();
-    for (engine, depth) in [("psync", 1), ("io_uring", 8), ("mmap", 1)] {
+    for (engine, depth) in [
+        ("psync", 1),
+        ("io_uring", 8),
+        ("libaio", 8),
+        ("posixaio", 8),
+        ("splice", 1),
+        ("mmap", 1),
+    ] {
         for jobs in [1, 4] {
             let line = format!(
                 "--name=x --rw=randread --size=256k --ioengine={engine} --iodepth={depth} \

@@ -1,10 +1,10 @@
 use proptest::prelude::*;
-use rbench_core::Nanos;
+use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
 use crate::jobs::{Checksum, Directions, Verify};
 use crate::resolve::{Plan, Work};
-use crate::spec::fio::Check;
+use crate::spec::fio::{Check, EngineSettings};
 use crate::spec::{Common, Spec, Workload};
 
 const MIB: u64 = 1 << 20;
@@ -33,10 +33,12 @@ fn facts() -> Facts {
         engines: vec![
             ("psync", 1),
             ("mmap", 1),
+            ("pvsync2", 1),
             ("io_uring", 1024),
+            ("libaio", 1024),
+            ("falloc", 1),
             ("null", 1024),
         ],
-        other_engines: vec![("libaio", "take io_uring"), ("posixaio", "take io_uring")],
         stonewalled: None,
     }
 }
@@ -389,15 +391,68 @@ fn synchronous_engines_keep_one_operation_under_way_and_say_so() {
 }
 
 #[test]
-fn other_engines_of_fio_are_refused_with_advice() {
+fn other_engines_of_fio_are_refused_by_name() {
     for (engine, expect) in [
-        ("libaio", "take io_uring, which keeps iodepth"),
-        ("posixaio", "take io_uring"),
         ("rbd", "not supported: take one of psync, mmap"),
         ("nosuch", "ioengine=nosuch is unknown: take one of psync"),
     ] {
         check_refused(|s| s.ioengine = Some(engine.into()), expect);
     }
+}
+
+#[test]
+fn options_of_engines_are_taken_by_their_engines_only() {
+    let with = |engine: &str, change: fn(&mut EngineSettings)| {
+        let engine = engine.to_owned();
+        move |s: &mut Settings| {
+            s.ioengine = Some(engine);
+            change(&mut s.engine_options);
+        }
+    };
+    let asked = EngineOptions {
+        nowait: true,
+        atomic: true,
+        ..EngineOptions::default()
+    };
+    for engine in ["io_uring", "libaio", "pvsync2"] {
+        let given = with(engine, |o| {
+            (o.nowait, o.atomic) = (Some(true), Some(true));
+        });
+        assert_eq!(single(given).engine_options, asked, "{engine}");
+    }
+    let check = |engine, change: fn(&mut EngineSettings), expect: &str| {
+        check_refused(with(engine, change), expect);
+    };
+    check(
+        "psync",
+        |o| o.nowait = Some(false),
+        "nowait belongs to ioengine io_uring, libaio, pvsync2",
+    );
+    check(
+        "pvsync2",
+        |o| o.fixedbufs = Some(true),
+        "fixedbufs belongs to ioengine io_uring",
+    );
+    check(
+        "io_uring",
+        |o| o.userspace_reap = Some(true),
+        "userspace_reap belongs to ioengine libaio",
+    );
+    check(
+        "io_uring",
+        |o| o.hipri_percentage = Some(3),
+        "hipri_percentage belongs to ioengine pvsync2",
+    );
+    check("libaio", |o| o.uncached = Some(true), "the job's is libaio");
+    let uncached = |direct| {
+        single(|s| {
+            with("pvsync2", |o| o.uncached = Some(true))(s);
+            s.direct = Some(direct);
+        })
+        .engine_options
+        .uncached
+    };
+    assert!(uncached(false) && !uncached(true), "as in fio");
 }
 
 #[test]

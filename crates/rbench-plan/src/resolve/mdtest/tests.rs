@@ -10,7 +10,6 @@ fn facts(host_of: &[u32], stonewalled: Option<u64>) -> Facts {
         host_of: host_of.to_vec(),
         seed: 7,
         engines: vec![("psync", 1)],
-        other_engines: Vec::new(),
         stonewalled,
     }
 }

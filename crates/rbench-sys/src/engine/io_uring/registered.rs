@@ -4,7 +4,9 @@
 use std::os::fd::RawFd;
 
 use io_uring::IoUring;
+use nix::errno::Errno;
 use nix::libc;
+use rbench_core::EngineOptions;
 
 use super::super::buffers::Buffers;
 use super::super::fd_table::FdTable;
@@ -29,13 +31,47 @@ impl Registered {
     /// Registers the buffers where that can be: see [`super`] on locked
     /// memory. A refusal (such as of blocks above 1 GiB) leaves the ring as it
     /// was. The buffers must not be unmapped while a request is under way.
-    pub(super) fn new(ring: &IoUring, buffers: &Buffers) -> Registered {
-        Registered {
-            buffers: locks_memory_freely() && register_buffers(ring, buffers),
+    ///
+    /// # Errors
+    /// The kernel's, for what the options ask for.
+    pub(super) fn new(
+        ring: &IoUring,
+        buffers: &Buffers,
+        options: &EngineOptions,
+    ) -> Result<Registered, Errno> {
+        // Registered buffers go without vectors.
+        let may = options.nonvectored && locks_memory_freely();
+        let mut registered = Registered {
+            buffers: match options.fixedbufs {
+                Some(false) => false,
+                Some(true) => {
+                    register_buffers(ring, buffers)?;
+                    true
+                }
+                None => may && register_buffers(ring, buffers).is_ok(),
+            },
             files: FdTable::new(),
             free: Vec::new(),
             asked: false,
+        };
+        match options.registerfiles {
+            // The kernel's thread had to look each file up.
+            _ if options.sqthread_poll => registered.make_table(ring)?,
+            Some(true) => registered.make_table(ring)?,
+            Some(false) => registered.asked = true,
+            None => {}
         }
+        Ok(registered)
+    }
+
+    /// Asks the kernel for a table of files.
+    fn make_table(&mut self, ring: &IoUring) -> Result<(), Errno> {
+        self.asked = true;
+        // -1 marks a free place.
+        let table = ring.submitter().register_files(&[-1; FILES]);
+        table.map_err(super::errno)?;
+        self.free = (0..FILES as u32).rev().collect();
+        Ok(())
     }
 
     /// The place of a file in the kernel's table.
@@ -47,11 +83,8 @@ impl Registered {
     /// Puts a file into the table, as long as there are free places.
     pub(super) fn attach(&mut self, ring: &IoUring, fd: RawFd) {
         if !self.asked {
-            self.asked = true;
-            // -1 marks a free place.
-            if ring.submitter().register_files(&[-1; FILES]).is_ok() {
-                self.free = (0..FILES as u32).rev().collect();
-            }
+            // Without a table it is done without.
+            self.make_table(ring).ok();
         }
         self.detach(ring, fd);
         let Some(&place) = self.free.last() else {
@@ -84,7 +117,7 @@ impl Registered {
     }
 }
 
-fn register_buffers(ring: &IoUring, buffers: &Buffers) -> bool {
+fn register_buffers(ring: &IoUring, buffers: &Buffers) -> Result<(), Errno> {
     let slots: Vec<libc::iovec> = (0..buffers.depth())
         .map(|slot| libc::iovec {
             iov_base: buffers.pointer(slot, buffers.block()).cast(),
@@ -93,7 +126,7 @@ fn register_buffers(ring: &IoUring, buffers: &Buffers) -> bool {
         .collect();
     // SAFETY: the buffers are unmapped only when no request is under way, and
     // the kernel holds on to registered pages by itself.
-    unsafe { ring.submitter().register_buffers(&slots) }.is_ok()
+    unsafe { ring.submitter().register_buffers(&slots) }.map_err(super::errno)
 }
 
 #[cfg(test)]
@@ -106,16 +139,14 @@ mod tests {
 
     #[test]
     fn places_in_the_table_are_given_out_again() {
-        let config = EngineConfig {
-            depth: 1,
-            block: 4096,
-        };
-        let buffers = Buffers::new(config, 1).expect("a page is there");
+        let buffers = Buffers::new(EngineConfig::new(1, 4096), 1).expect("a page is there");
         // Where a ring is forbidden there is nothing to see.
         let Ok(ring) = IoUring::new(1) else {
             return;
         };
-        let mut registered = Registered::new(&ring, &buffers);
+        let options = EngineOptions::default();
+        let made = Registered::new(&ring, &buffers, &options);
+        let mut registered = made.expect("nothing is asked for");
         let files: Vec<File> = (0..FILES + 6)
             .map(|_| tempfile::tempfile().expect("a temporary file"))
             .collect();

@@ -1,0 +1,52 @@
+//! Options of particular I/O engines, by their names in fio.
+
+/// What is asked of an engine beyond its requests. An engine takes what belongs
+/// to it and does not look at the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// `hipri`: completions are polled for (io_uring: `IORING_SETUP_IOPOLL`, pvsync2:
+    /// `RWF_HIPRI`).
+    pub hipri: bool,
+    /// `hipri_percentage`: of so many calls of pvsync2.
+    pub hipri_percentage: u32,
+    /// `fixedbufs`: buffers are registered with io_uring; `None`: where that can be.
+    pub fixedbufs: Option<bool>,
+    /// `registerfiles`: files are registered with io_uring; `None`: where that can be.
+    pub registerfiles: Option<bool>,
+    /// `sqthread_poll`: a thread of the kernel takes io_uring's requests.
+    pub sqthread_poll: bool,
+    /// `sqthread_poll_cpu`: its processor.
+    pub sqthread_poll_cpu: Option<u32>,
+    /// `nonvectored`: io_uring reads and writes without a vector.
+    pub nonvectored: bool,
+    /// `force_async`: every so many requests of io_uring are handed to a thread of
+    /// the kernel at once; 0: none.
+    pub force_async: u64,
+    /// `uncached`: `RWF_DONTCACHE`
+    pub uncached: bool,
+    /// `nowait`: `RWF_NOWAIT`
+    pub nowait: bool,
+    /// `atomic`: `RWF_ATOMIC`, of writes.
+    pub atomic: bool,
+    /// `userspace_reap`: libaio's completions are read from memory.
+    pub userspace_reap: bool,
+}
+
+impl Default for EngineOptions {
+    fn default() -> EngineOptions {
+        EngineOptions {
+            hipri: false,
+            hipri_percentage: 100,
+            fixedbufs: None,
+            registerfiles: None,
+            sqthread_poll: false,
+            sqthread_poll_cpu: None,
+            nonvectored: true,
+            force_async: 0,
+            uncached: false,
+            nowait: false,
+            atomic: false,
+            userspace_reap: false,
+        }
+    }
+}

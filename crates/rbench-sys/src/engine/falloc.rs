@@ -1,0 +1,45 @@
+//! The engine `falloc`: fallocate(2) in place of transfers, one request at a
+//! time. A write allocates the range and lengthens the file to its end, a read
+//! allocates it and keeps the file's size. No data is moved, and there are no
+//! syncs (`EINVAL`), as with fio's engine.
+
+use std::os::fd::RawFd;
+
+use nix::errno::Errno;
+use nix::libc;
+
+use super::contract::EngineInfo;
+use super::synchronous::{self, Calls, Rest};
+
+/// The line in [`super::ENGINES`].
+pub const INFO: EngineInfo = EngineInfo {
+    name: "falloc",
+    moves_data: false,
+    always_writes: true,
+    ..EngineInfo::of(|config| synchronous::make(config, Falloc))
+};
+
+struct Falloc;
+
+/// All of `rest`, or why not.
+#[inline]
+fn allocate(rest: &Rest, mode: libc::c_int) -> Result<usize, Errno> {
+    let length = rest.length as libc::off_t;
+    // SAFETY: no memory is involved; what is no descriptor gives EBADF.
+    let done = unsafe { libc::fallocate(rest.fd, mode, rest.offset, length) };
+    Errno::result(done).map(|_| rest.length)
+}
+
+impl Calls for Falloc {
+    fn read(&mut self, rest: &Rest) -> Result<usize, Errno> {
+        allocate(rest, libc::FALLOC_FL_KEEP_SIZE)
+    }
+
+    fn write(&mut self, rest: &Rest) -> Result<usize, Errno> {
+        allocate(rest, 0)
+    }
+
+    fn sync(&mut self, _fd: RawFd, _data_only: bool) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+}

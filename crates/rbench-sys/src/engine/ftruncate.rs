@@ -1,0 +1,36 @@
+//! The engine `ftruncate`: a write makes the file as long as its offset says,
+//! one request at a time. No data is moved; reads and syncs are refused with
+//! `EINVAL`, as with fio's engine.
+
+use std::os::fd::RawFd;
+
+use nix::errno::Errno;
+use nix::libc;
+
+use super::contract::EngineInfo;
+use super::synchronous::{self, Calls, Rest};
+
+/// The line in [`super::ENGINES`].
+pub const INFO: EngineInfo = EngineInfo {
+    name: "ftruncate",
+    moves_data: false,
+    ..EngineInfo::of(|config| synchronous::make(config, Ftruncate))
+};
+
+struct Ftruncate;
+
+impl Calls for Ftruncate {
+    fn read(&mut self, _rest: &Rest) -> Result<usize, Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    fn write(&mut self, rest: &Rest) -> Result<usize, Errno> {
+        // SAFETY: no memory is involved; what is no descriptor gives EBADF.
+        let done = unsafe { libc::ftruncate(rest.fd, rest.offset) };
+        Errno::result(done).map(|_| rest.length)
+    }
+
+    fn sync(&mut self, _fd: RawFd, _data_only: bool) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+}

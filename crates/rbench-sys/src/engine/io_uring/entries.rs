@@ -1,0 +1,211 @@
+//! The entries of a ring's queue: what of the options goes with each request.
+
+use io_uring::{opcode, squeue, types};
+use nix::libc;
+use rbench_core::EngineOptions;
+
+use super::super::buffers::Buffers;
+use super::super::contract::{Request, Transfer};
+use super::Registered;
+
+/// Makes the entries.
+pub(super) struct Entries {
+    /// `RWF_…` of reads and of writes.
+    read_flags: i32,
+    write_flags: i32,
+    /// With vectors: that of each slot, which stays where it is; else none.
+    vectors: Vec<libc::iovec>,
+    /// Every so many reads and writes one goes to a thread of the kernel at once.
+    async_every: u64,
+    /// Reads and writes since the last that did.
+    since_async: u64,
+}
+
+// SAFETY: the vectors are written before the kernel reads them, by whoever has
+// this value; what they point to belongs to the same engine.
+unsafe impl Send for Entries {}
+
+impl Entries {
+    pub(super) fn new(options: &EngineOptions, depth: usize) -> Entries {
+        let flag = |on: bool, flag: i32| if on { flag } else { 0 };
+        let both =
+            flag(options.uncached, libc::RWF_DONTCACHE) | flag(options.nowait, libc::RWF_NOWAIT);
+        let empty = libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        let vectors = match options.nonvectored {
+            true => Vec::new(),
+            false => vec![empty; depth],
+        };
+        Entries {
+            read_flags: both,
+            write_flags: both | flag(options.atomic, libc::RWF_ATOMIC),
+            vectors,
+            async_every: options.force_async,
+            since_async: 0,
+        }
+    }
+
+    /// The entry for what is left of a request.
+    #[inline]
+    pub(super) fn entry(
+        &mut self,
+        (buffers, registered): (&Buffers, &Registered),
+        slot: usize,
+        request: &Request,
+        moved: usize,
+    ) -> squeue::Entry {
+        // u64::MAX would mean the file's own position; one less is refused with
+        // EINVAL, as pread does.
+        let offset = request
+            .offset
+            .saturating_add(moved as u64)
+            .min(u64::MAX - 1);
+        // The kernel moves less than 2 GiB at a time: the rest follows.
+        let length = u32::try_from(request.length - moved).unwrap_or(u32::MAX);
+        let start = buffers
+            .pointer(slot, request.at + request.length)
+            .wrapping_byte_add(request.at + moved);
+        let number = slot as u16;
+        let vector = match self.vectors.get_mut(slot) {
+            Some(vector) if !registered.buffers => {
+                vector.iov_base = start.cast();
+                vector.iov_len = request.length - moved;
+                Some(std::ptr::from_ref(&*vector))
+            }
+            _ => None,
+        };
+        // The two kinds of files have no type in common that could be named.
+        macro_rules! entry_for {
+            ($file:expr) => {
+                match (request.transfer, vector) {
+                    (Transfer::Read, _) if registered.buffers => {
+                        opcode::ReadFixed::new($file, start, length, number)
+                            .offset(offset)
+                            .rw_flags(self.read_flags)
+                            .build()
+                    }
+                    (Transfer::Read, None) => opcode::Read::new($file, start, length)
+                        .offset(offset)
+                        .rw_flags(self.read_flags)
+                        .build(),
+                    (Transfer::Read, Some(vector)) => opcode::Readv::new($file, vector, 1)
+                        .offset(offset)
+                        .rw_flags(self.read_flags)
+                        .build(),
+                    (Transfer::Write, _) if registered.buffers => {
+                        opcode::WriteFixed::new($file, start, length, number)
+                            .offset(offset)
+                            .rw_flags(self.write_flags)
+                            .build()
+                    }
+                    (Transfer::Write, None) => opcode::Write::new($file, start, length)
+                        .offset(offset)
+                        .rw_flags(self.write_flags)
+                        .build(),
+                    (Transfer::Write, Some(vector)) => opcode::Writev::new($file, vector, 1)
+                        .offset(offset)
+                        .rw_flags(self.write_flags)
+                        .build(),
+                    (Transfer::Fsync, _) => opcode::Fsync::new($file).build(),
+                    (Transfer::DataSync, _) => opcode::Fsync::new($file)
+                        .flags(types::FsyncFlags::DATASYNC)
+                        .build(),
+                }
+            };
+        }
+        let entry = match registered.file(request.fd) {
+            Some(place) => entry_for!(types::Fixed(place)),
+            None => entry_for!(types::Fd(request.fd)),
+        };
+        let entry = entry.user_data(slot as u64);
+        match self.async_every > 0 && !request.transfer.is_sync() && self.is_async_due() {
+            true => entry.flags(squeue::Flags::ASYNC),
+            false => entry,
+        }
+    }
+
+    /// Whether this one, of all reads and writes, goes to a thread at once.
+    fn is_async_due(&mut self) -> bool {
+        self.since_async += 1;
+        let due = self.since_async >= self.async_every;
+        if due {
+            self.since_async = 0;
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use io_uring::IoUring;
+
+    use super::*;
+    use crate::engine::contract::EngineConfig;
+
+    /// What the entries of so many reads and a write are, as the kernel numbers them:
+    /// `22` reads without a vector, `+A` at once by a thread.
+    fn entries(options: EngineOptions) -> Option<String> {
+        let buffers = Buffers::new(EngineConfig::new(1, 4096), 1).expect("a page is there");
+        // Where a ring is forbidden there is nothing to see.
+        let ring = IoUring::new(1).ok()?;
+        let registered = Registered::new(&ring, &buffers, &options).expect("it is permitted");
+        let mut entries = Entries::new(&options, 1);
+        let mut made = Vec::new();
+        for transfer in [
+            Transfer::Read,
+            Transfer::Read,
+            Transfer::Fsync,
+            Transfer::Write,
+        ] {
+            let request = Request {
+                transfer,
+                fd: 0,
+                offset: 0,
+                length: 4096,
+                at: 0,
+            };
+            let entry = entries.entry((&buffers, &registered), 0, &request, 0);
+            let text = format!("{entry:?}");
+            let number = |name: &str| -> u32 {
+                let (_, rest) = text.split_once(name).expect("it is told");
+                let digits = rest.trim_start_matches([':', ' ']);
+                let end = digits
+                    .find(|c: char| !c.is_ascii_digit())
+                    .expect("more follows");
+                digits[..end].parse().expect("a number")
+            };
+            let forced = match number("flags") & u32::from(squeue::Flags::ASYNC.bits()) {
+                0 => "",
+                _ => "+A",
+            };
+            made.push(format!("{}{forced}", number("op_code")));
+        }
+        Some(made.join(" "))
+    }
+
+    #[test]
+    fn options_choose_the_kernels_operations() {
+        let check = |change: fn(&mut EngineOptions), expect: &str| {
+            let mut options = EngineOptions {
+                fixedbufs: Some(false),
+                ..EngineOptions::default()
+            };
+            change(&mut options);
+            if let Some(made) = entries(options) {
+                assert_eq!(made, expect, "{options:?}");
+            }
+        };
+        check(|_| (), "22 22 3 23");
+        check(|o| o.nonvectored = false, "1 1 3 2");
+        check(|o| o.fixedbufs = Some(true), "4 4 3 5");
+        check(
+            |o| (o.nonvectored, o.fixedbufs) = (false, Some(true)),
+            "4 4 3 5",
+        );
+        check(|o| o.force_async = 1, "22+A 22+A 3 23+A");
+        check(|o| o.force_async = 2, "22 22+A 3 23");
+        check(|o| o.force_async = 3, "22 22 3 23+A");
+    }
+}

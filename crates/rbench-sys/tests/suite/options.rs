@@ -1,0 +1,332 @@
+//! Options of engines: what the kernel is asked for, and what comes of it.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
+
+use nix::errno::Errno;
+use nix::libc;
+use rbench_core::EngineOptions;
+use rbench_sys::engine::find;
+use rbench_sys::residency::resident;
+use rbench_sys::{Engine, EngineConfig};
+
+use crate::blocks::{BLOCK, complete, data, read_at, write_at};
+use crate::support::{child_under_strace, disk, evict, is_child, place, skip};
+
+/// An engine with what `change` asks for; `None`, in the open, where the system
+/// has none.
+fn with(
+    name: &str,
+    depth: usize,
+    change: impl FnOnce(&mut EngineOptions),
+) -> Option<Box<dyn Engine>> {
+    let mut config = EngineConfig::new(depth, BLOCK);
+    change(&mut config.options);
+    match (find(name).expect("it is in the table").make)(config) {
+        Ok(engine) => Some(engine),
+        Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
+            skip(&format!("{name} is not permitted here: {errno:?}"));
+            None
+        }
+        Err(errno) => panic!("{name}: {errno:?}"),
+    }
+}
+
+type Change = fn(&mut EngineOptions);
+
+/// Options with which data goes to and fro as without them.
+const HARMLESS: &[(&str, Change)] = &[
+    ("io_uring", |o| o.fixedbufs = Some(true)),
+    ("io_uring", |o| o.fixedbufs = Some(false)),
+    ("io_uring", |o| o.registerfiles = Some(true)),
+    ("io_uring", |o| o.registerfiles = Some(false)),
+    ("io_uring", |o| o.nonvectored = false),
+    ("io_uring", |o| {
+        (o.nonvectored, o.fixedbufs) = (false, Some(true));
+    }),
+    ("io_uring", |o| o.force_async = 3),
+    ("io_uring", |o| o.sqthread_poll = true),
+    ("io_uring", |o| {
+        (o.sqthread_poll, o.sqthread_poll_cpu) = (true, Some(0));
+    }),
+    ("libaio", |o| o.userspace_reap = true),
+    ("pvsync2", |o| o.hipri = true),
+    ("pvsync2", |o| (o.hipri, o.hipri_percentage) = (true, 50)),
+];
+
+#[test]
+fn data_is_the_same_with_every_option() {
+    const BLOCKS: usize = 200;
+    let content = data(BLOCKS * BLOCK);
+    for (number, (name, change)) in HARMLESS.iter().enumerate() {
+        let depth = if *name == "pvsync2" { 1 } else { 16 };
+        let Some(mut engine) = with(name, depth, change) else {
+            continue;
+        };
+        let file = tempfile::tempfile().expect("a temporary file");
+        engine.attach(file.as_raw_fd(), None);
+        let mut done = Vec::with_capacity(depth);
+        for (first, blocks) in (0..BLOCKS)
+            .step_by(depth)
+            .zip(content.chunks(depth * BLOCK))
+        {
+            for (slot, block) in blocks.chunks(BLOCK).enumerate() {
+                engine.buffer(slot).copy_from_slice(block);
+                engine.submit(
+                    slot,
+                    write_at(&file, ((first + slot) * BLOCK) as u64, BLOCK),
+                );
+                if depth == 1 {
+                    engine.wait(&mut done).expect("waiting works");
+                }
+            }
+            let all = blocks.len() / BLOCK;
+            while done.len() < all {
+                engine.wait(&mut done).expect("waiting works");
+            }
+            assert!(
+                done.drain(..).all(|c| c.result == Ok(BLOCK)),
+                "{name} {number}"
+            );
+        }
+        let mut found = vec![0; content.len()];
+        file.read_exact_at(&mut found, 0).expect("all was written");
+        assert!(found == content, "{name} {number}: written");
+        for i in (0..BLOCKS).rev() {
+            let read = complete(&mut *engine, read_at(&file, (i * BLOCK) as u64, BLOCK));
+            assert_eq!(read, Ok(BLOCK), "{name} {number}");
+            assert!(
+                engine.buffer(0) == &content[i * BLOCK..][..BLOCK],
+                "{name} {number}"
+            );
+        }
+        engine.detach(file.as_raw_fd());
+    }
+}
+
+/// What the kernel says to one block of preadv2 or pwritev2 with these flags.
+fn of_kernel(file: &File, write: bool, flags: libc::c_int) -> Result<usize, Errno> {
+    let mut block = vec![0_u8; BLOCK];
+    let vector = libc::iovec {
+        iov_base: block.as_mut_ptr().cast(),
+        iov_len: BLOCK,
+    };
+    let fd = file.as_raw_fd();
+    // SAFETY: the one element is the block.
+    let moved = unsafe {
+        match write {
+            true => libc::pwritev2(fd, &vector, 1, 0, flags),
+            false => libc::preadv2(fd, &vector, 1, 0, flags),
+        }
+    };
+    Errno::result(moved).map(|n| n as usize)
+}
+
+#[test]
+fn flags_of_requests_reach_the_kernel_by_every_engine_that_has_them() {
+    let directory = disk();
+    let path = directory.path().join("f");
+    std::fs::write(&path, [1; BLOCK]).expect("there is space");
+    let open = || {
+        let opened = OpenOptions::new().read(true).write(true).open(&path);
+        opened.expect("it was made")
+    };
+    open().sync_all().expect("it is on a disk");
+    let forget = |file: &File| {
+        // A page that is being read cannot be dropped yet.
+        while resident(file.as_fd()).expect("the kernel says").cached > 0 {
+            file.sync_data().expect("it is on a disk");
+            evict(file);
+        }
+    };
+    let all: [(&str, Change, libc::c_int, bool); 3] = [
+        ("atomic", |o| o.atomic = true, libc::RWF_ATOMIC, true),
+        ("atomic read", |o| o.atomic = true, 0, false),
+        (
+            "uncached",
+            |o| o.uncached = true,
+            libc::RWF_DONTCACHE,
+            false,
+        ),
+    ];
+    for (what, change, flags, write) in all {
+        let file = open();
+        forget(&file);
+        let expect = of_kernel(&file, write, flags);
+        let pages = resident(file.as_fd()).expect("the kernel says").cached;
+        for name in ["pvsync2", "io_uring", "libaio"] {
+            if what == "uncached" && name == "libaio" {
+                continue;
+            }
+            let Some(mut engine) = with(name, 1, change) else {
+                continue;
+            };
+            forget(&file);
+            let request = if write { write_at } else { read_at };
+            let found = complete(&mut *engine, request(&file, 0, BLOCK));
+            assert_eq!(found, expect, "{what} of {name}");
+            let left = resident(file.as_fd()).expect("the kernel says").cached;
+            assert_eq!(left, pages, "{what} of {name}: pages in the cache");
+        }
+    }
+    for name in ["pvsync2", "io_uring", "libaio"] {
+        let file = open();
+        let Some(mut engine) = with(name, 1, |o| o.nowait = true) else {
+            continue;
+        };
+        // The disk may be faster than the kernel's second look.
+        let refused = (0..100).any(|_| {
+            forget(&file);
+            let found = complete(&mut *engine, read_at(&file, 0, BLOCK));
+            assert!(
+                [Ok(BLOCK), Err(Errno::EAGAIN)].contains(&found),
+                "{found:?}"
+            );
+            found == Err(Errno::EAGAIN)
+        });
+        assert!(refused, "{name} waits for the disk");
+    }
+}
+
+/// What is asked of an engine, and what strace shows then and without it.
+const ASKED: &[(&str, &str, Change, &str)] = &[
+    (
+        "iopoll",
+        "io_uring",
+        |o| o.hipri = true,
+        "IORING_SETUP_IOPOLL",
+    ),
+    (
+        "sqpoll",
+        "io_uring",
+        |o| o.sqthread_poll = true,
+        "IORING_SETUP_SQPOLL",
+    ),
+    (
+        "affine",
+        "io_uring",
+        |o| (o.sqthread_poll, o.sqthread_poll_cpu) = (true, Some(0)),
+        "IORING_SETUP_SQ_AFF",
+    ),
+    (
+        "buffers",
+        "io_uring",
+        |o| o.fixedbufs = Some(true),
+        "IORING_REGISTER_BUFFERS",
+    ),
+    (
+        "files",
+        "io_uring",
+        |o| o.registerfiles = Some(true),
+        "IORING_REGISTER_FILES",
+    ),
+    ("hipri", "pvsync2", |o| o.hipri = true, "RWF_HIPRI"),
+    ("nowait", "libaio", |o| o.nowait = true, "RWF_NOWAIT"),
+];
+
+/// One write with each of them, and one with nothing asked for.
+fn asked() {
+    let file = File::create(place().join("f")).expect("a new file");
+    for (what, name, change, _) in ASKED {
+        let plain: Change = |o| (o.fixedbufs, o.registerfiles) = (Some(false), Some(false));
+        for (how, change) in [("with", *change), ("without", plain)] {
+            mark(&format!("{what}-{how}"));
+            if let Some(mut engine) = with(name, 1, change) {
+                // What becomes of it depends on the file.
+                let _ = complete(&mut *engine, write_at(&file, 0, BLOCK));
+            }
+        }
+    }
+    mark("end");
+}
+
+/// A call that strace shows and that does nothing.
+fn mark(name: &str) {
+    assert!(!std::path::Path::new(&format!("/option/{name}")).exists());
+}
+
+#[test]
+fn the_kernel_is_asked_for_what_the_options_say() {
+    const TEST: &str = "options::the_kernel_is_asked_for_what_the_options_say";
+    if is_child(TEST) {
+        return asked();
+    }
+    let Some(run) = child_under_strace(TEST, &["-e", "signal=none"]) else {
+        return;
+    };
+    let section = |name: &str| {
+        let (_, behind) = run
+            .log
+            .split_once(&format!("/option/{name}\""))
+            .expect("marked");
+        behind
+            .split("/option/")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    for (what, name, _, word) in ASKED {
+        let (asked, plain) = (
+            section(&format!("{what}-with")),
+            section(&format!("{what}-without")),
+        );
+        assert!(asked.contains(word), "{what} of {name}: {asked}");
+        assert!(!plain.contains(word), "{what} of {name}: {plain}");
+    }
+}
+
+#[test]
+fn completions_in_mapped_memory_cost_no_call() {
+    const TEST: &str = "options::completions_in_mapped_memory_cost_no_call";
+    if is_child(TEST) {
+        for reap in [false, true] {
+            let mut engine = with("libaio", 1, |o| o.userspace_reap = reap).expect("permitted");
+            let file = File::create(place().join("f")).expect("a new file");
+            mark(&format!("reap-{reap}"));
+            // Through the page cache it is complete when it is submitted.
+            assert_eq!(complete(&mut *engine, write_at(&file, 0, BLOCK)), Ok(BLOCK));
+            mark("end");
+        }
+        return;
+    }
+    let Some(run) = child_under_strace(TEST, &["-e", "signal=none"]) else {
+        return;
+    };
+    let calls = |name: &str| {
+        let (_, behind) = run
+            .log
+            .split_once(&format!("/option/{name}\""))
+            .expect("marked");
+        let section = behind.split("/option/end").next().unwrap_or_default();
+        (
+            section.matches("io_submit(").count(),
+            section.matches("io_getevents(").count(),
+        )
+    };
+    assert_eq!(calls("reap-false"), (1, 1));
+    assert_eq!(calls("reap-true"), (1, 0));
+}
+
+#[test]
+fn about_so_many_calls_are_polled_as_the_percentage_says() {
+    const TEST: &str = "options::about_so_many_calls_are_polled_as_the_percentage_says";
+    const CALLS: usize = 400;
+    if is_child(TEST) {
+        let asks: Change = |o| (o.hipri, o.hipri_percentage) = (true, 25);
+        let mut engine = with("pvsync2", 1, asks).expect("permitted");
+        let file = File::create(place().join("f")).expect("a new file");
+        for _ in 0..CALLS {
+            assert_eq!(complete(&mut *engine, write_at(&file, 0, BLOCK)), Ok(BLOCK));
+        }
+        return;
+    }
+    let options = ["-e", "trace=pwritev2", "-e", "signal=none"];
+    let Some(run) = child_under_strace(TEST, &options) else {
+        return;
+    };
+    assert_eq!(run.log.matches("pwritev2(").count(), CALLS);
+    // The choice derives from a fixed seed: 3 deviations are plenty.
+    let polled = run.log.matches("RWF_HIPRI").count();
+    assert!((75..=125).contains(&polled), "{polled} of {CALLS}");
+}

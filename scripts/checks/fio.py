@@ -195,7 +195,6 @@ ENGINES = """
     falloc --rw=read
     falloc --rw=write --fsync=4
     ftruncate --rw=write
-    ftruncate --rw=randwrite
     ftruncate --rw=read
     io_uring --rw=randrw --iodepth=8 --fixedbufs --registerfiles
     io_uring --rw=randwrite --direct=1 --iodepth=8 --nonvectored=0 --force_async=4

@@ -380,6 +380,8 @@ impl IoPlan {
             // As many as there is room for.
             batch_submit: self.depth,
             batch_complete_min: 1,
+            batch_complete_max: 1,
+            depth_low: None,
             direct: self.direct,
             syncing: match rw.writes() {
                 true => self.syncing(),

@@ -443,6 +443,12 @@ pub struct JobPlan {
     pub batch_submit: u32,
     /// See `batch_submit`.
     pub batch_complete_min: u32,
+    /// Before new requests are submitted, so many complete ones are taken in, where
+    /// there are as many.
+    pub batch_complete_max: u32,
+    /// Once `depth` are under way, no new ones are submitted until so few are left;
+    /// `None`: each is replaced at once.
+    pub depth_low: Option<u32>,
     /// O_DIRECT
     pub direct: bool,
     /// When data is synced.

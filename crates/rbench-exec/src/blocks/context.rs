@@ -219,6 +219,8 @@ pub(super) struct How {
     pub(super) at_once: bool,
     /// So many are given to the engine together.
     pub(super) batch: usize,
+    /// Once all slots were taken, so few are before the next is.
+    pub(super) low: usize,
     /// They go to the kernel at once, and not with the next wait.
     pub(super) flushes: bool,
     /// When a request is with the kernel is noted on its own.
@@ -268,6 +270,7 @@ impl How {
                 true => 1,
                 false => job.batch_submit as usize,
             },
+            low: job.depth_low.map_or(usize::MAX, |low| low as usize),
             flushes: submission || careful || rated && !as_fio,
             submission,
             whole: !as_fio,

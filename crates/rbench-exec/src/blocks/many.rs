@@ -71,7 +71,13 @@ impl BlockRunner {
     fn pump_together<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
         loop {
             match self.issue::<BARE>(gate, meter) {
-                Pause::Full | Pause::Early => self.reap::<BARE>(gate, meter, false),
+                Pause::Early => self.reap::<BARE>(gate, meter, false),
+                Pause::Full => {
+                    self.reap::<BARE>(gate, meter, false);
+                    while self.queue.taken() > self.how.low {
+                        self.reap::<BARE>(gate, meter, false);
+                    }
+                }
                 Pause::Before(interlude) => {
                     self.drain(gate, meter);
                     self.take_time_for(interlude, gate, meter);
@@ -293,7 +299,8 @@ impl BlockRunner {
     /// place of the first should not wait for the notes on the last.
     fn reap<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
         let (job, waiting) = (&self.context.job, self.queue.in_flight());
-        let at_a_time = job.batch_submit.max(job.batch_complete_min).max(1);
+        let together = job.batch_complete_min.max(job.batch_complete_max);
+        let at_a_time = job.batch_submit.max(together).max(1);
         if self.queue.all_noted() && waiting > 0 {
             let next = self.held.and_then(|slot| self.slots[slot].what.intended);
             let wait = match next {

@@ -67,6 +67,8 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
         depth: 1,
         batch_submit: 1,
         batch_complete_min: 1,
+        batch_complete_max: 1,
+        depth_low: None,
         direct: false,
         syncing: Syncing::default(),
         buffers: Buffers {

@@ -219,6 +219,9 @@ fn one(
             n => n.min(depth),
         },
         batch_complete_min: s.iodepth_batch_complete_min.unwrap_or(1).min(depth),
+        batch_complete_max: s.iodepth_batch_complete_max.unwrap_or(1).min(depth),
+        // As in fio, a mark that is no lower than the depth is none.
+        depth_low: s.iodepth_low.filter(|low| (1..depth).contains(low)),
         direct,
         syncing: syncing(s),
         buffers: buffers(s)?,

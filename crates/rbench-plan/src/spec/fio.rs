@@ -183,6 +183,10 @@ pub struct Settings {
     pub iodepth_batch: Option<u32>,
     /// `iodepth_batch_complete_min`
     pub iodepth_batch_complete_min: Option<u32>,
+    /// `iodepth_batch_complete_max`
+    pub iodepth_batch_complete_max: Option<u32>,
+    /// `iodepth_low`
+    pub iodepth_low: Option<u32>,
     /// `direct`, or the contrary of `buffered`.
     pub direct: Option<bool>,
     /// `sync`

@@ -319,6 +319,20 @@ pub const ENGINE: &[Opt] = &[
     )
     .or(&["iodepth_batch_complete"])
     .default("1"),
+    Opt::job(
+        "iodepth_batch_complete_max",
+        "N",
+        "Reap up to this many completions before more is submitted",
+        |s, g| put(&mut s.iodepth_batch_complete_max, g.count(0)),
+    )
+    .default("iodepth_batch_complete_min"),
+    Opt::job(
+        "iodepth_low",
+        "N",
+        "When iodepth was reached, submit again at this depth",
+        |s, g| put(&mut s.iodepth_low, g.count(0)),
+    )
+    .default("iodepth"),
     Opt::job("direct", "0|1", "Open files with O_DIRECT", |s, g| {
         put(&mut s.direct, g.flag())
     })

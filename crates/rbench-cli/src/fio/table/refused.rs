@@ -141,11 +141,6 @@ pub const REFUSED: &[Refused] = &[
     // Engine and buffers
     refused("io_submit_mode", "each worker submits its own requests", ""),
     refused(
-        "iodepth_batch_complete_max iodepth_low",
-        "when the queue is refilled cannot be chosen",
-        "`iodepth_batch_submit` or `iodepth_batch_complete_min`",
-    ),
-    refused(
         "sync_file_range write_barrier",
         "data is synced for whole files",
         "`fsync` or `fdatasync`",

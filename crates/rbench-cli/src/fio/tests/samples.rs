@@ -154,6 +154,10 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("iodepth_batch_complete_min=4", |s| {
         s.iodepth_batch_complete_min = Some(4)
     }),
+    ("iodepth_batch_complete_max=16", |s| {
+        s.iodepth_batch_complete_max = Some(16)
+    }),
+    ("iodepth_low=8", |s| s.iodepth_low = Some(8)),
     ("iodepth_batch_complete=5", |s| {
         s.iodepth_batch_complete_min = Some(5)
     }),

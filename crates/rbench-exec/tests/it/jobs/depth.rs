@@ -77,3 +77,21 @@ fn requests_are_submitted_and_reaped_in_batches_where_asked_for_once() {
     let all: u64 = job.completes[1..].iter().sum();
     assert!((few as f64) < 0.2 * all as f64, "{:?}", job.completes);
 }
+
+#[test]
+fn below_the_low_mark_all_is_submitted_anew() {
+    let line = "--name=x --rw=randread --bs=4k --size=4M --ioengine=null --iodepth=32";
+    let dir = tempdir();
+    for (more, deepest) in [
+        ("", 1.0),
+        ("--iodepth_low=32", 1.0),
+        ("--iodepth_low=8", 0.1),
+    ] {
+        let outcome = run_well(dir.path(), &format!("{line} {more}"));
+        let job = only(&outcome);
+        assert_eq!(job.read.ios, 1024, "{more}");
+        // From 8 up to 32 each depth is there once in a round.
+        let share = job.depths[5] as f64 / job.read.ios as f64;
+        assert!((share - deepest).abs() < 0.1, "{more}: {:?}", job.depths);
+    }
+}

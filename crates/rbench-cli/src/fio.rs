@@ -5,7 +5,7 @@
 //! the plan to say. The caller reads the job files, and asks [`files_named`] for
 //! their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,6 +22,7 @@ use table::{Does, Found, Opt, Takes};
 mod file;
 pub(crate) mod given;
 mod help;
+mod pattern;
 mod section;
 mod table;
 
@@ -61,27 +62,47 @@ pub(crate) fn words(argv: &[OsString]) -> Option<&[OsString]> {
 }
 
 /// The files that have to be read before [`read`] can be called and are not
-/// in `known` yet: job files of the command line, and what those in `known`
-/// include. `-` is standard input. Call it until nothing is missing.
+/// in `known` yet: job files of the command line, what those in `known` include,
+/// and what patterns name. `-` is standard input. Call it until nothing is missing.
 /// Empty when the command is another one.
 pub fn files_named(argv: &[OsString], known: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<PathBuf> {
     let Some(words) = words(argv) else {
         return Vec::new();
     };
-    let of_line = items(words).map_while(Result::ok);
-    let mut named: Vec<PathBuf> = of_line
-        .filter_map(|item| match item {
-            Item::File(file) => Some(file),
-            Item::Option { .. } => None,
-        })
-        .collect();
-    for (file, bytes) in known {
-        named.extend(file::includes(file, bytes));
+    let (mut named, mut of_patterns) = (Vec::new(), Vec::new());
+    for item in items(words).map_while(Result::ok) {
+        match item {
+            Item::File(file) => named.push(file),
+            Item::Option { option, value, .. } => {
+                of_patterns.extend(named_by(option, value.as_deref().unwrap_or_default()));
+            }
+        }
     }
+    // Only job files include others.
+    let mut seen = 0;
+    while let Some(file) = named.get(seen).cloned() {
+        seen += 1;
+        let Some(bytes) = known.get(&file) else {
+            continue;
+        };
+        let included = file::includes(&file, bytes).into_iter();
+        let new: BTreeSet<PathBuf> = included.filter(|file| !named.contains(file)).collect();
+        named.extend(new);
+        of_patterns.extend(file::pattern_files(bytes));
+    }
+    named.append(&mut of_patterns);
     named.retain(|file| !known.contains_key(file));
     named.sort();
     named.dedup();
     named
+}
+
+/// The files that the value of an option names.
+fn named_by(option: &Opt, value: &str) -> Vec<PathBuf> {
+    match option.name {
+        "buffer_pattern" | "verify_pattern" => pattern::quoted_files(value),
+        _ => Vec::new(),
+    }
 }
 
 /// The environment variables that job files ask for, `${NAME}`.
@@ -264,7 +285,9 @@ fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
             Does::Line(set) => set(&mut line, given.unwrap_or_default())
                 .map_err(|why| misuse(invalid(&typed, given, &why), None))?,
             Does::Name => {
-                line.open_section(&mut globals).read().map_err(wrong)?;
+                line.open_section(&mut globals)
+                    .read(around.files)
+                    .map_err(wrong)?;
                 let mut section = globals.below();
                 section.push(option, typed, given);
                 line.jobs.push(Named {
@@ -278,7 +301,9 @@ fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
             }
         }
     }
-    line.open_section(&mut globals).read().map_err(wrong)?;
+    line.open_section(&mut globals)
+        .read(around.files)
+        .map_err(wrong)?;
     line.fio.globals = with_values(&globals.own);
     for (index, file) in files.iter().enumerate() {
         let content = Reader::new(around, &globals).read(file).map_err(wrong)?;

@@ -72,6 +72,7 @@ fn shared(text: &str) -> Given<'_> {
     Given {
         text,
         base: Base::Native,
+        files: None,
     }
 }
 

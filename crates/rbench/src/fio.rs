@@ -140,7 +140,7 @@ pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
     let around = &launch.job_files;
     if !around.trouble.is_empty() {
         return Err(Refusal::Cli(Stop {
-            text: format!("error: the job file {}\n", around.trouble),
+            text: format!("error: the file {}\n", around.trouble),
             code: USAGE.into(),
         }));
     }

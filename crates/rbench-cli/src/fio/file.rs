@@ -11,8 +11,8 @@ use super::table::{self, Does, Opt, Takes};
 
 /// What job files may refer to; the same on all ranks.
 pub struct Surroundings<'a> {
-    /// The content of job files and of what they include, by the names that
-    /// [`super::files_named`] gives them.
+    /// The content of job files, of what they include and of the files that patterns
+    /// name, by the names that [`super::files_named`] gives them.
     pub files: &'a BTreeMap<PathBuf, Vec<u8>>,
     /// The value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
@@ -91,6 +91,19 @@ pub fn includes(file: &Path, bytes: &[u8]) -> Vec<PathBuf> {
         _ => None,
     });
     named.collect()
+}
+
+/// The files that patterns in a job file name, relative to where the program was
+/// started.
+pub fn pattern_files(bytes: &[u8]) -> Vec<PathBuf> {
+    let text = String::from_utf8_lossy(bytes);
+    let named = sayings(&text).filter_map(|(_, saying)| match saying {
+        Ok(Saying::Key(key, Some(value))) => {
+            table::exact(key).map(|option| super::named_by(option, value))
+        }
+        _ => None,
+    });
+    named.flatten().collect()
 }
 
 /// The environment variables that a job file asks for.
@@ -235,8 +248,8 @@ impl<'a> Reader<'a> {
 
     fn close(&mut self) -> Result<(), String> {
         match (&self.open, self.jobs.last_mut()) {
-            (Open::Job, Some(job)) => job.section.read(),
-            (Open::Global, _) => self.globals.read(),
+            (Open::Job, Some(job)) => job.section.read(self.around.files),
+            (Open::Global, _) => self.globals.read(self.around.files),
             _ => Ok(()),
         }
     }

@@ -1,6 +1,7 @@
 //! Values of fio's options: sizes, times, lists, patterns. A message is a
 //! clause that follows the name of the option.
 
+use super::pattern::{self, Contents, DataPattern};
 use rbench_core::Nanos;
 use rbench_plan::jobs::{Checksum, Distribution, Each};
 use rbench_plan::process::{MemoryPolicy, Nodes};
@@ -42,6 +43,8 @@ pub struct Given<'a> {
     pub text: &'a str,
     /// How its suffixes are read.
     pub base: Base,
+    /// What the files hold that it may name.
+    pub files: Option<&'a Contents>,
 }
 
 /// The meaning of a word.
@@ -82,11 +85,11 @@ fn whole(digits: &str) -> Option<u64> {
 
 impl<'a> Given<'a> {
     /// Another text under the same rules.
-    fn part<'b>(self, text: &'b str) -> Given<'b> {
-        Given {
-            text,
-            base: self.base,
-        }
+    fn part<'b>(self, text: &'b str) -> Given<'b>
+    where
+        'a: 'b,
+    {
+        Given { text, ..self }
     }
 
     /// `0` or `1`.
@@ -464,86 +467,19 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// Bytes of a pattern: hexadecimal (0xdeadface), decimal (little-endian)
-    /// and "texts", one after the other.
-    pub fn pattern(self) -> Result<Vec<u8>, String> {
-        /// Bytes, as in fio.
-        const MOST: usize = 512;
-        let mut bytes = Vec::new();
-        let mut rest = self.text.trim_start();
-        while !rest.is_empty() {
-            rest = pattern_part(rest, &mut bytes)?.trim_start();
-        }
-        match bytes.len() {
-            0 => Err("a pattern needs at least 1 byte".to_owned()),
-            1..=MOST => Ok(bytes),
-            more => Err(format!(
-                "the pattern has {more} bytes, but at most {MOST} are allowed"
-            )),
-        }
+    /// A pattern of data, in which the offset may stand (`%o`).
+    pub fn data_pattern(self) -> Result<DataPattern, String> {
+        pattern::read(self.text, self.files)
     }
-}
 
-/// Takes the first part of a pattern off the text; returns the rest.
-fn pattern_part<'a>(text: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, String> {
-    let wrong = || {
-        format!("'{text}' is not a pattern: 0x and digits, a decimal number, or \"text\" in quotes")
-    };
-    if let Some(quoted) = text.strip_prefix('"') {
-        let (inside, rest) = quoted.split_once('"').ok_or_else(wrong)?;
-        bytes.extend_from_slice(inside.as_bytes());
-        return Ok(rest);
-    }
-    if text.starts_with('\'') {
-        return Err(format!("{text}: patterns from a file are not supported"));
-    }
-    if text.starts_with('%') {
-        return Err(format!(
-            "{text}: patterns that contain the offset are not supported"
-        ));
-    }
-    if let Some(hex) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
-        let end = hex
-            .find(|c: char| !c.is_ascii_hexdigit())
-            .unwrap_or(hex.len());
-        // `0xff0xee`: the second 0 belongs to the next number.
-        let end = match hex.as_bytes().get(end) {
-            Some(b'x' | b'X') if end > 1 => end - 1,
-            _ => end,
-        };
-        if end == 0 {
-            return Err(wrong());
+    /// A pattern of data that is the same everywhere.
+    pub fn pattern(self) -> Result<Vec<u8>, String> {
+        let DataPattern { bytes, offsets } = self.data_pattern()?;
+        if !offsets.is_empty() {
+            return Err("the offset, %o, cannot stand here".to_owned());
         }
-        let (digits, rest) = hex.split_at(end);
-        let digits = if digits.len().is_multiple_of(2) {
-            digits.to_owned()
-        } else {
-            format!("0{digits}")
-        };
-        let pairs = (0..digits.len()).step_by(2).map(|at| &digits[at..at + 2]);
-        for pair in pairs {
-            bytes.push(u8::from_str_radix(pair, 16).map_err(|_| wrong())?);
-        }
-        return Ok(rest);
+        Ok(bytes)
     }
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text),
-    };
-    let end = digits
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(digits.len());
-    let (digits, rest) = digits.split_at(end);
-    let number = sign * digits.parse::<i64>().map_err(|_| wrong())?;
-    let bits = match (i32::try_from(number), u32::try_from(number)) {
-        (Ok(number), _) => number.cast_unsigned(),
-        (_, Ok(number)) => number,
-        _ => return Err(format!("'{text}': a number has at most 32 bits")),
-    };
-    let little = bits.to_le_bytes();
-    let used = little.iter().rposition(|b| *b != 0).map_or(1, |at| at + 1);
-    bytes.extend_from_slice(&little[..used]);
-    Ok(rest)
 }
 
 /// `60/10:40/90`: percentages of accesses and of space, 100 each in all; those

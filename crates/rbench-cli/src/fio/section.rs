@@ -3,6 +3,7 @@
 use rbench_plan::spec::fio::Settings;
 
 use super::given::{Base, Given};
+use super::pattern::Contents;
 use super::table::{Does, Opt};
 
 /// An option as it was typed.
@@ -78,11 +79,11 @@ impl Section {
         });
     }
 
-    /// Reads the values.
+    /// Reads the values, which may name `files`.
     ///
     /// # Errors
     /// A sentence that names the option as it was typed.
-    pub fn read(&mut self) -> Result<(), String> {
+    pub fn read(&mut self, files: &Contents) -> Result<(), String> {
         let pending = std::mem::take(&mut self.pending);
         let wrong = |option: &Pending, why: String| {
             let value = option.value.as_deref().unwrap_or_default();
@@ -103,6 +104,7 @@ impl Section {
                 let given = Given {
                     text: option.value.as_deref().unwrap_or("1"),
                     base: self.base,
+                    files: Some(files),
                 };
                 set(&mut self.settings, given).map_err(|why| wrong(option, why))?;
             }

@@ -4,6 +4,7 @@ fn given(text: &str) -> Given<'_> {
     Given {
         text,
         base: Base::Binary,
+        files: None,
     }
 }
 
@@ -35,7 +36,15 @@ fn sizes_without_ib_are_binary_and_with_ib_decimal() {
 fn with_kb_base_1000_it_is_the_other_way_round() {
     let check = |text: &str, expect: u64| {
         let base = Base::Decimal;
-        assert_eq!(Given { text, base }.number(), Ok(expect), "{text}");
+        assert_eq!(
+            Given {
+                base,
+                ..given(text)
+            }
+            .number(),
+            Ok(expect),
+            "{text}"
+        );
     };
     check("1k", 1000);
     check("1ki", 1000);

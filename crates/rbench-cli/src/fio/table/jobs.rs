@@ -476,7 +476,7 @@ pub const BUFFERS: &[Opt] = &[
     Opt::job(
         "buffer_pattern",
         "PATTERN",
-        "Write this: 0xBYTES, a number, \"text\", or several of them",
+        "Write this: 0xBYTES, a number, \"text\", 'file', or several of them",
         |s, g| put(&mut s.buffer_pattern, g.pattern()),
     ),
     Opt::job(

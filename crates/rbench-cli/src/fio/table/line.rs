@@ -365,6 +365,7 @@ fn given(text: &str) -> Given<'_> {
     Given {
         text,
         base: Base::Binary,
+        files: None,
     }
 }
 

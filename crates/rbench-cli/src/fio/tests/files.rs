@@ -198,6 +198,34 @@ fn the_caller_is_told_what_to_read_until_all_is_there() {
 }
 
 #[test]
+fn files_that_patterns_name_are_read_too_and_include_nothing() {
+    let argv = words("rbench fio --buffer_pat='p' a.fio");
+    let mut files = BTreeMap::new();
+    assert_eq!(
+        files_named(&argv, &files),
+        ["a.fio", "p"].map(PathBuf::from)
+    );
+    files.insert("p".into(), b"include q\n".to_vec());
+    files.insert(
+        "a.fio".into(),
+        b"[x]\nverify_pattern=0x01'd/r'\nbuffer_pattern='s'\n".to_vec(),
+    );
+    assert_eq!(files_named(&argv, &files), ["d/r", "s"].map(PathBuf::from));
+    files.insert("d/r".into(), b"r".to_vec());
+    files.insert("s".into(), b"content".to_vec());
+    assert!(files_named(&argv, &files).is_empty());
+    let Ok(Invocation::Run(spec, _)) = read(&argv, &bare(&files)) else {
+        panic!("it is a run");
+    };
+    let Workload::Fio(fio) = spec.workload else {
+        panic!("it is fio's");
+    };
+    let settings = &fio.jobs[0].settings;
+    assert_eq!(settings.buffer_pattern.as_deref(), Some(&b"content"[..]));
+    assert_eq!(settings.verify_pattern.as_deref(), Some(&b"\x01r"[..]));
+}
+
+#[test]
 fn later_job_files_wait_for_earlier_ones_and_keep_their_globals_to_themselves() {
     let files = [
         ("f", "[global]\nsize=1m\n[a]\n"),

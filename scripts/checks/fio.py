@@ -21,6 +21,7 @@ import tempfile
 import time
 
 from common import Testfs, attempt, check, finish, heading, result, run
+from offsets import offsets
 
 # What depends on time is tried so often before it counts as wrong.
 TRIES = 5
@@ -799,6 +800,7 @@ def main():
     published(place)
     engines(place)
     relative(place)
+    offsets(place)
     outputs(place)
     groups(place)
     latency_log(place)

@@ -216,7 +216,9 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
 fn sizes(sizes: &BlockSizes) -> (&'static str, String) {
     match sizes {
         BlockSizes::Fixed(size) => ("bs", Bytes(*size).to_string()),
-        BlockSizes::Range { min, max } => ("bs-range", format!("{}-{}", Bytes(*min), Bytes(*max))),
+        BlockSizes::Range { min, max } | BlockSizes::Unaligned { min, max } => {
+            ("bs-range", format!("{}-{}", Bytes(*min), Bytes(*max)))
+        }
         BlockSizes::Split(parts) => {
             let part = |(size, percent): &(u64, u32)| format!("{}/{percent}", Bytes(*size));
             let parts: Vec<String> = parts.iter().map(part).collect();
@@ -236,6 +238,18 @@ fn distribution(distribution: &Distribution) -> Option<String> {
             let zone = |(accesses, space): &(f64, f64)| format!("{accesses}/{space}");
             let zones: Vec<String> = zones.iter().map(zone).collect();
             format!("zoned:{}", zones.join(":"))
+        }
+        Distribution::ZonedBytes(zones) => {
+            let zone = |(accesses, bytes): &(f64, u64)| format!("{accesses}/{}", Bytes(*bytes));
+            let zones: Vec<String> = zones.iter().map(zone).collect();
+            format!("zoned_abs:{}", zones.join(":"))
+        }
+        Distribution::Centred(of, at) => {
+            format!("{}:{at}", self::distribution(of).unwrap_or_default())
+        }
+        Distribution::Sequence(blocks) => {
+            let blocks: Vec<String> = blocks.iter().map(u64::to_string).collect();
+            format!("sequence:{}", blocks.join(","))
         }
     })
 }

@@ -7,9 +7,9 @@ use rbench_core::random::key;
 use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 
 use crate::jobs::{
-    Advised, BlockSizes, BufferContent, Buffers, Checksum, ContinueOn, Directions, Distribution,
-    Each, Errors, Fallocate, Favourites, FileNames, FileService, Files, JobPlan, OpenLoop, Pace,
-    Pattern, Syncing, Verify,
+    Advised, BlockSizes, BufferContent, Buffers, Checksum, ContinueOn, Course, Directions,
+    Distribution, Each, Errors, Fallocate, Favourites, FileNames, FileService, Files, JobPlan,
+    OpenLoop, Pace, Pattern, Syncing, Verify,
 };
 use crate::pattern;
 use crate::process::Process;
@@ -345,6 +345,7 @@ impl IoPlan {
                 seed,
                 // They lie where they lay in the phases before.
                 favourites: Favourites::OfPart(favourites),
+                course: Course::default(),
             },
             files: Files {
                 directory: iteration.to_string().into(),

@@ -11,6 +11,10 @@ use rbench_core::{Bytes, EngineOptions, Nanos};
 use crate::arrival::Arrival;
 use crate::process::Process;
 
+mod course;
+
+pub use course::{Course, Sequel, Zones};
+
 /// Everything that is to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobsPlan {
@@ -55,6 +59,13 @@ pub enum BlockSizes {
         /// Largest, bytes.
         max: u64,
     },
+    /// `bsrange` with `bs_unaligned`: any number of bytes between both, evenly.
+    Unaligned {
+        /// Smallest, bytes.
+        min: u64,
+        /// Largest, bytes.
+        max: u64,
+    },
     /// `bssplit`: (bytes, percent), percentages add up to 100.
     Split(Vec<(u64, u32)>),
 }
@@ -72,6 +83,12 @@ pub enum Distribution {
     Normal(f64),
     /// (percent of accesses, percent of the space) of each zone.
     Zoned(Vec<(f64, f64)>),
+    /// (percent of accesses, bytes) of each zone; what lies behind them is not accessed.
+    ZonedBytes(Box<[(f64, u64)]>),
+    /// Zipf, Pareto or normal with its favourite at this share of the file.
+    Centred(Box<Distribution>, f64),
+    /// The blocks with these numbers again and again.
+    Sequence(Box<[u64]>),
 }
 
 /// Where a job's operations go.
@@ -104,6 +121,8 @@ pub struct Pattern {
     pub seed: u64,
     /// Where the favourites of a skewed distribution lie.
     pub favourites: Favourites,
+    /// What its places follow besides.
+    pub course: Course,
 }
 
 /// What the favourites of a skewed distribution derive from: blocks that are hit most.

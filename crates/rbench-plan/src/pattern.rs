@@ -17,11 +17,15 @@
 //!   covers the file by itself;
 //! - with another `blockalign` than the smallest block, with
 //!   `percentage_random` below 100 and with any distribution but the uniform
-//!   one, blocks may come twice and others not at all.
+//!   one, blocks may come twice and others not at all;
+//! - of runs (`rw=randread:8`) each begins at a block at which none has begun, and
+//!   in a zone (`zonemode=strided`) each block comes once before any comes again.
 
 use rbench_core::random::{Stream, key};
 
-use crate::jobs::{BlockSizes, Distribution, Each, Favourites, FileService, JobPlan};
+use crate::jobs::{
+    BlockSizes, Course, Distribution, Each, Favourites, FileService, JobPlan, Sequel,
+};
 
 pub(crate) mod draw;
 mod files;
@@ -29,6 +33,7 @@ mod place;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tiles;
+mod zones;
 
 pub use files::{file_path, file_size, shares_files};
 
@@ -69,6 +74,10 @@ enum Walk {
     /// At random, for so many percent of the operations; the others go on
     /// where the last one ended.
     Free(u32),
+    /// At random now and then, each time at another block.
+    Picks,
+    /// In one zone after the other.
+    Zones,
 }
 
 /// What does not change while a worker runs.
@@ -88,6 +97,9 @@ struct Rules {
     favourites: u64,
     /// See [`crate::jobs::Pattern::one_position`].
     one_position: bool,
+    course: Course,
+    /// Whether places are random.
+    random: bool,
     /// Where the worker's part starts in each file.
     start: u64,
     /// Workers whose blocks alternate there.
@@ -116,10 +128,11 @@ impl Regions {
         }
     }
 
-    fn total(&self) -> u64 {
+    /// Bytes that a pass moves.
+    fn total(&self, rules: &Rules) -> u64 {
         match self {
-            Regions::Same(length, count) => length.saturating_mul(*count),
-            Regions::Each(all) => all.iter().sum(),
+            Regions::Same(length, count) => rules.moves(*length).saturating_mul(*count),
+            Regions::Each(all) => all.iter().map(|length| rules.moves(*length)).sum(),
         }
     }
 }
@@ -154,11 +167,10 @@ pub struct Steps {
     regions: Regions,
     /// Bytes of all of them.
     total: u64,
-    choice: Choice,
+    drawing: Drawing,
     budget: Budget,
     /// Bytes of a pass.
     pass_bytes_max: u64,
-    stream: Stream,
     /// Files that operations go to now, and `done` that are through.
     active: Vec<Active>,
     done: usize,
@@ -183,8 +195,17 @@ pub struct Steps {
     covers: bool,
     /// Directions of each hundred of a mix.
     mixer: place::Mixer,
+}
+
+/// What random places are drawn with.
+#[derive(Debug, Clone)]
+struct Drawing {
+    choice: Choice,
+    stream: Stream,
     /// Offsets of the blocks of one group.
     scratch: Vec<u64>,
+    /// Operations of the run that are still to come.
+    run_left: u64,
 }
 
 impl Steps {
@@ -213,7 +234,8 @@ impl Steps {
                 false => pace.loops.max(1),
             },
         };
-        let cut = |length: u64| match job.pattern.rest {
+        // A course of its own visits what its blocks have room for.
+        let cut = |length: u64| match job.pattern.rest || !rules.course.is_plain() {
             true => length,
             false => length - length % rules.unit,
         };
@@ -226,9 +248,16 @@ impl Steps {
         let window = files.window();
         let pattern = &job.pattern;
         Steps {
-            choice: Choice::new(&pattern.distribution),
+            drawing: Drawing {
+                choice: Choice::new(&pattern.distribution, rules.course.sequence_moves_on),
+                stream: Stream::new(&[rules.seed, rules.worker, STREAM_CHOICES]),
+                scratch: rules.scratch(),
+                run_left: match pattern.course.sequel {
+                    Sequel::Run { length: 0, .. } => u64::MAX,
+                    _ => 0,
+                },
+            },
             service: files.service,
-            stream: Stream::new(&[rules.seed, rules.worker, STREAM_CHOICES]),
             active: Vec::with_capacity(window as usize),
             done: 0,
             window: window as usize,
@@ -241,12 +270,12 @@ impl Steps {
             pass_ios: 0,
             issued_before: 0,
             first_pass: None,
-            covers: !pattern.directions.random
-                || pattern.distribution == Distribution::Uniform && !pattern.repeats,
+            covers: pattern.course.is_plain()
+                && (!pattern.directions.random
+                    || pattern.distribution == Distribution::Uniform && !pattern.repeats),
             mixer: place::Mixer::new(rules.seed, rules.worker),
-            scratch: rules.scratch(),
-            pass_bytes_max: budget.bytes.unwrap_or_else(|| regions.total()),
-            total: regions.total(),
+            pass_bytes_max: budget.bytes.unwrap_or_else(|| regions.total(&rules)),
+            total: regions.total(&rules),
             rules,
             regions,
             budget,
@@ -329,7 +358,7 @@ impl Steps {
             let file = self.next_file;
             self.next_file += 1;
             let region = self.regions.of(file);
-            if region > 0 {
+            if self.rules.moves(region) > 0 {
                 return Some(Active::new(&self.rules, file, region, self.round));
             }
         }
@@ -377,7 +406,7 @@ impl Steps {
         let due = |each: u64| through || self.on_current >= each.max(1);
         match self.service {
             FileService::Random(each) if due(each) || self.on_current == 0 => loop {
-                self.current = self.stream.below(all as u64) as usize;
+                self.current = self.drawing.stream.below(all as u64) as usize;
                 self.on_current = 0;
                 if !self.active[self.current].is_done() {
                     break;
@@ -426,6 +455,15 @@ impl Steps {
         }
     }
 
+    /// Whether gaps have left less to do than was to be done: every file is at its end,
+    /// and so is the pass, as in fio without `io_size`.
+    fn is_short_of_room(&self) -> bool {
+        matches!(self.rules.course.sequel, Sequel::Skip(_))
+            && self.budget.bytes.is_none()
+            && self.next_file >= self.regions.count()
+            && self.active.iter().all(Active::is_done)
+    }
+
     /// Notes that a pass is over.
     #[cold]
     fn end_pass(&mut self) {
@@ -452,19 +490,15 @@ impl Steps {
             (Some(reads), None) => self.mixer.write(self.issued_before + self.pass_ios, reads),
         };
         let active = self.active.get_mut(self.current)?;
-        let mut step = active.step(
-            &self.rules,
-            write,
-            &mut self.choice,
-            &mut self.stream,
-            &mut self.scratch,
-        );
+        let mut step = active.step(&self.rules, write, &mut self.drawing);
         self.pass_bytes += step.length;
         self.pass_ios += 1;
+        let mut over = false;
         if step.ends_file {
             self.retire();
+            over = self.is_short_of_room();
         }
-        if self.pass_bytes >= self.pass_bytes_max || self.pass_ios >= self.budget.ios {
+        if self.pass_bytes >= self.pass_bytes_max || self.pass_ios >= self.budget.ios || over {
             step.ends_pass = true;
             self.end_pass();
         }
@@ -498,13 +532,17 @@ impl Rules {
             read: align(pattern.align.read, read),
             write: align(pattern.align.write, write),
         };
+        let course = pattern.course;
         let walk = |percent: u32, align: u64, sizes: &BlockSizes| {
-            let covers = !pattern.repeats
-                && pattern.distribution == Distribution::Uniform
-                && align == smallest(sizes);
+            let even = pattern.distribution == Distribution::Uniform && align == smallest(sizes);
+            let covers = !pattern.repeats && even;
+            let picks = course.covers && even && matches!(sizes, BlockSizes::Fixed(_));
+            let runs = matches!(course.sequel, Sequel::Run { .. });
             match (directions.random, percent) {
+                _ if course.zones.is_some() => Walk::Zones,
                 (false, _) | (_, 0) => Walk::Ascending,
-                (true, 100) if covers => Walk::Cover,
+                (true, 100) if runs && picks => Walk::Picks,
+                (true, 100) if covers && !runs && !course.sizes_by_order => Walk::Cover,
                 _ => Walk::Free(percent),
             }
         };
@@ -526,6 +564,8 @@ impl Rules {
                 Favourites::OfPart(seed) => key(&[seed, part.owner]),
             },
             one_position: pattern.one_position,
+            course,
+            random: directions.random,
             start: match files.interleave {
                 true => files.start(part.owner) + part.owner * unit,
                 false => files.start(part.owner),
@@ -537,11 +577,20 @@ impl Rules {
         }
     }
 
+    /// Bytes that a pass moves in a part of this length.
+    fn moves(&self, region: u64) -> u64 {
+        match self.course.is_plain() {
+            true => region,
+            false => region - region % self.unit,
+        }
+    }
+
     /// Room for the offsets of a group of tiles.
     fn scratch(&self) -> Vec<u64> {
         let room = |walk: Walk, sizes: &BlockSizes| match (walk, sizes) {
-            (_, BlockSizes::Fixed(_)) | (Walk::Ascending | Walk::Free(_), _) => 0,
-            (Walk::Cover, sizes) => tiles::group(sizes) / smallest(sizes).max(1) + 1,
+            (Walk::Cover, BlockSizes::Fixed(_)) => 0,
+            (Walk::Cover, sizes) => tiles::most(sizes),
+            (Walk::Ascending | Walk::Free(_) | Walk::Picks | Walk::Zones, _) => 0,
         };
         let most =
             room(self.walk.read, &self.sizes.read).max(room(self.walk.write, &self.sizes.write));
@@ -553,7 +602,7 @@ impl Rules {
 pub fn smallest(sizes: &BlockSizes) -> u64 {
     match sizes {
         BlockSizes::Fixed(bytes) => *bytes,
-        BlockSizes::Range { min, .. } => *min,
+        BlockSizes::Range { min, .. } | BlockSizes::Unaligned { min, .. } => *min,
         BlockSizes::Split(parts) => parts.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0),
     }
 }
@@ -562,7 +611,7 @@ pub fn smallest(sizes: &BlockSizes) -> u64 {
 pub(crate) fn largest(sizes: &BlockSizes) -> u64 {
     match sizes {
         BlockSizes::Fixed(bytes) => *bytes,
-        BlockSizes::Range { max, .. } => *max,
+        BlockSizes::Range { max, .. } | BlockSizes::Unaligned { max, .. } => *max,
         BlockSizes::Split(parts) => parts.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0),
     }
 }
@@ -575,6 +624,7 @@ pub(crate) fn mean(sizes: &BlockSizes) -> f64 {
             let steps = max / (*min).max(1);
             *min as f64 * (steps as f64 + 1.0) / 2.0
         }
+        BlockSizes::Unaligned { min, max } => (*min as f64 + *max as f64) / 2.0,
         BlockSizes::Split(parts) => {
             let weight: u32 = parts.iter().map(|(_, percent)| percent).sum();
             let sum: f64 = parts

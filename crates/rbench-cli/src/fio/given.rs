@@ -375,7 +375,11 @@ impl<'a> Given<'a> {
             Some((word, rest)) => (word, Some(rest)),
             None => (self.text, None),
         };
-        let number = |default: Option<f64>| match (rest, default) {
+        let (number, centre) = match rest.and_then(|rest| rest.split_once(':')) {
+            Some((number, centre)) => (Some(number), Some(centre)),
+            None => (rest, None),
+        };
+        let number = |default: Option<f64>| match (number, default) {
             (Some(text), _) => text
                 .parse::<f64>()
                 .ok()
@@ -384,26 +388,75 @@ impl<'a> Given<'a> {
             (None, Some(default)) => Ok(default),
             (None, None) => Err(format!("'{word}' needs a number: {word}:N")),
         };
-        match (word, rest) {
-            ("random", None) => Ok(Distribution::Uniform),
+        let skewed = match (word, rest) {
+            ("random", None) => return Ok(Distribution::Uniform),
             ("zipf", _) => match number(Some(1.1))? {
-                1.0 => Err("theta of zipf must not be 1".to_owned()),
-                theta => Ok(Distribution::Zipf(theta)),
+                1.0 => return Err("theta of zipf must not be 1".to_owned()),
+                theta => Distribution::Zipf(theta),
             },
             ("pareto", _) => match number(Some(0.2))? {
-                power if power < 1.0 => Ok(Distribution::Pareto(power)),
-                power => Err(format!("power {power} of pareto must be less than 1")),
+                power if power < 1.0 => Distribution::Pareto(power),
+                power => return Err(format!("power {power} of pareto must be less than 1")),
             },
-            ("normal", _) => number(None).map(Distribution::Normal),
-            ("zoned", Some(zones)) => zoned(zones).map(Distribution::Zoned),
-            ("zoned", None) => Err("zones are missing: zoned:60/10:40/90".to_owned()),
-            ("zoned_abs", _) => Err("zoned_abs is not supported: use zoned".to_owned()),
-            _ => Err(format!(
-                "'{}' is not one of random, zipf:THETA, pareto:POWER, normal:DEVIATION, \
-                 zoned:ACCESSES/SPACE:...",
+            ("normal", _) => Distribution::Normal(number(None)?),
+            ("zoned", Some(zones)) => return zoned(zones).map(Distribution::Zoned),
+            ("zoned", None) => return Err("zones are missing: zoned:60/10:40/90".to_owned()),
+            ("zoned_abs", Some(zones)) => {
+                return self
+                    .zoned_bytes(zones)
+                    .map(|zones| Distribution::ZonedBytes(zones.into()));
+            }
+            ("sequence", Some(blocks)) => return self.sequence(blocks),
+            ("zoned_abs" | "sequence", None) => {
+                return Err(format!(
+                    "'{word}' is incomplete: zoned_abs:60/1g:40/9g, sequence:2,0,1"
+                ));
+            }
+            _ => {
+                return Err(format!(
+                    "'{}' is not one of random, zipf:THETA, pareto:POWER, normal:DEVIATION, \
+                     zoned:ACCESSES/SPACE:..., zoned_abs:ACCESSES/SIZE:..., sequence:BLOCK,...",
+                    self.text
+                ));
+            }
+        };
+        match centre.map(str::parse::<f64>) {
+            None => Ok(skewed),
+            Some(Ok(at)) if (0.0..=1.0).contains(&at) => {
+                Ok(Distribution::Centred(Box::new(skewed), at))
+            }
+            Some(_) => Err(format!(
+                "the centre in '{}' is not within 0 and 1",
                 self.text
             )),
         }
+    }
+
+    /// `60/1g:40/9g`: percentages of accesses, 100 in all, and bytes.
+    fn zoned_bytes(self, text: &str) -> Result<Vec<(f64, u64)>, String> {
+        let wrong = |zone: &str| format!("'{zone}' is not a zone: ACCESSES/SIZE");
+        let zone = |zone: &str| {
+            let (accesses, bytes) = zone.split_once('/').ok_or_else(|| wrong(zone))?;
+            let share: f64 = accesses.parse().map_err(|_| wrong(zone))?;
+            Ok((share, self.part(bytes).count(1)?))
+        };
+        let zones: Vec<(f64, u64)> = text.split(':').map(zone).collect::<Result<_, String>>()?;
+        let sum: f64 = zones.iter().map(|(share, _)| share).sum();
+        let sound = zones.iter().all(|(share, _)| (0.0..=100.0).contains(share));
+        if !sound || (sum - 100.0).abs() > 0.000_001 {
+            return Err(format!(
+                "the percentages of accesses add up to {sum}, not to 100"
+            ));
+        }
+        Ok(zones)
+    }
+
+    /// `2,0,1`: numbers of blocks.
+    fn sequence(self, text: &str) -> Result<Distribution, String> {
+        let blocks = text.split(',').map(|block| self.part(block).number());
+        blocks
+            .collect::<Result<_, String>>()
+            .map(Distribution::Sequence)
     }
 
     /// `iops:10%`, `bw_slope:5`

@@ -191,7 +191,8 @@ fn what_this_program_lacks_is_refused_by_name() {
         ("--terse-version=5", "use 3"),
         ("--directory=a:b", "several directories"),
         ("--file_service_type=zipf:1.1", "use roundrobin"),
-        ("--rw=read:4k", "percentage_random"),
+        ("--rw=randread:4k", "not a number of operations"),
+        ("--percentage_sequential=5", "percentage_random"),
     ] {
         check_misuse(&format!("--name=a {option}"), &[expect]);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rbench_core::{Failure, Rank};
 use rbench_plan::jobs::{
-    BlockSizes, Directions, Each, FileNames, FioReport, JobPlan, Logs, Pace, Syncing,
+    BlockSizes, Course, Directions, Each, FileNames, FioReport, JobPlan, Logs, Pace, Syncing,
 };
 use rbench_plan::process::Process;
 use rbench_sys::engine::{self, ENGINES};
@@ -62,6 +62,8 @@ pub(crate) fn over_nothing(
         write: false,
         random: false,
     };
+    // Gaps would end it early.
+    job.pattern.course = Course::default();
     let sizes = || BlockSizes::Fixed(length);
     job.pattern.sizes = Each {
         read: sizes(),

@@ -119,8 +119,9 @@ fn writes_all(job: &JobPlan) -> bool {
     let align = pattern.align.write;
     let covers = pattern.random_percent.write == 100
         && (align == 0 || align == smallest(&pattern.sizes.write));
-    let everywhere = !pattern.directions.random
-        || (pattern.distribution == Distribution::Uniform && !pattern.repeats && covers);
+    let plain = pattern.course.is_plain();
+    let everywhere = plain && !pattern.directions.random
+        || (plain && pattern.distribution == Distribution::Uniform && !pattern.repeats && covers);
     everywhere
         && !pattern.directions.read
         && !job.files.create_only

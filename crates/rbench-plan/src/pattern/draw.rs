@@ -11,7 +11,8 @@
 //!   outside is drawn again.
 //!
 //! The favourites of Zipf and Pareto are spread over the file by a keyed
-//! permutation; normal and zoned draws keep their places.
+//! permutation, which is turned until the first of them is where it was asked for;
+//! normal and zoned draws keep their places.
 
 use rbench_core::random::Stream;
 
@@ -25,12 +26,25 @@ pub enum Choice {
     Zipf(Zipf),
     /// The exponent log h / log(1 − h).
     Pareto(f64),
-    /// The deviation as a share of the file.
-    Normal(f64),
+    /// The deviation and the mean as shares of the file.
+    Normal(f64, f64),
+    /// Zones by shares of the file.
     Zoned(Vec<Zone>),
+    /// Zones by bytes.
+    ZonedBytes(Vec<Zone>),
+    /// Zipf or Pareto whose favourite lies at this share of the file.
+    Centred(Box<Choice>, f64),
+    /// These blocks, from the next one on, counted from a base that moves on by `stride`
+    /// after each round.
+    Sequence {
+        blocks: Vec<u64>,
+        next: usize,
+        base: u64,
+        stride: u64,
+    },
 }
 
-/// A zone: accesses up to it, and its bounds, as shares.
+/// A zone: accesses up to it as a share, and its bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Zone {
     upto: f64,
@@ -39,7 +53,8 @@ pub struct Zone {
 }
 
 impl Choice {
-    pub fn new(distribution: &Distribution) -> Choice {
+    /// With `moves_on` a sequence does not come again at the same place.
+    pub fn new(distribution: &Distribution, moves_on: bool) -> Choice {
         match distribution {
             Distribution::Uniform => Choice::Uniform,
             Distribution::Zipf(theta) => Choice::Zipf(Zipf::new(*theta)),
@@ -48,14 +63,30 @@ impl Choice {
                 let h = power.clamp(1e-9, 1.0 - 1e-9);
                 Choice::Pareto(h.ln() / (1.0 - h).ln())
             }
-            Distribution::Normal(percent) => Choice::Normal(percent / 100.0),
+            Distribution::Normal(percent) => Choice::Normal(percent / 100.0, 0.5),
             Distribution::Zoned(zones) => Choice::Zoned(cumulate(zones)),
+            Distribution::ZonedBytes(zones) => Choice::ZonedBytes(places(zones)),
+            Distribution::Centred(of, at) => match Choice::new(of, moves_on) {
+                Choice::Normal(deviation, _) => Choice::Normal(deviation, *at),
+                other => Choice::Centred(Box::new(other), *at),
+            },
+            Distribution::Sequence(blocks) => Choice::Sequence {
+                next: 0,
+                base: 0,
+                stride: if moves_on { blocks.len() as u64 } else { 0 },
+                blocks: blocks.to_vec(),
+            },
         }
     }
 
-    /// A place in `0..count` (count taken as at least 1).
+    /// A place in `0..count` (count taken as at least 1), of `align` bytes each.
     #[inline]
-    pub fn draw(&mut self, count: u64, scatter: Option<&Permutation>, stream: &mut Stream) -> u64 {
+    pub fn draw(
+        &mut self,
+        (count, align): (u64, u64),
+        scatter: Option<&Permutation>,
+        stream: &mut Stream,
+    ) -> u64 {
         let count = count.max(1);
         let spread = |place: u64| match scatter {
             Some(order) if place < count => order.at(place),
@@ -68,17 +99,69 @@ impl Choice {
                 let place = (count as f64 * stream.unit().powf(*exponent)) as u64;
                 spread(place.min(count - 1))
             }
-            Choice::Normal(deviation) => normal(*deviation, count, stream),
+            Choice::Normal(deviation, mean) => normal((*deviation, *mean), count, stream),
             Choice::Zoned(zones) => {
                 let u = stream.unit();
                 let zone = zones.iter().find(|z| u <= z.upto).or(zones.last());
                 let (from, to) = zone.map_or((0.0, 1.0), |z| (z.from, z.to));
-                let low = ((from * count as f64) as u64).min(count - 1);
-                let high = ((to * count as f64).round() as u64).clamp(low + 1, count);
-                low + stream.below(high - low)
+                within((from * count as f64, to * count as f64), count, stream)
+            }
+            Choice::ZonedBytes(zones) => {
+                let u = stream.unit();
+                let zone = zones.iter().find(|z| u <= z.upto).or(zones.last());
+                let align = align.max(1) as f64;
+                let (from, to) = zone.map_or((0.0, f64::MAX), |z| (z.from / align, z.to / align));
+                within((from, to), count, stream)
+            }
+            Choice::Centred(of, at) => {
+                let place = of.draw((count, align), scatter, stream);
+                let wanted = ((*at * count as f64) as u64).min(count - 1);
+                // Without overflow: each is less than the count.
+                let turned =
+                    (u128::from(place) + u128::from(count - spread(0))) + u128::from(wanted);
+                (turned % u128::from(count)) as u64
+            }
+            Choice::Sequence {
+                blocks,
+                next,
+                base,
+                stride,
+            } => {
+                let place = blocks.get(*next).copied().unwrap_or(0);
+                let place = base.wrapping_add(place) % count;
+                *next += 1;
+                if *next >= blocks.len() {
+                    *next = 0;
+                    *base = base.wrapping_add(*stride);
+                }
+                place
             }
         }
     }
+}
+
+/// A place of `0..count` between both bounds.
+fn within((from, to): (f64, f64), count: u64, stream: &mut Stream) -> u64 {
+    let low = (from as u64).min(count - 1);
+    let high = (to.round() as u64).clamp(low + 1, count);
+    low + stream.below(high - low)
+}
+
+/// Zones of so many bytes, one behind the other.
+fn places(zones: &[(f64, u64)]) -> Vec<Zone> {
+    let accesses: f64 = zones.iter().map(|(share, _)| share).sum();
+    let (mut upto, mut from) = (0.0, 0.0);
+    let zone = |(access, bytes): &(f64, u64)| {
+        upto += access / accesses;
+        let start = from;
+        from += *bytes as f64;
+        Zone {
+            upto,
+            from: start,
+            to: from,
+        }
+    };
+    zones.iter().map(zone).collect()
 }
 
 fn cumulate(zones: &[(f64, f64)]) -> Vec<Zone> {
@@ -100,12 +183,12 @@ fn cumulate(zones: &[(f64, f64)]) -> Vec<Zone> {
         .collect()
 }
 
-fn normal(deviation: f64, count: u64, stream: &mut Stream) -> u64 {
+fn normal((deviation, mean): (f64, f64), count: u64, stream: &mut Stream) -> u64 {
     // Even with an enormous deviation a draw falls inside now and then.
     for _ in 0..1000 {
         let radius = (-2.0 * stream.unit().ln()).sqrt();
         let gauss = radius * (std::f64::consts::TAU * stream.unit()).cos();
-        let place = (0.5 + deviation * gauss) * count as f64;
+        let place = (mean + deviation * gauss) * count as f64;
         if place >= 0.0 && place < count as f64 {
             return place as u64;
         }

@@ -6,9 +6,11 @@ use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
 use crate::jobs::{
-    Advised, BufferContent, Buffers, Directions, Errors, Fallocate, Favourites, FileNames, Files,
-    Pace, Pattern, Syncing,
+    Advised, BufferContent, Buffers, Course, Directions, Errors, Fallocate, Favourites, FileNames,
+    Files, Pace, Pattern, Syncing,
 };
+
+mod course;
 
 const KIB: u64 = 1024;
 
@@ -39,6 +41,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             one_position: false,
             seed: 7,
             favourites: Favourites::Same(7),
+            course: Course::default(),
         },
         files: Files {
             directory: "d".into(),

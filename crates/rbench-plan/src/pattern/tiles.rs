@@ -16,11 +16,22 @@ use crate::permutation::Permutation;
 /// Blocks of a group on average.
 const BLOCKS: f64 = 64.0;
 
+/// After so many the rest of a group is cut into the largest blocks. With the shares
+/// in whole per cent that a split has, four of the largest have come long before.
+const DRAWN_MAX: u64 = 4096;
+
 /// Bytes of a group: about 64 blocks, room for four of the largest.
 pub fn group(sizes: &BlockSizes) -> u64 {
     let unit = smallest(sizes).max(1);
     let wanted = ((mean(sizes) * BLOCKS) as u64).max(4 * largest(sizes));
     wanted.next_multiple_of(unit)
+}
+
+/// Blocks of a group at most.
+pub fn most(sizes: &BlockSizes) -> u64 {
+    let group = group(sizes);
+    let smallest = group / smallest(sizes).max(1);
+    smallest.min(DRAWN_MAX + group.div_ceil(largest(sizes).max(1))) + 1
 }
 
 /// How far a cover has come.
@@ -58,7 +69,7 @@ impl Tiles {
             if self.next == self.groups {
                 self.next = 0;
                 self.round += 1;
-                if self.round > self.group / smallest(sizes).max(1) {
+                if self.round > most(sizes) {
                     // Everything was visited: begin again.
                     self.round = 0;
                 }
@@ -86,7 +97,11 @@ fn cut(sizes: &BlockSizes, own: u64, length: u64, offsets: &mut Vec<u64>) {
     let (mut at, mut nth) = (0, 0);
     while at < length {
         offsets.push(at);
-        at += draw(sizes, mix(own ^ nth)).max(1);
+        at += match nth {
+            ..DRAWN_MAX => draw(sizes, mix(own ^ nth)),
+            _ => largest(sizes),
+        }
+        .max(1);
         nth += 1;
     }
 }
@@ -101,6 +116,7 @@ pub fn draw(sizes: &BlockSizes, bits: u64) -> u64 {
             let unit = (*min).max(1);
             unit * (1 + below((max / unit).max(1)))
         }
+        BlockSizes::Unaligned { min, max } => min + below(max - min + 1),
         BlockSizes::Split(parts) => {
             let weight: u32 = parts.iter().map(|(_, percent)| percent).sum();
             let mut left = below(u64::from(weight.max(1)));

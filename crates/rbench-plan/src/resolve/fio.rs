@@ -16,6 +16,7 @@ use crate::shift;
 use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
 
 mod blocks;
+mod course;
 mod engine;
 mod verify;
 
@@ -290,13 +291,16 @@ fn pattern(
         write: false,
         random: false,
     });
-    let sizes = sizes(s)?;
+    let mut sizes = sizes(s)?;
+    let align = align(s, &sizes);
     let given = s.blockalign.read.is_some() || s.blockalign.write.is_some();
     let distribution = s
         .random_distribution
         .clone()
         .unwrap_or(Distribution::Uniform);
-    let mut repeats = s.norandommap.unwrap_or(false);
+    // Its order has no repetitions, with or without a map.
+    let lfsr = s.lfsr.unwrap_or(false);
+    let mut repeats = s.norandommap.unwrap_or(false) && !lfsr;
     if given && directions.random && !repeats {
         notes.push("blockalign turns norandommap on".to_owned());
         repeats = true;
@@ -304,16 +308,19 @@ fn pattern(
     if distribution != Distribution::Uniform {
         repeats = true;
     }
-    let base = match (s.randseed, s.randrepeat) {
+    let course = course::course(s, directions, !repeats, &mut sizes, notes)?;
+    repeats |= !course.is_plain() || directions.random && course::overlaps(&sizes, align);
+    let repeatable = s.randrepeat != Some(false) || s.allrandrepeat == Some(true);
+    let base = match (s.randseed, repeatable) {
         (Some(seed), _) => seed,
-        (None, Some(false)) => facts.seed,
-        (None, _) => SEED,
+        (None, false) => facts.seed,
+        (None, true) => SEED,
     };
     let seed = rbench_core::random::key(&[base, index as u64]);
     Ok(Pattern {
         directions,
         mix_read: s.rwmixread.unwrap_or(50),
-        align: align(s, &sizes),
+        align,
         sizes,
         distribution,
         random_percent: Each {
@@ -325,6 +332,7 @@ fn pattern(
         one_position: false,
         seed,
         favourites: Favourites::Same(seed),
+        course,
     })
 }
 
@@ -511,6 +519,7 @@ fn aligned(pattern: &Pattern, files: &Files) -> Result<(), PlanError> {
                 check("bsrange", *min)?;
                 check("bsrange", *max)?;
             }
+            BlockSizes::Unaligned { .. } => check("a block of bs_unaligned", 1)?,
             BlockSizes::Split(parts) => {
                 for (size, _) in parts {
                     check("bssplit", *size)?;

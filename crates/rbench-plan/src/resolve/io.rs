@@ -175,6 +175,7 @@ impl Blocks {
     fn all(&self, holds: impl Fn(u64) -> bool) -> bool {
         match &self.sizes {
             BlockSizes::Fixed(_) | BlockSizes::Range { .. } => holds(self.least.0),
+            BlockSizes::Unaligned { .. } => false,
             BlockSizes::Split(parts) => parts.iter().all(|(bytes, _)| holds(*bytes)),
         }
     }

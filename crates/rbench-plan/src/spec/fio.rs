@@ -153,6 +153,10 @@ pub struct Settings {
     pub allow_mounted_write: Option<bool>,
     /// `rw`
     pub rw: Option<Directions>,
+    /// The number behind `rw`: bytes to leave out, or operations of a run.
+    pub rw_number: Option<i64>,
+    /// `rw_sequencer=identical`
+    pub rw_identical: Option<bool>,
     /// `rwmixread`, or 100 less `rwmixwrite`, percent.
     pub rwmixread: Option<u32>,
     /// `bs`, bytes.
@@ -161,10 +165,26 @@ pub struct Settings {
     pub bsrange: Each<Option<(u64, u64)>>,
     /// `bssplit`
     pub bssplit: Each<Option<Vec<Split>>>,
+    /// `bs_unaligned`
+    pub bs_unaligned: Option<bool>,
+    /// `bs_is_seq_rand`
+    pub bs_is_seq_rand: Option<bool>,
     /// `blockalign`, bytes.
     pub blockalign: Each<Option<u64>>,
     /// `random_distribution`
     pub random_distribution: Option<Distribution>,
+    /// `random_sequence_stride`
+    pub random_sequence_stride: Option<bool>,
+    /// `random_generator=lfsr`
+    pub lfsr: Option<bool>,
+    /// `zonemode=strided`
+    pub strided: Option<bool>,
+    /// `zonesize`, bytes.
+    pub zonesize: Option<u64>,
+    /// `zonerange`, bytes.
+    pub zonerange: Option<u64>,
+    /// `zoneskip`, bytes.
+    pub zoneskip: Option<u64>,
     /// `percentage_random`
     pub percentage_random: Each<Option<u32>>,
     /// `norandommap`
@@ -173,6 +193,8 @@ pub struct Settings {
     pub randseed: Option<u64>,
     /// `randrepeat`
     pub randrepeat: Option<bool>,
+    /// `allrandrepeat`
+    pub allrandrepeat: Option<bool>,
     /// `ioengine`
     pub ioengine: Option<String>,
     /// What belongs to the engine.

@@ -172,6 +172,14 @@ fn distributions_carry_their_numbers() {
     check("pareto", Distribution::Pareto(0.2));
     check("pareto:0.5", Distribution::Pareto(0.5));
     check("normal:25", Distribution::Normal(25.0));
+    let centred = |of, at| Distribution::Centred(Box::new(of), at);
+    check("zipf:1.2:0.25", centred(Distribution::Zipf(1.2), 0.25));
+    check("normal:25:1", centred(Distribution::Normal(25.0), 1.0));
+    check(
+        "zoned_abs:60/4k:40/1m",
+        Distribution::ZonedBytes([(60.0, 4096), (40.0, 1 << 20)].into()),
+    );
+    check("sequence:2,0,1", Distribution::Sequence([2, 0, 1].into()));
     check(
         "zoned:60/10:30/20:8/30:2/40",
         Distribution::Zoned(vec![(60.0, 10.0), (30.0, 20.0), (8.0, 30.0), (2.0, 40.0)]),
@@ -184,13 +192,18 @@ fn distributions_carry_their_numbers() {
         "zipf:1",
         "zipf:0",
         "zipf:-1",
-        "zipf:1.1:0.5",
+        "zipf:1.1:2",
+        "zipf:1.1:x",
+        "zoned_abs:50/1m",
+        "zoned_abs:50:50",
+        "sequence",
+        "sequence:1,,2",
+        "random:0:0.5",
         "pareto:2",
         "normal",
         "zoned",
         "zoned:60/10",
         "zoned:60/60:40/60",
-        "zoned_abs:50/1m",
         "gauss:1",
         "random:1",
         "zipf:inf",

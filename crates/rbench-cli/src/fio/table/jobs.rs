@@ -207,11 +207,25 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "rw",
         "WHAT",
-        "read, write, randread, randwrite, rw (readwrite), randrw",
-        |s, g| put(&mut s.rw, directions(g)),
+        "read, write, randread, randwrite, rw (readwrite), randrw; :N below",
+        |s, g| {
+            let (directions, number) = directions(g)?;
+            (s.rw, s.rw_number) = (Some(directions), number);
+            Ok(())
+        },
     )
     .or(&["readwrite"])
     .default("read"),
+    Opt::job(
+        "rw_sequencer",
+        "HOW",
+        "With rw=rand...:N what follows a new place: sequential, identical",
+        |s, g| {
+            let words = [("sequential", false), ("identical", true)];
+            put(&mut s.rw_identical, one_of(g.text, &words))
+        },
+    )
+    .default("sequential"),
     Opt::job(
         "rwmixread",
         "PERCENT",
@@ -247,6 +261,17 @@ pub const PATTERN: &[Opt] = &[
         "Block sizes and the percentage of operations of each",
         |s, g| put_each(&mut s.bssplit, g.each(|g| g.splits())),
     ),
+    Opt::switch(
+        "bs_unaligned",
+        "Sizes of bsrange are any number of bytes; blocks may repeat",
+        |s, g| put(&mut s.bs_unaligned, g.flag()),
+    )
+    .or(&["blocksize_unaligned"]),
+    Opt::switch(
+        "bs_is_seq_rand",
+        "bs is for sequential and for random operations, not directions",
+        |s, g| put(&mut s.bs_is_seq_rand, g.flag()),
+    ),
     Opt::job(
         "blockalign",
         "SIZE[,SIZE]",
@@ -258,10 +283,55 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "random_distribution",
         "HOW",
-        "random, zipf:THETA, pareto:POWER, normal:DEV, zoned:A/S:...",
+        "random, zipf:T, pareto:P, normal:D, zoned:A/S:..., sequence:N,...",
         |s, g| put(&mut s.random_distribution, g.distribution()),
     )
     .default("random"),
+    Opt::job(
+        "random_sequence_stride",
+        "0|1",
+        "Blocks of a sequence count on from its last round",
+        |s, g| put(&mut s.random_sequence_stride, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "random_generator",
+        "NAME",
+        "tausworthe, tausworthe64, lfsr (every block once in any case)",
+        |s, g| {
+            let words = [
+                ("tausworthe", false),
+                ("tausworthe64", false),
+                ("lfsr", true),
+            ];
+            put(&mut s.lfsr, one_of(g.text, &words))
+        },
+    )
+    .default("tausworthe"),
+    Opt::job(
+        "zonemode",
+        "HOW",
+        "none; strided: zonesize bytes in a zone, then the next zone",
+        |s, g| {
+            if g.text == "zbd" {
+                return Err("zbd is not supported: a mounted file system has no zones".to_owned());
+            }
+            let words = [("none", false), ("strided", true)];
+            put(&mut s.strided, one_of(g.text, &words))
+        },
+    )
+    .default("none"),
+    Opt::job("zonesize", "SIZE", "Bytes to move in a zone", |s, g| {
+        put(&mut s.zonesize, g.number())
+    }),
+    Opt::job("zonerange", "SIZE", "Length of a zone (bytes)", |s, g| {
+        put(&mut s.zonerange, g.number())
+    })
+    .default("zonesize"),
+    Opt::job("zoneskip", "SIZE", "Bytes between zones", |s, g| {
+        put(&mut s.zoneskip, g.number())
+    })
+    .default("0"),
     Opt::job(
         "percentage_random",
         "PERCENT[,...]",
@@ -274,6 +344,18 @@ pub const PATTERN: &[Opt] = &[
         "Blocks may repeat before all have been covered",
         |s, g| put(&mut s.norandommap, g.flag()),
     ),
+    Opt::switch(
+        "softrandommap",
+        "Accepted: no memory is needed to cover every block once",
+        |_, g| g.flag().map(drop),
+    ),
+    Opt::job(
+        "allrandrepeat",
+        "0|1",
+        "Repeat everything random, even with randrepeat=0",
+        |s, g| put(&mut s.allrandrepeat, g.flag()),
+    )
+    .default("0"),
     Opt::job(
         "randrepeat",
         "0|1",
@@ -588,25 +670,21 @@ fn fadvise(g: Given<'_>) -> Result<Advised, String> {
     one_of(g.text, &words)
 }
 
-fn directions(g: Given<'_>) -> Result<Directions, String> {
+/// What follows `rw`, and the number behind it.
+fn directions(g: Given<'_>) -> Result<(Directions, Option<i64>), String> {
     if g.text.contains("trim") {
         return Err(format!("{} is not supported: rbench does not trim", g.text));
     }
-    let word = match g.text.split_once(':') {
-        Some((word, number)) => {
-            return Err(format!(
-                "the number after {word} ({number}) is not supported: use percentage_random for offsets \
-                 that are partly random"
-            ));
-        }
-        None => g.text,
+    let (word, number) = match g.text.split_once(':') {
+        Some((word, number)) => (word, Some(number)),
+        None => (g.text, None),
     };
     let of = |read, write, random| Directions {
         read,
         write,
         random,
     };
-    one_of(
+    let directions = one_of(
         word,
         &[
             ("read", of(true, false, false)),
@@ -617,7 +695,21 @@ fn directions(g: Given<'_>) -> Result<Directions, String> {
             ("readwrite", of(true, true, false)),
             ("randrw", of(true, true, true)),
         ],
-    )
+    )?;
+    let count = |text: &str| {
+        let (sign, digits) = match text.strip_prefix('-') {
+            Some(digits) => (-1, digits),
+            None => (1, text),
+        };
+        if directions.random && !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(format!("'{text}' is not a number of operations"));
+        }
+        Ok(sign * Given { text: digits, ..g }.count::<i64>(0)?)
+    };
+    Ok((
+        directions,
+        number.map_or(Ok(None), |text| count(text).map(Some))?,
+    ))
 }
 
 fn sync(g: Given<'_>) -> Result<SyncMode, String> {

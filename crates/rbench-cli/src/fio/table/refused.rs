@@ -84,30 +84,14 @@ pub const REFUSED: &[Refused] = &[
     ),
     // Pattern and blocks
     refused(
-        "blocksize_unaligned bs_unaligned",
-        "sizes of `bsrange` are multiples of the smallest one",
-        "`bssplit`, with any sizes",
-    ),
-    refused(
-        "bs_is_seq_rand",
-        "block sizes are for reads and for writes",
-        "a sequential and a random job, each with its own `bs`",
-    ),
-    refused(
         "percentage_sequential",
-        "the random part is given instead",
+        "fio itself refuses it as deprecated",
         "`percentage_random`",
     ),
     refused(
-        "rw_sequencer",
-        "`rw` takes no number of operations",
-        "`percentage_random`",
-    ),
-    refused("rwmixcycle", "it is obsolete in fio", "`rwmixread`"),
-    refused(
-        "softrandommap",
-        "no random map is kept: a permutation covers every block without memory",
-        "",
+        "rwmixcycle",
+        "fio itself refuses it as obsolete",
+        "`rwmixread`",
     ),
     refused(
         "serialize_overlap",
@@ -115,21 +99,15 @@ pub const REFUSED: &[Refused] = &[
         "`norandommap=0`, with which no block repeats within a pass",
     ),
     refused(
-        "allrandrepeat",
-        "everything random derives from one seed",
-        "`randrepeat` or `randseed`",
-    ),
-    refused("random_generator", "there is one generator", ""),
-    refused(
         "trim_backlog trim_backlog_batch trim_percentage trim_verify_zero block_error_percentiles",
         "rbench does not trim",
         "",
     ),
     refused(
         "ignore_zone_limits job_max_open_zones max_open_zones read_beyond_wp zone_reset_frequency \
-         zone_reset_threshold zonecapacity zonemode zonerange zonesize zoneskip",
-        "there are no zone modes",
-        "`random_distribution=zoned` for skewed access",
+         zone_reset_threshold zonecapacity",
+        "a mounted file system has no zones",
+        "`zonemode=strided`",
     ),
     refused(
         "merge-blktrace-only merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars read_iolog \

@@ -29,6 +29,21 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("filename=a:b", |s| {
         s.filename = Some(vec!["a".into(), "b".into()])
     }),
+    ("rw_sequencer=identical", |s| s.rw_identical = Some(true)),
+    ("bs_unaligned", |s| s.bs_unaligned = Some(true)),
+    ("blocksize_unaligned=0", |s| s.bs_unaligned = Some(false)),
+    ("bs_is_seq_rand", |s| s.bs_is_seq_rand = Some(true)),
+    ("random_sequence_stride=1", |s| {
+        s.random_sequence_stride = Some(true)
+    }),
+    ("random_generator=tausworthe64", |s| s.lfsr = Some(false)),
+    ("random_generator=lfsr", |s| s.lfsr = Some(true)),
+    ("zonemode=strided", |s| s.strided = Some(true)),
+    ("zonesize=8k", |s| s.zonesize = Some(8192)),
+    ("zonerange=16k", |s| s.zonerange = Some(16384)),
+    ("zoneskip=4k", |s| s.zoneskip = Some(4096)),
+    ("softrandommap", |_| {}),
+    ("allrandrepeat=1", |s| s.allrandrepeat = Some(true)),
     ("filename_format=x.$jobnum", |s| {
         s.filename_format = Some("x.$jobnum".into())
     }),
@@ -311,6 +326,14 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.logs.histogram_every = Nanos(1_000_000_000)
     }),
     ("log_offset=1", |s| s.logs.offsets = true),
+    ("rw=read:-4k", |s| {
+        s.rw = Some(Directions {
+            read: true,
+            write: false,
+            random: false,
+        });
+        s.rw_number = Some(-4096);
+    }),
 ];
 
 /// An option of the command line, and the change.

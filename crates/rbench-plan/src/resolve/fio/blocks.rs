@@ -12,7 +12,7 @@ const BLOCK: u64 = 4096;
 pub(super) fn bounds(sizes: &BlockSizes) -> (u64, u64) {
     match sizes {
         BlockSizes::Fixed(size) => (*size, *size),
-        BlockSizes::Range { min, max } => (*min, *max),
+        BlockSizes::Range { min, max } | BlockSizes::Unaligned { min, max } => (*min, *max),
         BlockSizes::Split(parts) => {
             let sizes = || parts.iter().map(|(size, _)| *size);
             (
@@ -35,9 +35,15 @@ pub(super) fn sizes(s: &Settings) -> Result<Each<BlockSizes>, PlanError> {
     let of = |split: &Option<Vec<Split>>, range, fixed: Option<u64>| {
         OPTIONS.sizes(split.as_deref(), range, fixed.unwrap_or(BLOCK))
     };
+    let any = |sizes| match sizes {
+        BlockSizes::Range { min, max } if s.bs_unaligned == Some(true) => {
+            BlockSizes::Unaligned { min, max }
+        }
+        others => others,
+    };
     Ok(Each {
-        read: of(&s.bssplit.read, s.bsrange.read, s.bs.read)?,
-        write: of(&s.bssplit.write, s.bsrange.write, s.bs.write)?,
+        read: any(of(&s.bssplit.read, s.bsrange.read, s.bs.read)?),
+        write: any(of(&s.bssplit.write, s.bsrange.write, s.bs.write)?),
     })
 }
 

@@ -82,6 +82,7 @@ fn interval(
         BlockSizes::Fixed(size) | BlockSizes::Range { min: size, .. } => {
             size.is_multiple_of(interval)
         }
+        BlockSizes::Unaligned { .. } => false,
         BlockSizes::Split(parts) => parts.iter().all(|(size, _)| size.is_multiple_of(interval)),
     };
     if !divides {

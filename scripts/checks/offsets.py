@@ -1,0 +1,155 @@
+"""Where the I/Os of a job go, by the logs of fio and of the program: what is determined must be the same, and what is
+drawn must keep fio's rules. A part of fio.py."""
+
+import collections
+
+from common import check, heading
+
+BLOCK = 4096
+KIB = 1024
+
+# Determined to the last offset: sequences of (direction, offset) must be the same in both tools.
+SAME = (
+    "--rw=read --size=64k",
+    "--rw=write:4k --size=64k",
+    "--rw=write:1k --size=32k",
+    "--rw=read:60k --size=64k",
+    "--rw=read:-8k --size=64k",
+    "--rw=read:-8k --offset=64k --size=64k",
+    "--rw=read:4k --offset=64k --size=64k",
+    "--rw=read:4k --size=64k --io_size=128k",
+    "--rw=read:4k --size=64k --loops=2",
+    "--rw=read:4 --size=64k",
+    "--rw=randwrite:0 --size=64k",
+    "--rw=randread --percentage_random=0 --size=64k",
+    "--rw=read --bs=4k,8k --bs_is_seq_rand=1 --size=64k",
+    "--rw=read --zonemode=strided --zonesize=8k --zoneskip=8k --size=64k",
+    "--rw=read --zonemode=strided --zonesize=8k --zonerange=16k --zoneskip=4k --size=128k",
+    "--rw=read --zonemode=strided --zonesize=16k --zonerange=8k --size=64k",
+    "--rw=write --zonemode=strided --zonesize=10k --zoneskip=6k --size=64k",
+    "--rw=read --zonemode=strided --zonesize=8k --zoneskip=8k --offset=16k --size=64k",
+    "--rw=read --zonemode=strided --zonesize=8k --zoneskip=8k --size=60k",
+    "--rw=read --zonemode=strided --zonesize=8k --zoneskip=8k --bs=16k --size=64k",
+)
+
+
+def accesses(tool, folder, line):
+    """(direction, offset, length) of each I/O, in order."""
+    tool.json(f"--directory={folder}", "--name=o", "--filename=o", "--thread", "--write_lat_log=o", "--log_offset=1",
+              *line.split(), cwd=folder)
+    rows = [[int(field) for field in row.split(", ")] for row in (folder / "o_lat.1.log").read_text().splitlines()]
+    return [(row[2], row[4], row[3]) for row in rows]
+
+
+def offsets_of(found):
+    return [offset for _, offset, _ in found]
+
+
+def each_once(size):
+    """Every block of so many bytes once."""
+    def rule(found):
+        return sorted(offsets_of(found)) == list(range(0, size, BLOCK))
+    return rule
+
+
+def each_pass_once(size, passes):
+    def rule(found):
+        count = size // BLOCK
+        parts = [found[at:at + count] for at in range(0, len(found), count)]
+        return len(parts) == passes and all(each_once(size)(part) for part in parts)
+    return rule
+
+
+def with_repeats(size):
+    """So many blocks at random, of which some come again: 1/e of them do not come at all."""
+    def rule(found):
+        places = offsets_of(found)
+        share = len(set(places)) / (size // BLOCK)
+        return len(places) == size // BLOCK and max(places) < size and abs(share - 0.632) < 0.03
+    return rule
+
+
+def skewed(size, least, most):
+    """The share of the most frequent twentieth of the blocks lies between these."""
+    def rule(found):
+        counts = sorted(collections.Counter(offsets_of(found)).values(), reverse=True)
+        share = sum(counts[:size // BLOCK // 20]) / len(found)
+        return len(found) == size // BLOCK and least <= share <= most
+    return rule
+
+
+def runs(length, stays, size):
+    """A new place after so many; each place of the map begins one run at most."""
+    def rule(found):
+        places = offsets_of(found)
+        parts = [places[at:at + length] for at in range(0, len(places), length)]
+        step = 0 if stays else BLOCK
+        # At the end of the file a run goes on elsewhere.
+        pairs = [pair for part in parts for pair in zip(part, part[1:])]
+        fits = all(after == before + step or before + BLOCK == size for before, after in pairs)
+        starts = [part[0] for part in parts]
+        return len(places) == size // BLOCK and fits and len(set(starts)) == len(starts)
+    return rule
+
+
+def strides(zone, span, stride, size):
+    """So many bytes in each zone, at random and without a repetition."""
+    def rule(found):
+        places = offsets_of(found)
+        each = zone // BLOCK
+        parts = [places[at:at + each] for at in range(0, len(places), each)]
+        def good(number, part):
+            start = number * stride % size
+            return all(start <= place < start + span for place in part) and len(set(part)) == len(part)
+        return len(places) * BLOCK == size and all(good(number, part) for number, part in enumerate(parts))
+    return rule
+
+
+MIB = KIB * KIB
+# Drawn: (options, the rule that both keep).
+DRAWN = (
+    ("--rw=randread --size=8m", each_once(8 * MIB)),
+    ("--rw=randwrite --size=8m", each_once(8 * MIB)),
+    ("--rw=randread --size=1m --loops=3", each_pass_once(MIB, 3)),
+    ("--rw=randread --size=1m --io_size=2m", each_pass_once(MIB, 2)),
+    ("--rw=randrw --size=4m", each_once(4 * MIB)),
+    ("--rw=randread --size=8m --norandommap", with_repeats(8 * MIB)),
+    ("--rw=randread --size=4m --random_generator=lfsr", each_once(4 * MIB)),
+    ("--rw=randread --size=4m --random_generator=lfsr --norandommap", each_once(4 * MIB)),
+    ("--rw=randread --size=4m --random_generator=tausworthe64", each_once(4 * MIB)),
+    ("--rw=randread --size=4m --softrandommap=1", each_once(4 * MIB)),
+    ("--rw=randread --size=16m --random_distribution=zipf:1.2", skewed(16 * MIB, 0.75, 0.99)),
+    ("--rw=randread --size=16m --random_distribution=pareto:0.2", skewed(16 * MIB, 0.3, 0.8)),
+    ("--rw=randread --size=16m --random_distribution=zoned:95/5:5/95", skewed(16 * MIB, 0.93, 0.98)),
+    ("--rw=randwrite:4 --size=4m", runs(4, False, 4 * MIB)),
+    ("--rw=randread:8 --rw_sequencer=identical --size=4m", runs(8, True, 4 * MIB)),
+    ("--rw=randread --zonemode=strided --zonesize=16k --zonerange=32k --size=128k",
+     strides(16 * KIB, 32 * KIB, 32 * KIB, 128 * KIB)),
+    ("--rw=randread --zonemode=strided --zonesize=16k --zonerange=32k --zoneskip=32k --size=256k",
+     strides(16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB)),
+)
+
+# What fio 3.33 does not have: (options, offsets in KiB).
+NEWER = (
+    ("--rw=randread --random_distribution=sequence:2,0,1 --size=48k --io_size=24k", [8, 0, 4, 8, 0, 4]),
+    ("--rw=randread --random_distribution=sequence:2,0,1 --random_sequence_stride=1 --size=48k --io_size=24k",
+     [8, 0, 4, 20, 12, 16]),
+)
+
+
+def offsets(place):
+    heading("offsets, by the logs of both")
+    for line in SAME:
+        theirs, ours = place.side_by_side(lambda tool, folder: accesses(tool, folder, line))
+        check(theirs and ours == theirs, f"the same offsets: {line}: fio {theirs[:40]}, rbench {ours[:40]}")
+    for line, rule in DRAWN:
+        both = place.side_by_side(lambda tool, folder: accesses(tool, folder, line))
+        for tool, found in zip(place.both, both):
+            check(rule(found), f"{tool.name}: {line}: {len(found)} I/Os: {offsets_of(found)[:24]}")
+        # The same seed gives the same offsets.
+        again = [accesses(place.ours, place.folder(), line) for _ in range(2)]
+        check(again[0] == again[1], f"offsets are the same in every run: {line}")
+    for line, expect in NEWER:
+        found = offsets_of(accesses(place.ours, place.folder(), line))
+        check(found == [offset * KIB for offset in expect], f"{line}: {found}")
+    print(f"   {len(SAME)} sequences, {len(DRAWN)} rules, {len(NEWER)} of later versions", flush=True)

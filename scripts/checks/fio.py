@@ -26,7 +26,7 @@ from offsets import offsets
 # What depends on time is tried so often before it counts as wrong.
 TRIES = 5
 # Keys that later versions of fio have, and what fio has only where a block device lies behind the files.
-NEWER, OF_DISKS = {"job_start"}, {"disk_util"}
+NEWER, OF_DISKS = {"job_start", "latency_target_ns", "latency_window_us"}, {"disk_util"}
 DIRECTIONS = ("read", "write", "trim", "mixed")
 
 
@@ -684,6 +684,90 @@ def behaviour(place):
     check(json.loads(out.read_text())["complete"], "--out holds the result")
 
 
+def placed(place):
+    heading("directories, names and forms of logs as in fio")
+    size = ["--rw=write", "--size=64k", "--bs=16k", "--eta=never", "--output=/dev/null"]
+    for line in ("--directory=a:b --name=j --numjobs=3 --nrfiles=2", "--name=j --filename=f --directory=a",
+                 "--filename=f --name=j --directory=a", "--directory=a:b --name=j --filename=f --numjobs=2",
+                 "--directory=a --filename=f --name=j --directory=b --filename=g", "--name=j --filename=f --filename=g",
+                 "--directory=a:b --name=j --numjobs=2 --filename_format=x.$jobnum", "--directory=a:none --name=j",
+                 "--name=j --write_lat_log=x --write_bw_log=x --per_job_logs=0 --numjobs=2"):
+        def names(tool, folder):
+            for name in "ab":
+                (folder / name).mkdir()
+            done = attempt_run(tool, [*size, *line.split()], folder)
+            return done, sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+        theirs, ours = place.side_by_side(names)
+        check(theirs == ours, f"{line}: fio {theirs}, rbench {ours}")
+
+    def columns(options):
+        """Columns of each line of a log, without digits."""
+        def of(tool, folder):
+            attempt_run(tool, [*size, "--name=j", *options.split()], folder)
+            text = "".join(path.read_text() for path in sorted(folder.glob("x_*.log")))
+            return {re.sub(r"(?<!x)[0-9]+", "N", line.replace("0x0000", "PRIO")) for line in text.splitlines()}
+
+        theirs, ours = place.side_by_side(of)
+        check(theirs == ours and ours, f"{options}: fio {theirs}, rbench {ours}")
+
+    for options in ("--write_lat_log=x", "--write_lat_log=x --log_prio=1", "--write_bw_log=x --log_offset=1",
+                    "--write_lat_log=x --log_unix_epoch=1",
+                    "--write_hist_log=x --log_hist_msec=100 --log_hist_coarseness=4 --time_based --runtime=1"):
+        columns(options)
+
+    def logged(tool, folder):
+        attempt_run(tool, [*size, "--name=j", "--write_lat_log=x", "--log_unix_epoch=1"], folder)
+        return int((folder / "x_lat.1.log").read_text().split(",")[0])
+
+    now = time.time() * 1000
+    for at in place.side_by_side(logged):
+        check(abs(at - now) < 600_000, f"log_unix_epoch: {at} is not near {now:.0f} ms")
+
+
+def attempt_run(tool, words, folder):
+    """The exit code, whatever it is."""
+    done = subprocess.run(["env", "-C", str(folder), *tool.words, *words], capture_output=True, text=True)
+    return done.returncode
+
+
+def left_out(place):
+    heading("what a report is not to have, as in fio")
+    for options in ("--disable_lat=1", "--disable_clat=1", "--disable_slat=1", "--disable_bw_measurement=1",
+                    "--gtod_reduce=1"):
+        def counts(tool, folder):
+            document = tool.json(f"--directory={folder}", "--name=a", "--rw=write", "--bs=4k", "--size=64k",
+                                 "--lat_percentiles=1", *options.split())
+            way = document["jobs"][0]["write"]
+            return [(key, way[key]["N"], "percentile" in way[key]) for key in ("slat_ns", "clat_ns", "lat_ns")]
+
+        theirs, ours = place.side_by_side(counts)
+        check(theirs == ours, f"{options}: fio {theirs}, rbench {ours}")
+
+
+EXAMPLES = pathlib.Path("/usr/share/doc/fio/examples")
+# Examples of Debian's package fio-examples that run wherever files are; the others name at least one engine, option or
+# variable that is not there.
+PARSED = "1mbs_clients null rand-zones tiobench-example zipf".split()
+
+
+def examples(place):
+    heading("the example job files of fio's package")
+    names = sorted(path.name for path in EXAMPLES.glob("*.fio"))
+    check(len(names) > 80, f"{EXAMPLES} has {len(names)} examples: install fio-examples")
+    parsed = []
+    for name in names:
+        done = subprocess.run([*place.ours.words, "--parse-only", str(EXAMPLES / name)], capture_output=True, text=True)
+        if done.returncode == 0:
+            parsed.append(name.removesuffix(".fio"))
+            continue
+        said = [line for line in done.stderr.splitlines() if line and not line.startswith(("For more", "  tip:"))]
+        named = all(name in line or line.startswith("rbench: job '") for line in said)
+        check(done.returncode == 2 and said and named, f"{name}: {done.returncode}, {done.stderr}")
+    print(f"   {len(parsed)} of {len(names)} run, the others are refused with their reasons: {' '.join(parsed)}")
+    check(set(PARSED) <= set(parsed), f"these did once: {set(PARSED) - set(parsed)}")
+
+
 def rates(place):
     heading("rates: each direction keeps its own, as in fio")
     for options, limits in (("--rate_iops=1000,500", (1000, 500)), ("--rate=2m,8m --bs=4k", (512, 2048)),
@@ -801,6 +885,9 @@ def main():
     engines(place)
     relative(place)
     offsets(place)
+    placed(place)
+    left_out(place)
+    examples(place)
     outputs(place)
     groups(place)
     latency_log(place)

@@ -70,9 +70,9 @@ pub fn files_named(argv: &[OsString], known: &BTreeMap<PathBuf, Vec<u8>>) -> Vec
         return Vec::new();
     };
     let (mut named, mut of_patterns) = (Vec::new(), Vec::new());
-    for item in items(words).map_while(Result::ok) {
+    for item in items(words).filter_map(Result::ok) {
         match item {
-            Item::File(file) => named.push(file),
+            Item::File { file, .. } => named.push(file),
             Item::Option { option, value, .. } => {
                 of_patterns.extend(named_by(option, value.as_deref().unwrap_or_default()));
             }
@@ -145,7 +145,24 @@ enum Item {
         value: Option<String>,
     },
     /// A job file.
-    File(PathBuf),
+    File {
+        file: PathBuf,
+        /// It stands behind an option that is wrong, and may be its value.
+        doubtful: bool,
+    },
+}
+
+/// Something wrong on a command line or in a job file.
+struct Wrong {
+    what: String,
+    /// What was probably meant.
+    tip: Option<String>,
+}
+
+impl From<String> for Wrong {
+    fn from(what: String) -> Wrong {
+        Wrong { what, tip: None }
+    }
 }
 
 /// A command line as options and files.
@@ -153,17 +170,20 @@ struct Items<'a> {
     words: std::slice::Iter<'a, OsString>,
     /// After `--`: what follows are job files.
     files_only: bool,
+    /// The word before was an option that is wrong, without a value.
+    doubt: bool,
 }
 
 fn items(words: &[OsString]) -> Items<'_> {
     Items {
         words: words.iter(),
         files_only: false,
+        doubt: false,
     }
 }
 
 impl Iterator for Items<'_> {
-    type Item = Result<Item, Stop>;
+    type Item = Result<Item, Wrong>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut word = self.words.next()?;
@@ -177,21 +197,25 @@ impl Iterator for Items<'_> {
             [b'-', body @ ..] if !body.is_empty() => Some(body),
             _ => None,
         };
+        let doubtful = std::mem::take(&mut self.doubt);
         Some(match body {
-            Some(body) => self.option(body),
-            None => Ok(Item::File(PathBuf::from(word))),
+            Some(body) => {
+                let item = self.option(body);
+                self.doubt = item.is_err() && !body.contains(&b'=');
+                item
+            }
+            None => Ok(Item::File {
+                file: PathBuf::from(word),
+                doubtful,
+            }),
         })
     }
 }
 
 impl Items<'_> {
-    fn option(&mut self, body: &[u8]) -> Result<Item, Stop> {
-        let body = std::str::from_utf8(body).map_err(|_| {
-            misuse(
-                format!("'--{}' is not UTF-8", String::from_utf8_lossy(body)),
-                None,
-            )
-        })?;
+    fn option(&mut self, body: &[u8]) -> Result<Item, Wrong> {
+        let body = std::str::from_utf8(body)
+            .map_err(|_| format!("'--{}' is not UTF-8", String::from_utf8_lossy(body)))?;
         let (name, attached) = match body.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (body, None),
@@ -201,31 +225,27 @@ impl Items<'_> {
             Found::Known(option) => option,
             Found::Refused(name, refused) => {
                 let why = refused.sentence();
-                return Err(misuse(format!("option '--{name}' {why}"), None));
+                return Err(format!("option '--{name}' {why}").into());
             }
             Found::Ambiguous(names) => {
-                return Err(misuse(
-                    format!("'{typed}' is ambiguous: it may be --{}", names.join(", --")),
-                    None,
-                ));
+                let names = names.join(", --");
+                return Err(format!("'{typed}' is ambiguous: it may be --{names}").into());
             }
             Found::Nothing => {
-                let similar = table::near(name).map(|near| format!("--{near}"));
-                return Err(misuse(
-                    format!("unexpected option '{typed}' found"),
-                    similar.map(|s| format!("a similar option exists: '{s}'")),
-                ));
+                let similar = table::near(name);
+                return Err(Wrong {
+                    what: format!("unexpected option '{typed}' found"),
+                    tip: similar.map(|near| format!("a similar option exists: '--{near}'")),
+                });
             }
         };
         let value = match (option.takes, attached) {
             (Takes::Nothing, Some(value)) => {
-                return Err(misuse(
-                    format!("unexpected value '{value}' for '{typed}': it takes none"),
-                    None,
-                ));
+                let what = format!("unexpected value '{value}' for '{typed}': it takes none");
+                return Err(what.into());
             }
             (Takes::Nothing, None) => None,
-            (Takes::Switch, value) => value.map(str::to_owned),
+            (Takes::Switch | Takes::Optional(_), value) => value.map(str::to_owned),
             (Takes::Value(_), Some(value)) => Some(value.to_owned()),
             (Takes::Value(name), None) => Some(self.next_word(&typed, name)?),
         };
@@ -240,54 +260,59 @@ impl Items<'_> {
     }
 
     /// The next word as a value, whatever it looks like.
-    fn next_word(&mut self, typed: &str, name: &str) -> Result<String, Stop> {
+    fn next_word(&mut self, typed: &str, name: &str) -> Result<String, Wrong> {
         let word = self.words.next().ok_or_else(|| missing(typed, name))?;
         match word.to_str() {
             Some(value) => Ok(value.to_owned()),
-            None => Err(misuse(
-                format!(
-                    "invalid value '{}' for '{typed}': it is not UTF-8",
-                    word.display()
-                ),
-                None,
-            )),
+            None => Err(format!(
+                "invalid value '{}' for '{typed}': it is not UTF-8",
+                word.display()
+            )
+            .into()),
         }
     }
 }
 
-fn missing(typed: &str, name: &str) -> Stop {
-    misuse(
-        format!("a value is required for '{typed}=<{name}>' but none was supplied"),
-        None,
-    )
+fn missing(typed: &str, name: &str) -> Wrong {
+    format!("a value is required for '{typed}=<{name}>' but none was supplied").into()
 }
 
+/// Reads all words and job files; what is wrong with them is told together, since a
+/// job file from elsewhere often has several options that cannot be.
 fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
     let mut line = Line::default();
     let mut files = Vec::new();
     let mut globals = Section::default();
-    let wrong = |why| misuse(why, None);
+    let mut wrong: Vec<Wrong> = Vec::new();
     for item in items(words) {
-        let (option, typed, value) = match item? {
-            Item::File(file) => {
-                files.push(file);
+        let (option, typed, value) = match item {
+            Err(what) => {
+                wrong.push(what);
                 continue;
             }
-            Item::Option {
+            Ok(Item::File { file, doubtful }) => {
+                files.push((file, doubtful));
+                continue;
+            }
+            Ok(Item::Option {
                 option,
                 typed,
                 value,
-            } => (option, typed, value),
+            }) => (option, typed, value),
         };
         let given = value.as_deref();
         match option.does {
-            Does::Text(text) => return Err(stop(text(given.unwrap_or_default()), &typed, given)),
-            Does::Line(set) => set(&mut line, given.unwrap_or_default())
-                .map_err(|why| misuse(invalid(&typed, given, &why), None))?,
+            Does::Text(text) if wrong.is_empty() => {
+                return Err(stop(text(given.unwrap_or_default()), &typed, given));
+            }
+            Does::Text(_) => {}
+            Does::Line(set) => {
+                if let Err(why) = set(&mut line, given.unwrap_or_default()) {
+                    wrong.push(invalid(&typed, given, &why).into());
+                }
+            }
             Does::Name => {
-                line.open_section(&mut globals)
-                    .read(around.files)
-                    .map_err(wrong)?;
+                wrong.extend(line.read_open_section(&mut globals, around.files));
                 let mut section = globals.below();
                 section.push(option, typed, given);
                 line.jobs.push(Named {
@@ -301,15 +326,13 @@ fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
             }
         }
     }
-    line.open_section(&mut globals)
-        .read(around.files)
-        .map_err(wrong)?;
+    wrong.extend(line.read_open_section(&mut globals, around.files));
     line.fio.globals = with_values(&globals.own);
-    for (index, file) in files.iter().enumerate() {
-        let content = Reader::new(around, &globals).read(file).map_err(wrong)?;
-        line.take(content, index > 0);
+    line.take_files(&files, &globals, around, &mut wrong);
+    if wrong.is_empty() {
+        return Ok(line);
     }
-    Ok(line)
+    Err(misuse(&wrong))
 }
 
 fn invalid(typed: &str, value: Option<&str>, why: &str) -> String {
@@ -321,7 +344,7 @@ fn invalid(typed: &str, value: Option<&str>, why: &str) -> String {
 fn stop(text: Result<String, String>, typed: &str, value: Option<&str>) -> Stop {
     match text {
         Ok(text) => Stop { text, code: 0 },
-        Err(why) => misuse(invalid(typed, value, &why), None),
+        Err(why) => misuse(&[invalid(typed, value, &why).into()]),
     }
 }
 
@@ -331,6 +354,35 @@ impl Line {
         match self.jobs.last_mut() {
             Some(job) => &mut job.section,
             None => globals,
+        }
+    }
+
+    /// Reads the values of that section; yields what is wrong.
+    fn read_open_section(
+        &mut self,
+        globals: &mut Section,
+        files: &pattern::Contents,
+    ) -> impl Iterator<Item = Wrong> + use<> {
+        let wrong = self.open_section(globals).read(files);
+        wrong.into_iter().map(Wrong::from)
+    }
+
+    /// Reads job files below `globals`. A doubtful one that is not there was the value of
+    /// an option that is wrong.
+    fn take_files(
+        &mut self,
+        files: &[(PathBuf, bool)],
+        globals: &Section,
+        around: &Surroundings<'_>,
+        wrong: &mut Vec<Wrong>,
+    ) {
+        let there = files
+            .iter()
+            .filter(|(file, doubtful)| !doubtful || around.files.contains_key(file));
+        for (index, (file, _)) in there.enumerate() {
+            let (content, complaints) = Reader::new(around, globals).read(file);
+            wrong.extend(complaints.into_iter().map(Wrong::from));
+            self.take(content, index > 0);
         }
     }
 
@@ -367,11 +419,8 @@ impl Line {
             sections: _,
         } = self;
         if jobs.is_empty() {
-            return Err(misuse(
-                "there is no job: a job starts with --name, or with [name] in a job file"
-                    .to_owned(),
-                None,
-            ));
+            let what = "there is no job: a job starts with --name, or with [name] in a job file";
+            return Err(misuse(&[what.to_owned().into()]));
         }
         view.show = show_command.then(|| command_line(&jobs));
         if view.formats.is_empty() {
@@ -460,14 +509,17 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// An error in the form of the native commands.
-fn misuse(what: String, tip: Option<String>) -> Stop {
-    let what = plain(&what);
-    let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));
-    Stop {
-        text: format!("error: {what}\n\n{tip}For more information, try 'rbench fio --help'.\n"),
-        code: 2,
+/// All errors in the form of the native commands: a line for each.
+fn misuse(all: &[Wrong]) -> Stop {
+    let mut text = String::new();
+    for Wrong { what, tip } in all {
+        let _ = writeln!(text, "error: {}", plain(what));
+        if let Some(tip) = tip {
+            let _ = writeln!(text, "\n  tip: {}", plain(tip));
+        }
     }
+    text.push_str("\nFor more information, try 'rbench fio --help'.\n");
+    Stop { text, code: 2 }
 }
 
 #[cfg(test)]

@@ -269,6 +269,7 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
             argv,
             &fio::Surroundings {
                 files: &BTreeMap::new(),
+                unreadable: &BTreeMap::new(),
                 variable: &|_| None,
                 page_size: 4096,
                 cpus: 1,

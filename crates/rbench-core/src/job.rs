@@ -319,6 +319,8 @@ pub struct LogSample {
     pub clat: Nanos,
     /// Mean of both together.
     pub lat: Nanos,
+    /// The largest of each: slat, clat, lat.
+    pub max: [Nanos; 3],
 }
 
 /// Completion latencies of one direction in an interval of the histogram log.
@@ -341,6 +343,8 @@ pub struct JobLog {
     pub job: u32,
     /// jobnum of the worker.
     pub worker: u64,
+    /// Start in ms since the epoch: what times in it count from.
+    pub start_ms: u64,
     /// In the order of their ends.
     pub samples: Vec<LogSample>,
     /// In the order of their ends.

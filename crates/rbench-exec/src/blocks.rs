@@ -416,6 +416,7 @@ impl Runner for BlockRunner {
         let log = JobLog {
             job: outcome.job,
             worker: outcome.worker,
+            start_ms: outcome.start_ms,
             ..log
         };
         if let Some(report) = &self.context.report {

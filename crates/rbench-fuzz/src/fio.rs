@@ -67,6 +67,7 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
     }
     let around = Surroundings {
         files: &known,
+        unreadable: &BTreeMap::new(),
         variable: &|name| (name != "UNSET").then(|| format!("v{}", name.len())),
         page_size: 4096,
         cpus: 2,

@@ -121,7 +121,8 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<(&'static str, String)> {
     let all = || jobs.rounds.iter().flatten();
     let join = |texts: Vec<String>| texts.join(", ");
     let mut directories: Vec<String> = all()
-        .map(|job| job.files.directory.display().to_string())
+        .flat_map(|job| job.files.directories())
+        .map(|directory| directory.display().to_string())
         .filter(|name| !name.is_empty())
         .collect();
     directories.dedup();

@@ -349,6 +349,7 @@ impl IoPlan {
             },
             files: Files {
                 directory: iteration.to_string().into(),
+                more_directories: Vec::new(),
                 names: match self.layout.shared() {
                     true => FileNames::Given(vec![self.file_name(0)]),
                     false => FileNames::Format(OWN_FILE.to_owned()),

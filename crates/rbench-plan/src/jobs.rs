@@ -139,6 +139,8 @@ pub enum Favourites {
 pub struct Files {
     /// `directory`; empty: the working directory.
     pub directory: PathBuf,
+    /// More of them, if names are made for each worker: worker n takes the n-th, in turns.
+    pub more_directories: Vec<PathBuf>,
     /// How they are named.
     pub names: FileNames,
     /// Files of each worker.
@@ -439,6 +441,30 @@ pub struct Logs {
     pub histogram_every: Nanos,
     /// A column of offsets.
     pub offsets: bool,
+    /// `per_job_logs=0`: one file for all workers.
+    pub one_file: bool,
+    /// `log_window_value`: what the line of an averaging interval gives of its latencies.
+    pub values: WindowValue,
+    /// `log_prio`: the last column is the priority, not whether it is a high one.
+    pub priority: bool,
+    /// `log_hist_coarseness`: a column of histograms stands for 2 to this power.
+    pub coarseness: u32,
+    /// `log_alternate_epoch`: times are those of a clock, not since the start of the job.
+    pub of_clock: bool,
+    /// `log_alternate_epoch_clock_id`: which clock, as clock_gettime(2) numbers them.
+    pub clock: i32,
+}
+
+/// What the line of an averaging interval gives of its latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WindowValue {
+    /// The mean.
+    #[default]
+    Average,
+    /// The largest.
+    Max,
+    /// Both, in a column each.
+    Both,
 }
 
 /// One job.
@@ -503,10 +529,37 @@ pub struct FioReport {
     pub clat_percentiles: bool,
     /// Percentiles of lat.
     pub lat_percentiles: bool,
+    /// Percentiles of slat.
+    pub slat_percentiles: bool,
+    /// Digits of numbers in the normal output.
+    pub significant_figures: u32,
+    /// Bandwidth of the normal output is in bits.
+    pub bits: bool,
+    /// What is not reported.
+    pub left_out: LeftOut,
+    /// The clock of `job_start`, as clock_gettime(2) numbers them.
+    pub job_start_clock: i32,
+    /// Length of the samples of bandwidth, and of operations per second.
+    pub sampled_every: [Nanos; 2],
     /// Reads and writes in one.
     pub unified: bool,
     /// The options as they were typed, for the report.
     pub options: Vec<(String, String)>,
+}
+
+/// What a job's report does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeftOut {
+    /// `stats=0`: the job altogether.
+    pub all: bool,
+    /// `disable_slat`
+    pub slat: bool,
+    /// `disable_clat`
+    pub clat: bool,
+    /// `disable_lat`
+    pub lat: bool,
+    /// `disable_bw_measurement`: samples of bandwidth and of operations per second.
+    pub samples: bool,
 }
 
 /// `continue_on_error`
@@ -529,10 +582,35 @@ pub enum Errors {
     Count,
 }
 
+impl Files {
+    /// All directories that were given, in their order.
+    pub fn directories(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.directory).chain(&self.more_directories)
+    }
+
+    /// The directory of worker `jobnum`.
+    pub fn directory_of(&self, jobnum: u64) -> &PathBuf {
+        let all = self.more_directories.len() as u64 + 1;
+        let turn = (jobnum % all) as usize;
+        let more = turn
+            .checked_sub(1)
+            .and_then(|n| self.more_directories.get(n));
+        more.unwrap_or(&self.directory)
+    }
+}
+
 impl JobPlan {
     /// The logs that it writes.
     pub fn logs(&self) -> Option<&Logs> {
         self.report.as_ref().map(|report| &report.logs)
+    }
+}
+
+impl JobPlan {
+    /// How often bandwidth and operations per second are sampled.
+    pub fn sampled_every(&self) -> [Nanos; 2] {
+        let report = self.report.as_ref();
+        report.map_or([Nanos::SECOND; 2], |report| report.sampled_every)
     }
 }
 

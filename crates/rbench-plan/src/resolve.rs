@@ -181,8 +181,8 @@ impl Plan {
                     FileNames::Given(names) => names
                         .iter()
                         .map(|name| files.directory.join(name))
-                        .collect(),
-                    FileNames::Format(_) => vec![files.directory.clone()],
+                        .collect::<Vec<_>>(),
+                    FileNames::Format(_) => files.directories().cloned().collect(),
                 });
                 places.collect()
             }
@@ -261,7 +261,11 @@ fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
 /// # Errors
 /// A sentence that names the option at fault.
 pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
-    complete(spec, facts).map_err(PlanError::plain)
+    complete(spec, facts).map_err(|error| match spec.workload {
+        // Several, on a line each, plain already.
+        Workload::Fio(_) => error,
+        _ => error.plain(),
+    })
 }
 
 fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {

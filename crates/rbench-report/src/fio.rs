@@ -21,6 +21,7 @@ use rbench_core::job::JobOutcome;
 
 pub use json::json;
 pub use normal::normal;
+pub use numbers::Form;
 pub use terse::terse;
 
 /// A run of `rbench fio`, or its state during the run (`status-interval`).
@@ -57,6 +58,10 @@ pub struct FioEntry {
     pub clat_percentiles: bool,
     /// Whether they are shown for lat.
     pub lat_percentiles: bool,
+    /// Whether they are shown for slat.
+    pub slat_percentiles: bool,
+    /// How numbers of the normal output are written.
+    pub form: Form,
     /// Reads and writes are shown as one direction, `mixed`.
     pub unified: bool,
     /// `iodepth`

@@ -1,7 +1,7 @@
 //! What `rbench fio` reads and writes besides the common path: job files, fio's
 //! outputs, status reports, and logs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
@@ -11,17 +11,18 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::time::{ClockId, clock_gettime};
 use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
-use rbench_cli::{FioFormat, FioView, Invocation, Output, Stop};
-use rbench_core::job::{JobLog, JobOutcome};
+use rbench_cli::{FioFormat, FioView, Invocation, Output};
+use rbench_core::job::{JobLog, JobOutcome, Series};
 use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Nanos, Rank};
+use rbench_core::{Latency, Nanos, Rank};
 use rbench_exec::LiveStats;
 use rbench_plan::Plan;
-use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan};
+use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut};
 use rbench_plan::resolve::Work;
 use rbench_report::RunResult;
-use rbench_report::fio::{FioEntry, FioRun, Steadiness, Target, json, logs, normal, terse};
+use rbench_report::fio::{FioEntry, FioRun, Form, Steadiness, Target, json, normal, terse};
 use rbench_sys::limits::{host_facts, page_size};
 
 use crate::files;
@@ -29,7 +30,9 @@ use crate::front::{FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::run::Refusal;
 use crate::show::render;
-use crate::{SUCCESS, USAGE, print};
+use crate::{SUCCESS, print};
+
+mod logs;
 
 /// The version in fio's outputs: programs look for the version of fio whose
 /// format they know.
@@ -42,8 +45,8 @@ pub struct JobFiles {
     variables: Vec<(String, String)>,
     page_size: u64,
     cpus: u64,
-    /// A file that could not be read, as a sentence.
-    trouble: String,
+    /// Why files could not be read.
+    unreadable: BTreeMap<PathBuf, String>,
 }
 
 impl JobFiles {
@@ -55,18 +58,20 @@ impl JobFiles {
             ..JobFiles::default()
         };
         loop {
-            let missing = files_named(argv, &found.files);
-            for file in &missing {
-                match content(file) {
-                    Ok(bytes) => found.files.insert(file.clone(), bytes),
-                    Err(error) => {
-                        found.trouble = format!("{} cannot be read: {error}", file.display());
-                        return found;
-                    }
-                };
-            }
+            let mut missing = files_named(argv, &found.files);
+            missing.retain(|file| !found.unreadable.contains_key(file));
             if missing.is_empty() {
                 break;
+            }
+            for file in missing {
+                match content(&file) {
+                    Ok(bytes) => {
+                        found.files.insert(file, bytes);
+                    }
+                    Err(error) => {
+                        found.unreadable.insert(file, error.to_string());
+                    }
+                }
             }
         }
         let names = variables_named(&found.files).into_iter();
@@ -82,7 +87,7 @@ impl JobFiles {
             variables,
             page_size,
             cpus,
-            trouble,
+            unreadable,
         } = self;
         w.number(files.len() as u64);
         for (path, bytes) in files {
@@ -92,21 +97,29 @@ impl JobFiles {
         for (name, value) in variables {
             w.text(name).text(value);
         }
-        w.number(*page_size).number(*cpus).text(trouble);
+        w.number(*page_size).number(*cpus);
+        w.number(unreadable.len() as u64);
+        for (path, why) in unreadable {
+            w.bytes(path.as_os_str().as_bytes()).text(why);
+        }
     }
 
     /// From a message; `None` when it did not arrive whole.
     pub fn decode(r: &mut Reader<'_>) -> Option<JobFiles> {
         let mut found = JobFiles::default();
+        let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
         for _ in 0..r.number()? {
-            let path = PathBuf::from(OsString::from_vec(r.bytes()?.to_vec()));
-            found.files.insert(path, r.bytes()?.to_vec());
+            let file = path(r.bytes()?);
+            found.files.insert(file, r.bytes()?.to_vec());
         }
         for _ in 0..r.number()? {
             found.variables.push((r.text()?, r.text()?));
         }
         (found.page_size, found.cpus) = (r.number()?, r.number()?);
-        found.trouble = r.text()?;
+        for _ in 0..r.number()? {
+            let file = path(r.bytes()?);
+            found.unreadable.insert(file, r.text()?);
+        }
         Some(found)
     }
 
@@ -118,7 +131,7 @@ impl JobFiles {
             variables: vec![("A".to_owned(), "b".to_owned())],
             page_size: 4096,
             cpus: 2,
-            trouble: "none".to_owned(),
+            unreadable: BTreeMap::from([("x".into(), "gone".to_owned())]),
         }
     }
 }
@@ -138,12 +151,6 @@ pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
         return Ok(None);
     }
     let around = &launch.job_files;
-    if !around.trouble.is_empty() {
-        return Err(Refusal::Cli(Stop {
-            text: format!("error: the file {}\n", around.trouble),
-            code: USAGE.into(),
-        }));
-    }
     let variable = |name: &str| {
         let mut all = around.variables.iter();
         all.find(|(known, _)| known == name)
@@ -151,6 +158,7 @@ pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
     };
     let around = Surroundings {
         files: &around.files,
+        unreadable: &around.unreadable,
         variable: &variable,
         page_size: around.page_size,
         cpus: around.cpus,
@@ -162,12 +170,18 @@ pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
 pub struct Front {
     view: FioView,
     status: Option<Status>,
+    /// Logs of several workers that this run has begun.
+    begun: BTreeSet<PathBuf>,
 }
 
 impl Front {
     /// The front end that prints so.
     pub fn new(view: FioView) -> Front {
-        Front { view, status: None }
+        Front {
+            view,
+            status: None,
+            begun: BTreeSet::new(),
+        }
     }
 }
 
@@ -195,7 +209,7 @@ impl FrontEnd for Front {
     /// and nothing else.
     fn open(&mut self, scope: Scope<'_>, rank: Rank) -> Result<(), String> {
         let cwd = Path::new(&scope.launch.cwd);
-        check_logs(scope.plan, cwd, rank)?;
+        logs::check(scope.plan, cwd, rank)?;
         match &self.view.output {
             Some(path) if rank == Rank(0) => {
                 let path = cwd.join(path);
@@ -226,7 +240,12 @@ impl FrontEnd for Front {
     }
 
     fn job_logs(&mut self, scope: Scope<'_>, logs: &[JobLog]) -> Result<(), String> {
-        write_logs(scope.plan, Path::new(&scope.launch.cwd), logs)
+        logs::write(
+            scope.plan,
+            Path::new(&scope.launch.cwd),
+            logs,
+            &mut self.begun,
+        )
     }
 
     fn report(
@@ -253,35 +272,6 @@ fn is_report(start: &[u8]) -> bool {
     ["\"fio version\"", ";fio-", "(groupid=", ": (g="]
         .into_iter()
         .any(has)
-}
-
-/// Whether a file starts as fio's logs do: a line of numbers between commas.
-fn is_log(start: &[u8]) -> bool {
-    let line = start
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    let known = |byte: &u8| byte.is_ascii_hexdigit() || b", x\r".contains(byte);
-    line.first().is_some_and(u8::is_ascii_digit) && line.contains(&b',') && line.iter().all(known)
-}
-
-fn check_logs(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
-    let Work::Jobs(jobs) = &plan.work else {
-        return Ok(());
-    };
-    let mut before = 0;
-    for job in jobs.rounds.iter().flatten() {
-        let workers = u64::from(job.numjobs);
-        let first = before + u64::from(rank.0) * workers + 1;
-        before += workers * u64::from(plan.ranks);
-        for number in first..first + workers {
-            for (_, path) in log_paths(job, number, cwd) {
-                let found = files::find(&path, is_log);
-                found.map_err(|why| format!("the log {} {why}", path.display()))?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Appends to what is there already.
@@ -340,6 +330,10 @@ fn run(
         let Some((job, report)) = job.and_then(|job| Some((job, job.report.as_ref()?))) else {
             continue;
         };
+        if report.left_out.all {
+            continue;
+        }
+        let outcome = &without(outcome, report.left_out);
         match entries.last_mut() {
             Some((last, true)) if report.group_reporting && last.group == report.group => {
                 last.outcome.merge(outcome);
@@ -367,6 +361,38 @@ fn run(
     }
 }
 
+/// An outcome without what the job's report is not to have.
+fn without(outcome: &JobOutcome, left_out: LeftOut) -> JobOutcome {
+    let mut shown = outcome.clone();
+    for direction in [&mut shown.read, &mut shown.write] {
+        if left_out.slat {
+            direction.slat = None;
+        }
+        if left_out.clat {
+            direction.clat = Latency::new();
+        }
+        if left_out.lat {
+            direction.lat = Latency::new();
+        }
+        if left_out.samples {
+            (direction.bw, direction.iops) = (Series::default(), Series::default());
+        }
+    }
+    shown
+}
+
+/// A time since the epoch in ms, on the clock that has this number in clock_gettime(2). On a
+/// clock that there is not, it stays what it is.
+fn on_clock(since_epoch_ms: u64, clock: i32) -> u64 {
+    let now = |id: ClockId| clock_gettime(id).ok().map(Duration::from);
+    let both = (now(ClockId::CLOCK_REALTIME), now(ClockId::from_raw(clock)));
+    let (Some(real), Some(other)) = both else {
+        return since_epoch_ms;
+    };
+    let ms = |time: Duration| time.as_millis() as u64;
+    (since_epoch_ms + ms(other)).saturating_sub(ms(real))
+}
+
 /// The host of a worker, if there are several.
 fn host_of(job: &JobPlan, outcome: &JobOutcome, plan: &Plan, hosts: &[String]) -> Option<String> {
     if hosts.len() < 2 {
@@ -386,10 +412,18 @@ fn entry(
         name: job.name.clone(),
         group: report.group,
         options: report.options.clone(),
-        outcome: outcome.clone(),
+        outcome: JobOutcome {
+            start_ms: on_clock(outcome.start_ms, report.job_start_clock),
+            ..outcome.clone()
+        },
         percentiles: report.percentiles.clone(),
         clat_percentiles: report.clat_percentiles,
         lat_percentiles: report.lat_percentiles,
+        slat_percentiles: report.slat_percentiles,
+        form: Form {
+            figures: report.significant_figures as usize,
+            bits: report.bits,
+        },
         unified: report.unified,
         depth: job.depth,
         continue_on_error: job.errors != Errors::End(ContinueOn::default()),
@@ -456,85 +490,6 @@ impl Status {
     }
 }
 
-/// Writes the logs of this rank's workers below `cwd`, overwriting those of
-/// earlier runs, as fio does, and nothing else.
-///
-/// # Errors
-/// One sentence that names the file.
-fn write_logs(plan: &Plan, cwd: &Path, all: &[JobLog]) -> Result<(), String> {
-    let Work::Jobs(jobs) = &plan.work else {
-        return Ok(());
-    };
-    let jobs: Vec<&JobPlan> = jobs.rounds.iter().flatten().collect();
-    for log in all {
-        let before = jobs.iter().take(log.job as usize);
-        let before: u64 = before
-            .map(|job| u64::from(job.numjobs) * u64::from(plan.ranks))
-            .sum();
-        if let Some(job) = jobs.get(log.job as usize) {
-            write_log(job, log, before + log.worker + 1, cwd)?;
-        }
-    }
-    Ok(())
-}
-
-fn write_log(job: &JobPlan, log: &JobLog, number: u64, cwd: &Path) -> Result<(), String> {
-    use logs::Kind;
-    let Some(asked) = job.logs() else {
-        return Ok(());
-    };
-    let form = logs::Form {
-        averaged: asked.average.0 > 0,
-        offsets: asked.offsets,
-    };
-    for (kind, path) in log_paths(job, number, cwd) {
-        match kind {
-            None => write_lines(&path, log.histograms.iter().map(logs::histogram_line))?,
-            Some(kind) => {
-                let none = kind == Kind::Slat && !asynchronous(job);
-                let samples = log.samples.iter().filter(|_| !none);
-                write_lines(&path, samples.map(|sample| logs::line(kind, sample, form)))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The logs that a worker of `job` writes: of a kind, or of histograms.
-fn log_paths(job: &JobPlan, number: u64, cwd: &Path) -> Vec<(Option<logs::Kind>, PathBuf)> {
-    use logs::Kind;
-    let Some(asked) = job.logs() else {
-        return Vec::new();
-    };
-    let wanted = [
-        (&asked.bandwidth, &[Kind::Bandwidth][..]),
-        (&asked.iops, &[Kind::Iops]),
-        (&asked.latency, &[Kind::Slat, Kind::Clat, Kind::Lat]),
-    ];
-    let mut all = Vec::new();
-    for (prefix, kinds) in wanted {
-        let Some(prefix) = prefix else { continue };
-        let path = |kind| cwd.join(logs::file_name(prefix, kind, number));
-        all.extend(kinds.iter().map(|kind| (Some(*kind), path(*kind))));
-    }
-    if let Some(prefix) = &asked.histogram {
-        all.push((None, cwd.join(logs::histogram_file_name(prefix, number))));
-    }
-    all
-}
-
-/// Whether its engine keeps requests in flight while the worker goes on.
-fn asynchronous(job: &JobPlan) -> bool {
-    rbench_sys::engine::find(&job.engine).is_some_and(|e| e.depth_max > 1 && e.moves_data)
-}
-
-fn write_lines(path: &Path, mut lines: impl Iterator<Item = String>) -> Result<(), String> {
-    files::write_over(path, is_log, |file| {
-        lines.try_for_each(|line| file.write_all(line.as_bytes()))
-    })
-    .map_err(|why| format!("the log {} {why}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -552,20 +507,6 @@ mod tests {
         }
         for other in ["My thesis", "{\"fio\": 1}", "a;fio;b"] {
             assert!(!is_report(other.as_bytes()), "{other}");
-        }
-    }
-
-    #[test]
-    fn only_what_looks_like_a_log_of_fio_is_written_over() {
-        for ours in [
-            "0, 117, 0, 4096, 0\n1, 2",
-            "12, 0, 4096, 1, 0, 3",
-            "0, 1, 1, 4096, 0x1f\n",
-        ] {
-            assert!(is_log(ours.as_bytes()), "{ours}");
-        }
-        for other in ["time,value\n0, 1\n", "3\n", "[1, 2]\n", "", "\n1, 2\n"] {
-            assert!(!is_log(other.as_bytes()), "{other}");
         }
     }
 }

@@ -138,7 +138,7 @@ fn say(root: bool, refusal: Refusal) -> u8 {
         }
         Refusal::Usage(message) => {
             if root {
-                complain(&message);
+                message.lines().for_each(complain);
             }
             USAGE
         }

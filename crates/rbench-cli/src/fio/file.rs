@@ -16,6 +16,8 @@ pub struct Surroundings<'a> {
     pub files: &'a BTreeMap<PathBuf, Vec<u8>>,
     /// The value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// Why those of them that could not be read are not in `files`.
+    pub unreadable: &'a BTreeMap<PathBuf, String>,
     /// `$pagesize`, bytes.
     pub page_size: u64,
     /// `$ncpus`
@@ -144,6 +146,8 @@ pub struct Reader<'a> {
     /// Files included so far.
     included: usize,
     jobs: Vec<Named>,
+    /// What is wrong, a sentence each.
+    wrong: Vec<String>,
 }
 
 /// What keys belong to.
@@ -167,35 +171,55 @@ impl<'a> Reader<'a> {
     pub fn new(around: &'a Surroundings<'a>, globals: &Section) -> Reader<'a> {
         Reader {
             around,
-            globals: globals.below(),
+            globals: globals.below().in_file(),
             open: Open::Nothing,
             included: 0,
             jobs: Vec::new(),
+            wrong: Vec::new(),
         }
     }
 
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// A sentence that names file, line and option.
-    pub fn read(mut self, file: &Path) -> Result<Content, String> {
-        self.lines(file, 0)?;
-        self.close()?;
-        Ok(Content {
+    /// Reads the file: what it holds, and a sentence about everything that is wrong in it,
+    /// with file, line and option.
+    pub fn read(mut self, file: &Path) -> (Content, Vec<String>) {
+        // What makes the rest unreadable.
+        if let Err(why) = self.lines(file, 0) {
+            self.wrong.push(why);
+        }
+        self.close();
+        let content = Content {
             jobs: self.jobs,
             globals: self.globals,
-        })
+        };
+        (content, self.wrong)
     }
 
     fn lines(&mut self, file: &Path, depth: usize) -> Result<(), String> {
         let shown = file.display();
         let bytes = self.around.files.get(file);
-        let bytes = bytes.ok_or_else(|| format!("job file {shown} was not read"))?;
+        let bytes = bytes.ok_or_else(|| match self.around.unreadable.get(file) {
+            Some(why) => format!("the job file {shown} cannot be read: {why}"),
+            None => format!("job file {shown} was not read"),
+        })?;
         let text =
             std::str::from_utf8(bytes).map_err(|_| format!("job file {shown} is not UTF-8"))?;
         for (number, saying) in sayings(text) {
             let at = |why: String| format!("{shown}, line {number}: {why}");
-            match saying.map_err(at)? {
+            let saying = match saying {
+                Ok(saying) => saying,
+                Err(why) => {
+                    self.wrong.push(at(why));
+                    // The keys below it are looked at all the same.
+                    self.begin("?");
+                    continue;
+                }
+            };
+            if !matches!(saying, Saying::Section(_)) && matches!(self.open, Open::Nothing) {
+                let why = "there is an option before the first [section]";
+                self.wrong.push(at(why.to_owned()));
+                self.open = Open::Global;
+            }
+            match saying {
                 Saying::Section(name) if depth > 0 => {
                     return Err(at(format!(
                         "an included file must not have sections, such as [{name}]"
@@ -204,12 +228,7 @@ impl<'a> Reader<'a> {
                 Saying::Section(_) if self.jobs.len() == JOBS_MAX => {
                     return Err(at(format!("a file may have at most {JOBS_MAX} jobs")));
                 }
-                Saying::Section(name) => self.begin(name)?,
-                Saying::Include(_) | Saying::Key(..) if matches!(self.open, Open::Nothing) => {
-                    return Err(at(
-                        "there is an option before the first [section]".to_owned()
-                    ));
-                }
+                Saying::Section(name) => self.begin(name),
                 Saying::Include(_) if depth == DEPTH => {
                     return Err(at("files include each other".to_owned()));
                 }
@@ -222,17 +241,20 @@ impl<'a> Reader<'a> {
                     self.included += 1;
                     self.lines(&beside(file, included), depth + 1)?;
                 }
-                Saying::Key(key, value) => self
-                    .key(key, value, &format!("{shown}, line {number}: "))
-                    .map_err(at)?,
+                Saying::Key(key, value) => {
+                    let place = format!("{shown}, line {number}: ");
+                    if let Err(why) = self.key(key, value, &place) {
+                        self.wrong.push(at(why));
+                    }
+                }
             }
         }
         Ok(())
     }
 
     /// Ends the section that is open and begins another.
-    fn begin(&mut self, name: &str) -> Result<(), String> {
-        self.close()?;
+    fn begin(&mut self, name: &str) {
+        self.close();
         if name.to_ascii_lowercase().starts_with("global") {
             self.open = Open::Global;
         } else {
@@ -243,15 +265,15 @@ impl<'a> Reader<'a> {
                 section: self.globals.below(),
             });
         }
-        Ok(())
     }
 
-    fn close(&mut self) -> Result<(), String> {
-        match (&self.open, self.jobs.last_mut()) {
+    fn close(&mut self) {
+        let complaints = match (&self.open, self.jobs.last_mut()) {
             (Open::Job, Some(job)) => job.section.read(self.around.files),
             (Open::Global, _) => self.globals.read(self.around.files),
-            _ => Ok(()),
-        }
+            _ => return,
+        };
+        self.wrong.extend(complaints);
     }
 
     fn key(&mut self, key: &str, value: Option<&str>, place: &str) -> Result<(), String> {
@@ -268,7 +290,8 @@ impl<'a> Reader<'a> {
                     job.name.clone_from(name);
                     Ok(())
                 }
-                _ => Err("'name' belongs to a job, not to all".to_owned()),
+                // The sections' own names count, as in fio.
+                _ => Ok(()),
             };
         }
         let section = match (&self.open, self.jobs.last_mut()) {

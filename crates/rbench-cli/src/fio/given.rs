@@ -143,7 +143,7 @@ impl<'a> Given<'a> {
     }
 
     /// A whole number from `least` to `most`, which may be negative.
-    pub fn within<T: TryFrom<i64>>(self, least: i64, most: i64) -> Result<T, String> {
+    pub fn integer<T: TryFrom<i64>>(self, least: i64, most: i64) -> Result<T, String> {
         let number: i64 = self
             .text
             .trim()
@@ -206,6 +206,14 @@ impl<'a> Given<'a> {
             _ => Err(format!(
                 "'{mode}' is not one of default, prefer, bind, interleave, local"
             )),
+        }
+    }
+
+    /// A number from `least` to `most`.
+    pub fn within<T: TryFrom<u64>>(self, least: u64, most: u64) -> Result<T, String> {
+        match self.count::<u64>(least)? {
+            more if more > most => Err(format!("{more} is more than {most}")),
+            number => self.part(&number.to_string()).count(least),
         }
     }
 

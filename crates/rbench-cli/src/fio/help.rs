@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::table::{self, GROUPS, Opt, REFUSED, Takes};
+use rbench_plan::spec::fio::Settings;
+
+use super::Line;
+use super::given::{Base, Given};
+use super::table::{self, Does, GROUPS, Opt, REFUSED, Takes};
 
 /// Where the second column begins; the help of an option that reaches into it
 /// is on the next line.
@@ -71,6 +75,7 @@ fn names(option: &Opt) -> String {
     let value = match option.takes {
         Takes::Nothing => String::new(),
         Takes::Switch => "[=0|1]".to_owned(),
+        Takes::Optional(name) => format!("[={name}]"),
         Takes::Value(name) => format!("={name}"),
     };
     format!("{letter}--{}{value}", option.name)
@@ -78,12 +83,9 @@ fn names(option: &Opt) -> String {
 
 /// The text of `rbench fio --cmdhelp=OPTION`.
 pub fn command(name: &str) -> Result<String, String> {
-    if name == "all" {
+    if name.is_empty() || name == "all" {
         let all = table::options().filter(|option| option.in_files());
-        return Ok(all.fold(String::new(), |mut text, option| {
-            let _ = writeln!(text, "{:26}: {}", option.name, option.help);
-            text
-        }));
+        return Ok(list(all));
     }
     if let Some(option) = table::exact(name) {
         return Ok(describe(option));
@@ -95,24 +97,184 @@ pub fn command(name: &str) -> Result<String, String> {
     })
 }
 
+/// In the form of fio's own.
 fn describe(option: &Opt) -> String {
     let mut text = format!("{:>20}: {}\n", option.name, option.help);
-    let value = match option.takes {
-        Takes::Nothing => "none",
-        Takes::Switch => "none, or 0 or 1",
-        Takes::Value(name) => name,
+    let mut row = |title: &str, what: &str| {
+        let _ = writeln!(text, "{title:>20}: {what}");
     };
     let aliases = option.aliases.join(", ");
-    for (title, what) in [
-        ("alias", aliases.as_str()),
-        ("value", value),
-        ("default", option.default),
-    ] {
-        if !what.is_empty() {
-            let _ = writeln!(text, "{title:>20}: {what}");
-        }
+    if !aliases.is_empty() {
+        row("alias", &aliases);
+    }
+    row("type", &kind(option));
+    row(
+        "default",
+        match option.default {
+            "" => "no default",
+            default => default,
+        },
+    );
+    let accepted = valid(option);
+    if let Some((least, most)) = accepted.range {
+        row("range", &format!("min={least}, max={most}"));
+    }
+    for (index, word) in accepted.words.iter().enumerate() {
+        row(if index == 0 { "valid values" } else { "" }, word);
     }
     text
+}
+
+/// The type of its value: fio's words, and the form where fio says only "string".
+fn kind(option: &Opt) -> String {
+    let of_value = |value: &str| match value {
+        "0|1" => "boolean value (opt=1)".to_owned(),
+        "N" | "PERCENT" => "integer value (opt=100)".to_owned(),
+        "SIZE" => "integer value with k/m/g postfix (opt=4k)".to_owned(),
+        "TIME" => "string with time postfix (opt=10s)".to_owned(),
+        "PERCENT:..." => "list of floating point values separated by ':' (opt=5.9:7.8)".to_owned(),
+        form => format!("string ({form})"),
+    };
+    match option.takes {
+        Takes::Nothing => "no argument (opt)".to_owned(),
+        Takes::Switch => "empty or boolean value ([0|1])".to_owned(),
+        Takes::Optional(value) => format!("empty or {}", of_value(value)),
+        Takes::Value(value) => of_value(value),
+    }
+}
+
+/// What an option accepts.
+#[derive(Default)]
+struct Valid {
+    /// Smallest and largest number.
+    range: Option<(u64, u64)>,
+    /// Words.
+    words: Vec<String>,
+}
+
+/// What an option accepts, by asking its own reader: so the help cannot say anything
+/// else.
+fn valid(option: &Opt) -> Valid {
+    let (takes, does) = (option.takes, option.does);
+    let reads = |text: &str| -> Result<(), String> {
+        match does {
+            Does::Job(set) => {
+                let base = Base::Binary;
+                set(
+                    &mut Settings::default(),
+                    Given {
+                        text,
+                        base,
+                        files: None,
+                    },
+                )
+            }
+            Does::Base => Base::read(text).map(drop),
+            Does::Line(set) => set(&mut Line::default(), text),
+            Does::Name | Does::Text(_) => Ok(()),
+        }
+    };
+    match takes {
+        Takes::Value("0|1") => Valid {
+            range: Some((0, 1)),
+            ..Valid::default()
+        },
+        Takes::Value("N" | "SIZE" | "PERCENT") => Valid {
+            range: range(|number| reads(&number.to_string()).is_ok()),
+            ..Valid::default()
+        },
+        Takes::Value(_) if option.name == "ioengine" => Valid {
+            words: option.help.split(", ").map(str::to_owned).collect(),
+            ..Valid::default()
+        },
+        Takes::Value(_) => {
+            const MARK: &str = " is not one of ";
+            // No option has such a word.
+            let why = reads("\u{1}").err().unwrap_or_default();
+            let list = why.split_once(MARK).map(|(_, list)| list);
+            let words = list.iter().flat_map(|list| list.split(", "));
+            Valid {
+                words: words.map(str::to_owned).collect(),
+                ..Valid::default()
+            }
+        }
+        Takes::Nothing | Takes::Switch | Takes::Optional(_) => Valid::default(),
+    }
+}
+
+/// The ends of the numbers that are accepted, which are all between them.
+fn range(accepts: impl Fn(u64) -> bool) -> Option<(u64, u64)> {
+    let known = [0, 1, 2, 100, 512, 1 << 12, 1 << 16].into_iter();
+    let inside = known.into_iter().find(|number| accepts(*number))?;
+    let end = |mut good: u64, mut bad: u64| {
+        if accepts(bad) {
+            return bad;
+        }
+        while good.abs_diff(bad) > 1 {
+            let middle = good / 2 + bad / 2 + (good % 2 + bad % 2) / 2;
+            match accepts(middle) {
+                true => good = middle,
+                false => bad = middle,
+            }
+        }
+        good
+    };
+    Some((end(inside, 0), end(inside, u64::MAX)))
+}
+
+/// Options that belong to engines, by engine, as fio has them.
+const ENGINE_OPTIONS: &[(&str, &str)] = &[
+    (
+        "io_uring",
+        "hipri fixedbufs registerfiles sqthread_poll sqthread_poll_cpu nonvectored uncached nowait \
+         force_async atomic",
+    ),
+    ("libaio", "userspace_reap nowait"),
+    ("pvsync2", "hipri hipri_percentage uncached nowait atomic"),
+    ("filestat", "stat_type"),
+    ("dirstat", "stat_type"),
+];
+
+/// The text of `rbench fio --enghelp`, `--enghelp=ENGINE` and `--enghelp=ENGINE,OPTION`.
+pub fn engine(what: &str) -> Result<String, String> {
+    let listed = table::exact("ioengine").map_or("", |option| option.help);
+    let engines: Vec<&str> = listed.split(", ").collect();
+    let (name, option) = match what.split_once(',') {
+        Some((name, option)) => (name, Some(option)),
+        None => (what, None),
+    };
+    if name.is_empty() {
+        return Ok(engines
+            .iter()
+            .fold("Available IO engines:\n".to_owned(), |text, name| {
+                text + "\t" + name + "\n"
+            }));
+    }
+    if !engines.contains(&name) {
+        return Err(format!(
+            "there is no such engine; there are {}",
+            engines.join(", ")
+        ));
+    }
+    let of_engine = ENGINE_OPTIONS.iter().find(|(engine, _)| *engine == name);
+    let names = of_engine.map_or("", |(_, names)| names).split_whitespace();
+    let own: Vec<&Opt> = names.filter_map(table::exact).collect();
+    match option {
+        None if own.is_empty() => Ok(format!("IO engine {name} has no options\n")),
+        None => Ok(list(own.into_iter())),
+        Some(wanted) => match own.iter().find(|own| own.names().any(|n| n == wanted)) {
+            Some(option) => Ok(describe(option)),
+            None => Err(format!("the engine {name} has no option {wanted}")),
+        },
+    }
+}
+
+/// A line for each option.
+fn list<'o>(options: impl Iterator<Item = &'o Opt>) -> String {
+    options.fold(String::new(), |mut text, option| {
+        let _ = writeln!(text, "{:26}: {}", option.name, option.help);
+        text
+    })
 }
 
 /// The tables of docs/fio.md: every option, and every one that is refused.
@@ -128,6 +290,7 @@ pub fn tables() -> String {
             let value = match option.takes {
                 Takes::Value(name) => name.replace('|', "\\|"),
                 Takes::Switch => "\\[0\\|1\\]".to_owned(),
+                Takes::Optional(name) => format!("\\[{name}\\]"),
                 Takes::Nothing => String::new(),
             };
             let names: Vec<String> = option.names().map(|name| format!("`{name}`")).collect();

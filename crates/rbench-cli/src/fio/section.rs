@@ -6,6 +6,9 @@ use super::given::{Base, Given};
 use super::pattern::Contents;
 use super::table::{Does, Opt};
 
+/// What has to be known before `filename`.
+const DIRECTORY: &str = "directory";
+
 /// An option as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
@@ -29,6 +32,9 @@ pub struct Section {
     pub own: Vec<Typed>,
     /// Read when all are known: `kb_base` applies to those before it too.
     pending: Vec<Pending>,
+    /// It stands in a job file: there `directory` counts for a `filename` before it too, as
+    /// in fio; on a command line it does not.
+    in_file: bool,
 }
 
 /// An option whose value is not read yet.
@@ -63,6 +69,15 @@ impl Section {
             inherited,
             own: Vec::new(),
             pending: Vec::new(),
+            in_file: self.in_file,
+        }
+    }
+
+    /// The same as a section of a job file.
+    pub fn in_file(self) -> Section {
+        Section {
+            in_file: true,
+            ..self
         }
     }
 
@@ -79,12 +94,16 @@ impl Section {
         });
     }
 
-    /// Reads the values, which may name `files`.
-    ///
-    /// # Errors
-    /// A sentence that names the option as it was typed.
-    pub fn read(&mut self, files: &Contents) -> Result<(), String> {
-        let pending = std::mem::take(&mut self.pending);
+    /// Reads the values, which may name `files`; returns a sentence about each that is
+    /// wrong, which names the option as it was typed.
+    pub fn read(&mut self, files: &Contents) -> Vec<String> {
+        let mut complaints = Vec::new();
+        let mut pending = std::mem::take(&mut self.pending);
+        if self.in_file {
+            pending.sort_by_key(|option| option.option.name != DIRECTORY);
+            // A command line that shows the same has it first as well.
+            self.own.sort_by_key(|typed| typed.name != DIRECTORY);
+        }
         let wrong = |option: &Pending, why: String| {
             let value = option.value.as_deref().unwrap_or_default();
             format!("invalid value '{value}' for '{}': {why}", option.place)
@@ -92,7 +111,10 @@ impl Section {
         for option in &pending {
             if let Does::Base = option.option.does {
                 let text = option.value.as_deref().unwrap_or_default();
-                self.base = Base::read(text).map_err(|why| wrong(option, why))?;
+                match Base::read(text) {
+                    Ok(base) => self.base = base,
+                    Err(why) => complaints.push(wrong(option, why)),
+                }
             }
         }
         // What belongs to an engine is known with it, wherever it stands.
@@ -106,10 +128,12 @@ impl Section {
                     base: self.base,
                     files: Some(files),
                 };
-                set(&mut self.settings, given).map_err(|why| wrong(option, why))?;
+                if let Err(why) = set(&mut self.settings, given) {
+                    complaints.push(wrong(option, why));
+                }
             }
         }
-        Ok(())
+        complaints
     }
 }
 

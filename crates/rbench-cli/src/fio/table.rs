@@ -1,5 +1,5 @@
 //! The options of `rbench fio`: one record each. Those of jobs are in
-//! [`jobs`] and [`course`], those of the command line alone in [`line`]; what
+//! [`jobs`], [`course`] and [`stats`], those of the command line alone in [`line`]; what
 //! fio knows and rbench does not is in [`refused`].
 
 use rbench_plan::jobs::Each;
@@ -13,6 +13,7 @@ mod jobs;
 mod line;
 mod process;
 mod refused;
+mod stats;
 
 pub use refused::{REFUSED, Refused, refusal};
 
@@ -39,6 +40,8 @@ pub enum Takes {
     Nothing,
     /// Nothing, or 0 or 1.
     Switch,
+    /// Nothing, or a value behind `=`, by its name in the help.
+    Optional(&'static str),
     /// A value, by its name in the help.
     Value(&'static str),
 }
@@ -156,6 +159,10 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: "Statistics and logs of a job",
         options: course::REPORT,
+    },
+    Group {
+        title: "What is measured, and the form of reports and logs",
+        options: stats::STATS,
     },
     Group {
         title: "Output (command line only)",

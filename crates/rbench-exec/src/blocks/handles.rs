@@ -35,6 +35,8 @@ pub struct Opening {
     pub real: bool,
     /// What must not be written to.
     pub in_use: Option<InUse>,
+    /// Whether a job says how large its files are: only then they are made.
+    pub sized: bool,
     /// In messages paths are told from here on; empty: whole.
     pub told_from: PathBuf,
 }
@@ -74,6 +76,7 @@ impl Opening {
                 noatime: false,
                 own: own.is_some(),
             },
+            sized: job.files.size.1 > 0,
             // What was just read on purpose is not dropped again.
             invalidate: job.files.invalidate && !job.files.pre_read,
             advice: told.then_some(advice),
@@ -298,6 +301,9 @@ fn open(handle: &mut Handle, how: &Opening, engine: &mut dyn Engine) -> Result<R
         let mut failure = failed(OpKind::Open, errno);
         if errno == Errno::EINVAL && how.flags.direct {
             failure.detail = "the file system may have no O_DIRECT".to_owned();
+        }
+        if errno == Errno::ENOENT && !how.sized {
+            failure.detail = "give size=, with which a job makes its files".to_owned();
         }
         failure
     })?;

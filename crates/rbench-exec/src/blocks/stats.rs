@@ -10,10 +10,6 @@ use super::search::{DepthSearch, Stage, SteadyWatch};
 use super::stretch::{Kind, Stretches};
 use crate::meter::Span;
 
-/// Bandwidth and operations per second are taken over stretches of this
-/// length.
-const SAMPLE: Nanos = Nanos(500_000_000);
-
 /// Per-operation logs have room for so many entries from the start; more make
 /// it grow, outside the timer.
 const LOG_ROOM: u64 = 1 << 20;
@@ -68,7 +64,7 @@ struct Side {
     iops: Series,
     /// Operations and bytes when the last sample was taken, and at the last
     /// full second.
-    sampled: (u64, u64),
+    sampled: [u64; 2],
     at_second: (u64, u64),
     window: Window,
     histogram: Option<Latency>,
@@ -85,6 +81,7 @@ struct Window {
     slat: u64,
     clat: u64,
     lat: u64,
+    max: [Nanos; 3],
 }
 
 /// A reason to stop that only the rates tell.
@@ -115,8 +112,13 @@ pub struct JobStats {
     overlaps: bool,
     depths: [u64; 7],
     latency_max: Nanos,
+    /// When the next of `next_samples` is due.
     next_sample: Nanos,
-    sampled_at: Nanos,
+    /// Of the bandwidth, and of the operations per second: how often a sample is taken, when
+    /// the next one, and when the last one was.
+    sampled_every: [Nanos; 2],
+    next_samples: [Nanos; 2],
+    sampled_at: [Nanos; 2],
     next_second: Nanos,
     second_at: Nanos,
     rate_min: Each<Option<u64>>,
@@ -144,7 +146,7 @@ impl Side {
             response: rated.then(Latency::new),
             bw: Series::default(),
             iops: Series::default(),
-            sampled: (0, 0),
+            sampled: [0; 2],
             at_second: (0, 0),
             window: Window::default(),
             histogram: histogram.then(Latency::new),
@@ -152,13 +154,17 @@ impl Side {
         }
     }
 
-    fn sample(&mut self, span: Nanos) {
-        let (ios, bytes) = (self.ios - self.sampled.0, self.bytes - self.sampled.1);
-        self.sampled = (self.ios, self.bytes);
-        if ios > 0 && span.0 > 0 {
-            let seconds = span.as_secs_f64();
-            self.bw.add(bytes as f64 / 1024.0 / seconds);
-            self.iops.add(ios as f64 / seconds);
+    /// Takes a sample of the bandwidth (0) or the operations per second (1).
+    fn sample(&mut self, which: usize, span: Nanos) {
+        let now = [self.bytes, self.ios][which];
+        let moved = now - std::mem::replace(&mut self.sampled[which], now);
+        if moved == 0 || span.0 == 0 {
+            return;
+        }
+        let rate = moved as f64 / span.as_secs_f64();
+        match which {
+            0 => self.bw.add(rate / 1024.0),
+            _ => self.iops.add(rate),
         }
     }
 
@@ -210,7 +216,9 @@ impl JobStats {
             depths: [0; 7],
             latency_max: pace.latency_max.unwrap_or(Nanos(u64::MAX)),
             next_sample: Nanos(0),
-            sampled_at: Nanos(0),
+            sampled_every: job.sampled_every(),
+            next_samples: [Nanos(0); 2],
+            sampled_at: [Nanos(0); 2],
             next_second: Nanos(0),
             second_at: Nanos(0),
             rate_min: pace.rate_min,
@@ -243,14 +251,27 @@ impl JobStats {
 
     /// Samples of the rates begin at `from`.
     fn begin_samples(&mut self, from: Nanos) {
-        self.sampled_at = from;
-        self.next_sample = after(from, SAMPLE);
+        self.sampled_at = [from; 2];
+        self.next_samples = self.sampled_every.map(|every| after(from, every));
         (self.next_second, self.second_at) = (after(from, Nanos::SECOND), from);
         for side in [&mut self.sides.read, &mut self.sides.write] {
-            side.sampled = (side.ios, side.bytes);
-            side.at_second = side.sampled;
+            side.sampled = [side.bytes, side.ios];
+            side.at_second = (side.ios, side.bytes);
             side.last_end = Nanos(0);
         }
+        self.next_sample = self.next_due();
+    }
+
+    /// When the next sample is due, or the end of a second that is looked at.
+    fn next_due(&self) -> Nanos {
+        let [bandwidth, iops] = self.next_samples;
+        let looked_at =
+            self.steady.is_some() || self.rate_min.read.is_some() || self.rate_min.write.is_some();
+        let second = match looked_at {
+            true => self.next_second,
+            false => Nanos(u64::MAX),
+        };
+        bandwidth.min(iops).min(second)
     }
 
     /// The stretch, if there is one, is over at `now`.
@@ -400,15 +421,20 @@ impl JobStats {
 
     #[cold]
     fn sample(&mut self, now: Nanos) {
-        let span = now.since(self.sampled_at);
-        self.sides.read.sample(span);
-        self.sides.write.sample(span);
-        self.sampled_at = now;
+        for which in 0..2 {
+            if now < self.next_samples[which] {
+                continue;
+            }
+            let span = now.since(std::mem::replace(&mut self.sampled_at[which], now));
+            self.sides.read.sample(which, span);
+            self.sides.write.sample(which, span);
+            self.next_samples[which] = after(now, self.sampled_every[which]);
+        }
         self.sampled = true;
-        self.next_sample = after(now, SAMPLE);
         if now >= self.next_second {
             self.second(now);
         }
+        self.next_sample = self.next_due();
     }
 
     /// A second of recording has passed.
@@ -468,6 +494,7 @@ impl JobStats {
                 slat,
                 clat,
                 lat,
+                max: [slat, clat, lat],
             });
             return;
         }
@@ -483,6 +510,9 @@ impl JobStats {
         window.slat += slat.0;
         window.clat += clat.0;
         window.lat += lat.0;
+        for (most, one) in window.max.iter_mut().zip([slat, clat, lat]) {
+            *most = (*most).max(one);
+        }
     }
 
     fn side(&mut self, write: bool) -> &mut Side {
@@ -512,6 +542,7 @@ impl JobStats {
                     slat: Nanos(window.slat / window.ios),
                     clat: Nanos(window.clat / window.ios),
                     lat: Nanos(window.lat / window.ios),
+                    max: window.max,
                 });
             }
         }

@@ -570,17 +570,19 @@ impl Runner for LayoutRunner {
     }
 }
 
-/// That the directory of `job` is there.
+/// That the directories of `job` are there.
 ///
 /// # Errors
 /// A sentence that names it.
 pub fn check_directory(job: &JobPlan, base: &Path) -> Result<(), String> {
-    let path = base.join(&job.files.directory);
-    PosixFs::open_directory(&path).map(drop).map_err(|errno| {
-        let (name, path) = (&job.name, path.display());
-        format!(
-            "job '{name}': the directory {path} cannot be used: {} ({errno:?})",
-            errno.desc()
-        )
+    job.files.directories().try_for_each(|directory| {
+        let path = base.join(directory);
+        PosixFs::open_directory(&path).map(drop).map_err(|errno| {
+            let (name, path) = (&job.name, path.display());
+            format!(
+                "job '{name}': the directory {path} cannot be used: {} ({errno:?})",
+                errno.desc()
+            )
+        })
     })
 }

@@ -11,7 +11,9 @@ use crate::jobs::{FileNames, FileService, Files, JobPlan};
 pub fn shares_files(files: &Files) -> bool {
     match &files.names {
         FileNames::Given(_) => true,
-        FileNames::Format(format) => !format.contains("$jobnum"),
+        FileNames::Format(format) => {
+            !format.contains("$jobnum") && files.more_directories.is_empty()
+        }
     }
 }
 
@@ -29,7 +31,7 @@ pub fn file_path(job: &JobPlan, jobnum: u64, file: u64) -> PathBuf {
             .replace("$jobnum", &jobnum.to_string())
             .replace("$filenum", &file.to_string()),
     };
-    let directory = &job.files.directory;
+    let directory = job.files.directory_of(jobnum);
     match directory.as_os_str().is_empty() {
         true => name.into(),
         false => directory.join(name.trim_start_matches('/')),

@@ -45,6 +45,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
         },
         files: Files {
             directory: "d".into(),
+            more_directories: Vec::new(),
             names: FileNames::Format("$jobname.$jobnum.$filenum".to_owned()),
             count: 1,
             open: 1,

@@ -3,12 +3,16 @@
 //!
 //! What each option means is in docs/fio.md. Sentences name fio's own options.
 
+use std::path::PathBuf;
+
+use rbench_core::plain;
+
 use super::{Facts, PlanError};
 use crate::io::COMPRESS_CHUNK;
 use crate::jobs::{
     Advised, BlockSizes, BufferContent, Buffers, Distribution, Each, Errors, Fallocate, Favourites,
-    FileNames, FileService, Files, FioReport, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern,
-    Steady, Syncing,
+    FileNames, FileService, Files, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern, Steady,
+    Syncing,
 };
 use crate::pattern::shares_files;
 use crate::process::{Process, io_priority};
@@ -18,15 +22,10 @@ use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
 mod blocks;
 mod course;
 mod engine;
+mod report;
 mod verify;
 
 use blocks::{align, bounds, sizes};
-
-/// Percentiles that are reported when no list is given.
-const PERCENTILES: [f64; 17] = [
-    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
-    99.99,
-];
 
 /// What random offsets derive from unless `randseed` or `randrepeat=0` says
 /// something else: every run is like the one before.
@@ -106,27 +105,33 @@ fn once(
     let mut rounds: Vec<Vec<JobPlan>> = Vec::new();
     let mut group = 0;
     let mut workers = 0_u32;
+    // Everything that cannot be is told together.
+    let mut wrong: Vec<String> = Vec::new();
     for (index, job) in options.jobs.iter().enumerate() {
         let mut told = Vec::new();
         let of_job = |what: String| format!("job '{}': {what}", job.name);
         let begins = match rounds.last() {
             None => true,
             Some(_) if job.settings.stonewall == Some(true) || job.apart => true,
-            Some(round) => waits(&options.jobs[..index], job, round)
-                .map_err(|PlanError(why)| PlanError(of_job(why)))?,
+            Some(round) => waits(&options.jobs[..index], job, round).unwrap_or_else(|error| {
+                wrong.push(of_job(error.0));
+                false
+            }),
         };
         let settings = &job.settings;
         let apart = settings.stonewall == Some(true) || job.apart;
         if index > 0 && (apart || settings.new_group == Some(true)) {
             group += 1;
         }
-        let plan = one(job, index, group, facts, &mut told)
-            .map_err(|PlanError(why)| PlanError(of_job(why)))?;
+        let plan = match one(job, index, group, facts, &mut told) {
+            Ok(plan) => plan,
+            Err(PlanError(why)) => {
+                wrong.push(of_job(why));
+                continue;
+            }
+        };
         if options.readonly && plan.pattern.directions.write {
-            refuse!(
-                "{}",
-                of_job("it writes, and --readonly forbids that".into())
-            );
+            wrong.push(of_job("it writes, and --readonly forbids that".into()));
         }
         workers = workers.saturating_add(plan.numjobs);
         if workers > WORKERS_MAX {
@@ -138,6 +143,10 @@ fn once(
             Some(last) if !begins => last.push(plan),
             _ => rounds.push(vec![plan]),
         }
+    }
+    if !wrong.is_empty() {
+        let lines: Vec<_> = wrong.iter().map(|why| plain(why)).collect();
+        return Err(PlanError(lines.join("\n")));
     }
     Ok(rounds)
 }
@@ -205,8 +214,6 @@ fn one(
     if s.logs.histogram.is_some() && s.logs.histogram_every.0 == 0 {
         refuse!("write_hist_log needs log_hist_msec, the time between two histograms");
     }
-    let clat = s.clat_percentiles.unwrap_or(true);
-    let lat = s.lat_percentiles.unwrap_or(false);
     Ok(JobPlan {
         name: job.name.clone(),
         numjobs,
@@ -230,16 +237,7 @@ fn one(
         pace,
         process: process(s)?,
         errors: Errors::End(s.continue_on_error.unwrap_or_default()),
-        report: Some(FioReport {
-            group,
-            group_reporting: s.group_reporting.unwrap_or(false),
-            logs: s.logs.clone(),
-            percentiles: percentiles(s),
-            clat_percentiles: clat,
-            lat_percentiles: lat,
-            unified: s.unified.unwrap_or(false),
-            options: job.options.clone(),
-        }),
+        report: Some(report::report(job, group, notes)),
     })
 }
 
@@ -268,16 +266,6 @@ fn process(s: &Settings) -> Result<Process, PlanError> {
         before: s.exec_prerun.clone(),
         after: s.exec_postrun.clone(),
     })
-}
-
-fn percentiles(s: &Settings) -> Vec<f64> {
-    let mut list = s
-        .percentile_list
-        .clone()
-        .unwrap_or_else(|| PERCENTILES.to_vec());
-    list.sort_by(f64::total_cmp);
-    list.dedup();
-    list
 }
 
 fn pattern(
@@ -339,6 +327,11 @@ fn pattern(
 /// Files, and the bytes to move in all where `size` or `io_size` says so.
 fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanError> {
     let (names, count) = names(s)?;
+    let (directory, names) = placed(s, names)?;
+    let more_directories = match names {
+        FileNames::Given(_) => Vec::new(),
+        FileNames::Format(_) => s.more_directories.clone(),
+    };
     let total = total(s)?;
     let size = match (s.filesize, total) {
         (Some((least, most)), _) => (least.min(most), most.max(least)),
@@ -381,7 +374,8 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         n => n.min(count),
     };
     let files = Files {
-        directory: s.directory.clone().unwrap_or_default(),
+        directory,
+        more_directories,
         names,
         count,
         open,
@@ -403,6 +397,37 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         allow_mounted_write: s.allow_mounted_write.unwrap_or(false),
     };
     Ok((files, io_size))
+}
+
+/// The directory of the files and their names in it. Names that were given in several
+/// directories lie in none of them all: each says its own.
+fn placed(s: &Settings, names: FileNames) -> Result<(PathBuf, FileNames), PlanError> {
+    let general = s.directory.clone().unwrap_or_default();
+    let FileNames::Given(list) = names else {
+        return Ok((general, names));
+    };
+    let of = |at: usize| s.filename_directories.get(at).unwrap_or(&general).clone();
+    let directories: Vec<PathBuf> = (0..list.len()).map(of).collect();
+    let first = directories.first().cloned().unwrap_or_default();
+    if directories.iter().all(|directory| *directory == first) {
+        return Ok((first, FileNames::Given(list)));
+    }
+    let mut paths = Vec::new();
+    for (name, directory) in list.iter().zip(&directories) {
+        let alone = directory.as_os_str().is_empty();
+        if !alone && climbs(name) {
+            refuse!(
+                "filename: {name} leads out of the directory {}",
+                directory.display()
+            );
+        }
+        let path = match alone {
+            true => PathBuf::from(name),
+            false => directory.join(name.trim_start_matches('/')),
+        };
+        paths.push(path.display().to_string());
+    }
+    Ok((PathBuf::new(), FileNames::Given(paths)))
 }
 
 /// Names lie below the directory if one is given.

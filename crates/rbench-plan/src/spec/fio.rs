@@ -113,8 +113,13 @@ pub struct EngineSettings {
 pub struct Settings {
     /// `directory`
     pub directory: Option<PathBuf>,
-    /// `filename`
+    /// The other ones of `directory=a:b`: workers take turns, where names are made for them.
+    pub more_directories: Vec<PathBuf>,
+    /// `filename`: all names that were given, in their order.
     pub filename: Option<Vec<String>>,
+    /// The directory that held when the n-th of them was given; of those beyond the end
+    /// it is `directory`.
+    pub filename_directories: Vec<PathBuf>,
     /// `filename_format`
     pub filename_format: Option<String>,
     /// `nrfiles`
@@ -307,6 +312,32 @@ pub struct Settings {
     pub clat_percentiles: Option<bool>,
     /// `lat_percentiles`
     pub lat_percentiles: Option<bool>,
+    /// `slat_percentiles`
+    pub slat_percentiles: Option<bool>,
+    /// `significant_figures`
+    pub significant_figures: Option<u32>,
+    /// `unit_base=1`: bandwidth in bits.
+    pub bits: Option<bool>,
+    /// `stats`
+    pub stats: Option<bool>,
+    /// `gtod_reduce`
+    pub gtod_reduce: Option<bool>,
+    /// `disable_lat`
+    pub disable_lat: Option<bool>,
+    /// `disable_clat`
+    pub disable_clat: Option<bool>,
+    /// `disable_slat`
+    pub disable_slat: Option<bool>,
+    /// `disable_bw_measurement`
+    pub disable_bw: Option<bool>,
+    /// `clocksource`
+    pub clocksource: Option<String>,
+    /// `job_start_clock_id`
+    pub job_start_clock: Option<i32>,
+    /// `bwavgtime`
+    pub bwavgtime: Option<Nanos>,
+    /// `iopsavgtime`
+    pub iopsavgtime: Option<Nanos>,
     /// `write_bw_log` and its like, `log_avg_msec`, `log_hist_msec`,
     /// `log_offset`; nothing in it is a default of its own.
     pub logs: Logs,

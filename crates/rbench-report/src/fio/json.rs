@@ -121,7 +121,11 @@ fn direction(one: &Direction, entry: &FioEntry, plus: bool) -> Json {
         ("drop_ios", Json::from(0_u64)),
         (
             "slat_ns",
-            latency(slat.unwrap_or(&Latency::new()), None, plus),
+            latency(
+                slat.unwrap_or(&Latency::new()),
+                shown_of(entry.slat_percentiles),
+                plus,
+            ),
         ),
         (
             "clat_ns",
@@ -210,7 +214,8 @@ fn distribution(shown: &Shown) -> [(&'static str, Json); 3] {
     ]
 }
 
-fn target(entry: &FioEntry) -> [(&'static str, Json); 4] {
+/// With the keys of fio 3.33 and those that later versions have for the same.
+fn target(entry: &FioEntry) -> [(&'static str, Json); 6] {
     let (latency, window_us, percentile) = entry.target_fields();
     [
         (
@@ -218,8 +223,10 @@ fn target(entry: &FioEntry) -> [(&'static str, Json); 4] {
             Json::from(u64::from(entry.depth_reached())),
         ),
         ("latency_target", Json::from(latency)),
+        ("latency_target_ns", Json::from(latency)),
         ("latency_percentile", Json::from(percentile)),
         ("latency_window", Json::from(window_us)),
+        ("latency_window_us", Json::from(window_us)),
     ]
 }
 

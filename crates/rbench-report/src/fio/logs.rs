@@ -39,14 +39,20 @@ impl Kind {
     }
 }
 
-/// `prefix_bw.N.log`, where N counts the workers of all jobs from 1.
-pub fn file_name(prefix: &str, kind: Kind, number: u64) -> String {
-    format!("{prefix}_{}.{number}.log", kind.name())
+/// `prefix_bw.N.log`, where N counts the workers of all jobs from 1; `None`: one file for
+/// all of them, `prefix_bw.log`.
+pub fn file_name(prefix: &str, kind: Kind, number: Option<u64>) -> String {
+    named(prefix, kind.name(), number)
 }
 
 /// `prefix_clat_hist.N.log`, the same way.
-pub fn histogram_file_name(prefix: &str, number: u64) -> String {
-    format!("{prefix}_clat_hist.{number}.log")
+pub fn histogram_file_name(prefix: &str, number: Option<u64>) -> String {
+    named(prefix, "clat_hist", number)
+}
+
+fn named(prefix: &str, what: &str, number: Option<u64>) -> String {
+    let number = number.map_or(String::new(), |number| format!(".{number}"));
+    format!("{prefix}_{what}{number}.log")
 }
 
 /// How a log is written.
@@ -56,28 +62,56 @@ pub struct Form {
     pub averaged: bool,
     /// `log_offset`: a column of offsets.
     pub offsets: bool,
+    /// `log_window_value`: intervals have the mean of their latencies, or the largest one in
+    /// its place.
+    pub mean: bool,
+    /// The largest latency; behind the mean, if that is there.
+    pub max: bool,
+    /// `log_prio`: the last column is a priority, as fio writes one.
+    pub priority: bool,
+    /// `log_hist_coarseness`: a column of a histogram stands for 2 to this power.
+    pub coarseness: u32,
+    /// What times count from, ms before the start of the job.
+    pub epoch_ms: u64,
+}
+
+impl Form {
+    /// The value of a latency.
+    fn latency(self, mean: Nanos, max: Nanos) -> String {
+        match (self.averaged, self.mean, self.max) {
+            (true, true, true) => format!("{}, {}", mean.0, max.0),
+            (true, false, true) => max.0.to_string(),
+            _ => mean.0.to_string(),
+        }
+    }
+
+    /// A time of the job as it is written, ms.
+    fn time_ms(self, at: Nanos) -> u64 {
+        self.epoch_ms.saturating_add(at.0 / 1_000_000)
+    }
 }
 
 /// The line of one operation or interval; ends with a newline.
 pub fn line(kind: Kind, sample: &LogSample, form: Form) -> String {
+    let [slat, clat, lat] = sample.max;
     let value = match kind {
-        Kind::Bandwidth => per_second(u128::from(sample.bytes), sample.span) / 1024,
-        Kind::Iops if form.averaged => per_second(u128::from(sample.ios), sample.span),
-        Kind::Iops => u128::from(sample.ios),
-        Kind::Slat => u128::from(sample.slat.0),
-        Kind::Clat => u128::from(sample.clat.0),
-        Kind::Lat => u128::from(sample.lat.0),
+        Kind::Bandwidth => (per_second(u128::from(sample.bytes), sample.span) / 1024).to_string(),
+        Kind::Iops if form.averaged => per_second(u128::from(sample.ios), sample.span).to_string(),
+        Kind::Iops => sample.ios.to_string(),
+        Kind::Slat => form.latency(sample.slat, slat),
+        Kind::Clat => form.latency(sample.clat, clat),
+        Kind::Lat => form.latency(sample.lat, lat),
     };
     let (block, offset) = match form.averaged {
         true => (0, 0),
         false => (sample.block, sample.offset),
     };
-    let ms = sample.at.0 / 1_000_000;
+    let ms = form.time_ms(sample.at);
     let mut out = format!("{ms}, {value}, {}, {block}, ", u8::from(sample.write));
     if form.offsets {
         let _ = write!(out, "{offset}, ");
     }
-    out.push_str("0\n");
+    out.push_str(if form.priority { "0x0000\n" } else { "0\n" });
     out
 }
 
@@ -100,14 +134,14 @@ fn column(ns: u64) -> usize {
 }
 
 /// The line of one interval: `ms, direction, bs`, then the count of each of
-/// the 1856 columns; ends with a newline.
-pub fn histogram_line(interval: &LogHistogram) -> String {
-    let mut counts = vec![0_u64; COLUMNS];
+/// the 1856 columns, fewer with `log_hist_coarseness`; ends with a newline.
+pub fn histogram_line(interval: &LogHistogram, form: Form) -> String {
+    let mut counts = vec![0_u64; COLUMNS >> form.coarseness];
     for (lowest, _, count) in &interval.buckets {
         // Each of our buckets is within one column.
-        counts[column(lowest.0)] += count;
+        counts[column(lowest.0) >> form.coarseness] += count;
     }
-    let (ms, direction) = (interval.at.0 / 1_000_000, u8::from(interval.write));
+    let (ms, direction) = (form.time_ms(interval.at), u8::from(interval.write));
     let mut out = format!("{ms}, {direction}, {}", interval.block);
     for count in counts {
         let _ = write!(out, ", {count}");
@@ -132,12 +166,17 @@ mod tests {
         slat: Nanos(411),
         clat: Nanos(11_707),
         lat: Nanos(12_118),
+        max: [Nanos(500), Nanos(20_000), Nanos(20_500)],
     };
 
     #[test]
     fn names_count_from_one() {
-        assert_eq!(file_name("out/x", Kind::Bandwidth, 1), "out/x_bw.1.log");
-        assert_eq!(histogram_file_name("x", 12), "x_clat_hist.12.log");
+        assert_eq!(
+            file_name("out/x", Kind::Bandwidth, Some(1)),
+            "out/x_bw.1.log"
+        );
+        assert_eq!(file_name("x", Kind::Lat, None), "x_lat.log");
+        assert_eq!(histogram_file_name("x", Some(12)), "x_clat_hist.12.log");
     }
 
     #[test]
@@ -177,6 +216,7 @@ mod tests {
         let form = Form {
             averaged: true,
             offsets: true,
+            ..Form::default()
         };
         assert_eq!(line(Kind::Iops, &second, form), "1001, 10094, 0, 0, 0, 0\n");
         assert_eq!(
@@ -185,9 +225,65 @@ mod tests {
         );
         let form = Form {
             averaged: true,
-            offsets: false,
+            ..Form::default()
         };
         assert_eq!(line(Kind::Clat, &second, form), "1001, 11707, 0, 0, 0\n");
+    }
+
+    #[test]
+    fn times_priorities_and_values_have_the_form_that_was_asked_for() {
+        let form = Form {
+            epoch_ms: 1_795_364_912_000,
+            priority: true,
+            max: true,
+            ..Form::default()
+        };
+        // As fio 3.33 wrote one with log_unix_epoch=1 and log_prio=1; of one operation
+        // there is no largest.
+        assert_eq!(
+            line(Kind::Lat, &WRITE, form),
+            "1795364912003, 12118, 1, 4096, 0x0000\n"
+        );
+        let window = Form {
+            averaged: true,
+            ..form
+        };
+        assert_eq!(
+            line(Kind::Lat, &WRITE, window),
+            "1795364912003, 20500, 1, 0, 0x0000\n"
+        );
+        let both = Form {
+            mean: true,
+            epoch_ms: 0,
+            ..window
+        };
+        assert_eq!(
+            line(Kind::Slat, &WRITE, both),
+            "3, 411, 500, 1, 0, 0x0000\n"
+        );
+    }
+
+    #[test]
+    fn coarser_histograms_have_the_same_counts_in_fewer_columns() {
+        let histogram = LogHistogram {
+            at: Nanos(1_000_000),
+            write: true,
+            block: 4096,
+            buckets: vec![
+                (Nanos(0), Nanos(0), 1),
+                (Nanos(7), Nanos(7), 2),
+                (Nanos(8), Nanos(8), 4),
+            ],
+        };
+        let form = Form {
+            coarseness: 3,
+            ..Form::default()
+        };
+        let text = histogram_line(&histogram, form);
+        let fields: Vec<&str> = text.trim_end().split(", ").collect();
+        // fio 3.33 wrote as many.
+        assert_eq!(fields.len(), 235);
+        assert_eq!(fields[..6], ["1", "1", "4096", "3", "4", "0"]);
     }
 
     #[test]
@@ -227,12 +323,13 @@ mod tests {
             .collect();
         let mut latency = Latency::new();
         values.iter().for_each(|v| latency.record(Nanos(*v)));
-        let text = histogram_line(&LogHistogram {
+        let histogram = LogHistogram {
             at: Nanos(513_000_000),
             write: true,
             block: 4096,
             buckets: latency.ranges().collect(),
-        });
+        };
+        let text = histogram_line(&histogram, Form::default());
         let fields: Vec<u64> = text
             .trim_end()
             .split(", ")

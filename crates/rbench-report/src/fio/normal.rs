@@ -9,7 +9,7 @@ use rbench_core::{Latency, Nanos};
 use super::measured::{
     self, BOUNDS, Direction, GroupTotal, Shown, Way, of_time, parts, percentiles, stddev_ns,
 };
-use super::numbers::{Unit, bandwidth, binary_bytes, decimal_bytes, short};
+use super::numbers::{Form, Unit, short};
 use super::{FioEntry, FioRun, Steadiness, mean};
 
 /// The width that a row of percentiles keeps.
@@ -27,8 +27,10 @@ pub fn normal(run: &FioRun) -> String {
     }
     for group in measured::groups(run) {
         let _ = writeln!(out, "\nRun status group {group} (all jobs):");
+        let first = all.iter().find(|shown| shown.entry.group == group);
+        let form = first.map_or_else(Form::default, |shown| shown.entry.form);
         for total in measured::totals(&all, group) {
-            push_total(&mut out, &total);
+            push_total(&mut out, &total, form);
         }
     }
     out
@@ -68,14 +70,14 @@ fn err(code: i32) -> String {
 }
 
 fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
-    let (raw, rates) = (&direction.raw, direction.rates);
+    let (raw, rates, form) = (&direction.raw, direction.rates, entry.form);
     let _ = writeln!(
         out,
         "  {}: IOPS={}, BW={}({}/{}msec){}",
         direction.way.name(),
-        short(rates.iops as u64, 4),
-        bandwidth(rates.bytes_per_s),
-        binary_bytes(raw.bytes),
+        form.short(rates.iops as u64),
+        form.bandwidth(rates.bytes_per_s),
+        form.binary_bytes(raw.bytes),
         rates.runtime_ms,
         if direction.way == Way::Write {
             "; 0 zone resets"
@@ -88,6 +90,9 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
     }
     push_latency(out, "clat", &raw.clat);
     push_latency(out, " lat", &raw.lat);
+    if let (true, Some(slat)) = (entry.slat_percentiles, &raw.slat) {
+        push_percentiles(out, "slat", slat, &entry.percentiles);
+    }
     if entry.clat_percentiles {
         push_percentiles(out, "clat", &raw.clat, &entry.percentiles);
     }
@@ -156,6 +161,7 @@ fn decimals_of(percentile: f64) -> usize {
 fn push_samples(out: &mut String, direction: &Direction) {
     let (bw, iops) = (&direction.raw.bw, &direction.raw.iops);
     if bw.samples > 0 {
+        // In bytes, whatever `unit_base` says, as in fio.
         let (unit, scale) = match bw.mean() > 1_048_576.0 {
             true => ("MiB/s", 1024.0),
             false => ("KiB/s", 1.0),
@@ -262,37 +268,37 @@ fn push_details(out: &mut String, shown: &Shown) {
         "     latency   : target={latency}, window={window_us}, percentile={percentile:.2}%, depth={depth}"
     );
     if let Some(steady) = &entry.steady {
-        push_steady(out, steady);
+        push_steady(out, steady, entry.form);
     }
 }
 
-fn push_steady(out: &mut String, steady: &Steadiness) {
+fn push_steady(out: &mut String, steady: &Steadiness, form: Form) {
     let of = if steady.bandwidth { "bw" } else { "iops" };
     let by = if steady.slope { "slope" } else { "mean dev" };
     let _ = writeln!(
         out,
         "  steadystate  : attained={}, bw={}, iops={}, {of} {by}={:.3}{}",
         if steady.attained { "yes" } else { "no" },
-        bandwidth(mean(&steady.bytes_per_s) as u64),
-        short(mean(&steady.iops) as u64, 4),
+        form.bandwidth(mean(&steady.bytes_per_s) as u64),
+        form.short(mean(&steady.iops) as u64),
         steady.reached(),
         steady.sign(),
     );
 }
 
-fn push_total(out: &mut String, total: &GroupTotal) {
+fn push_total(out: &mut String, total: &GroupTotal, form: Form) {
     let (slowest, fastest) = total.bytes_per_s_range;
     let (shortest, longest) = total.runtime_ms_range;
     let _ = writeln!(
         out,
-        "{:>7}: bw={}, {}/s-{}/s ({}/s-{}/s), io={} ({}), run={shortest}-{longest}msec",
+        "{:>7}: bw={}, {}-{} ({}-{}), io={} ({}), run={shortest}-{longest}msec",
         total.way.name().to_uppercase(),
-        bandwidth(total.bytes_per_s),
-        binary_bytes(slowest),
-        binary_bytes(fastest),
-        decimal_bytes(slowest),
-        decimal_bytes(fastest),
-        binary_bytes(total.bytes),
-        decimal_bytes(total.bytes),
+        form.bandwidth(total.bytes_per_s),
+        form.binary_rate(slowest),
+        form.binary_rate(fastest),
+        form.decimal_rate(slowest),
+        form.decimal_rate(fastest),
+        form.binary_bytes(total.bytes),
+        form.decimal_bytes(total.bytes),
     );
 }

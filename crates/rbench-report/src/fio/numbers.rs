@@ -36,22 +36,75 @@ pub fn short(value: u64, width: usize) -> String {
     digits + DECIMAL[power]
 }
 
-/// Bytes in binary units: `4096KiB`, `9.77MiB`.
-pub fn binary_bytes(bytes: u64) -> String {
-    let (digits, power) = shortened(bytes, 1024, 4);
-    format!("{digits}{}B", BINARY[power])
+/// How amounts and rates of the normal output are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// `significant_figures`: most digits of a number.
+    pub figures: usize,
+    /// `unit_base=1`: bandwidth is in bits.
+    pub bits: bool,
 }
 
-/// Bytes in decimal units: `4194kB`.
-pub fn decimal_bytes(bytes: u64) -> String {
-    let (digits, power) = shortened(bytes, 1000, 4);
-    format!("{digits}{}B", DECIMAL[power])
+impl Default for Form {
+    /// fio's.
+    fn default() -> Form {
+        Form {
+            figures: 4,
+            bits: false,
+        }
+    }
 }
 
-/// Bytes per second in both: `448MiB/s (469MB/s)`.
-pub fn bandwidth(bytes_per_s: u64) -> String {
-    let (binary, decimal) = (binary_bytes(bytes_per_s), decimal_bytes(bytes_per_s));
-    format!("{binary}/s ({decimal}/s)")
+impl Form {
+    /// A number and a decimal prefix.
+    pub fn short(self, value: u64) -> String {
+        short(value, self.figures)
+    }
+
+    fn binary(self, value: u64, unit: &str) -> String {
+        let (digits, power) = shortened(value, 1024, self.figures);
+        format!("{digits}{}{unit}", BINARY[power])
+    }
+
+    fn decimal(self, value: u64, unit: &str) -> String {
+        let (digits, power) = shortened(value, 1000, self.figures);
+        format!("{digits}{}{unit}", DECIMAL[power])
+    }
+
+    /// Bytes in binary units: `4096KiB`, `9.77MiB`.
+    pub fn binary_bytes(self, bytes: u64) -> String {
+        self.binary(bytes, "B")
+    }
+
+    /// Bytes in decimal units: `4194kB`.
+    pub fn decimal_bytes(self, bytes: u64) -> String {
+        self.decimal(bytes, "B")
+    }
+
+    /// Bandwidth in binary units: `448MiB/s`, or in bits `286Mibit/s`.
+    pub fn binary_rate(self, bytes_per_s: u64) -> String {
+        match self.bits {
+            true => self.binary(bytes_per_s.saturating_mul(8), "bit/s"),
+            false => self.binary(bytes_per_s, "B/s"),
+        }
+    }
+
+    /// Bandwidth in decimal units.
+    pub fn decimal_rate(self, bytes_per_s: u64) -> String {
+        match self.bits {
+            true => self.decimal(bytes_per_s.saturating_mul(8), "bit/s"),
+            false => self.decimal(bytes_per_s, "B/s"),
+        }
+    }
+
+    /// Bandwidth in both: `448MiB/s (469MB/s)`.
+    pub fn bandwidth(self, bytes_per_s: u64) -> String {
+        let (binary, decimal) = (
+            self.binary_rate(bytes_per_s),
+            self.decimal_rate(bytes_per_s),
+        );
+        format!("{binary} ({decimal})")
+    }
 }
 
 /// What latencies of a line are written in.
@@ -115,8 +168,9 @@ mod tests {
     fn bytes_have_four_characters_and_a_unit() {
         // Each as fio 3.33 wrote it.
         let check = |bytes: u64, binary: &str, decimal: &str| {
-            assert_eq!(binary_bytes(bytes), binary, "{bytes}");
-            assert_eq!(decimal_bytes(bytes), decimal, "{bytes}");
+            let form = Form::default();
+            assert_eq!(form.binary_bytes(bytes), binary, "{bytes}");
+            assert_eq!(form.decimal_bytes(bytes), decimal, "{bytes}");
         };
         check(0, "0B", "0B");
         check(9_999, "9999B", "9999B");
@@ -132,7 +186,9 @@ mod tests {
 
     #[test]
     fn a_half_is_rounded_as_the_fraction_alone_would_be() {
-        let check = |bytes: u64, expect: &str| assert_eq!(decimal_bytes(bytes), expect);
+        let check = |bytes: u64, expect: &str| {
+            assert_eq!(Form::default().decimal_bytes(bytes), expect);
+        };
         check(99_950, "99.9kB");
         check(99_951, "100.0kB");
         check(10_050, "10.1kB");
@@ -152,6 +208,26 @@ mod tests {
         check(8_044_010, 6, "8044.0k");
         check(150_516_411, 6, "150516k");
         check(u64::MAX, 4, "18.4E");
+    }
+
+    #[test]
+    fn rates_are_in_bits_and_have_as_many_digits_as_asked_for() {
+        // Each as fio 3.33 wrote it.
+        let form = |figures, bits| Form { figures, bits };
+        assert_eq!(
+            form(4, true).bandwidth(37_449_142),
+            "286Mibit/s (300Mbit/s)"
+        );
+        assert_eq!(
+            form(8, false).bandwidth(65_536_000),
+            "65536000B/s (65536000B/s)"
+        );
+        assert_eq!(form(2, false).bandwidth(65_536_000), "63MiB/s (66MB/s)");
+        assert_eq!(form(2, false).binary_bytes(262_144), "0MiB");
+        assert_eq!(
+            (form(2, false).short(16_000), form(8, false).short(16_000)),
+            ("16k".into(), "16000".into())
+        );
     }
 
     #[test]

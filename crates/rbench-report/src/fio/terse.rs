@@ -62,8 +62,8 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
     push_latency(out, raw.slat.as_ref().unwrap_or(&Latency::new()));
     push_latency(out, &raw.clat);
     let of = match (entry.clat_percentiles, entry.lat_percentiles) {
-        (true, _) => Some(&raw.clat),
-        (false, true) => Some(&raw.lat),
+        (_, true) => Some(&raw.lat),
+        (true, false) => Some(&raw.clat),
         (false, false) => None,
     };
     push_percentiles(out, of, &entry.percentiles);

@@ -217,7 +217,7 @@ pub const REPORT: &[Opt] = &[
     .default("none"),
     Opt::job(
         "percentile_list",
-        "LIST",
+        "PERCENT:...",
         "Percentiles to report, separated by colons",
         |s, g| put(&mut s.percentile_list, g.percentiles()),
     )
@@ -234,6 +234,13 @@ pub const REPORT: &[Opt] = &[
         "0|1",
         "Report percentiles of total latency",
         |s, g| put(&mut s.lat_percentiles, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "slat_percentiles",
+        "0|1",
+        "Report percentiles of submission latency",
+        |s, g| put(&mut s.slat_percentiles, g.flag()),
     )
     .default("0"),
     Opt::job(

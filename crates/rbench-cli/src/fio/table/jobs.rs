@@ -63,16 +63,16 @@ pub const JOBS: &[Opt] = &[
 pub const FILES: &[Opt] = &[
     Opt::job(
         "directory",
-        "DIR",
-        "Directory of the files; it must exist",
-        |s, g| put(&mut s.directory, directory(g)),
+        "DIR[:DIR]",
+        "Directory of the files, which must exist; of several in turns",
+        directories,
     )
     .default("the working directory"),
     Opt::job(
         "filename",
         "LIST",
         "File names, separated by colons, shared by all workers",
-        |s, g| put(&mut s.filename, filenames(g)),
+        filenames,
     ),
     Opt::job(
         "filename_format",
@@ -602,22 +602,32 @@ fn nonvectored(g: Given<'_>) -> Result<bool, String> {
     }
 }
 
-fn directory(g: Given<'_>) -> Result<PathBuf, String> {
-    match g.names().as_slice() {
-        [name] if name.is_empty() => Err("it must not be empty".to_owned()),
-        [name] => Ok(PathBuf::from(name)),
-        _ => {
-            Err("several directories are not supported (write a colon in a name as \\:)".to_owned())
-        }
-    }
+/// Empty names between colons are none, as in fio.
+fn directories(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
+    let names = g.names().into_iter().filter(|name| !name.is_empty());
+    let mut names = names.map(PathBuf::from);
+    s.directory = Some(names.next().ok_or("it must not be empty")?);
+    s.more_directories = names.collect();
+    Ok(())
 }
 
-fn filenames(g: Given<'_>) -> Result<Vec<String>, String> {
+/// Names add up, and each lies in the directory that was given before it: as in fio, where
+/// `filename` opens its files' entries at once.
+fn filenames(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     let names = g.names();
     if names.iter().any(String::is_empty) {
         return Err("a name must not be empty".to_owned());
     }
-    Ok(names)
+    let directory = s.directory.clone().unwrap_or_default();
+    let all = s.filename.get_or_insert_default();
+    for name in names {
+        let mut known = all.iter().zip(&s.filename_directories);
+        if !known.any(|known| known == (&name, &directory)) {
+            all.push(name);
+            s.filename_directories.push(directory.clone());
+        }
+    }
+    Ok(())
 }
 
 fn service(g: Given<'_>) -> Result<FileService, String> {

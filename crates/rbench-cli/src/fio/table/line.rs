@@ -313,9 +313,15 @@ pub const HELP: &[Opt] = &[
     text("help", Takes::Nothing, "Print help", |_| Ok(help::help())).or(&["h"]),
     text(
         "cmdhelp",
-        Takes::Value("OPTION"),
+        Takes::Optional("OPTION"),
         "Print help on one option, or on 'all'",
         help::command,
+    ),
+    text(
+        "enghelp",
+        Takes::Optional("ENGINE[,OPTION]"),
+        "Print the engines, the options of one, or help on one of these",
+        help::engine,
     ),
     text(
         "version",

@@ -44,7 +44,7 @@ pub const PROCESS: &[Opt] = &[
         "nice",
         "N",
         "Niceness of workers, -20 to 19, added to what they have",
-        |s, g| put(&mut s.nice, g.within(-20, 19)),
+        |s, g| put(&mut s.nice, g.integer(-20, 19)),
     )
     .default("0"),
     Opt::job("prio", "N", "I/O priority of workers, 0 to 7", |s, g| {

@@ -99,7 +99,7 @@ pub const REFUSED: &[Refused] = &[
         "`norandommap=0`, with which no block repeats within a pass",
     ),
     refused(
-        "trim_backlog trim_backlog_batch trim_percentage trim_verify_zero block_error_percentiles",
+        "trim_backlog trim_backlog_batch trim_percentage trim_verify_zero",
         "rbench does not trim",
         "",
     ),
@@ -218,30 +218,18 @@ pub const REFUSED: &[Refused] = &[
     ),
     // Statistics and logs
     refused(
-        "disable_bw disable_bw_measurement disable_clat disable_lat disable_slat gtod_cpu gtod_reduce stats",
-        "everything is always measured; the report says what measuring costs",
+        "gtod_cpu",
+        "each worker reads the clock itself, which takes some 20 ns",
         "",
     ),
-    refused("clocksource cpuclock-test", "rbench chooses its clock", ""),
     refused(
-        "bwavgtime iopsavgtime",
-        "samples are taken every 500 ms",
-        "`log_avg_msec` for logs",
+        "cpuclock-test",
+        "rbench checks the processor's counter against the kernel's clock in every run",
+        "",
     ),
-    refused(
-        "slat_percentiles",
-        "submission latency has minimum, mean and maximum only",
-        "`clat_percentiles` or `lat_percentiles`",
-    ),
-    refused(
-        "significant_figures",
-        "the number of digits is fixed",
-        "`--output-format=json` for more digits",
-    ),
-    refused("unit_base", "bandwidth is in bytes", ""),
     refused(
         "bandwidth-log",
-        "logs are asked for by job",
+        "bandwidth is logged by the workers, not summed up over them",
         "`write_bw_log`",
     ),
     refused(
@@ -249,22 +237,25 @@ pub const REFUSED: &[Refused] = &[
         "logs are asked for by job",
         "`write_lat_log`",
     ),
-    refused("per_job_logs", "each worker has its own logs", ""),
     refused(
-        "log_alternate_epoch log_alternate_epoch_clock_id log_unix_epoch",
-        "times in logs count from the start of the job",
-        "`job_start` in the JSON output to convert them",
+        "inflate-log log_store_compressed",
+        "logs are written as text",
+        "`gzip` for the logs when the run is over",
     ),
     refused(
-        "inflate-log log_compression log_compression_cpus log_entries log_hist_coarseness log_max_value \
-         log_prio log_store_compressed",
-        "the form of logs cannot be chosen",
-        "",
+        "log_issue_time",
+        "logs have the time at which an operation ended, and its latency",
+        "`write_lat_log`",
     ),
     refused(
         "aux-path",
         "nothing but logs and reports is written",
         "a path in the prefix of the log",
+    ),
+    refused(
+        "block_error_percentiles",
+        "it counts the trims until blocks of a worn-out drive fail",
+        "`continue_on_error` to count errors",
     ),
     refused("disk_util", "block devices are not watched", "`iostat`"),
     refused("idle-prof", "idle time is not measured", "`mpstat`"),
@@ -299,11 +290,6 @@ pub const REFUSED: &[Refused] = &[
         "crctest debug memcpytest",
         "it tests or traces fio itself",
         "",
-    ),
-    refused(
-        "enghelp",
-        "the options of engines are listed with the others",
-        "`--cmdhelp=all`",
     ),
     // Engines
     of_engine(

@@ -295,7 +295,6 @@ fn what_is_wrong_is_told_with_file_and_line() {
     check_wrong("[a]\nbs=\n", &["'bs' needs a value"]);
     check_wrong("[a\nsize=4k\n", &["f, line 1", "]"]);
     check_wrong("[]\nsize=4k\n", &["a section needs a name"]);
-    check_wrong("[global]\nname=x\n[a]\n", &["belongs to a job"]);
     check_wrong("[global]\nsize=4k\n", &["there is no job"]);
     check_wrong("", &["there is no job"]);
     let stop = read_files("f", &[]).expect_err("no file");
@@ -307,6 +306,90 @@ fn what_is_wrong_is_told_with_file_and_line() {
 }
 
 #[test]
+fn everything_that_cannot_be_is_told_at_once() {
+    let files = [
+        (
+            "f",
+            "bs=1x\n[a]\nzonemode=zbd\nsize=1x\nnosuch=1\ninclude g\n[b\ncgroup=x\n",
+        ),
+        ("g", "rw=sideways\n"),
+        ("h", "[c]\nbs=4k\nioscheduler=x\n"),
+    ];
+    let line = "--parse-only --bs=0 --client --iodepht=1 --rw=x --name=z --size f h missing";
+    let stop = read_files(line, &files).expect_err("all is wrong");
+    assert_eq!(stop.code, 2);
+    let told: Vec<&str> = stop
+        .text
+        .lines()
+        .filter(|l| l.starts_with("error: "))
+        .collect();
+    let expect = [
+        "option '--client'",
+        "unexpected option '--iodepht'",
+        "invalid value '0' for '--bs'",
+        "invalid value 'x' for '--rw'",
+        "invalid value 'f' for '--size'",
+        "h, line 3: option 'ioscheduler'",
+        "job file missing was not read",
+    ];
+    assert_eq!(told.len(), expect.len(), "{}", stop.text);
+    for (told, expect) in told.iter().zip(expect) {
+        assert!(told.contains(expect), "{told} is not {expect}");
+    }
+    assert!(stop.text.contains("'--iodepth'"), "{}", stop.text);
+    let stop = read_files("f", &files).expect_err("much is wrong");
+    let told: Vec<&str> = stop
+        .text
+        .lines()
+        .filter(|l| l.starts_with("error: "))
+        .collect();
+    let expect = [
+        "f, line 1: there is an option before the first [section]",
+        "'1x' for 'f, line 1: bs'",
+        "f, line 3: option 'zonemode'",
+        "f, line 5: unknown option 'nosuch'",
+        "f, line 7: '[b' does not end with ]",
+        "'1x' for 'f, line 4: size'",
+        "'sideways' for 'g, line 1: rw'",
+        "f, line 8: option 'cgroup'",
+    ];
+    assert_eq!(told.len(), expect.len(), "{}", stop.text);
+    for expect in expect {
+        assert!(stop.text.contains(expect), "{} lacks {expect}", stop.text);
+    }
+}
+
+#[test]
+fn the_value_of_an_option_that_is_wrong_is_no_job_file() {
+    let stop = read_files("--name=a --client host --nosuch 5 f", &[("f", "[b]\n")]);
+    let stop = stop.expect_err("two options");
+    let told = stop.text.matches("error: ").count();
+    assert_eq!(told, 2, "{}", stop.text);
+}
+
+#[test]
+fn in_a_file_a_directory_counts_for_the_names_before_it_in_its_section() {
+    let placed = |text: &str| {
+        let settings = one(text).jobs[0].settings.clone();
+        let names = settings.filename.unwrap_or_default().into_iter();
+        let directories = settings.filename_directories.into_iter();
+        let pairs = directories
+            .zip(names)
+            .map(|(d, n)| d.join(n).display().to_string());
+        pairs.collect::<Vec<_>>()
+    };
+    // What fio 3.33 made of each.
+    assert_eq!(placed("[j]\nfilename=f\ndirectory=a\n"), ["a/f"]);
+    assert_eq!(placed("[global]\nfilename=f\n[j]\ndirectory=a\n"), ["f"]);
+    let globals = "[global]\nfilename=f\ndirectory=a\n[j]\ndirectory=b\n";
+    assert_eq!(placed(globals), ["a/f"]);
+    assert_eq!(placed(&format!("{globals}filename=g\n")), ["a/f", "b/g"]);
+    assert_eq!(placed("[j]\nfilename=f\nfilename=g:f\n"), ["f", "g"]);
+}
+
+#[test]
 fn a_name_in_a_section_is_the_name_of_its_job() {
     assert_eq!(names(&one("[a]\nname=b\nsize=1m\n")), ["b"]);
+    // fio 3.33 takes the sections' names.
+    assert_eq!(names(&one("[global]\nname=x\n[a]\n[b]\n")), ["a", "b"]);
 }

@@ -27,7 +27,8 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("kb_base=1024", |_| {}),
     ("directory=/mnt/d", |s| s.directory = Some("/mnt/d".into())),
     ("filename=a:b", |s| {
-        s.filename = Some(vec!["a".into(), "b".into()])
+        s.filename = Some(vec!["a".into(), "b".into()]);
+        s.filename_directories = vec![PathBuf::new(); 2];
     }),
     ("rw_sequencer=identical", |s| s.rw_identical = Some(true)),
     ("bs_unaligned", |s| s.bs_unaligned = Some(true)),
@@ -334,6 +335,39 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         });
         s.rw_number = Some(-4096);
     }),
+    ("slat_percentiles=1", |s| s.slat_percentiles = Some(true)),
+    ("stats=0", |s| s.stats = Some(false)),
+    ("disable_lat=1", |s| s.disable_lat = Some(true)),
+    ("disable_clat=1", |s| s.disable_clat = Some(true)),
+    ("disable_slat=1", |s| s.disable_slat = Some(true)),
+    ("disable_bw_measurement=1", |s| s.disable_bw = Some(true)),
+    ("disable_bw=0", |s| s.disable_bw = Some(false)),
+    ("gtod_reduce=1", |s| s.gtod_reduce = Some(true)),
+    ("clocksource=cpu", |s| s.clocksource = Some("cpu".into())),
+    ("job_start_clock_id=1", |s| s.job_start_clock = Some(1)),
+    ("bwavgtime=100", |s| s.bwavgtime = Some(Nanos(100_000_000))),
+    ("iopsavgtime=2s", |s| {
+        s.iopsavgtime = Some(Nanos(2_000_000_000));
+    }),
+    ("unit_base=1", |s| s.bits = Some(true)),
+    ("significant_figures=10", |s| {
+        s.significant_figures = Some(10)
+    }),
+    ("per_job_logs=0", |s| s.logs.one_file = true),
+    ("log_window_value=both", |s| {
+        s.logs.values = rbench_plan::jobs::WindowValue::Both;
+    }),
+    ("log_max_value=1", |s| {
+        s.logs.values = rbench_plan::jobs::WindowValue::Max;
+    }),
+    ("log_prio=1", |s| s.logs.priority = true),
+    ("log_hist_coarseness=6", |s| s.logs.coarseness = 6),
+    ("log_unix_epoch=1", |s| s.logs.of_clock = true),
+    ("log_alternate_epoch=1", |s| s.logs.of_clock = true),
+    ("log_alternate_epoch_clock_id=1", |s| s.logs.clock = 1),
+    ("log_entries=2k", |_| {}),
+    ("log_compression=1m", |_| {}),
+    ("log_compression_cpus=0-1", |_| {}),
 ];
 
 /// An option of the command line, and the change.
@@ -472,6 +506,7 @@ fn the_command_lines_of_the_published_evaluations_are_read_as_they_were_meant() 
             refill_buffers: Some(true),
             size: Some(Extent::Bytes(4 << 30)),
             filename: Some(vec!["randread.bin".into()]),
+            filename_directories: d().into_iter().collect(),
             bs: both(16 << 10),
             pre_read: Some(true),
             ..Settings::default()

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
-use crate::jobs::{Checksum, Directions, Verify};
+use crate::jobs::{Checksum, Directions, FioReport, Verify};
 use crate::resolve::{Plan, Work};
 use crate::spec::fio::{Check, EngineSettings};
 use crate::spec::{Common, Spec, Workload};
@@ -318,6 +318,62 @@ fn given_names_say_how_many_files_there_are() {
         |s| s.filename_format = Some("$clientuid.x".into()),
         "$clientuid",
     );
+}
+
+#[test]
+fn workers_take_turns_with_directories_and_given_names_lie_where_they_were_given() {
+    let made = single(|s| {
+        s.directory = Some("a".into());
+        s.more_directories = vec!["b".into()];
+        s.numjobs = Some(3);
+    });
+    // The places of fio 3.33 for directory=a:b, numjobs=3.
+    let path = |jobnum| crate::pattern::file_path(&made, jobnum, 0);
+    let expect = ["a/a.0.0", "b/a.1.0", "a/a.2.0"].map(std::path::PathBuf::from);
+    assert_eq!([path(0), path(1), path(2)], expect);
+    let given = |directories: &[&str], names: &[&str]| {
+        let plan = single(|s| {
+            s.directory = Some("z".into());
+            s.more_directories = vec!["y".into()];
+            s.filename = Some(names.iter().map(|&n| n.to_owned()).collect());
+            s.filename_directories = directories.iter().map(Into::into).collect();
+        });
+        let path = |file| crate::pattern::file_path(&plan, 1, file);
+        (path(0).display().to_string(), path(1).display().to_string())
+    };
+    let both = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    assert_eq!(given(&["", "b"], &["f", "/g"]), both("f", "b/g"));
+    assert_eq!(given(&["b", "b"], &["f", "g"]), both("b/f", "b/g"));
+    assert_eq!(given(&[], &["f", "g"]), both("z/f", "z/g"));
+    check_refused(
+        |s| {
+            s.filename = Some(vec!["f".into(), "../g".into()]);
+            s.filename_directories = vec!["".into(), "b".into()];
+        },
+        "../g leads out of the directory b",
+    );
+}
+
+#[test]
+fn what_is_wrong_with_any_job_is_told_at_once() {
+    let wrong = |name: &str, engine: &str| job(name, |s| s.ioengine = Some(engine.to_owned()));
+    let all = vec![
+        wrong("a\nb", "rbd"),
+        job("fine", |_| {}),
+        wrong("c", "nosuch"),
+        job("d", |s| s.wait_for = Some("x".to_owned())),
+    ];
+    let told = jobs(all).expect_err("three of them");
+    let lines: Vec<&str> = told.lines().collect();
+    let expect = [
+        "job 'a\\nb': ioengine=rbd",
+        "job 'c': ioengine=nosuch",
+        "job 'd': wait_for=x",
+    ];
+    assert_eq!(lines.len(), 3, "{told}");
+    for (line, expect) in lines.iter().zip(expect) {
+        assert!(line.starts_with(expect), "{line}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rbench_core::job::{DirectionOutcome, JobOutcome};
 use rbench_core::{Latency, Nanos};
-use rbench_report::fio::{FioEntry, FioRun, json, normal, terse};
+use rbench_report::fio::{FioEntry, FioRun, Form, json, normal, terse};
 use serde_json::Value;
 
 fn run(values: &[u64], percentiles: Vec<f64>, lat: bool) -> FioRun {
@@ -38,6 +38,8 @@ fn run(values: &[u64], percentiles: Vec<f64>, lat: bool) -> FioRun {
             percentiles,
             clat_percentiles: !lat,
             lat_percentiles: lat,
+            slat_percentiles: lat,
+            form: Form::default(),
             unified: false,
             depth: 1,
             continue_on_error: false,
@@ -115,7 +117,8 @@ proptest! {
         let document: Value = serde_json::from_str(&json(&run, true)).expect("JSON");
         let mut found = Vec::new();
         percentiles_of(&document, &mut found);
-        prop_assert_eq!(found.len(), 2, "of one latency, and of syncs");
+        let of = if lat { 3 } else { 2 };
+        prop_assert_eq!(found.len(), of, "of slat and lat, or clat, and of syncs");
         for (percentiles, highest) in found {
             prop_assert_eq!(highest.as_u64(), Some(max));
             let all = percentiles.as_object().expect("percentiles").values();

@@ -4,7 +4,7 @@
 use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
 use rbench_core::latency::BUCKETS;
 use rbench_core::{Latency, Nanos};
-use rbench_report::fio::{FioEntry, FioRun, Steadiness, Target};
+use rbench_report::fio::{FioEntry, FioRun, Form, Steadiness, Target};
 use serde_json::Value;
 
 /// The parts of `--output-format=normal,terse,json+`.
@@ -134,6 +134,12 @@ fn entry(job: &Value, options: Vec<(String, String)>, head: &str) -> FioEntry {
         percentiles: wanted(&options),
         clat_percentiles: option(&options, "clat_percentiles") != Some("0"),
         lat_percentiles: option(&options, "lat_percentiles") == Some("1"),
+        slat_percentiles: option(&options, "slat_percentiles") == Some("1"),
+        form: Form {
+            figures: option(&options, "significant_figures")
+                .map_or(4, |digits| digits.parse().expect("a number")),
+            bits: option(&options, "unit_base") == Some("1"),
+        },
         unified,
         depth: int(&job["latency_depth"]) as u32,
         continue_on_error: job.get("total_err").is_some(),

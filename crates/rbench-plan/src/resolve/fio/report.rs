@@ -1,0 +1,69 @@
+//! What is reported of a job of fio: defaults of its options on reports and logs.
+
+use rbench_core::Nanos;
+
+use crate::jobs::{FioReport, LeftOut};
+use crate::spec::fio::{Job, Settings};
+
+/// Percentiles that are reported when no list is given.
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+
+/// Length of a sample of bandwidth or operations per second, as in fio.
+const SAMPLED_EVERY: Nanos = Nanos(500_000_000);
+
+/// Digits of the normal output, as in fio.
+const FIGURES: u32 = 4;
+
+/// What is reported of `job`, which belongs to `group`.
+pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioReport {
+    let s = &job.settings;
+    let every = |given: Option<Nanos>| given.filter(|time| time.0 > 0).unwrap_or(SAMPLED_EVERY);
+    if let Some(clock) = &s.clocksource {
+        notes.push(format!(
+            "clocksource={clock} changes nothing: times are those of CLOCK_MONOTONIC, read from \
+             the processor's counter where the kernel does so too"
+        ));
+    }
+    FioReport {
+        group,
+        group_reporting: s.group_reporting.unwrap_or(false),
+        logs: s.logs.clone(),
+        percentiles: percentiles(s),
+        clat_percentiles: s.clat_percentiles.unwrap_or(true),
+        lat_percentiles: s.lat_percentiles.unwrap_or(false),
+        slat_percentiles: s.slat_percentiles.unwrap_or(false),
+        significant_figures: s.significant_figures.unwrap_or(FIGURES),
+        bits: s.bits.unwrap_or(false),
+        left_out: left_out(s),
+        job_start_clock: s.job_start_clock.unwrap_or(0),
+        sampled_every: [every(s.bwavgtime), every(s.iopsavgtime)],
+        unified: s.unified.unwrap_or(false),
+        options: job.options.clone(),
+    }
+}
+
+/// `gtod_reduce` is all of them but `stats`.
+fn left_out(s: &Settings) -> LeftOut {
+    let reduced = s.gtod_reduce.unwrap_or(false);
+    let off = |one: Option<bool>| reduced || one.unwrap_or(false);
+    LeftOut {
+        all: s.stats == Some(false),
+        slat: off(s.disable_slat),
+        clat: off(s.disable_clat),
+        lat: off(s.disable_lat),
+        samples: off(s.disable_bw),
+    }
+}
+
+fn percentiles(s: &Settings) -> Vec<f64> {
+    let mut list = s
+        .percentile_list
+        .clone()
+        .unwrap_or_else(|| PERCENTILES.to_vec());
+    list.sort_by(f64::total_cmp);
+    list.dedup();
+    list
+}

@@ -637,6 +637,9 @@ def behaviour(place):
     one_sentence(ours(*job, "--fixedbufs", code=2), 2, "fixedbufs", "io_uring")
     one_sentence(ours(*job, "--bs=4x", code=2), 2, "--bs", "4x")
     one_sentence(ours("none.fio", code=2), 2, "none.fio")
+    one_sentence(ours("--name=none", "--rw=read", code=1), 1, "none.0.0", "give size=")
+    quiet = ours(*job, "--rw=randwrite", "--fsync=8", "--unlink=1", code=0)
+    check(quiet.stderr == "", f"nothing is wrong, and standard error has: {quiet.stderr}")
     (folder / "wrong.fio").write_text("[a]\nsize=1m\nnosuch=1\n")
     one_sentence(ours("wrong.fio", code=2), 2, "wrong.fio, line 3", "nosuch")
     check(set(files(folder)) == {"wrong.fio"}, f"nothing was made: {files(folder)}")
@@ -743,6 +746,15 @@ def left_out(place):
 
         theirs, ours = place.side_by_side(counts)
         check(theirs == ours, f"{options}: fio {theirs}, rbench {ours}")
+    paced = ["--name=a", "--ioengine=null", "--size=1g", "--rw=read", "--rate_iops=1000", "--time_based", "--runtime=2"]
+
+    def sampled():
+        way = place.ours.json(*paced, "--bwavgtime=100")["jobs"][0]["read"]
+        samples = way["bw_samples"], way["iops_samples"]
+        check(samples[1] <= 4, f"IOPS are sampled every 500 ms: {samples}")
+        return None if samples[0] >= 2 * samples[1] else f"samples of 100 ms and of 500 ms: {samples}"
+
+    attempt(TRIES, sampled)
 
 
 EXAMPLES = pathlib.Path("/usr/share/doc/fio/examples")

@@ -67,6 +67,18 @@ fn ticks() -> Option<u64> {
     None
 }
 
+/// Keeps the processor busy for so many ticks of its counter; where there is none that
+/// can be read, for as many turns of a loop.
+pub fn spin_cycles(cycles: u64) {
+    let Some(begun) = ticks() else {
+        (0..cycles).for_each(|_| std::hint::spin_loop());
+        return;
+    };
+    while cycles > 0 && ticks().is_some_and(|now| now.wrapping_sub(begun) < cycles) {
+        std::hint::spin_loop();
+    }
+}
+
 /// Waits until the counter is not read before what comes earlier in the
 /// program is done. A system call does that by itself.
 #[inline(always)]

@@ -108,6 +108,9 @@ struct Since {
     fsync: u64,
     datasync: u64,
     think: u64,
+    /// When the last pause was over, and the latest operation.
+    thought: Nanos,
+    ended: Nanos,
 }
 
 /// How a worker ended, and what it used.
@@ -292,7 +295,7 @@ impl BlockRunner {
             return;
         }
         self.pass_steps += 1;
-        self.since.think += 1;
+        self.since.think += u64::from(self.context.job.pace.think_by_issue);
         if write {
             self.last_written = what.file;
             self.since.fsync += 1;
@@ -305,6 +308,15 @@ impl BlockRunner {
                     generation: what.generation,
                 });
             }
+        }
+    }
+
+    /// Counts an operation that is complete.
+    #[inline(always)]
+    fn account_complete(&mut self, end: Nanos) {
+        if matches!(self.source, Source::Work) {
+            self.since.think += u64::from(!self.context.job.pace.think_by_issue);
+            self.since.ended = end;
         }
     }
 
@@ -331,6 +343,7 @@ impl Runner for BlockRunner {
         let pace = &self.context.job.pace;
         let from = Nanos(own.start.0.saturating_add(pace.ramp.0));
         self.records_from = from;
+        (self.since.thought, self.since.ended) = (own.start, own.start);
         if let Some(stats) = &mut self.stats {
             self.ended.usage_before = thread_usage();
             self.ended.start_ms = epoch_ms();

@@ -7,6 +7,9 @@
 use rbench_core::random::{DataStream, Stream, key, mix};
 use rbench_plan::jobs::{BufferContent, Buffers};
 
+/// What the working set of all jobs derives from (`dedupe_global`).
+const SHARED: u64 = 0xded0;
+
 /// Each stretch of this length changes when a buffer is scrambled.
 const SECTOR: usize = 512;
 
@@ -59,6 +62,8 @@ pub struct Filler {
     writes: u64,
     /// Blocks so far that are no duplicates.
     originals: u64,
+    /// What keys of a working set derive from.
+    set_key: u64,
     choice: Stream,
     /// Bytes of each slot's buffer that hold data from an earlier write.
     filled: Vec<usize>,
@@ -72,6 +77,10 @@ impl Filler {
             key: key(parts),
             writes: 0,
             originals: 0,
+            set_key: match plan.working_set {
+                Some(set) if set.shared => key(&[SHARED]),
+                _ => key(&[key(parts), SHARED]),
+            },
             choice: Stream::new(parts),
             filled: vec![0; slots],
         }
@@ -102,13 +111,16 @@ impl Filler {
     }
 
     /// The key of the write with this number: of every hundred so many are
-    /// those of earlier ones.
+    /// that of the latest one, as in fio, or of the working set.
     fn next_key(&mut self, number: u64) -> u64 {
         let percent = u64::from(self.plan.dedupe_percent.min(100));
         let copies = |writes: u64| writes * percent / 100;
-        let copy = self.originals > 0 && copies(number + 1) > copies(number);
-        let original = if copy {
-            self.choice.below(self.originals)
+        let due = copies(number + 1) > copies(number);
+        if let (Some(set), true) = (self.plan.working_set, due) {
+            return mix(self.set_key ^ mix(self.choice.below(set.blocks)));
+        }
+        let original = if due && self.originals > 0 {
+            self.originals - 1
         } else {
             self.originals += 1;
             self.originals - 1
@@ -197,6 +209,7 @@ mod tests {
             scramble: false,
             content,
             dedupe_percent,
+            working_set: None,
         }
     }
 

@@ -253,6 +253,7 @@ pub fn fresh_data(compress_percent: u32, dedupe_percent: u32) -> Buffers {
             pattern: Vec::new(),
         },
         dedupe_percent,
+        working_set: None,
     }
 }
 
@@ -366,6 +367,9 @@ impl IoPlan {
                 interleave: self.layout == Layout::SharedInterleaved,
                 service: FileService::RoundRobin(1),
                 fallocate: Fallocate::None,
+                may_create: true,
+                create_fsync: true,
+                write_hint: None,
                 create_on_open: false,
                 create_only: false,
                 overwrite: false,

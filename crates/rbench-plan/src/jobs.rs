@@ -165,6 +165,12 @@ pub struct Files {
     pub service: FileService,
     /// How blocks are reserved when a file is laid out.
     pub fallocate: Fallocate,
+    /// Files that are not there are made.
+    pub may_create: bool,
+    /// What is laid out is synced.
+    pub create_fsync: bool,
+    /// What the kernel is told of how long data lives (RWH_WRITE_LIFE_…); `None`: nothing.
+    pub write_hint: Option<u64>,
     /// Made when first opened instead of before the run.
     pub create_on_open: bool,
     /// Layout only.
@@ -246,6 +252,17 @@ pub struct Buffers {
     pub content: BufferContent,
     /// Percentage of blocks that are copies of others.
     pub dedupe_percent: u32,
+    /// What is copied (`dedupe_mode=working_set`); `None`: the latest block that is no copy.
+    pub working_set: Option<WorkingSet>,
+}
+
+/// Blocks of which copies are made, at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkingSet {
+    /// How many there are.
+    pub blocks: u64,
+    /// All jobs have the same ones (`dedupe_global`).
+    pub shared: bool,
 }
 
 /// What data is made of.
@@ -369,6 +386,12 @@ pub struct Pace {
     pub rate_iops: Each<Option<u64>>,
     /// The job fails when it is slower than so many bytes a second.
     pub rate_min: Each<Option<u64>>,
+    /// The job fails when it does fewer operations a second.
+    pub rate_iops_min: Each<Option<u64>>,
+    /// Over so long the least rates hold; 0: a second.
+    pub rate_cycle: Nanos,
+    /// Pauses put off what is due.
+    pub rate_ignores_think: bool,
     /// Poisson arrivals instead of evenly spaced ones.
     pub poisson: bool,
     /// One rate for all workers of the job together, in both directions.
@@ -377,8 +400,15 @@ pub struct Pace {
     pub think: Nanos,
     /// Busy (CPU) for this part of `think`.
     pub think_spin: Nanos,
-    /// See `think`.
+    /// See `think`; 0: not after a number of operations.
     pub think_blocks: u64,
+    /// Operations count when they are issued (else when they are complete).
+    pub think_by_issue: bool,
+    /// Idle also after so long.
+    pub think_after: Option<Nanos>,
+    /// Busy for so many cycles of the processor's counter before each pause, or in its
+    /// place.
+    pub think_cycles: u64,
     /// Search of the depth that keeps this latency.
     pub latency_target: Option<LatencyTarget>,
     /// The job fails when an operation takes longer.
@@ -405,6 +435,8 @@ pub struct LatencyTarget {
     pub window: Nanos,
     /// For so many percent of the operations.
     pub percentile: f64,
+    /// The search goes on when a depth is found.
+    pub goes_on: bool,
 }
 
 /// `steadystate`
@@ -562,8 +594,8 @@ pub struct LeftOut {
     pub samples: bool,
 }
 
-/// `continue_on_error`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// `continue_on_error` and `ignore_error`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContinueOn {
     /// Errors of reads.
     pub read: bool,
@@ -571,10 +603,42 @@ pub struct ContinueOn {
     pub write: bool,
     /// Mismatches.
     pub verify: bool,
+    /// errno values of which that is so, in the same order; empty: EIO of reads and
+    /// writes, EILSEQ of mismatches.
+    pub errors: [Vec<i32>; 3],
+}
+
+/// What an error is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorOf {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// Verification.
+    Verify,
+}
+
+impl ContinueOn {
+    /// Whether a job goes on after an error, as in fio: a full disk stays full.
+    pub fn tolerates(&self, of: ErrorOf, errno: i32) -> bool {
+        const EIO: i32 = 5;
+        const EILSEQ: i32 = 84;
+        let [reads, writes, checks] = &self.errors;
+        let (on, listed, usual) = match of {
+            ErrorOf::Read => (self.read, reads, EIO),
+            ErrorOf::Write => (self.write, writes, EIO),
+            ErrorOf::Verify => (self.verify, checks, EILSEQ),
+        };
+        on && match listed.as_slice() {
+            [] => errno == usual,
+            listed => listed.contains(&errno),
+        }
+    }
 }
 
 /// What becomes of a job when an operation fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Errors {
     /// It ends, but for these: as with fio.
     End(ContinueOn),
@@ -596,6 +660,13 @@ impl Files {
             .checked_sub(1)
             .and_then(|n| self.more_directories.get(n));
         more.unwrap_or(&self.directory)
+    }
+}
+
+impl Pace {
+    /// Whether there are pauses.
+    pub fn thinks(&self) -> bool {
+        self.think.0 > 0 || self.think_cycles > 0
     }
 }
 

@@ -1,7 +1,7 @@
 //! Files by their path, for workloads that do without a working directory of
 //! ours (`rbench fio`): opening, length, reserving space, advice, removal.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -141,6 +141,23 @@ pub fn advise(fd: impl AsFd, advice: Advice) -> Result<(), Errno> {
         Advice::Random => PosixFadviseAdvice::POSIX_FADV_RANDOM,
     };
     posix_fadvise(fd, 0, 0, advice)
+}
+
+/// Tells the kernel how long data will live that is written (`RWH_WRITE_LIFE_…`): of the
+/// file, or with `of_descriptor` of this descriptor alone. `EINVAL` where the kernel does
+/// not have it.
+pub fn set_write_hint(fd: impl AsFd, hint: u64, of_descriptor: bool) -> Result<(), Errno> {
+    /// From linux/fcntl.h, which libc does not have.
+    const SET_RW_HINT: libc::c_int = 1024 + 12;
+    const SET_FILE_RW_HINT: libc::c_int = 1024 + 14;
+    let command = if of_descriptor {
+        SET_FILE_RW_HINT
+    } else {
+        SET_RW_HINT
+    };
+    // SAFETY: the descriptor is open, and `hint` is a valid place for what the call reads.
+    let done = unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), command, &raw const hint) };
+    Errno::result(done).map(drop)
 }
 
 /// Removes a regular file (the name: what has it open keeps it). A symbolic

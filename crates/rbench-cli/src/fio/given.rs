@@ -499,6 +499,28 @@ impl<'a> Given<'a> {
         })
     }
 
+    /// `EAGAIN,ENOSPC:122`: lists of errors for reads, writes and verification.
+    pub fn error_lists(self) -> Result<[Vec<i32>; 3], String> {
+        /// As many as fio takes.
+        const MOST: usize = 16;
+        let mut lists: [Vec<i32>; 3] = Default::default();
+        let texts: Vec<&str> = self.text.split(',').collect();
+        if texts.len() > lists.len() {
+            return Err(format!(
+                "'{}' has more than three lists, for reads, writes and verification",
+                self.text
+            ));
+        }
+        for (list, text) in lists.iter_mut().zip(texts) {
+            let words = text.split(':').filter(|word| !word.is_empty());
+            *list = words.map(errno).collect::<Result<_, String>>()?;
+            if list.len() > MOST {
+                return Err(format!("'{text}' has more than {MOST} errors"));
+            }
+        }
+        Ok(lists)
+    }
+
     /// `verify`
     pub fn check(self) -> Result<Check, String> {
         const OTHERS: &str = "crc16 crc32 crc7 sha3-224 sha3-256 sha3-384 sha3-512 meta";
@@ -541,6 +563,21 @@ impl<'a> Given<'a> {
         }
         Ok(bytes)
     }
+}
+
+/// Names of errors that fio knows, from 1 on.
+const ERRORS: &str = "EPERM ENOENT ESRCH EINTR EIO ENXIO E2BIG ENOEXEC EBADF ECHILD EAGAIN ENOMEM \
+    EACCES EFAULT ENOTBLK EBUSY EEXIST EXDEV ENODEV ENOTDIR EISDIR EINVAL ENFILE EMFILE ENOTTY \
+    ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK EPIPE EDOM ERANGE";
+
+/// The value of an error by its name or number.
+fn errno(word: &str) -> Result<i32, String> {
+    let mut named = (1..).zip(ERRORS.split_whitespace());
+    let found = named.find(|(_, name)| *name == word).map(|(code, _)| code);
+    let number = || word.parse().ok().filter(|code| *code > 0);
+    found.or_else(number).ok_or_else(|| {
+        format!("'{word}' is not an error: a number, or a name from EPERM to ERANGE")
+    })
 }
 
 /// `60/10:40/90`: percentages of accesses and of space, 100 each in all; those

@@ -79,6 +79,15 @@ impl Arrivals {
         }
     }
 
+    /// What is due after a pause is due so much later.
+    pub fn put_off(&mut self, pause: Nanos) {
+        if let Arrivals::Each(each) = self {
+            for due in [&mut each.read, &mut each.write].into_iter().flatten() {
+                due.at += pause.as_secs_f64();
+            }
+        }
+    }
+
     /// Operations of one direction that were due before `deadline` and were not
     /// started, with the one that waits; starts count from `start`. Of a rate for both
     /// directions all are counted with the first of the worker's rows (`is_first`), and

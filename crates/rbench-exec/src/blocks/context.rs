@@ -248,7 +248,7 @@ impl How {
             .as_ref()
             .is_some_and(|kept| !kept.logs.is_empty());
         let rated = context.open_loop || pace.together.is_some();
-        let counts = turns || syncs || pace.think.0 > 0 || job.verify.is_some();
+        let counts = turns || syncs || pace.thinks() || job.verify.is_some();
         let submission = asynchronous && as_fio;
         let plain = !headed && !logs;
         How {

@@ -37,6 +37,8 @@ pub struct Opening {
     pub in_use: Option<InUse>,
     /// Whether a job says how large its files are: only then they are made.
     pub sized: bool,
+    /// What the kernel is told of how long written data lives.
+    pub write_hint: Option<u64>,
     /// In messages paths are told from here on; empty: whole.
     pub told_from: PathBuf,
 }
@@ -69,7 +71,7 @@ impl Opening {
                 read: directions.read || mapped || only_verifies || !job.files.write_only,
                 write: write || engine.always_writes,
                 // Without a size it is as long as it is: it must be there.
-                create: write && job.files.size.1 > 0,
+                create: write && job.files.size.1 > 0 && job.files.may_create,
                 direct: job.direct,
                 sync: job.syncing.o_sync,
                 dsync: job.syncing.o_dsync,
@@ -89,6 +91,7 @@ impl Opening {
             // A file that is open for a few operations is not worth it.
             attach: mapped || !turns,
             real: uses_files,
+            write_hint: job.files.write_hint.filter(|_| write),
             told_from: own.unwrap_or(Path::new("")).to_owned(),
             in_use: (uses_files && write && !job.files.allow_mounted_write).then(InUse::look),
         }
@@ -316,6 +319,10 @@ fn open(handle: &mut Handle, how: &Opening, engine: &mut dyn Engine) -> Result<R
     }
     if let Some(advice) = how.advice {
         let _ = files::advise(&fd, advice);
+    }
+    if let Some(hint) = how.write_hint {
+        files::set_write_hint(&fd, hint, how.flags.direct)
+            .map_err(|errno| failed(OpKind::Open, errno))?;
     }
     if how.lengthen > 0 {
         lengthen(&fd, how.lengthen).map_err(|errno| failed(OpKind::Truncate, errno))?;

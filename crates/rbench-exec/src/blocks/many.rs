@@ -330,6 +330,9 @@ impl BlockRunner {
             };
             self.complete::<BARE>(slot, what, times, completion.result, meter);
             self.queue.give_back(slot);
+            if !BARE && self.how.counts {
+                self.account_complete(end);
+            }
             if !BARE && self.how.counts && self.files.end(what.file, what.last) {
                 self.leave(slot, what.file, gate, meter);
             }

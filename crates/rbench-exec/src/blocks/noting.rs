@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 use rbench_core::job::JobOutcome;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind};
-use rbench_plan::jobs::Errors;
+use rbench_plan::jobs::{ErrorOf, Errors};
 use rbench_sys::engine::EngineCounts;
 use rbench_sys::limits::thread_usage;
 
@@ -36,13 +36,14 @@ impl BlockRunner {
             FailureKind::Mismatch => Errno::EILSEQ as i32,
             FailureKind::Short | FailureKind::Command => Errno::EIO as i32,
         };
-        let tolerated = match self.context.job.errors {
+        let of = match (wrong, writes) {
+            (true, _) => ErrorOf::Verify,
+            (false, true) => ErrorOf::Write,
+            (false, false) => ErrorOf::Read,
+        };
+        let tolerated = match &self.context.job.errors {
             Errors::Count => true,
-            Errors::End(but) if wrong => but.verify,
-            // No other error is one to go on after, as in fio: a full disk stays full.
-            Errors::End(_) if errno != Errno::EIO as i32 => false,
-            Errors::End(but) if writes => but.write,
-            Errors::End(but) => but.read,
+            Errors::End(but) => but.tolerates(of, errno),
         };
         let lane = match failure.op {
             OpKind::Fsync => lanes.sync,

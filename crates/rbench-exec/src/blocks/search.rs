@@ -55,6 +55,19 @@ impl DepthSearch {
         self.depth
     }
 
+    /// Whether the search is to go on when a depth is found (`latency_run`).
+    pub fn goes_on(&self) -> bool {
+        self.target.goes_on
+    }
+
+    /// Searches again, from the depth that was found on.
+    pub fn again(&mut self) {
+        *self = DepthSearch {
+            depth: self.depth,
+            ..DepthSearch::new(self.target, self.most)
+        };
+    }
+
     /// The largest depth that held so far.
     pub fn found(&self) -> u32 {
         self.holds
@@ -191,6 +204,7 @@ mod tests {
             target: Nanos(target_us * 1000),
             window: Nanos(1_000_000),
             percentile: 99.0,
+            goes_on: false,
         };
         let mut search = DepthSearch::new(target, most);
         let (mut now, mut stages) = (10_000_000, Vec::new());

@@ -101,6 +101,9 @@ impl BlockRunner {
                 depth: 1,
             };
             self.complete::<BARE>(SLOT, what, times, result, meter);
+            if !BARE && self.how.counts {
+                self.account_complete(end);
+            }
             if !BARE && self.how.counts && self.files.end(what.file, what.last) {
                 self.leave(SLOT, what.file, gate, meter);
             }

@@ -66,6 +66,8 @@ struct Side {
     /// full second.
     sampled: [u64; 2],
     at_second: (u64, u64),
+    /// At the last look at the least rates.
+    at_check: (u64, u64),
     window: Window,
     histogram: Option<Latency>,
     block_max: u64,
@@ -112,6 +114,8 @@ pub struct JobStats {
     overlaps: bool,
     depths: [u64; 7],
     latency_max: Nanos,
+    /// The earliest of the next sample and the next check of the least rates.
+    next_look: Nanos,
     /// When the next of `next_samples` is due.
     next_sample: Nanos,
     /// Of the bandwidth, and of the operations per second: how often a sample is taken, when
@@ -122,6 +126,11 @@ pub struct JobStats {
     next_second: Nanos,
     second_at: Nanos,
     rate_min: Each<Option<u64>>,
+    rate_iops_min: Each<Option<u64>>,
+    /// The least rates hold over so long; the next look at them, and the last.
+    rate_cycle: Nanos,
+    next_check: Nanos,
+    checked_at: Nanos,
     search: Option<DepthSearch>,
     steady: Option<SteadyWatch>,
     logs: Logs,
@@ -148,6 +157,7 @@ impl Side {
             iops: Series::default(),
             sampled: [0; 2],
             at_second: (0, 0),
+            at_check: (0, 0),
             window: Window::default(),
             histogram: histogram.then(Latency::new),
             block_max: 0,
@@ -215,6 +225,7 @@ impl JobStats {
             overlaps: depth > 1,
             depths: [0; 7],
             latency_max: pace.latency_max.unwrap_or(Nanos(u64::MAX)),
+            next_look: Nanos(0),
             next_sample: Nanos(0),
             sampled_every: job.sampled_every(),
             next_samples: [Nanos(0); 2],
@@ -222,6 +233,13 @@ impl JobStats {
             next_second: Nanos(0),
             second_at: Nanos(0),
             rate_min: pace.rate_min,
+            rate_iops_min: pace.rate_iops_min,
+            rate_cycle: match pace.rate_cycle {
+                Nanos(0) => Nanos::SECOND,
+                cycle => cycle,
+            },
+            next_check: Nanos(0),
+            checked_at: Nanos(0),
             search: pace
                 .latency_target
                 .map(|target| DepthSearch::new(target, job.depth)),
@@ -251,25 +269,26 @@ impl JobStats {
 
     /// Samples of the rates begin at `from`.
     fn begin_samples(&mut self, from: Nanos) {
+        (self.checked_at, self.next_check) = (from, self.check_after(from));
         self.sampled_at = [from; 2];
         self.next_samples = self.sampled_every.map(|every| after(from, every));
         (self.next_second, self.second_at) = (after(from, Nanos::SECOND), from);
         for side in [&mut self.sides.read, &mut self.sides.write] {
             side.sampled = [side.bytes, side.ios];
             side.at_second = (side.ios, side.bytes);
+            side.at_check = side.at_second;
             side.last_end = Nanos(0);
         }
         self.next_sample = self.next_due();
+        self.next_look = self.next_sample.min(self.next_check);
     }
 
     /// When the next sample is due, or the end of a second that is looked at.
     fn next_due(&self) -> Nanos {
         let [bandwidth, iops] = self.next_samples;
-        let looked_at =
-            self.steady.is_some() || self.rate_min.read.is_some() || self.rate_min.write.is_some();
-        let second = match looked_at {
-            true => self.next_second,
-            false => Nanos(u64::MAX),
+        let second = match self.steady {
+            Some(_) => self.next_second,
+            None => Nanos(u64::MAX),
         };
         bandwidth.min(iops).min(second)
     }
@@ -367,13 +386,14 @@ impl JobStats {
         if self.logs_samples || self.logs.histogram.is_some() {
             self.log(done, times);
         }
-        if end >= self.next_sample {
-            self.sample(end);
+        if end >= self.next_look {
+            self.look(end);
         }
         if let Some(search) = &mut self.search {
             match search.note(end, lat) {
                 Stage::Searching => {}
                 Stage::Found => self.restart(end),
+                Stage::Over if search.goes_on() => search.again(),
                 Stage::Over => self.verdict = self.verdict.or(Some(Verdict::Found)),
             }
         }
@@ -419,7 +439,49 @@ impl JobStats {
         std::mem::take(&mut self.sampled)
     }
 
+    /// Takes a sample and checks the least rates, where it is time to.
     #[cold]
+    fn look(&mut self, now: Nanos) {
+        if now >= self.next_sample {
+            self.sample(now);
+        }
+        if now >= self.next_check {
+            self.check_rates(now);
+        }
+        self.next_look = self.next_sample.min(self.next_check);
+    }
+
+    /// When the least rates are looked at next; never without any.
+    fn check_after(&self, now: Nanos) -> Nanos {
+        let (bytes, iops) = (self.rate_min, self.rate_iops_min);
+        let any = [bytes.read, bytes.write, iops.read, iops.write];
+        match any.iter().any(Option::is_some) {
+            true => after(now, self.rate_cycle),
+            false => Nanos(u64::MAX),
+        }
+    }
+
+    /// A cycle has passed over which the least rates hold.
+    fn check_rates(&mut self, now: Nanos) {
+        let seconds = now.since(self.checked_at).as_secs_f64();
+        (self.checked_at, self.next_check) = (now, self.check_after(now));
+        let (bytes, iops) = (self.rate_min, self.rate_iops_min);
+        for (side, bytes, iops) in [
+            (&mut self.sides.read, bytes.read, iops.read),
+            (&mut self.sides.write, bytes.write, iops.write),
+        ] {
+            let moved = (side.bytes - side.at_check.1) as f64 / seconds;
+            let done = (side.ios - side.at_check.0) as f64 / seconds;
+            side.at_check = (side.ios, side.bytes);
+            let below =
+                |least: Option<u64>, rate: f64| least.is_some_and(|least| rate < least as f64);
+            // A direction that this stretch has none of is not slow.
+            if side.last_end.0 > 0 && (below(bytes, moved) || below(iops, done)) {
+                self.verdict = Some(Verdict::TooSlow);
+            }
+        }
+    }
+
     fn sample(&mut self, now: Nanos) {
         for which in 0..2 {
             if now < self.next_samples[which] {
@@ -442,19 +504,10 @@ impl JobStats {
         let seconds = now.since(self.second_at).as_secs_f64();
         (self.second_at, self.next_second) = (now, after(now, Nanos::SECOND));
         let (mut ios, mut bytes) = (0.0, 0.0);
-        for (side, least) in [
-            (&mut self.sides.read, self.rate_min.read),
-            (&mut self.sides.write, self.rate_min.write),
-        ] {
-            let moved = (side.bytes - side.at_second.1) as f64 / seconds;
+        for side in [&mut self.sides.read, &mut self.sides.write] {
             ios += (side.ios - side.at_second.0) as f64 / seconds;
-            bytes += moved;
+            bytes += (side.bytes - side.at_second.1) as f64 / seconds;
             side.at_second = (side.ios, side.bytes);
-            // A direction that this stretch has none of is not slow.
-            let slow = least.is_some_and(|least| moved < least as f64);
-            if slow && side.last_end.0 > 0 {
-                self.verdict = Some(Verdict::TooSlow);
-            }
         }
         if let Some(steady) = &mut self.steady
             && steady.note(now.since(self.from), (ios, bytes))

@@ -1,6 +1,7 @@
 //! What comes between a worker's operations and after them: syncs, closes, pauses.
 
 use nix::errno::Errno;
+use rbench_core::clock::spin_cycles;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_sys::{Request, Transfer};
 
@@ -52,15 +53,20 @@ impl BlockRunner {
     pub(super) fn thinks_now(&self) -> bool {
         let pace = &self.context.job.pace;
         let every = pace.think_blocks;
-        let due = every > 0 && self.since.think >= every;
-        pace.think.0 > 0 && due && matches!(self.source, Source::Work)
+        let worked = self.since.ended.since(self.since.thought);
+        let due = every > 0 && self.since.think >= every
+            || self.since.think > 0 && pace.think_after.is_some_and(|time| worked >= time);
+        pace.thinks() && due && matches!(self.source, Source::Work)
     }
 
     /// Idles, at first with the CPU busy.
     pub(super) fn think(&mut self, gate: &Gate) {
         self.since.think = 0;
         let pace = &self.context.job.pace;
+        let begun = gate.clock.now();
+        spin_cycles(pace.think_cycles);
         let now = gate.clock.now();
+        gate.waits.add(begun, now);
         let busy_until = Nanos(now.0.saturating_add(pace.think_spin.0));
         while gate.clock.now() < busy_until {
             std::hint::spin_loop();
@@ -68,6 +74,16 @@ impl BlockRunner {
         gate.waits.add(now, busy_until);
         // A closed gate is seen before the next operation.
         let _ = gate.wait(Nanos(now.0.saturating_add(pace.think.0)));
+        let over = gate.clock.now();
+        self.since.thought = over;
+        if pace.rate_ignores_think {
+            let pause = over.since(begun);
+            self.arrivals.put_off(pause);
+            let next = self.next.as_mut().and_then(|next| next.intended.as_mut());
+            if let Some(at) = next {
+                at.0 = at.0.saturating_add(pause.0);
+            }
+        }
     }
 
     /// The next file cannot be opened, and so the work ends.

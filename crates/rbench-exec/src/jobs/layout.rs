@@ -47,6 +47,10 @@ struct Need {
     folders: bool,
     /// Whether it is left alone if something uses it.
     guarded: bool,
+    /// Whether it is made if it is not there.
+    may_create: bool,
+    /// Whether what was filled is synced.
+    synced: bool,
 }
 
 impl Need {
@@ -59,6 +63,8 @@ impl Need {
             pre_read,
             folders,
             guarded,
+            may_create,
+            synced,
         } = other;
         if length > self.length {
             (self.length, self.reserve) = (length, reserve);
@@ -68,6 +74,8 @@ impl Need {
         self.pre_read |= pre_read;
         self.folders |= folders;
         self.guarded |= guarded;
+        self.may_create |= may_create;
+        self.synced |= synced;
     }
 }
 
@@ -131,6 +139,8 @@ impl Needs {
                     pre_read: job.files.pre_read,
                     folders: !job.files.directory.as_os_str().is_empty(),
                     guarded: !job.files.allow_mounted_write,
+                    may_create: job.files.may_create,
+                    synced: job.files.create_fsync,
                 };
                 let path = base.join(file_path(job, jobnum, file));
                 self.0
@@ -263,7 +273,8 @@ pub fn is_missing(path: &Path) -> bool {
 fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>) {
     let there = found.unwrap_or(0);
     // With no length needed it must be there already: opening it will tell.
-    if need.length == 0 || (found.is_some() && there >= need.length) {
+    let forbidden = found.is_none() && !need.may_create;
+    if need.length == 0 || forbidden || (found.is_some() && there >= need.length) {
         return;
     }
     let mut push = |work| {
@@ -283,7 +294,11 @@ fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>
         let mut from = there;
         while from < need.length {
             let to = from.saturating_add(PART).min(need.length);
-            push(Work::Fill { from, to });
+            push(Work::Fill {
+                from,
+                to,
+                synced: need.synced,
+            });
             from = to;
         }
     }
@@ -309,7 +324,7 @@ enum Work {
         whole: bool,
     },
     /// Fill this part of it.
-    Fill { from: u64, to: u64 },
+    Fill { from: u64, to: u64, synced: bool },
     /// Read it through.
     Read,
 }
@@ -328,7 +343,7 @@ impl Task {
     /// Operations that it takes, as far as that is known.
     pub fn pieces(&self) -> u64 {
         match self.work {
-            Work::Fill { from, to } => (to - from).div_ceil(PIECE),
+            Work::Fill { from, to, .. } => (to - from).div_ceil(PIECE),
             Work::Reserve { .. } | Work::Read => 1,
         }
     }
@@ -445,7 +460,7 @@ impl LayoutRunner {
                 }
                 self.note(start, gate, meter, 0);
             }
-            Work::Fill { from, to } => {
+            Work::Fill { from, to, synced } => {
                 let mut at = from;
                 while at < to && !gate.stop.is_raised() {
                     let length = PIECE.min(to - at) as usize;
@@ -456,8 +471,10 @@ impl LayoutRunner {
                     }
                     at += length as u64;
                 }
-                let synced = self.piece(&fd, Transfer::Fsync, 0, 0, gate, meter);
-                synced.map_err(failed(OpKind::Fsync))?;
+                if synced {
+                    let synced = self.piece(&fd, Transfer::Fsync, 0, 0, gate, meter);
+                    synced.map_err(failed(OpKind::Fsync))?;
+                }
             }
             Work::Read => {
                 let mut at = 0;

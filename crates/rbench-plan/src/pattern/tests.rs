@@ -56,6 +56,9 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             interleave: false,
             service: FileService::RoundRobin(1),
             fallocate: Fallocate::None,
+            may_create: true,
+            create_fsync: true,
+            write_hint: None,
             create_on_open: false,
             create_only: false,
             overwrite: false,
@@ -80,6 +83,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             scramble: false,
             content: BufferContent::Zero,
             dedupe_percent: 0,
+            working_set: None,
         },
         verify: None,
         pace: Pace {

@@ -5,14 +5,14 @@
 
 use std::path::PathBuf;
 
-use rbench_core::plain;
+use rbench_core::{Nanos, plain};
 
 use super::{Facts, PlanError};
 use crate::io::COMPRESS_CHUNK;
 use crate::jobs::{
-    Advised, BlockSizes, BufferContent, Buffers, Distribution, Each, Errors, Fallocate, Favourites,
-    FileNames, FileService, Files, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern, Steady,
-    Syncing,
+    Advised, BlockSizes, BufferContent, Buffers, ContinueOn, Distribution, Each, Errors, Fallocate,
+    Favourites, FileNames, FileService, Files, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern,
+    Steady, Syncing, WorkingSet,
 };
 use crate::pattern::shares_files;
 use crate::process::{Process, io_priority};
@@ -200,6 +200,7 @@ fn one(
         refuse!("numjobs must be at least 1");
     }
     let pattern = pattern(s, index, facts, notes)?;
+    let smallest = smallest_block(&pattern);
     let (files, io_size) = files(s, &pattern)?;
     inside(&files, &job.name)?;
     reachable(&files, u64::from(facts.ranks()) * u64::from(numjobs))?;
@@ -232,11 +233,11 @@ fn one(
         depth_low: s.iodepth_low.filter(|low| (1..depth).contains(low)),
         direct,
         syncing: syncing(s),
-        buffers: buffers(s)?,
+        buffers: buffers(s, smallest)?,
         verify,
         pace,
         process: process(s)?,
-        errors: Errors::End(s.continue_on_error.unwrap_or_default()),
+        errors: Errors::End(continue_on(s)),
         report: Some(report::report(job, group, notes)),
     })
 }
@@ -266,6 +267,18 @@ fn process(s: &Settings) -> Result<Process, PlanError> {
         before: s.exec_prerun.clone(),
         after: s.exec_postrun.clone(),
     })
+}
+
+/// Errors after which the job goes on: a list of them switches that on, as in fio.
+fn continue_on(s: &Settings) -> ContinueOn {
+    let given = s.continue_on_error.clone().unwrap_or_default();
+    let [reads, writes, checks] = &s.ignore_error;
+    ContinueOn {
+        read: given.read || !reads.is_empty(),
+        write: given.write || !writes.is_empty(),
+        verify: given.verify || !checks.is_empty(),
+        errors: s.ignore_error.clone(),
+    }
 }
 
 fn pattern(
@@ -386,6 +399,9 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         interleave: false,
         service: s.file_service_type.unwrap_or(FileService::RoundRobin(1)),
         fallocate: s.fallocate.unwrap_or(Fallocate::Native),
+        may_create: s.allow_file_create.unwrap_or(true),
+        create_fsync: s.create_fsync.unwrap_or(true),
+        write_hint: s.write_hint,
         create_on_open: s.create_on_open.unwrap_or(false),
         create_only: s.create_only.unwrap_or(false),
         overwrite: s.overwrite.unwrap_or(false),
@@ -570,7 +586,7 @@ fn syncing(s: &Settings) -> Syncing {
     }
 }
 
-fn buffers(s: &Settings) -> Result<Buffers, PlanError> {
+fn buffers(s: &Settings, block: u64) -> Result<Buffers, PlanError> {
     let zero = s.zero_buffers.unwrap_or(false);
     let percent = s.buffer_compress_percentage.unwrap_or(0);
     let dedupe_percent = s.dedupe_percentage.unwrap_or(0);
@@ -598,7 +614,27 @@ fn buffers(s: &Settings) -> Result<Buffers, PlanError> {
             && matches!(content, BufferContent::Random { .. }),
         content,
         dedupe_percent,
+        working_set: working_set(s, block)?,
     })
+}
+
+/// What copies are made of, where that is not the latest block.
+fn working_set(s: &Settings, block: u64) -> Result<Option<WorkingSet>, PlanError> {
+    if s.dedupe_working_set != Some(true) || s.dedupe_percentage.unwrap_or(0) == 0 {
+        return Ok(None);
+    }
+    let Some(Extent::Bytes(size)) = s.size else {
+        refuse!("dedupe_mode=working_set needs size");
+    };
+    let percent = s.dedupe_working_set_percentage.unwrap_or(5);
+    let blocks = u128::from(size / block.max(1)) * u128::from(percent) / 100;
+    if blocks == 0 {
+        refuse!("dedupe_working_set_percentage={percent} of size is less than a block");
+    }
+    Ok(Some(WorkingSet {
+        blocks: u64::try_from(blocks).unwrap_or(u64::MAX),
+        shared: s.dedupe_global.unwrap_or(false),
+    }))
 }
 
 fn pace(s: &Settings, io_size: Option<u64>, notes: &mut Vec<String>) -> Result<Pace, PlanError> {
@@ -614,6 +650,10 @@ fn pace(s: &Settings, io_size: Option<u64>, notes: &mut Vec<String>) -> Result<P
     if think_spin > think {
         refuse!("thinktime_spin is a part of thinktime, and cannot be longer");
     }
+    let think_after = s.thinktime_iotime.filter(|time| time.0 > 0);
+    if think_after.is_some() && think.0 == 0 {
+        refuse!("thinktime_iotime needs thinktime");
+    }
     Ok(Pace {
         together: None,
         runtime,
@@ -626,10 +666,20 @@ fn pace(s: &Settings, io_size: Option<u64>, notes: &mut Vec<String>) -> Result<P
         rate_bytes: limits(s.rate),
         rate_iops: limits(s.rate_iops),
         rate_min: limits(s.rate_min),
+        rate_iops_min: limits(s.rate_iops_min),
+        rate_cycle: s.rate_cycle.unwrap_or(Nanos::SECOND),
+        rate_ignores_think: s.rate_ignore_thinktime.unwrap_or(false),
         poisson: s.poisson.unwrap_or(false),
         think,
         think_spin,
-        think_blocks: s.thinktime_blocks.unwrap_or(1).max(1),
+        // A time alone takes the place of a number, as in fio.
+        think_blocks: match (s.thinktime_blocks, think_after) {
+            (None, Some(_)) => 0,
+            (blocks, _) => blocks.unwrap_or(1).max(1),
+        },
+        think_by_issue: s.thinktime_by_issue.unwrap_or(false),
+        think_after,
+        think_cycles: s.thinkcycles.unwrap_or(0),
         latency_target: latency_target(s)?,
         latency_max: s.max_latency.filter(|time| time.0 > 0),
         steady: steady(s)?,
@@ -674,6 +724,7 @@ fn latency_target(s: &Settings) -> Result<Option<LatencyTarget>, PlanError> {
         target,
         window,
         percentile: s.latency_percentile.unwrap_or(100.0),
+        goes_on: s.latency_run.unwrap_or(false),
     }))
 }
 

@@ -142,6 +142,12 @@ pub struct Settings {
     pub overwrite: Option<bool>,
     /// `create_on_open`
     pub create_on_open: Option<bool>,
+    /// `create_fsync`
+    pub create_fsync: Option<bool>,
+    /// `allow_file_create`
+    pub allow_file_create: Option<bool>,
+    /// `write_hint`: the kernel's number of it.
+    pub write_hint: Option<u64>,
     /// `create_only`
     pub create_only: Option<bool>,
     /// `fallocate`
@@ -240,6 +246,12 @@ pub struct Settings {
     pub buffer_compress_chunk: Option<u64>,
     /// `dedupe_percentage`
     pub dedupe_percentage: Option<u32>,
+    /// `dedupe_mode=working_set`
+    pub dedupe_working_set: Option<bool>,
+    /// `dedupe_working_set_percentage`
+    pub dedupe_working_set_percentage: Option<u32>,
+    /// `dedupe_global`
+    pub dedupe_global: Option<bool>,
     /// `runtime`
     pub runtime: Option<Nanos>,
     /// `time_based`
@@ -264,6 +276,12 @@ pub struct Settings {
     pub rate_iops: Each<Option<u64>>,
     /// `rate_min`, bytes a second.
     pub rate_min: Each<Option<u64>>,
+    /// `rate_iops_min`
+    pub rate_iops_min: Each<Option<u64>>,
+    /// `rate_cycle`
+    pub rate_cycle: Option<Nanos>,
+    /// `rate_ignore_thinktime`
+    pub rate_ignore_thinktime: Option<bool>,
     /// `rate_process=poisson`
     pub poisson: Option<bool>,
     /// `thinktime`
@@ -272,12 +290,20 @@ pub struct Settings {
     pub thinktime_spin: Option<Nanos>,
     /// `thinktime_blocks`
     pub thinktime_blocks: Option<u64>,
+    /// `thinktime_blocks_type=issue`
+    pub thinktime_by_issue: Option<bool>,
+    /// `thinktime_iotime`
+    pub thinktime_iotime: Option<Nanos>,
+    /// `thinkcycles`
+    pub thinkcycles: Option<u64>,
     /// `latency_target`
     pub latency_target: Option<Nanos>,
     /// `latency_window`
     pub latency_window: Option<Nanos>,
     /// `latency_percentile`
     pub latency_percentile: Option<f64>,
+    /// `latency_run`
+    pub latency_run: Option<bool>,
     /// `max_latency`
     pub max_latency: Option<Nanos>,
     /// `steadystate`
@@ -369,4 +395,6 @@ pub struct Settings {
     pub exec_postrun: Option<String>,
     /// `continue_on_error`
     pub continue_on_error: Option<ContinueOn>,
+    /// `ignore_error`: errno values of reads, writes and verification.
+    pub ignore_error: [Vec<i32>; 3],
 }

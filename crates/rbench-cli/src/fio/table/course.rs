@@ -65,6 +65,27 @@ pub const PACE: &[Opt] = &[
     )
     .or(&["ratemin"]),
     Opt::job(
+        "rate_iops_min",
+        "N[,N]",
+        "Fail when slower than this (operations per second)",
+        |s, g| put_each(&mut s.rate_iops_min, g.each(|g| g.count(0))),
+    ),
+    Opt::job(
+        "rate_cycle",
+        "TIME",
+        "Time over which the least rates hold (ms)",
+        |s, g| put(&mut s.rate_cycle, g.time(MILLI)),
+    )
+    .or(&["ratecycle"])
+    .default("1000"),
+    Opt::job(
+        "rate_ignore_thinktime",
+        "0|1",
+        "Do not catch up with the rate after a pause",
+        |s, g| put(&mut s.rate_ignore_thinktime, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
         "rate_process",
         "HOW",
         "Gaps between operations: linear (equal), poisson (exponential)",
@@ -96,6 +117,30 @@ pub const PACE: &[Opt] = &[
     )
     .default("1"),
     Opt::job(
+        "thinktime_blocks_type",
+        "WHAT",
+        "When an operation counts for thinktime_blocks: complete, issue",
+        |s, g| {
+            let words = [("complete", false), ("issue", true)];
+            put(&mut s.thinktime_by_issue, one_of(g.text, &words))
+        },
+    )
+    .default("complete"),
+    Opt::job(
+        "thinktime_iotime",
+        "TIME",
+        "Pause after this time of operations (s)",
+        |s, g| put(&mut s.thinktime_iotime, g.time(SECOND)),
+    )
+    .default("0"),
+    Opt::job(
+        "thinkcycles",
+        "N",
+        "Cycles to keep the processor busy when it is time to pause",
+        |s, g| put(&mut s.thinkcycles, g.count(0)),
+    )
+    .default("0"),
+    Opt::job(
         "latency_target",
         "TIME",
         "Search for the highest iodepth that keeps this latency (us)",
@@ -114,6 +159,13 @@ pub const PACE: &[Opt] = &[
         |s, g| put(&mut s.latency_percentile, percentile(g)),
     )
     .default("100"),
+    Opt::job(
+        "latency_run",
+        "0|1",
+        "Search again when a depth is found, instead of ending",
+        |s, g| put(&mut s.latency_run, g.flag()),
+    )
+    .default("0"),
     Opt::job(
         "max_latency",
         "TIME",
@@ -150,6 +202,15 @@ pub const PACE: &[Opt] = &[
         |s, g| put(&mut s.continue_on_error, continue_on(g)),
     )
     .default("none"),
+    Opt::job(
+        "ignore_error",
+        "LIST[,LIST[,LIST]]",
+        "Errors to go on after: of reads, writes, verification (EIO:28)",
+        |s, g| {
+            s.ignore_error = g.error_lists()?;
+            Ok(())
+        },
+    ),
 ];
 
 /// Verification.
@@ -320,6 +381,7 @@ fn continue_on(g: Given<'_>) -> Result<ContinueOn, String> {
         read,
         write,
         verify,
+        errors: Default::default(),
     };
     one_of(
         g.text,

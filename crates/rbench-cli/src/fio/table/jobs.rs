@@ -148,6 +148,35 @@ pub const FILES: &[Opt] = &[
         |_, g| g.flag().map(drop),
     ),
     Opt::job(
+        "create_fsync",
+        "0|1",
+        "Call fsync on files that were laid out",
+        |s, g| put(&mut s.create_fsync, g.flag()),
+    )
+    .default("1"),
+    Opt::job(
+        "allow_file_create",
+        "0|1",
+        "Make files that are not there; 0: they must be there",
+        |s, g| put(&mut s.allow_file_create, g.flag()),
+    )
+    .default("1"),
+    Opt::job(
+        "unique_filename",
+        "0|1",
+        "Accepted: there are no network clients to tell apart",
+        |_, g| g.flag().map(drop),
+    ),
+    Opt::job(
+        "filetype",
+        "KIND",
+        "Accepted: none, file, block, char; opening a file tells",
+        |_, g| {
+            let kinds = [("none", ()), ("file", ()), ("block", ()), ("char", ())];
+            one_of(g.text, &kinds)
+        },
+    ),
+    Opt::job(
         "create_on_open",
         "0|1",
         "Create files when they are opened",
@@ -450,6 +479,19 @@ pub const ENGINE: &[Opt] = &[
     )
     .default("0"),
     Opt::job(
+        "write_barrier",
+        "N",
+        "Accepted: as with fio, no engine does anything for it",
+        |_, g| g.count::<u64>(0).map(drop),
+    )
+    .or(&["barrier"]),
+    Opt::job(
+        "write_hint",
+        "HOW",
+        "How long data lives: none, short, medium, long, extreme",
+        |s, g| put(&mut s.write_hint, one_of(g.text, &HINTS)),
+    ),
+    Opt::job(
         "end_fsync",
         "0|1",
         "Call fsync when all is written, within the run time",
@@ -540,6 +582,15 @@ pub const ENGINE_OPTIONS: &[Opt] = &[
     ),
 ];
 
+/// What the kernel calls the words of `write_hint`.
+const HINTS: [(&str, u64); 5] = [
+    ("none", 1),
+    ("short", 2),
+    ("medium", 3),
+    ("long", 4),
+    ("extreme", 5),
+];
+
 /// Written data.
 pub const BUFFERS: &[Opt] = &[
     Opt::switch("refill_buffers", "New data for every write", |s, g| {
@@ -580,6 +631,30 @@ pub const BUFFERS: &[Opt] = &[
         "PERCENT",
         "Percentage of blocks that are copies; new data for every write",
         |s, g| put(&mut s.dedupe_percentage, g.percent()),
+    )
+    .default("0"),
+    Opt::job(
+        "dedupe_mode",
+        "HOW",
+        "Copies are of the latest block (repeat) or of a working_set",
+        |s, g| {
+            let words = [("repeat", false), ("working_set", true)];
+            put(&mut s.dedupe_working_set, one_of(g.text, &words))
+        },
+    )
+    .default("repeat"),
+    Opt::job(
+        "dedupe_working_set_percentage",
+        "PERCENT",
+        "Blocks of the working set, in per cent of those of size",
+        |s, g| put(&mut s.dedupe_working_set_percentage, g.percent()),
+    )
+    .default("5"),
+    Opt::job(
+        "dedupe_global",
+        "0|1",
+        "All jobs have the same working set",
+        |s, g| put(&mut s.dedupe_global, g.flag()),
     )
     .default("0"),
 ];

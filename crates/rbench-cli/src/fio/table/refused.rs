@@ -50,11 +50,6 @@ const fn of_engine(names: &'static str, why: &'static str, instead: &'static str
 pub const REFUSED: &[Refused] = &[
     // Files
     refused(
-        "allow_file_create",
-        "a job creates the files that it needs",
-        "a job without `size` and `filesize`, which takes only files that exist",
-    ),
-    refused(
         "file_append",
         "a job starts at `offset`, not at the end of the file",
         "`offset`",
@@ -64,13 +59,7 @@ pub const REFUSED: &[Refused] = &[
         "writing until the device is full is not a workload",
         "`size`, with `--overfill` where it exceeds the free space",
     ),
-    refused("create_fsync", "what is laid out is always synced", ""),
     refused("opendir", "files are named one by one", "`filename`"),
-    refused(
-        "unique_filename",
-        "there is no client and server mode",
-        "`filename_format`",
-    ),
     refused(
         "unlink_each_loop",
         "files are removed at the end of the job only",
@@ -119,20 +108,14 @@ pub const REFUSED: &[Refused] = &[
     // Engine and buffers
     refused("io_submit_mode", "each worker submits its own requests", ""),
     refused(
-        "sync_file_range write_barrier",
+        "sync_file_range",
         "data is synced for whole files",
         "`fsync` or `fdatasync`",
     ),
-    refused("write_hint", "write lifetime hints are not set", ""),
     refused(
         "hugepage-size iomem iomem_align lockmem mem mem_align",
         "buffers are ordinary memory, aligned to pages",
         "",
-    ),
-    refused(
-        "dedupe_global dedupe_mode dedupe_working_set_percentage",
-        "which blocks are copied cannot be chosen",
-        "`dedupe_percentage`",
     ),
     // Duration, rate, errors
     refused(
@@ -141,39 +124,9 @@ pub const REFUSED: &[Refused] = &[
         "`rate` or `rate_iops` of each job",
     ),
     refused(
-        "rate_iops_min",
-        "the least rate is given in bytes",
-        "`rate_min`",
-    ),
-    refused(
-        "rate_cycle ratecycle",
-        "the window over which `rate_min` is checked cannot be chosen",
-        "`rate_min`",
-    ),
-    refused(
-        "rate_ignore_thinktime",
-        "how think time counts for a rate cannot be chosen",
-        "",
-    ),
-    refused(
-        "thinktime_blocks_type thinktime_iotime",
-        "think time follows a number of operations",
-        "`thinktime_blocks`",
-    ),
-    refused(
-        "latency_run",
-        "the search for `latency_target` is made once",
-        "",
-    ),
-    refused(
         "exit_what exitall exitall_on_error",
         "a job that ends does not end the others",
         "`runtime`, or `--on-error=stop`",
-    ),
-    refused(
-        "ignore_error",
-        "errors are tolerated by direction, not by errno",
-        "`continue_on_error`",
     ),
     refused(
         "error_dump",

@@ -45,6 +45,44 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("zoneskip=4k", |s| s.zoneskip = Some(4096)),
     ("softrandommap", |_| {}),
     ("allrandrepeat=1", |s| s.allrandrepeat = Some(true)),
+    ("create_fsync=0", |s| s.create_fsync = Some(false)),
+    ("allow_file_create=0", |s| s.allow_file_create = Some(false)),
+    ("unique_filename=0", |_| {}),
+    ("filetype=file", |_| {}),
+    ("write_barrier=8", |_| {}),
+    ("barrier=8", |_| {}),
+    ("write_hint=medium", |s| s.write_hint = Some(3)),
+    ("dedupe_mode=working_set", |s| {
+        s.dedupe_working_set = Some(true)
+    }),
+    ("dedupe_working_set_percentage=7", |s| {
+        s.dedupe_working_set_percentage = Some(7)
+    }),
+    ("dedupe_global=1", |s| s.dedupe_global = Some(true)),
+    ("rate_iops_min=100,200", |s| {
+        s.rate_iops_min = Each {
+            read: Some(100),
+            write: Some(200),
+        }
+    }),
+    ("rate_cycle=500", |s| {
+        s.rate_cycle = Some(Nanos(500_000_000))
+    }),
+    ("ratecycle=1s", |s| s.rate_cycle = Some(Nanos::SECOND)),
+    ("rate_ignore_thinktime=1", |s| {
+        s.rate_ignore_thinktime = Some(true)
+    }),
+    ("thinktime_blocks_type=issue", |s| {
+        s.thinktime_by_issue = Some(true)
+    }),
+    ("thinktime_iotime=2", |s| {
+        s.thinktime_iotime = Some(Nanos(2_000_000_000))
+    }),
+    ("thinkcycles=1000", |s| s.thinkcycles = Some(1000)),
+    ("latency_run=1", |s| s.latency_run = Some(true)),
+    ("ignore_error=EIO:122,ENOSPC", |s| {
+        s.ignore_error = [vec![5, 122], vec![28], Vec::new()]
+    }),
     ("filename_format=x.$jobnum", |s| {
         s.filename_format = Some("x.$jobnum".into())
     }),
@@ -297,6 +335,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
             read: true,
             write: true,
             verify: false,
+            ..ContinueOn::default()
         });
     }),
     ("verify=crc32c", |s| {

@@ -1,6 +1,6 @@
 //! What is in written files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
@@ -47,6 +47,24 @@ fn zstd_saves_the_percentage_that_was_asked_for() {
             assert_eq!(copies(&data, 65536), 0.0, "{options}: blocks repeat");
         }
     }
+}
+
+#[test]
+fn copies_are_of_the_latest_block_or_of_a_working_set() {
+    let blocks = |more: &str| {
+        let data = written(&format!("--bs=4k --dedupe_percentage=50 {more}"));
+        data.chunks(4096).map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    let repeated = blocks("");
+    let pairs = repeated.windows(2).filter(|pair| pair[0] == pair[1]);
+    assert_eq!(pairs.count(), 512);
+    let mut times: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    for block in blocks("--dedupe_mode=working_set --dedupe_working_set_percentage=5") {
+        *times.entry(block).or_default() += 1;
+    }
+    // Half of the 1024 blocks are of 51, and all others differ, as with fio 3.33.
+    assert_eq!(times.values().filter(|n| **n == 1).count(), 512);
+    assert_eq!(times.len(), 512 + 51);
 }
 
 #[test]

@@ -80,6 +80,27 @@ fn a_file_that_does_not_close_well_was_not_made_ready() {
 }
 
 #[test]
+fn errors_that_are_listed_do_not_end_a_job_and_others_do() {
+    for (listed, errno, goes_on) in [
+        (",ENOSPC", "ENOSPC", true),
+        (",28", "ENOSPC", true),
+        (",EIO:ENOSPC", "ENOSPC", true),
+        ("ENOSPC", "ENOSPC", false),
+        (",ENOSPC", "EIO", false),
+    ] {
+        let target = faulty(&[&format!("write:{errno}@nth=3")]);
+        let line = format!(
+            "--name=x --rw=write --bs=4k --size=64k --fallocate=none --ignore_error={listed}"
+        );
+        let outcome = run(target.path(), &line);
+        assert_eq!(only(&outcome).error == 0, goes_on, "{line}: {errno}");
+        let written = if goes_on { 15 } else { 2 };
+        assert_eq!(only(&outcome).write.ios, written, "{line}: {errno}");
+        target.end();
+    }
+}
+
+#[test]
 fn blocks_that_could_not_be_written_are_not_said_to_be_wrong() {
     let line = "--name=x --bs=4k --size=1m --verify=crc32c --continue_on_error=all --rw=";
     let repeats = ["--norandommap", "--loops=3"];

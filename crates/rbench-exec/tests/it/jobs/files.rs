@@ -24,6 +24,26 @@ fn check(line: &str, files: BTreeMap<String, u64>, counted: (u64, u64, u64, u64)
 }
 
 #[test]
+fn files_that_must_be_there_are_not_made() {
+    let dir = tempdir();
+    for rw in ["read", "write"] {
+        let line = format!("--name=x --rw={rw} --bs=4k --size=64k --allow_file_create=0");
+        let why = refusal(dir.path(), &line);
+        assert!(
+            why.contains("x.0.0") && why.contains("ENOENT"),
+            "{line}: {why}"
+        );
+        assert!(listing(dir.path()).is_empty(), "{line}");
+    }
+    run_well(
+        dir.path(),
+        "--name=x --rw=write --bs=4k --size=64k --write_hint=long",
+    );
+    let again = "--name=x --rw=write --bs=4k --size=64k --allow_file_create=0 --create_fsync=0";
+    assert_eq!(counts(&run_well(dir.path(), again)).2, 16);
+}
+
+#[test]
 fn large_files_are_written_side_by_side_and_synced_within_the_run_time() {
     let target = mount(|config| config.latency = "fsync=80ms".parse().expect("valid"));
     let line = "--name=big-write --directory=. --rw=write --refill_buffers --bs=4M --size=8M \

@@ -144,6 +144,28 @@ fn thinking_comes_behind_operations_once() {
 }
 
 #[test]
+fn pauses_come_after_a_time_of_operations_and_put_off_what_is_due() {
+    // Half a second of pauses whatever the machine does: the bounds are those from below.
+    let dir = tempdir();
+    let elapsed = |more: &str| {
+        let line = format!("--name=x --rw=read --bs=4k --size=400k {more}");
+        let outcome = run_well(dir.path(), &line);
+        assert_eq!(only(&outcome).read.ios, 100, "{line}");
+        only(&outcome).elapsed.0 / MS
+    };
+    // Fifty milliseconds of operations, and a pause, ten times over.
+    let paced = elapsed("--rate_iops=200 --thinktime=50ms --thinktime_iotime=50ms");
+    assert!(paced >= 495, "{paced}");
+    let twice = elapsed(
+        "--rate_iops=200 --rate_ignore_thinktime=1 --thinktime=100ms --thinktime_blocks=20",
+    );
+    assert!(twice >= 495 + 500 - 1, "{twice}");
+    let busy =
+        elapsed("--thinkcycles=20000000 --thinktime_blocks=10 --thinktime_blocks_type=issue");
+    assert!(busy >= 10, "{busy}");
+}
+
+#[test]
 fn what_is_done_in_the_ramp_is_not_counted() {
     tried_again(what_is_done_in_the_ramp_is_not_counted_once);
 }
@@ -357,6 +379,10 @@ fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
             "{}",
             slow.elapsed
         );
+        let slow = one("--rate_iops_min=1000 --rate_cycle=200 --runtime=20");
+        assert_eq!(slow.error, Errno::EIO as i32);
+        assert!(slow.elapsed.0 < 19_000 * MS, "{}", slow.elapsed);
+        assert_eq!(one("--rate_iops_min=2 --runtime=1500ms").error, 0);
         let enough = one("--rate_min=4k --runtime=1500ms");
         assert_eq!(enough.error, 0);
         // While data is read back nothing is written, and that is not slow. The

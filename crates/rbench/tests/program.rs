@@ -124,6 +124,16 @@ fn check_refused(arguments: &str, code: i32, expect: &str) {
 }
 
 #[test]
+fn every_engine_is_in_the_list_of_fio() {
+    let listed = text(&Place::new().run("fio --enghelp").stdout);
+    let mut listed: Vec<&str> = listed.lines().skip(1).map(str::trim).collect();
+    let mut all: Vec<&str> = ENGINES.iter().map(|engine| engine.name).collect();
+    listed.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(listed, all);
+}
+
+#[test]
 fn every_engine_is_in_the_help_of_io() {
     let help = Place::new().run("io --help").stdout;
     let help = String::from_utf8_lossy(&help);

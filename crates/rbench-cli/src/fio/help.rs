@@ -184,7 +184,7 @@ fn valid(option: &Opt) -> Valid {
             ..Valid::default()
         },
         Takes::Value(_) if option.name == "ioengine" => Valid {
-            words: option.help.split(", ").map(str::to_owned).collect(),
+            words: ENGINES.map(str::to_owned).to_vec(),
             ..Valid::default()
         },
         Takes::Value(_) => {
@@ -235,10 +235,26 @@ const ENGINE_OPTIONS: &[(&str, &str)] = &[
     ("dirstat", "stat_type"),
 ];
 
+/// Every engine, as `ioengine` has it.
+const ENGINES: [&str; 13] = [
+    "sync",
+    "psync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "libaio",
+    "io_uring",
+    "posixaio",
+    "mmap",
+    "splice",
+    "falloc",
+    "ftruncate",
+    "null",
+];
+
 /// The text of `rbench fio --enghelp`, `--enghelp=ENGINE` and `--enghelp=ENGINE,OPTION`.
 pub fn engine(what: &str) -> Result<String, String> {
-    let listed = table::exact("ioengine").map_or("", |option| option.help);
-    let engines: Vec<&str> = listed.split(", ").collect();
+    let engines = ENGINES;
     let (name, option) = match what.split_once(',') {
         Some((name, option)) => (name, Some(option)),
         None => (what, None),

@@ -403,7 +403,7 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "ioengine",
         "NAME",
-        "psync, sync, libaio, io_uring, posixaio, mmap, null and others",
+        "I/O engine, one of those that --enghelp lists",
         engine,
     )
     .default("psync"),

@@ -346,7 +346,7 @@ fn everything_that_cannot_be_is_told_at_once() {
     let expect = [
         "f, line 1: there is an option before the first [section]",
         "'1x' for 'f, line 1: bs'",
-        "f, line 3: option 'zonemode'",
+        "'zbd' for 'f, line 3: zonemode'",
         "f, line 5: unknown option 'nosuch'",
         "f, line 7: '[b' does not end with ]",
         "'1x' for 'f, line 4: size'",

@@ -22,6 +22,7 @@ import time
 
 from common import Testfs, attempt, check, finish, heading, result, run
 from offsets import offsets
+from verification import verification
 
 # What depends on time is tried so often before it counts as wrong.
 TRIES = 5
@@ -906,6 +907,7 @@ def main():
     logs(place)
     charts(place, options.plot)
     damage(place)
+    verification(place)
     many_workers(place)
     rates(place)
     run_times(place)

@@ -23,7 +23,7 @@ use crate::ack::Log;
 use crate::data::Data;
 use crate::meter::Meter;
 use crate::pace::Gate;
-use crate::verify::{BlockHeader, Headers};
+use crate::verify::{BlockHeader, Marks};
 use crate::worker::Runner;
 
 mod arrivals;
@@ -35,6 +35,7 @@ mod many;
 mod nothing;
 mod noting;
 mod process;
+mod progress;
 mod queue;
 mod search;
 mod single;
@@ -48,6 +49,7 @@ use checkers::Checkers;
 use checks::{Source, Written};
 use context::{How, epoch_ms};
 use handles::Handles;
+use progress::Progress;
 use queue::Queue;
 use stats::JobStats;
 use syncs::Interlude;
@@ -138,7 +140,7 @@ pub struct BlockRunner {
     steps: Steps,
     source: Source,
     data: Data,
-    headers: Option<Headers>,
+    headers: Option<Marks>,
     checkers: Option<Checkers>,
     log: Option<Log>,
     arrivals: Arrivals,
@@ -160,8 +162,10 @@ pub struct BlockRunner {
     backlog: Vec<Written>,
     /// What is not to be checked.
     unwritten: Unwritten,
-    /// The run that wrote what is verified, once it is known.
-    run_found: Option<u64>,
+    /// Blocks of the backlog that are to be checked before the next ones are waited for.
+    batch_left: u64,
+    /// Which writes completed, and how far to verify.
+    progress: Option<Box<Progress>>,
     last_written: u64,
     since: Since,
     pass_over: bool,
@@ -300,7 +304,7 @@ impl BlockRunner {
             self.last_written = what.file;
             self.since.fsync += 1;
             self.since.datasync += 1;
-            if self.backlog.len() < self.backlog.capacity() {
+            if self.how.remembers {
                 self.backlog.push(Written {
                     file: what.file,
                     offset: what.offset,
@@ -400,6 +404,7 @@ impl Runner for BlockRunner {
     fn finish(&mut self, meter: &mut Meter) {
         (0..self.files.count()).for_each(|file| self.close(file, meter));
         process::leave(&self.context.job, &self.context.base);
+        self.save_progress(meter);
         // What was lost by the time of closing is not there.
         if let Some(kept) = &self.context.kept
             && let Some(covered) = kept.covered.get(self.own_thread())

@@ -62,6 +62,8 @@ struct Member {
     job: Arc<JobPlan>,
     /// Its position among all jobs of the plan.
     index: u32,
+    /// Workers that a rank has of the jobs before it.
+    before: u64,
     engine: &'static EngineInfo,
     /// Numbered from 0 on, as each of its workers has them.
     lanes: Lanes,
@@ -112,14 +114,15 @@ pub async fn execute(
     let mut ending = Ending::default();
     check_directories(group, plan, base).await?;
     guard::check(group, plan, base).await?;
-    let mut first = 0;
+    let mut before = (0, 0);
     let mut state = State::default();
     for (number, jobs) in plan.rounds.iter().enumerate() {
-        let mut round = JobRound::new(number, first, jobs, base, run);
+        let mut round = JobRound::new(number, before, jobs, base, run);
         round.live.clone_from(&live);
         round.drops_caches = all.drop_caches;
         round.iteration = plan.iteration(number);
-        first += jobs.len() as u32;
+        before.0 += jobs.len() as u32;
+        before.1 += jobs.iter().map(|job| u64::from(job.numjobs)).sum::<u64>();
         match round.go(group, listener, &mut state).await {
             Ok((stopped, left)) => {
                 ending.left.extend(left);
@@ -178,9 +181,16 @@ fn directions(job: &JobPlan) -> [bool; 3] {
 }
 
 impl<'w> JobRound<'w> {
-    fn new(number: usize, first: u32, jobs: &[JobPlan], base: &'w Path, run: u64) -> JobRound<'w> {
+    fn new(
+        number: usize,
+        (first, workers): (u32, u64),
+        jobs: &[JobPlan],
+        base: &'w Path,
+        run: u64,
+    ) -> JobRound<'w> {
         let mut lanes: Vec<OpRow> = Vec::new();
         let mut members = Vec::new();
+        let mut before = workers;
         for (index, job) in (first..).zip(jobs) {
             // Rows of jobs of the same name are told apart by their position.
             let twice = jobs.iter().filter(|other| other.name == job.name).count() > 1;
@@ -213,7 +223,9 @@ impl<'w> JobRound<'w> {
                 lane_numbers: first_lane..lanes.len(),
                 job: Arc::new(job.clone()),
                 index,
+                before,
             });
+            before += u64::from(job.numjobs);
         }
         JobRound {
             number,
@@ -359,6 +371,7 @@ impl<'w> JobRound<'w> {
                 ranks: group.world.size(),
                 report: Some(Report {
                     index: member.index,
+                    before: member.before * u64::from(group.world.size()),
                     sink: Arc::clone(sink),
                     live: self.live.clone(),
                 }),

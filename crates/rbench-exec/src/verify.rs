@@ -1,29 +1,29 @@
-//! The header of verified blocks, of `rbench io` and of jobs: each interval
-//! says which run wrote it, into which file, at which offset, as which write of
-//! which worker, and carries a checksum of itself and its data, so that swapped,
+//! The header of verified blocks of `rbench io`: each interval
+//! says which run wrote it, into which file, at which offset, as which write,
+//! and carries a checksum of itself and its data, so that swapped,
 //! stale, torn, zeroed and flipped blocks are told apart. The data derives from the
 //! header, so what is damaged can be compared with what it should be.
 //!
-//! The layout is our own: other tools' headers are not read. With
-//! `verify=pattern` there are no headers, only the pattern.
+//! That layout is our own. Blocks of jobs have fio's (`fio`); [`Marks`] is either.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use crc_fast::CrcAlgorithm;
-use md5::{Digest as _, Md5};
 use rbench_core::random::key;
-use rbench_plan::jobs::{BufferContent, Checksum, JobPlan};
-use sha1::Sha1;
-use sha2::{Sha256, Sha512};
+use rbench_plan::jobs::{BufferContent, JobPlan};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::data;
 
 mod damage;
+mod fio;
+mod pattern;
+mod sums;
 
 pub use damage::Damage;
 pub(crate) use damage::{Difference, compare};
+pub use fio::FioHeaders;
+pub(crate) use sums::crc32c as fio_crc;
 
 /// Bits below the phase number in a generation of `rbench io`: the number of the
 /// write among those of its worker in the phase, which tells every write of a block
@@ -37,12 +37,12 @@ pub const STEP_BITS: u32 = 16;
 const MAGIC: u64 = u64::from_le_bytes(*b"rbB\0\0\0\0\0");
 /// Bytes of the header that the check of the header covers.
 const FIELDS: usize = 48;
-/// Where the checksum of header and data stands. With one of 8 bytes a header is a
+/// Where the checksum of header and data stands, XXH3 with 64 bits. With it a header is a
 /// cache line, within which no kernel changes from one content of a block to another
 /// ([`crate::ack::judge`]).
 const SUM: usize = 56;
-/// The longest checksum.
-const SUM_MAX: usize = 64;
+/// The kind of checksum, for the header.
+const KIND: u64 = 3;
 
 /// Who wrote an interval, and for which place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,6 +116,8 @@ pub struct Wrong {
     same_file: bool,
     /// The first byte that is wrong: what was found and what was expected.
     byte: Option<(u8, u8)>,
+    /// The whole block as it should be, where that was asked for; else empty.
+    pub right: Vec<u8>,
 }
 
 impl fmt::Display for Wrong {
@@ -149,9 +151,47 @@ impl fmt::Display for Wrong {
 /// Puts headers into blocks and checks them.
 #[derive(Debug, Clone)]
 pub struct Headers {
-    checksum: Checksum,
     interval: usize,
     content: BufferContent,
+}
+
+/// What puts something into blocks by which they are known again, and checks it.
+#[derive(Debug, Clone)]
+pub enum Marks {
+    /// The stamps of `rbench io`.
+    Own(Headers),
+    /// fio's headers, checksums and patterns.
+    Fio(FioHeaders),
+}
+
+impl Marks {
+    /// Those of a job that verifies; `None` for one that does not.
+    pub fn new(job: &JobPlan) -> Option<Marks> {
+        let verify = job.verify.as_ref()?;
+        Some(match &verify.fio {
+            None => Marks::Own(Headers::every(verify.interval)),
+            Some(layout) => Marks::Fio(FioHeaders::new(job, layout, verify.interval, verify.dump)),
+        })
+    }
+
+    /// Fills `block`, which will be written to `header.offset`.
+    pub fn stamp(&self, block: &mut [u8], header: &BlockHeader) {
+        match self {
+            Marks::Own(headers) => headers.stamp(block, header),
+            Marks::Fio(headers) => headers.stamp(block, header),
+        }
+    }
+
+    /// Checks a block that was read from `expected.offset`.
+    ///
+    /// # Errors
+    /// What is wrong with its first wrong interval.
+    pub fn check(&self, block: &[u8], expected: &Expected) -> Result<(), Wrong> {
+        match self {
+            Marks::Own(headers) => headers.check(block, expected),
+            Marks::Fio(headers) => headers.check(block, expected),
+        }
+    }
 }
 
 /// What stands for the name of a file, whatever directory it is in.
@@ -206,59 +246,12 @@ impl Stamps {
     }
 }
 
-fn sum_length(checksum: &Checksum) -> usize {
-    match checksum {
-        Checksum::Crc32c => 4,
-        Checksum::Crc64 | Checksum::Xxhash => 8,
-        Checksum::Md5 => 16,
-        Checksum::Sha1 => 20,
-        Checksum::Sha256 => 32,
-        Checksum::Sha512 => 64,
-        Checksum::Pattern(_) | Checksum::Null => 0,
-    }
-}
-
-/// A number for each kind, for the header.
-fn kind(checksum: &Checksum) -> u64 {
-    match checksum {
-        Checksum::Crc32c => 1,
-        Checksum::Crc64 => 2,
-        Checksum::Xxhash => 3,
-        Checksum::Md5 => 4,
-        Checksum::Sha256 => 5,
-        Checksum::Sha512 => 6,
-        Checksum::Sha1 => 7,
-        Checksum::Pattern(_) => 8,
-        Checksum::Null => 9,
-    }
-}
-
-/// The checksum of `head` and `data` in the first [`sum_length`] bytes.
-fn sum(checksum: &Checksum, head: &[u8], data: &[u8]) -> [u8; SUM_MAX] {
-    let mut out = [0; SUM_MAX];
-    let mut put = |bytes: &[u8]| out[..bytes.len()].copy_from_slice(bytes);
-    let crc = |algorithm| {
-        let mut digest = crc_fast::Digest::new(algorithm);
-        digest.update(head);
-        digest.update(data);
-        digest.finalize()
-    };
-    match checksum {
-        Checksum::Crc32c => put(&(crc(CrcAlgorithm::Crc32Iscsi) as u32).to_le_bytes()),
-        Checksum::Crc64 => put(&crc(CrcAlgorithm::Crc64Xz).to_le_bytes()),
-        Checksum::Xxhash => {
-            let mut state = Xxh3::new();
-            state.update(head);
-            state.update(data);
-            put(&state.digest().to_le_bytes());
-        }
-        Checksum::Md5 => put(&Md5::new_with_prefix(head).chain_update(data).finalize()),
-        Checksum::Sha1 => put(&Sha1::new_with_prefix(head).chain_update(data).finalize()),
-        Checksum::Sha256 => put(&Sha256::new_with_prefix(head).chain_update(data).finalize()),
-        Checksum::Sha512 => put(&Sha512::new_with_prefix(head).chain_update(data).finalize()),
-        Checksum::Pattern(_) | Checksum::Null => {}
-    }
-    out
+/// The checksum of `head` and `data`.
+fn sum(head: &[u8], data: &[u8]) -> u64 {
+    let mut state = Xxh3::new();
+    state.update(head);
+    state.update(data);
+    state.digest()
 }
 
 fn word(bytes: &[u8], index: usize) -> u64 {
@@ -269,40 +262,13 @@ fn word(bytes: &[u8], index: usize) -> u64 {
 }
 
 impl Headers {
-    /// The headers of a job that verifies; `None` for one that does not.
-    ///
-    /// # Errors
-    /// A sentence when a header does not fit into an interval.
-    pub fn new(job: &JobPlan) -> Result<Option<Headers>, String> {
-        let Some(verify) = &job.verify else {
-            return Ok(None);
-        };
-        let content = match (&verify.pattern, &job.buffers.content) {
-            (Some(pattern), _) => BufferContent::Pattern(pattern.clone()),
-            (None, content) => content.clone(),
-        };
-        let headers = Headers {
-            checksum: verify.checksum.clone(),
-            interval: usize::try_from(verify.interval)
-                .unwrap_or(usize::MAX)
-                .max(1),
-            content,
-        };
-        let least = headers.length() + 8;
-        if headers.headed() && headers.interval < least {
-            return Err(format!(
-                "job '{}': this kind of verify needs {least} bytes for a header, and verify_interval is {}",
-                job.name, headers.interval
-            ));
-        }
-        Ok(Some(headers))
-    }
+    /// Length of a header in bytes.
+    pub(crate) const LENGTH: usize = SUM + 8;
 
     /// The headers of `rbench io --verify`: one for every `interval` bytes, with
     /// incompressible data.
     pub fn every(interval: u64) -> Headers {
         Headers {
-            checksum: Checksum::Xxhash,
             interval: usize::try_from(interval).unwrap_or(usize::MAX).max(1),
             content: BufferContent::Random {
                 percent: 0,
@@ -314,24 +280,11 @@ impl Headers {
 
     /// What an interval says of itself; `None` when any bit of it is wrong.
     pub(crate) fn read(&self, piece: &[u8]) -> Option<BlockHeader> {
-        (piece.len() >= self.length() && self.is_whole(piece)).then(|| claimed(piece))
-    }
-
-    fn headed(&self) -> bool {
-        !matches!(self.checksum, Checksum::Pattern(_))
-    }
-
-    /// Length of a header in bytes.
-    pub(crate) fn length(&self) -> usize {
-        SUM + sum_length(&self.checksum).next_multiple_of(8)
+        (piece.len() >= Headers::LENGTH && is_whole(piece)).then(|| claimed(piece))
     }
 
     /// Fills `block`, which will be written to `header.offset`.
     pub fn stamp(&self, block: &mut [u8], header: &BlockHeader) {
-        if let Checksum::Pattern(pattern) = &self.checksum {
-            repeat_from(pattern, header.offset, block);
-            return;
-        }
         let mut offset = header.offset;
         for piece in block.chunks_mut(self.interval) {
             self.stamp_interval(piece, &BlockHeader { offset, ..*header });
@@ -349,85 +302,57 @@ impl Headers {
             worker,
         } = *header;
         let length = piece.len() as u64;
-        if piece.len() < self.length() {
+        if piece.len() < Headers::LENGTH {
             // The rest of a file behind its last whole interval.
             data::fill(&self.content, key(&[run, file, offset, generation]), piece);
             return;
         }
-        let (head, rest) = piece.split_at_mut(self.length());
+        let (head, rest) = piece.split_at_mut(Headers::LENGTH);
         data::fill(
             &self.content,
             key(&[run, file, offset, generation, worker]),
             rest,
         );
         head.fill(0);
-        let words = [
-            self.first_word(length),
-            run,
-            file,
-            offset,
-            generation,
-            worker,
-        ];
+        let words = [first_word(length), run, file, offset, generation, worker];
         for (place, word) in head.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         let check = xxh3_64(&head[..FIELDS]).to_le_bytes();
         head[FIELDS..SUM].copy_from_slice(&check);
-        let sum = sum(&self.checksum, &head[..SUM], rest);
-        let length = sum_length(&self.checksum);
-        head[SUM..SUM + length].copy_from_slice(&sum[..length]);
+        let sum = sum(&head[..SUM], rest).to_le_bytes();
+        head[SUM..].copy_from_slice(&sum);
     }
 
-    /// Checks a block that was read from `expected.offset`; the run that wrote
-    /// it, where it says so.
+    /// Checks a block that was read from `expected.offset`.
     ///
     /// # Errors
     /// What is wrong with its first wrong interval.
-    pub fn check(&self, block: &[u8], expected: &Expected) -> Result<Option<u64>, Wrong> {
-        if let Checksum::Pattern(pattern) = &self.checksum {
-            return check_pattern(block, pattern, expected.offset).map(|()| None);
-        }
-        let mut run = None;
+    pub fn check(&self, block: &[u8], expected: &Expected) -> Result<(), Wrong> {
         let mut offset = expected.offset;
         for piece in block.chunks(self.interval) {
-            if piece.len() >= self.length() {
-                let found = self.check_interval(piece, expected, offset)?;
-                run = run.or(Some(found));
+            if piece.len() >= Headers::LENGTH {
+                self.check_interval(piece, expected, offset)?;
             }
             // Any offset may be asked for; no file reaches so far.
             offset = offset.saturating_add(piece.len() as u64);
         }
-        Ok(run)
+        Ok(())
     }
 
-    /// The magic, the kind of the checksum and the length in bytes (of what fits in
-    /// 32 bits).
-    fn first_word(&self, length: u64) -> u64 {
-        MAGIC | kind(&self.checksum) << 24 | length << 32
-    }
-
-    fn is_whole(&self, piece: &[u8]) -> bool {
-        let (head, rest) = piece.split_at(self.length());
-        let length = sum_length(&self.checksum);
-        word(head, 0) == self.first_word(piece.len() as u64)
-            && word(head, FIELDS / 8) == xxh3_64(&head[..FIELDS])
-            && head[SUM..SUM + length] == sum(&self.checksum, &head[..SUM], rest)[..length]
-            && head[SUM + length..].iter().all(|b| *b == 0)
-    }
-
-    fn check_interval(&self, piece: &[u8], expected: &Expected, offset: u64) -> Result<u64, Wrong> {
-        if !self.is_whole(piece) {
+    fn check_interval(&self, piece: &[u8], expected: &Expected, offset: u64) -> Result<(), Wrong> {
+        if !is_whole(piece) {
             return Err(self.diagnose(piece, expected, offset));
         }
         let found = claimed(piece);
         match mistaken(&found, expected, offset) {
-            None => Ok(found.run),
+            None => Ok(()),
             Some(damage) => Err(Wrong {
                 offset,
                 same_file: found.file == expected.file,
                 damage,
                 byte: None,
+                right: Vec::new(),
             }),
         }
     }
@@ -439,6 +364,7 @@ impl Headers {
             damage,
             same_file: true,
             byte,
+            right: Vec::new(),
         };
         if piece.iter().all(|b| *b == 0) {
             return wrong(Damage::Zeroed, None);
@@ -547,34 +473,17 @@ fn first_byte(found: &[u8], right: &[u8]) -> Option<(u8, u8)> {
     both.find(|(f, r)| f != r).map(|(f, r)| (*f, *r))
 }
 
-/// Fills `bytes` with `pattern` as it runs through the whole file.
-fn repeat_from(pattern: &[u8], offset: u64, bytes: &mut [u8]) {
-    let ahead = (offset % pattern.len().max(1) as u64) as usize;
-    let first = bytes
-        .len()
-        .min((pattern.len() - ahead) % pattern.len().max(1));
-    let (head, rest) = bytes.split_at_mut(first);
-    head.copy_from_slice(&pattern[ahead % pattern.len().max(1)..][..first]);
-    data::repeat(pattern, rest);
+/// The magic, the kind of the checksum and the length in bytes (of what fits in
+/// 32 bits).
+fn first_word(length: u64) -> u64 {
+    MAGIC | KIND << 24 | length << 32
 }
 
-fn check_pattern(block: &[u8], pattern: &[u8], offset: u64) -> Result<(), Wrong> {
-    let mut right = vec![0; block.len()];
-    repeat_from(pattern, offset, &mut right);
-    if block == right {
-        return Ok(());
-    }
-    let zeroed = block.iter().all(|b| *b == 0);
-    Err(Wrong {
-        offset,
-        damage: if zeroed {
-            Damage::Zeroed
-        } else {
-            compare(block, &right).damage()
-        },
-        same_file: true,
-        byte: first_byte(block, &right),
-    })
+fn is_whole(piece: &[u8]) -> bool {
+    let (head, rest) = piece.split_at(Headers::LENGTH);
+    word(head, 0) == first_word(piece.len() as u64)
+        && word(head, FIELDS / 8) == xxh3_64(&head[..FIELDS])
+        && word(head, SUM / 8) == sum(&head[..SUM], rest)
 }
 
 #[cfg(test)]

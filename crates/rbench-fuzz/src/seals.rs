@@ -11,7 +11,7 @@ use rbench_exec::ack::format::{RECORD_BYTES, RECORDS_AT, Records};
 use rbench_exec::ack::history::History;
 use rbench_exec::ack::judge::{Judge, expected};
 use rbench_exec::ack::{Header, Kind, Record};
-use rbench_exec::verify::{BlockHeader, Damage, Expected, Generations, Headers, file_key};
+use rbench_exec::verify::{BlockHeader, Damage, Expected, Generations, Headers, Marks, file_key};
 use rbench_plan::io::{Layout, SmallFiles, VERIFY_BLOCK_MIN};
 use rbench_plan::jobs::JobPlan;
 use rbench_plan::resolve::Work;
@@ -308,13 +308,7 @@ fn headers(u: &mut Unstructured<'_>) -> Result<()> {
     let Some((job, sealed)) = verifying_job(u)? else {
         return Ok(());
     };
-    let headers = match Headers::new(&job) {
-        Ok(headers) => headers.expect("the job verifies"),
-        Err(why) => {
-            refusal::is_plain(&why);
-            return Ok(());
-        }
-    };
+    let headers = Marks::new(&job).expect("the job verifies");
     let origin = BlockHeader {
         run: u.arbitrary()?,
         file: file_key(u.arbitrary()?),

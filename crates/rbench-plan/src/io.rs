@@ -7,9 +7,9 @@ use rbench_core::random::key;
 use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 
 use crate::jobs::{
-    Advised, BlockSizes, BufferContent, Buffers, Checksum, ContinueOn, Course, Directions,
-    Distribution, Each, Errors, Fallocate, Favourites, FileNames, FileService, Files, JobPlan,
-    OpenLoop, Pace, Pattern, Syncing, Verify,
+    Advised, BlockSizes, BufferContent, Buffers, ContinueOn, Course, Directions, Distribution,
+    Each, Errors, Fallocate, Favourites, FileNames, FileService, Files, JobPlan, OpenLoop, Pace,
+    Pattern, Syncing, Verify,
 };
 use crate::pattern;
 use crate::process::Process;
@@ -395,14 +395,19 @@ impl IoPlan {
             },
             buffers: self.buffers.clone(),
             verify: self.verify.then(|| Verify {
-                checksum: Checksum::Xxhash,
+                fio: None,
                 interval: self.block(),
-                pattern: None,
                 read_back: false,
+                once: false,
                 fatal: false,
                 backlog: None,
+                backlog_batch: 0,
                 only: false,
                 threads: self.verify_threads,
+                cpus: Vec::new(),
+                dump: false,
+                save_state: false,
+                load_state: false,
             }),
             pace: Pace {
                 runtime: self.time,

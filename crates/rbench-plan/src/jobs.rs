@@ -13,6 +13,7 @@ use crate::process::Process;
 
 mod course;
 
+pub use crate::verify::{Checksum, FioLayout, Verify, VerifyPattern};
 pub use course::{Course, Sequel, Zones};
 
 /// Everything that is to be done.
@@ -281,50 +282,6 @@ pub enum BufferContent {
         /// What stands in the compressible part; empty: zeros.
         pattern: Vec<u8>,
     },
-}
-
-/// Checksum of a verified block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Checksum {
-    /// CRC-32C (Castagnoli).
-    Crc32c,
-    /// CRC-64/XZ.
-    Crc64,
-    /// XXH3, 64 bits.
-    Xxhash,
-    /// MD5.
-    Md5,
-    /// SHA-256.
-    Sha256,
-    /// SHA-512.
-    Sha512,
-    /// SHA-1.
-    Sha1,
-    /// No checksum: the whole block is this pattern.
-    Pattern(Vec<u8>),
-    /// Only the header is checked.
-    Null,
-}
-
-/// Verification.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Verify {
-    /// What each interval carries.
-    pub checksum: Checksum,
-    /// Bytes between headers; the block size at most.
-    pub interval: u64,
-    /// Fills the data between headers; `None`: random data.
-    pub pattern: Option<Vec<u8>>,
-    /// Read back after the writes of the run.
-    pub read_back: bool,
-    /// Stop at the first wrong block.
-    pub fatal: bool,
-    /// Read back after so many writes.
-    pub backlog: Option<u64>,
-    /// Nothing is written: what an earlier run wrote is checked.
-    pub only: bool,
-    /// Threads of each worker that check what it read; 0: it does so itself.
-    pub threads: u32,
 }
 
 /// When written data is brought to stable storage.

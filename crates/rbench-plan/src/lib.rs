@@ -18,6 +18,7 @@ pub mod resolve;
 pub mod shift;
 pub mod spec;
 pub mod tree;
+pub mod verify;
 
 pub use io::IoPlan;
 pub use meta::MetaPlan;

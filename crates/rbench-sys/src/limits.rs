@@ -214,6 +214,18 @@ pub fn stay_on(cpu: usize) -> Result<(), Errno> {
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
+/// Keeps the calling thread on these processors.
+///
+/// # Errors
+/// `EINVAL` when there is no such processor or the thread may run on none of them.
+pub fn stay_on_any(cpus: &[usize]) -> Result<(), Errno> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(*cpu)?;
+    }
+    sched_setaffinity(Pid::from_raw(0), &set)
+}
+
 /// Whether the kernel keeps its own time by the processor's counter (the TSC):
 /// then it has found that the counter runs evenly and alike on all processors,
 /// and watches it. What cannot be found out counts as a no.

@@ -3,7 +3,7 @@
 
 use super::pattern::{self, Contents, DataPattern};
 use rbench_core::Nanos;
-use rbench_plan::jobs::{Checksum, Distribution, Each};
+use rbench_plan::jobs::{Checksum, Distribution, Each, VerifyPattern};
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::fio::{Check, Criterion, Extent, Split};
 
@@ -523,31 +523,21 @@ impl<'a> Given<'a> {
 
     /// `verify`
     pub fn check(self) -> Result<Check, String> {
-        const OTHERS: &str = "crc16 crc32 crc7 sha3-224 sha3-256 sha3-384 sha3-512 meta";
-        let with = Check::With;
-        let words = [
-            ("0", Check::Off),
-            ("crc32c", with(Checksum::Crc32c)),
-            ("crc32c-intel", with(Checksum::Crc32c)),
-            ("crc64", with(Checksum::Crc64)),
-            ("xxhash", with(Checksum::Xxhash)),
-            ("md5", with(Checksum::Md5)),
-            ("sha1", with(Checksum::Sha1)),
-            ("sha256", with(Checksum::Sha256)),
-            ("sha512", with(Checksum::Sha512)),
-            ("pattern", with(Checksum::Pattern(Vec::new()))),
-            ("null", with(Checksum::Null)),
-        ];
-        let word = self.text;
-        one_of(word, &words).map_err(|why| {
-            if OTHERS.split(' ').any(|other| other == word) {
-                format!(
-                    "{word} is not supported: use crc32c, crc64, xxhash, md5, sha256 or pattern"
-                )
-            } else {
-                why
-            }
-        })
+        let mut words = vec![("0", Check::Off)];
+        words.extend(Checksum::ALL.map(|(name, checksum)| (name, Check::With(checksum))));
+        one_of(self.text, &words)
+    }
+
+    /// `verify_pattern`
+    pub fn verify_pattern(self) -> Result<VerifyPattern, String> {
+        let DataPattern { bytes, offsets } = self.data_pattern()?;
+        Ok(VerifyPattern { bytes, offsets })
+    }
+
+    /// Processors: `0,2-4`.
+    pub fn cpus(self) -> Result<Vec<usize>, String> {
+        let all = self.numbers()?;
+        Ok(all.into_iter().map(|cpu| cpu as usize).collect())
     }
 
     /// A pattern of data, in which the offset may stand (`%o`).

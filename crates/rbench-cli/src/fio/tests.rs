@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use rbench_core::Nanos;
 use rbench_plan::jobs::{
-    Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService,
+    Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, VerifyPattern,
 };
 use rbench_plan::spec::fio::{Check, Criterion, Extent, Settings, SyncMode};
 
@@ -226,7 +226,8 @@ fn what_this_program_lacks_is_refused_by_name() {
         ("--dir=/x", "profiles"),
         ("--log_store=1", "'--log_store_compressed'"),
         ("--rw=trim", "does not trim"),
-        ("--verify=crc32", "use crc32c"),
+        ("--verify=crc33", "is not one of"),
+        ("--verify_policy=fsynced", "is not one of completed"),
         ("--unified_rw_reporting=both", "use none or mixed"),
         ("--terse-version=5", "use 3"),
         ("--file_service_type=zipf:1.1", "use roundrobin"),

@@ -185,7 +185,7 @@ impl Judge {
     fn start(&mut self, found: &[u8], place: BlockHeader, patchwork: bool) {
         self.reach.clear();
         self.reach
-            .extend(sectors(place.offset, found.len(), self.headers.length()));
+            .extend(sectors(place.offset, found.len(), Headers::LENGTH));
         self.right.resize(found.len(), 0);
         self.covered.clear();
         self.covered

@@ -11,10 +11,13 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
 use rbench_core::FailureKind;
+use rbench_plan::jobs::Verify;
+use rbench_sys::limits::stay_on_any;
 use rbench_sys::{AlignedBuffer, Engine};
 
+use super::progress::Dump;
 use crate::meter::Span;
-use crate::verify::{Expected, Headers};
+use crate::verify::{Expected, Marks};
 
 /// Buffers of each thread: one is checked while the next one waits.
 const BUFFERS_EACH: usize = 2;
@@ -37,12 +40,23 @@ pub struct Block {
     pub file: u64,
 }
 
-/// Compares `bytes` with what the block must be.
-fn check(headers: &Headers, block: &Block, bytes: &[u8]) -> Verdict {
-    match headers.check(bytes, &block.expected) {
-        Ok(_) => Ok(()),
-        Err(wrong) => Err((FailureKind::Mismatch, wrong.to_string())),
+/// Compares `bytes` with what the block must be; with what is to be put into files of it.
+pub fn check(marks: &Marks, expected: &Expected, bytes: &[u8]) -> (Verdict, Option<Dump>) {
+    let Err(wrong) = marks.check(bytes, expected) else {
+        return (Ok(()), None);
+    };
+    let verdict = Err((FailureKind::Mismatch, wrong.to_string()));
+    if wrong.right.is_empty() {
+        return (verdict, None);
     }
+    let at = wrong.offset.saturating_sub(expected.offset) as usize;
+    let received = bytes.iter().skip(at).take(wrong.right.len());
+    let dump = Dump {
+        offset: wrong.offset,
+        received: received.copied().collect(),
+        expected: wrong.right,
+    };
+    (verdict, Some(dump))
 }
 
 struct Task {
@@ -54,6 +68,7 @@ struct Task {
 struct Checked {
     task: Task,
     verdict: Verdict,
+    dump: Option<Dump>,
 }
 
 struct Checker {
@@ -72,14 +87,15 @@ pub struct Checkers {
 }
 
 impl Checkers {
-    /// So many threads for blocks of up to `block` bytes.
+    /// As many threads as are asked for, for blocks of up to `block` bytes.
     ///
     /// # Errors
     /// When the system has no memory or no thread left.
-    pub fn new(threads: usize, block: usize, headers: &Headers) -> io::Result<Checkers> {
+    pub fn new(verify: &Verify, block: usize, headers: &Marks) -> io::Result<Checkers> {
+        let threads = verify.threads as usize;
         let buffers = (0..threads * BUFFERS_EACH).map(|_| AlignedBuffer::new(block));
         let spare = buffers.collect::<Result<Vec<_>, _>>()?;
-        let all = (0..threads).map(|_| Checker::new(headers.clone()));
+        let all = (0..threads).map(|_| Checker::new(headers.clone(), verify.cpus.clone()));
         Ok(Checkers {
             all: all.collect::<io::Result<_>>()?,
             under_way: VecDeque::with_capacity(spare.len()),
@@ -93,16 +109,17 @@ impl Checkers {
         !self.spare.is_empty()
     }
 
-    /// Gives away the block that lies in the buffer of `engine`, which gets
-    /// another one. Whether that was done: there may be no room, the engine may
-    /// not part with its buffer, or a thread may have ended.
-    pub fn give(&mut self, engine: &mut dyn Engine, block: &Block) -> bool {
+    /// Gives away the block that lies in the buffer of the `slot` of `engine`, which gets
+    /// another one; an engine that has several, or does not part with it, is left a copy.
+    /// Whether that was done: there may be no room, or a thread may have ended.
+    pub fn give(&mut self, engine: &mut dyn Engine, slot: Option<usize>, block: &Block) -> bool {
         let Some(mut buffer) = self.spare.pop() else {
             return false;
         };
-        if !engine.exchange(&mut buffer) {
-            self.spare.push(buffer);
-            return false;
+        let exchanged = slot.is_none() && engine.exchange(&mut buffer);
+        if !exchanged {
+            let read = &engine.buffer(slot.unwrap_or(0))[..block.length];
+            buffer[..block.length].copy_from_slice(read);
         }
         let task = Task {
             block: block.clone(),
@@ -117,7 +134,9 @@ impl Checkers {
             }
             Err(back) => {
                 let Task { mut buffer, .. } = back.0;
-                engine.exchange(&mut buffer);
+                if exchanged {
+                    engine.exchange(&mut buffer);
+                }
                 self.spare.push(buffer);
                 false
             }
@@ -126,7 +145,7 @@ impl Checkers {
 
     /// The next block in their order that is checked; with `wait` waits for
     /// it. `None` where there is none (yet).
-    pub fn take(&mut self, wait: bool) -> Option<(Block, Verdict)> {
+    pub fn take(&mut self, wait: bool) -> Option<(Block, Verdict, Option<Dump>)> {
         let who = *self.under_way.front()?;
         let wait = wait || !self.has_room();
         let checked = &self.all[who].checked;
@@ -135,10 +154,14 @@ impl Checkers {
             false => checked.try_recv(),
         };
         match taken {
-            Ok(Checked { task, verdict }) => {
+            Ok(Checked {
+                task,
+                verdict,
+                dump,
+            }) => {
                 self.under_way.pop_front();
                 self.spare.push(task.buffer);
-                Some((task.block, verdict))
+                Some((task.block, verdict, dump))
             }
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
@@ -159,16 +182,25 @@ impl Drop for Checkers {
 }
 
 impl Checker {
-    fn new(headers: Headers) -> io::Result<Checker> {
+    fn new(headers: Marks, cpus: Vec<usize>) -> io::Result<Checker> {
         let (tasks, inbox) = channel::<Task>();
         let (outbox, checked) = channel();
         let thread = std::thread::Builder::new()
             .name("checker".to_owned())
             .spawn(move || {
+                // Processors that are not there were refused before.
+                if !cpus.is_empty() {
+                    let _ = stay_on_any(&cpus);
+                }
                 while let Ok(task) = inbox.recv() {
                     let Task { block, buffer } = &task;
-                    let verdict = check(&headers, block, &buffer[..block.length]);
-                    if outbox.send(Checked { task, verdict }).is_err() {
+                    let (verdict, dump) = check(&headers, &block.expected, &buffer[..block.length]);
+                    let checked = Checked {
+                        task,
+                        verdict,
+                        dump,
+                    };
+                    if outbox.send(checked).is_err() {
                         return;
                     }
                 }

@@ -6,20 +6,20 @@
 //! have the number of the write that is replayed, or of a later one.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 
-use rbench_core::{Clock as _, FailureKind, Nanos};
+use nix::errno::Errno;
+use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::pattern::{Step, Steps};
-use rbench_sys::{Request, Transfer};
 
-use super::checkers::{Block, Verdict};
+use super::checkers::{self, Block, Verdict};
+use super::progress::Dump;
 use super::stretch::Kind;
-use super::{BlockRunner, JOB_SHIFT, Kind as Does, Planned};
+use super::{BlockRunner, Kind as Does, Planned};
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::verify::{Expected, Generations};
-
-/// Blocks that tell which run wrote a file.
-const SAMPLE: usize = 9;
 
 /// What the operations come from.
 pub(super) enum Source {
@@ -34,8 +34,8 @@ pub(super) enum Source {
         /// Number of the last write before.
         generation: u64,
     },
-    /// The latest writes, from this one on.
-    Backlog(usize),
+    /// The latest writes, from this one on up to that one.
+    Backlog(usize, usize),
 }
 
 /// A block that was written.
@@ -67,6 +67,9 @@ impl BlockRunner {
         loop {
             let what = self.draw_check()?;
             let Planned { file, offset, .. } = what;
+            if self.ends_at(&what) {
+                return None;
+            }
             // What could not be written is no block to be checked.
             if !self.unwritten.touches(file, offset, what.length as u64) {
                 return Some(what);
@@ -99,8 +102,8 @@ impl BlockRunner {
                 }
                 None
             }
-            Source::Backlog(next) => {
-                let written = self.backlog.get(*next)?;
+            Source::Backlog(next, end) => {
+                let written = self.backlog.get(*next).filter(|_| next < end)?;
                 *next += 1;
                 Some(Planned {
                     kind: Does::Check,
@@ -134,8 +137,9 @@ impl BlockRunner {
         self.pass_over = step.ends_pass && self.how.stops_at_pass;
         let kind = match (step.write, !BARE && self.headers.is_some()) {
             (true, _) => Does::Write,
-            (false, true) => Does::Check,
-            (false, false) => Does::Read,
+            // What a mix reads may not be written yet.
+            (false, true) if !self.context.job.pattern.directions.write => Does::Check,
+            (false, _) => Does::Read,
         };
         let mut what = planned(&step, kind, 0);
         if BARE {
@@ -147,6 +151,10 @@ impl BlockRunner {
             }
             what.generation = self.generation;
         }
+        if kind == Does::Check && self.ends_at(&what) {
+            self.exhausted = true;
+            return None;
+        }
         if let Some(at) = self.arrivals.next(step.write, step.length) {
             what.intended = Some(Nanos(self.start.0.saturating_add(at.0)));
         }
@@ -157,7 +165,13 @@ impl BlockRunner {
     /// again.
     pub(super) fn reads_back(&self) -> bool {
         let verify = self.context.job.verify.as_ref();
-        verify.is_some_and(|v| v.read_back && v.backlog.is_none())
+        verify.is_some_and(|v| v.read_back) && !self.how.remembers
+    }
+
+    /// Whether verifying ends before this block: an earlier run was stopped there.
+    fn ends_at(&mut self, what: &Planned) -> bool {
+        let progress = self.progress.as_mut();
+        progress.is_some_and(|progress| progress.ends_at(what.file, what.offset))
     }
 
     /// Reads back the writes of the pass that began with `steps` and write
@@ -170,22 +184,40 @@ impl BlockRunner {
         gate: &Gate,
         meter: &mut Meter,
     ) {
-        self.verify_from(
-            Source::Replay {
-                steps: Box::new(steps),
-                left: self.pass_steps,
-                generation,
-            },
-            Kind::ReadBack,
-            gate,
-            meter,
-        );
+        let source = Source::Replay {
+            steps: Box::new(steps),
+            left: self.pass_steps,
+            generation,
+        };
+        if !self.context.job.verify.as_ref().is_some_and(|v| v.once) {
+            self.verify_from(source, Kind::ReadBack, gate, meter);
+            return;
+        }
+        let work = std::mem::replace(&mut self.source, source);
+        while let Some(what) = self.draw_check() {
+            self.backlog.push(Written {
+                file: what.file,
+                offset: what.offset,
+                length: what.length,
+                generation: what.generation,
+            });
+        }
+        self.source = work;
+        self.rest_of_backlog(gate, meter);
     }
 
-    /// Reads back the writes of the backlog, in the middle of the work.
+    /// Reads back writes of the backlog, in the middle of the work.
     pub(super) fn check_backlog(&mut self, gate: &Gate, meter: &mut Meter) {
-        self.verify_from(Source::Backlog(0), Kind::Backlog, gate, meter);
-        self.backlog.clear();
+        let batch = match self.batch_left {
+            0 => (self.context.job.verify.as_ref()).map_or(0, |v| v.backlog_batch),
+            left => left,
+        };
+        self.leave_once();
+        let now = usize::try_from(batch).unwrap_or(usize::MAX);
+        let now = now.min(self.backlog.len());
+        self.batch_left = batch - now as u64;
+        self.verify_from(Source::Backlog(0, now), Kind::Backlog, gate, meter);
+        self.backlog.drain(..now);
         if let Some(stats) = &mut self.stats {
             stats.begin_stretch(Kind::Work, gate.clock.now());
         }
@@ -200,8 +232,18 @@ impl BlockRunner {
             .as_ref()
             .is_some_and(|v| v.read_back);
         if wanted && !self.backlog.is_empty() {
-            self.verify_from(Source::Backlog(0), Kind::ReadBack, gate, meter);
+            self.leave_once();
+            let all = Source::Backlog(0, self.backlog.len());
+            self.verify_from(all, Kind::ReadBack, gate, meter);
             self.backlog.clear();
+        }
+    }
+
+    /// Of blocks that were written more than once, leaves the last in the backlog, all in
+    /// the order of files and offsets.
+    fn leave_once(&mut self) {
+        if self.context.job.verify.as_ref().is_some_and(|v| v.once) {
+            self.backlog = latest(std::mem::take(&mut self.backlog));
         }
     }
 
@@ -210,7 +252,6 @@ impl BlockRunner {
     pub(super) fn verify_only(&mut self, gate: &Gate, meter: &mut Meter) {
         let steps = self.steps.clone();
         self.generation = u64::MAX;
-        self.run_found = self.prevailing_run(meter);
         let left = match steps.expected() {
             Some(_) => u64::MAX,
             None => pass_length(steps.clone()),
@@ -226,46 +267,6 @@ impl BlockRunner {
             meter,
         );
         self.exhausted = true;
-    }
-
-    /// The run that most of the first blocks are of: any one of them may be
-    /// left from an earlier run.
-    fn prevailing_run(&mut self, meter: &mut Meter) -> Option<u64> {
-        let steps = self.steps.clone().filter(|step| step.write);
-        let steps: Vec<Step> = steps.take(SAMPLE).collect();
-        let mut runs: BTreeMap<u64, usize> = BTreeMap::new();
-        for step in &steps {
-            if let Some(run) = self.run_of(step, meter) {
-                *runs.entry(run).or_default() += 1;
-            }
-        }
-        let most = runs.into_iter().max_by_key(|(_, blocks)| *blocks);
-        most.map(|(run, _)| run)
-    }
-
-    /// The run that wrote a block, if the block is sound.
-    fn run_of(&mut self, step: &Step, meter: &mut Meter) -> Option<u64> {
-        let fd = self.files.fd(step.file, self.engine.as_mut()).ok()?;
-        let length = step.length as usize;
-        let request = Request {
-            transfer: Transfer::Read,
-            fd,
-            offset: step.offset,
-            length,
-            at: 0,
-        };
-        let moved = self.engine.perform(request, &mut Vec::new()).ok()?.ok()?;
-        if self.how.turns {
-            self.close(step.file, meter);
-        }
-        let any = Expected {
-            run: None,
-            file: self.files.key(step.file),
-            offset: step.offset,
-            generations: None,
-        };
-        let block = self.engine.buffer(0).get(..length.min(moved))?;
-        self.headers.as_ref()?.check(block, &any).ok()?
     }
 
     /// Reads and checks all that `source` names, as a stretch of its own.
@@ -303,6 +304,9 @@ impl BlockRunner {
         span: Span,
         meter: &mut Meter,
     ) -> Option<Verdict> {
+        if !self.context.engine.moves_data {
+            return Some(Ok(()));
+        }
         if moved < what.length {
             let (end, offset, length) = (what.offset + moved as u64, what.offset, what.length);
             let text = format!(
@@ -322,21 +326,18 @@ impl BlockRunner {
         }
         let engine = self.engine.as_mut();
         if let Some(checkers) = &mut self.checkers
-            && checkers.give(engine, &block)
+            && checkers.give(engine, (self.slots.len() > 1).then_some(slot), &block)
         {
-            return None;
+            // Of a job, what is read is done; what is wrong with it is noted later.
+            return self.stats.is_some().then_some(Ok(()));
         }
         // Those that were read before are noted before.
         self.note_checked(meter, true);
         let headers = self.headers.as_ref()?;
         let read = &self.engine.buffer(slot)[..what.length];
-        Some(match headers.check(read, &block.expected) {
-            Ok(run) => {
-                self.run_found = self.run_found.or(run);
-                Ok(())
-            }
-            Err(wrong) => Err((FailureKind::Mismatch, wrong.to_string())),
-        })
+        let (verdict, dump) = checkers::check(headers, &block.expected, read);
+        self.dump(what.file, dump, meter);
+        Some(verdict)
     }
 
     /// What a block must be.
@@ -355,19 +356,15 @@ impl BlockRunner {
             _ => Some(1),
         };
         let only = verify.is_some_and(|v| v.only);
-        let run = match own {
-            None => None,
-            Some(_) if only => self.run_found,
-            Some(_) => Some(self.context.run),
-        };
+        // Who wrote what is there already nobody knows, as with fio.
+        let own = own.filter(|_| !only);
         Expected {
-            run,
+            run: own.map(|_| self.context.run),
             file,
             offset: what.offset,
             generations: own.map(|least| Generations {
-                // An earlier run may have had other jobs beside it.
-                worker: if only { self.part.worker } else { self.mark },
-                mask: if only { (1 << JOB_SHIFT) - 1 } else { u64::MAX },
+                worker: self.mark,
+                mask: u64::MAX,
                 range: least..=self.generation,
                 likely: least,
             }),
@@ -377,10 +374,16 @@ impl BlockRunner {
     /// Notes the blocks that are checked by now; with `all` waits for all of them.
     pub(super) fn note_checked(&mut self, meter: &mut Meter, all: bool) {
         while let Some(checkers) = &mut self.checkers {
-            let Some((block, verdict)) = checkers.take(all) else {
+            let Some((block, verdict, dump)) = checkers.take(all) else {
                 return;
             };
+            self.dump(block.file, dump, meter);
             match verdict {
+                Ok(()) if self.stats.is_some() => {}
+                Err(why) if self.stats.is_some() => {
+                    let failure = self.failure(Does::Check, block.file, why);
+                    self.trouble(failure, None, meter);
+                }
                 Ok(()) if block.span.start < self.records_from => meter.went_on(),
                 Ok(()) => meter.done(block.lane, block.span, block.length as u64),
                 Err(why) => {
@@ -391,6 +394,60 @@ impl BlockRunner {
             }
         }
     }
+}
+
+impl BlockRunner {
+    /// Puts a wrong block into files, where that is asked for.
+    fn dump(&mut self, file: u64, dump: Option<Dump>, meter: &mut Meter) {
+        let Some(dump) = dump else {
+            return;
+        };
+        let path = self.files.path(file).into_owned();
+        if let Err(error) = dump.write(&self.context.base, Path::new(&path)) {
+            self.not_kept(&path, "verify_dump", &error, meter);
+        }
+    }
+
+    /// Writes the state of a verified job.
+    pub(super) fn save_progress(&mut self, meter: &mut Meter) {
+        let Some(mut progress) = self.progress.take() else {
+            return;
+        };
+        if let Err((path, error)) = progress.save(self.generation) {
+            let path = path.to_string_lossy();
+            self.not_kept(&path, "verify_state_save", &error, meter);
+        }
+    }
+
+    /// Notes that a file beside the job's own could not be written.
+    fn not_kept(&mut self, path: &str, option: &str, error: &io::Error, meter: &mut Meter) {
+        let failure = Failure {
+            op: OpKind::Write,
+            path: path.to_owned(),
+            kind: Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
+            detail: format!("{option}: {error}"),
+        };
+        self.trouble(failure, None, meter);
+    }
+}
+
+/// The last write of each place, in the order of files and offsets.
+fn latest(all: Vec<Written>) -> Vec<Written> {
+    let mut last: BTreeMap<(u64, u64), Written> = BTreeMap::new();
+    for written in all {
+        let Written { file, offset, .. } = written;
+        let end = offset.saturating_add(written.length as u64);
+        // What overlaps with a later one is not what it was, as with fio.
+        while let Some((place, before)) = last.range(..(file, end)).next_back()
+            && place.0 == file
+            && place.1.saturating_add(before.length as u64) > offset
+        {
+            let place = *place;
+            last.remove(&place);
+        }
+        last.insert((file, offset), written);
+    }
+    last.into_values().collect()
 }
 
 /// Operations up to the end of the pass.

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
-use rbench_plan::jobs::JobPlan;
+use rbench_plan::jobs::{JobPlan, Verify};
 use rbench_plan::pattern::{Part, Steps, file_path, file_size};
 use rbench_plan::shift;
 use rbench_sys::engine::{EngineConfig, EngineInfo};
@@ -21,6 +21,7 @@ use super::checks::Source;
 use super::handles::{Handles, Opening};
 use super::many;
 use super::process;
+use super::progress::{Progress, State};
 use super::queue::Queue;
 use super::stats::JobStats;
 use super::unwritten::Unwritten;
@@ -28,7 +29,7 @@ use super::{BlockRunner, Ended, JOB_SHIFT, Since};
 use crate::ack::{self, Log};
 use crate::data::Data;
 use crate::live::LiveStats;
-use crate::verify::{Headers, Stamps, file_key};
+use crate::verify::{Marks, Stamps, file_key};
 use crate::worker::{Prepared, Runner};
 
 /// The rows of a worker.
@@ -50,6 +51,8 @@ pub type Sink = Arc<Mutex<Vec<(JobOutcome, JobLog)>>>;
 pub struct Report {
     /// Its position among all jobs of the plan.
     pub index: u32,
+    /// Workers of the jobs before it.
+    pub before: u64,
     /// Takes what was done.
     pub sink: Sink,
     /// Takes what was done so far.
@@ -138,6 +141,33 @@ impl WorkerContext {
         }
     }
 
+    /// What is kept in a file of what a worker of a job writes and verifies, if anything is.
+    fn progress(&self, part: Part, depth: usize) -> Result<Option<Box<Progress>>, Failure> {
+        let (Some(verify), Some(report)) = (&self.job.verify, &self.report) else {
+            return Ok(None);
+        };
+        // What only verifies has nothing new to tell.
+        let (saves, loads) = (verify.save_state && !verify.only, verify.load_state);
+        if !(saves || loads) {
+            return Ok(None);
+        }
+        let now = State {
+            depth: u32::try_from(depth).unwrap_or(u32::MAX),
+            files: u32::try_from(self.job.files.count).unwrap_or(u32::MAX),
+            index: report.before + part.worker,
+            name: self.job.name.clone(),
+            ..State::default()
+        };
+        let made = Progress::new(&self.base, now, saves, loads);
+        made.map(|made| Some(Box::new(made)))
+            .map_err(|(path, error)| Failure {
+                op: OpKind::Open,
+                path: path.to_string_lossy().into_owned(),
+                kind: Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EINVAL as i32)).into(),
+                detail: format!("verify_state_load: {error}"),
+            })
+    }
+
     fn refused(&self, text: String) -> Failure {
         Failure {
             op: OpKind::Open,
@@ -171,24 +201,21 @@ impl WorkerContext {
     }
 
     /// The threads that check what a worker reads, if any do.
-    fn checkers(
-        &self,
-        headers: &Option<Headers>,
-        block: usize,
-    ) -> Result<Option<Checkers>, Failure> {
-        let threads = self.job.verify.as_ref().map_or(0, |verify| verify.threads);
-        let Some(headers) = headers
-            .as_ref()
-            .filter(|_| threads > 0 && self.lanes.read.is_some())
-        else {
+    fn checkers(&self, headers: &Option<Marks>, block: usize) -> Result<Option<Checkers>, Failure> {
+        let threads = |verify: &&Verify| verify.threads > 0 && self.lanes.read.is_some();
+        let verify = self.job.verify.as_ref().filter(threads);
+        let (Some(headers), Some(verify)) = (headers, verify) else {
             return Ok(None);
         };
         // As long as the engine's own.
         let pages = block.checked_next_multiple_of(AlignedBuffer::ALIGNMENT);
-        let made = Checkers::new(threads as usize, pages.unwrap_or(usize::MAX), headers);
+        let made = Checkers::new(verify, pages.unwrap_or(usize::MAX), headers);
         made.map(Some).map_err(|error| Failure {
             op: OpKind::Read,
-            path: "--verify-threads".to_owned(),
+            path: match self.report {
+                Some(_) => "verify_async".to_owned(),
+                None => "--verify-threads".to_owned(),
+            },
             kind: Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
             detail: error.to_string(),
         })
@@ -209,6 +236,8 @@ pub(super) struct How {
     /// Something depends on how many operations there were: syncs, pauses, checks, or
     /// files that take turns.
     pub(super) counts: bool,
+    /// Writes are remembered until they are checked.
+    pub(super) remembers: bool,
     /// Files take turns.
     pub(super) turns: bool,
     /// Whether the end of a pass has to be waited for.
@@ -260,6 +289,8 @@ impl How {
                 && (as_fio || pace.ramp.0 == 0),
             plain,
             counts,
+            remembers: job.verify.as_ref().is_some_and(|v| v.backlog.is_some())
+                || makes_anew_otherwise(job),
             turns,
             stops_at_pass: stops_at_pass(job),
             careful,
@@ -301,7 +332,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     let depth = job.depth.clamp(1, context.engine.depth_max as u32) as usize;
     let block = (Steps::length_max(&job) as usize).max(1);
     let mut engine = context.make_engine(depth, block)?;
-    let headers = Headers::new(&job).map_err(|text| context.refused(text))?;
+    let headers = Marks::new(&job);
     let how = How::new(&context, depth, block, headers.is_some());
     let own = context.kept.as_ref().map(|_| context.base.as_path());
     let opening = Opening::of(&job, part, context.engine, how.turns, own);
@@ -338,7 +369,6 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         log.file(ack::Kind::Opened, files.key(0));
     }
     let seed = job.pattern.seed;
-    let backlog = job.verify.as_ref().and_then(|v| v.backlog).unwrap_or(0);
     let expected = steps.expected();
     let report = context.report.as_ref();
     Ok(BlockRunner {
@@ -353,7 +383,9 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         queue: Queue::new(depth),
         pending: Vec::with_capacity(depth),
         done: Vec::with_capacity(1),
-        backlog: Vec::with_capacity(backlog as usize),
+        backlog: Vec::new(),
+        batch_left: 0,
+        progress: context.progress(part, depth)?,
         planned: expected.unwrap_or(u64::MAX),
         unwritten: Unwritten::default(),
         source: Source::Work,
@@ -367,7 +399,6 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         log,
         next: None,
         held: None,
-        run_found: None,
         last_written: 0,
         since: Since::default(),
         pass_over: false,
@@ -400,6 +431,22 @@ pub fn unprepared(context: &WorkerContext, clone: u32, failure: &Failure) {
         ..JobOutcome::default()
     };
     report.put(outcome, JobLog::default());
+}
+
+/// Whether the writes of a pass cannot be told from the pattern alone: in a mix, rates
+/// decide what comes next.
+fn makes_anew_otherwise(job: &JobPlan) -> bool {
+    let (directions, pace) = (job.pattern.directions, &job.pace);
+    let rates = [
+        pace.rate_bytes.read,
+        pace.rate_bytes.write,
+        pace.rate_iops.read,
+        pace.rate_iops.write,
+    ];
+    directions.read
+        && directions.write
+        && rates.iter().any(Option::is_some)
+        && job.verify.as_ref().is_some_and(|v| v.read_back)
 }
 
 /// Whether something follows each pass that needs its operations to be done.

@@ -24,6 +24,7 @@ pub(crate) fn over_nothing(
     depth: u32,
 ) -> Result<BlockRunner, Failure> {
     let report = job.report.is_some().then(|| Report {
+        before: 0,
         index: 0,
         sink: Sink::default(),
         live: None,

@@ -256,6 +256,9 @@ impl BlockRunner {
             }
             if self.headers.is_some() {
                 self.remember(&what, span, result.is_ok_and(|moved| moved >= what.length));
+                if let Some(progress) = self.progress.as_mut().filter(|_| judged.is_ok()) {
+                    progress.completed(what.file, what.offset);
+                }
             }
         }
         match judged {

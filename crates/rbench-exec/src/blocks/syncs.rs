@@ -30,7 +30,8 @@ impl BlockRunner {
         let job = &self.context.job;
         let reached = |count: u64, every: u64| every > 0 && count >= every;
         let backlog = job.verify.as_ref().and_then(|v| v.backlog).unwrap_or(0);
-        if reached(self.backlog.len() as u64, backlog) {
+        let waiting = self.backlog.len() as u64;
+        if reached(waiting, backlog) || self.batch_left > 0 && waiting > 0 {
             Some(Interlude::Check)
         } else if self.is_sync_due() {
             Some(Interlude::Sync)

@@ -49,6 +49,17 @@ pub enum Damage {
     },
     /// Nothing of it is right.
     Foreign,
+    /// The header is sound, and the data is not what this checksum says.
+    Sum(&'static str),
+    /// The header is sound, and of another kind of `verify`, by fio's number.
+    OtherKind(u16),
+    /// The header is sound, and for an interval of another length, bytes.
+    Length {
+        /// What it says.
+        found: u32,
+        /// What was to be found.
+        expected: u32,
+    },
 }
 
 impl fmt::Display for Damage {
@@ -71,6 +82,24 @@ impl fmt::Display for Damage {
             Damage::PartlyZeroed { first } => write!(f, "partly zeroed: from byte {first} on"),
             Damage::Torn { first, last } => {
                 write!(f, "torn: bytes {first} to {last} hold other data")
+            }
+            Damage::Sum(checksum) => {
+                write!(
+                    f,
+                    "damaged data: it does not match the {checksum} in its header"
+                )
+            }
+            Damage::OtherKind(kind) => {
+                write!(
+                    f,
+                    "written with another verify: its header is of type {kind}"
+                )
+            }
+            Damage::Length { found, expected } => {
+                write!(
+                    f,
+                    "written with other intervals: its header is for {found} bytes, expected {expected}"
+                )
             }
             Damage::Foreign => write!(f, "foreign: no part of it was written by this run"),
         }

@@ -7,6 +7,7 @@ use rbench_core::Nanos;
 
 use crate::jobs::{
     Advised, Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
+    VerifyPattern,
 };
 use crate::process::{MemoryPolicy, Nodes};
 
@@ -62,7 +63,7 @@ pub enum SyncMode {
 pub enum Check {
     /// `verify=0`
     Off,
-    /// By this. A pattern is empty: it stands in `verify_pattern`.
+    /// By this.
     With(Checksum),
 }
 
@@ -317,13 +318,35 @@ pub struct Settings {
     /// `verify_interval`, bytes.
     pub verify_interval: Option<u64>,
     /// `verify_pattern`
-    pub verify_pattern: Option<Vec<u8>>,
+    pub verify_pattern: Option<VerifyPattern>,
+    /// `verify_pattern_interval`, bytes.
+    pub verify_pattern_interval: Option<u64>,
+    /// `verify_offset`, bytes.
+    pub verify_offset: Option<u64>,
+    /// `verify_header_seed`
+    pub verify_header_seed: Option<bool>,
+    /// `verify_write_sequence`
+    pub verify_write_sequence: Option<bool>,
+    /// `verify_dump`
+    pub verify_dump: Option<bool>,
+    /// `verify_async`, threads.
+    pub verify_async: Option<u32>,
+    /// `verify_async_cpus`
+    pub verify_async_cpus: Option<Vec<usize>>,
+    /// `experimental_verify`
+    pub experimental_verify: Option<bool>,
+    /// `verify_state_save`
+    pub verify_state_save: Option<bool>,
+    /// `verify_state_load`
+    pub verify_state_load: Option<bool>,
     /// `do_verify`
     pub do_verify: Option<bool>,
     /// `verify_fatal`
     pub verify_fatal: Option<bool>,
     /// `verify_backlog`, writes.
     pub verify_backlog: Option<u64>,
+    /// `verify_backlog_batch`, writes.
+    pub verify_backlog_batch: Option<u64>,
     /// `verify_only`
     pub verify_only: Option<bool>,
     /// `group_reporting`

@@ -218,7 +218,7 @@ pub const VERIFY: &[Opt] = &[
     Opt::job(
         "verify",
         "HOW",
-        "crc32c, crc64, xxhash, md5, sha1, sha256, sha512, pattern, null",
+        "Checksum of each block (crc32c, md5, ...), meta, pattern, null",
         |s, g| put(&mut s.verify, g.check()),
     )
     .default("0"),
@@ -240,7 +240,53 @@ pub const VERIFY: &[Opt] = &[
         "verify_pattern",
         "PATTERN",
         "Data of verify=pattern, or between headers",
-        |s, g| put(&mut s.verify_pattern, g.pattern()),
+        |s, g| put(&mut s.verify_pattern, g.verify_pattern()),
+    ),
+    Opt::job(
+        "verify_pattern_interval",
+        "SIZE",
+        "Begin the pattern anew after so many bytes",
+        |s, g| put(&mut s.verify_pattern_interval, g.count(0)),
+    ),
+    Opt::job(
+        "verify_offset",
+        "SIZE",
+        "Where in its interval a header stands (bytes)",
+        |s, g| put(&mut s.verify_offset, g.count(40)),
+    ),
+    Opt::job(
+        "verify_header_seed",
+        "0|1",
+        "Check the seed in headers",
+        |s, g| put(&mut s.verify_header_seed, g.flag()),
+    )
+    .default("1"),
+    Opt::job(
+        "verify_write_sequence",
+        "0|1",
+        "Check the number of the write in headers",
+        |s, g| put(&mut s.verify_write_sequence, g.flag()),
+    )
+    .default("1"),
+    Opt::job(
+        "verify_dump",
+        "0|1",
+        "Put wrong blocks into FILE.OFFSET.received and .expected",
+        |s, g| put(&mut s.verify_dump, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "verify_async",
+        "N",
+        "Threads of each job that check what it reads",
+        |s, g| put(&mut s.verify_async, g.count(0)),
+    )
+    .default("0"),
+    Opt::job(
+        "verify_async_cpus",
+        "LIST",
+        "Processors of those threads",
+        |s, g| put(&mut s.verify_async_cpus, g.cpus()),
     ),
     Opt::job(
         "verify_fatal",
@@ -255,6 +301,51 @@ pub const VERIFY: &[Opt] = &[
         "Read back and check after every N writes",
         |s, g| put(&mut s.verify_backlog, g.count(0)),
     ),
+    Opt::job(
+        "verify_backlog_batch",
+        "N",
+        "Read back so many writes of the backlog at a time",
+        |s, g| put(&mut s.verify_backlog_batch, g.count(0)),
+    )
+    .default("verify_backlog"),
+    Opt::job(
+        "verify_state_save",
+        "0|1",
+        "Keep which writes completed in local-NAME-N-verify.state",
+        |s, g| put(&mut s.verify_state_save, g.flag()),
+    )
+    .default("1"),
+    Opt::job(
+        "verify_state_load",
+        "0|1",
+        "Verify as far as such a file says",
+        |s, g| put(&mut s.verify_state_load, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "verify_policy",
+        "WHICH",
+        "With a loaded state, verify what completed: completed",
+        |_, g| one_of(g.text, &[("completed", ())]),
+    )
+    .default("completed"),
+    Opt::job(
+        "experimental_verify",
+        "0|1",
+        "Read back the pattern, repeated blocks included",
+        |s, g| put(&mut s.experimental_verify, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "verifysort",
+        "0|1",
+        "Deprecated, and without effect as in fio",
+        |_, g| g.flag().map(drop),
+    )
+    .default("1"),
+    Opt::job("verifysort_nr", "N", "Deprecated, as verifysort", |_, g| {
+        g.count::<u64>(0).map(drop)
+    }),
     Opt::switch(
         "verify_only",
         "Write nothing; check what an earlier run wrote",

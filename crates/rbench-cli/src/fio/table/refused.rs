@@ -133,42 +133,6 @@ pub const REFUSED: &[Refused] = &[
         "failed operations are always reported with an example",
         "`--rbench-report` for the list",
     ),
-    // Verification
-    refused(
-        "experimental_verify",
-        "there is one way to verify",
-        "`verify`",
-    ),
-    refused(
-        "verify_offset",
-        "the header is at the beginning of each interval",
-        "`verify`",
-    ),
-    refused(
-        "verify_dump",
-        "damaged blocks are named on standard error and not dumped",
-        "",
-    ),
-    refused(
-        "verify_async verify_async_cpus",
-        "workers check what they read themselves",
-        "`rbench io --verify-threads`",
-    ),
-    refused(
-        "verify_backlog_batch",
-        "the whole backlog is read back",
-        "`verify_backlog`",
-    ),
-    refused(
-        "verify_state_load verify_state_save",
-        "no state is kept between runs",
-        "`verify_only`, or `rbench io --ack-journal` after a crash",
-    ),
-    refused(
-        "verifysort verifysort_nr",
-        "the order of reading back cannot be chosen",
-        "",
-    ),
     // Statistics and logs
     refused(
         "gtod_cpu",

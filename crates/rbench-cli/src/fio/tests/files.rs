@@ -222,7 +222,8 @@ fn files_that_patterns_name_are_read_too_and_include_nothing() {
     };
     let settings = &fio.jobs[0].settings;
     assert_eq!(settings.buffer_pattern.as_deref(), Some(&b"content"[..]));
-    assert_eq!(settings.verify_pattern.as_deref(), Some(&b"\x01r"[..]));
+    let pattern = settings.verify_pattern.as_ref().map(|p| &p.bytes[..]);
+    assert_eq!(pattern, Some(&b"\x01r"[..]));
 }
 
 #[test]

@@ -345,11 +345,40 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("do_verify=0", |s| s.do_verify = Some(false)),
     ("verify_interval=512", |s| s.verify_interval = Some(512)),
     ("verify_pattern=0xff", |s| {
-        s.verify_pattern = Some(vec![0xff])
+        s.verify_pattern = Some(VerifyPattern {
+            bytes: vec![0xff],
+            offsets: Vec::new(),
+        })
     }),
     ("verify_fatal=1", |s| s.verify_fatal = Some(true)),
     ("verify_backlog=64", |s| s.verify_backlog = Some(64)),
     ("verify_only", |s| s.verify_only = Some(true)),
+    ("verify_pattern_interval=512", |s| {
+        s.verify_pattern_interval = Some(512)
+    }),
+    ("verify_offset=100", |s| s.verify_offset = Some(100)),
+    ("verify_header_seed=0", |s| {
+        s.verify_header_seed = Some(false)
+    }),
+    ("verify_write_sequence=0", |s| {
+        s.verify_write_sequence = Some(false)
+    }),
+    ("verify_dump=1", |s| s.verify_dump = Some(true)),
+    ("verify_async=2", |s| s.verify_async = Some(2)),
+    ("verify_async_cpus=0,2-4", |s| {
+        s.verify_async_cpus = Some(vec![0, 2, 3, 4])
+    }),
+    ("verify_backlog_batch=3", |s| {
+        s.verify_backlog_batch = Some(3)
+    }),
+    ("verify_state_save=0", |s| s.verify_state_save = Some(false)),
+    ("verify_state_load=1", |s| s.verify_state_load = Some(true)),
+    ("experimental_verify=1", |s| {
+        s.experimental_verify = Some(true)
+    }),
+    ("verify_policy=completed", |_| ()),
+    ("verifysort=0", |_| ()),
+    ("verifysort_nr=64", |_| ()),
     ("group_reporting", |s| s.group_reporting = Some(true)),
     ("unified_rw_reporting=mixed", |s| s.unified = Some(true)),
     ("percentile_list=99:50", |s| {

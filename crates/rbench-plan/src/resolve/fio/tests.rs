@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
-use crate::jobs::{Checksum, Directions, FioReport, Verify};
+use crate::jobs::{Checksum, Directions, FioLayout, FioReport, Verify, VerifyPattern};
 use crate::resolve::{Plan, Work};
 use crate::spec::fio::{Check, EngineSettings};
 use crate::spec::{Common, Spec, Workload};
@@ -555,14 +555,26 @@ fn verification_takes_its_intervals_from_the_blocks() {
     };
     let (plan, notes) = of(|_| {});
     let expect = Verify {
-        checksum: Checksum::Crc32c,
+        fio: Some(FioLayout {
+            checksum: Checksum::Crc32c,
+            offset: 0,
+            pattern: None,
+            pattern_interval: 0,
+            seed: true,
+            sequence: true,
+        }),
         interval: 4096,
-        pattern: None,
         read_back: true,
+        once: false,
         fatal: false,
         backlog: None,
-        threads: 0,
+        backlog_batch: 0,
         only: false,
+        threads: 0,
+        cpus: Vec::new(),
+        dump: false,
+        save_state: true,
+        load_state: false,
     };
     assert_eq!((plan.verify, notes), (Some(expect.clone()), Vec::new()));
     let (plan, notes) = of(|s| s.verify_interval = Some(8192));
@@ -590,13 +602,28 @@ fn verification_takes_its_intervals_from_the_blocks() {
             .is_some_and(|verify| verify.only && !verify.read_back)
     );
     let (plan, _) = of(|s| {
-        s.verify = Some(Check::With(Checksum::Pattern(Vec::new())));
-        s.verify_pattern = Some(vec![0xab]);
+        s.verify = Some(Check::With(Checksum::Pattern));
+        s.verify_pattern = Some(VerifyPattern {
+            bytes: vec![0xab],
+            offsets: Vec::new(),
+        });
         s.bs = both(8);
     });
     let verify = plan.verify.expect("a pattern");
-    assert_eq!(verify.checksum, Checksum::Pattern(vec![0xab]));
-    assert_eq!((verify.pattern, verify.interval), (None, 8));
+    assert_eq!(verify.interval, 8);
+    let layout = verify.fio.expect("of fio");
+    assert_eq!(layout.checksum, Checksum::Pattern);
+    assert_eq!(
+        layout.pattern.map(|pattern| pattern.bytes),
+        Some(vec![0xab])
+    );
+    // As with fio: what does not divide the blocks gives way to what does.
+    let (plan, notes) = of(|s| s.verify_interval = Some(3000));
+    assert_eq!(plan.verify, Some(expect.clone()));
+    assert!(notes[0].contains("verify_interval=3000"), "{notes:?}");
+    let (plan, _) = of(|s| (s.rw, s.norandommap) = (Some(MIX), Some(true)));
+    let verify = plan.verify.expect("a mix is verified");
+    assert!(verify.read_back && verify.once);
     assert_eq!(of(|s| s.verify = Some(Check::Off)).0.verify, None);
 }
 
@@ -612,11 +639,12 @@ fn verification_that_cannot_be_is_refused() {
             expect,
         );
     };
-    check(|s| s.rw = Some(MIX), "a mix of reads and writes");
-    check(|s| s.bs = both(64), "80 bytes for each header");
-    check(|s| s.verify_interval = Some(3000), "verify_interval=3000");
+    check(|s| s.bs = both(48), "needs 56 bytes for each header");
+    check(|s| s.verify_offset = Some(4080), "verify_offset=4080");
+    check(|s| s.verify_offset = Some(50), "verify_offset=50");
+    check(|s| s.verify_async = Some(65), "verify_async=65");
     check(
-        |s| s.verify = Some(Check::With(Checksum::Pattern(Vec::new()))),
+        |s| s.verify = Some(Check::With(Checksum::Pattern)),
         "needs verify_pattern",
     );
     check(

@@ -2,11 +2,12 @@
 
 use super::super::PlanError;
 use super::blocks::bounds;
-use crate::jobs::{BlockSizes, Checksum, Pace, Pattern, Verify};
+use crate::jobs::{BlockSizes, Checksum, FioLayout, Pace, Pattern, Verify};
 use crate::spec::fio::{Check, Settings};
+use crate::verify::HEADER;
 
-/// Bytes that an interval with a header has at least, as in fio.
-const INTERVAL_MIN: u64 = 80;
+/// Threads of `verify_async` at most.
+const THREADS_MAX: u32 = 64;
 
 pub(super) fn verify(
     s: &Settings,
@@ -18,75 +19,111 @@ pub(super) fn verify(
     let checksum = match &s.verify {
         None | Some(Check::Off) if only => refuse!("verify_only needs verify"),
         None | Some(Check::Off) => return Ok(None),
-        Some(Check::With(Checksum::Pattern(_))) => match &s.verify_pattern {
-            Some(pattern) => Checksum::Pattern(pattern.clone()),
-            None => refuse!("verify=pattern needs verify_pattern"),
-        },
-        Some(Check::With(checksum)) => checksum.clone(),
+        Some(Check::With(checksum)) => *checksum,
     };
-    let directions = pattern.directions;
-    if directions.read && directions.write {
-        refuse!(
-            "verify cannot be combined with a mix of reads and writes (rw): a read may meet a block \
-             that was not written yet"
-        );
+    if matches!(checksum, Checksum::Pattern | Checksum::PatternHeader) && s.verify_pattern.is_none()
+    {
+        let name = checksum.name();
+        refuse!("verify={name} needs verify_pattern");
     }
+    let directions = pattern.directions;
     let mut read_back = s.do_verify.unwrap_or(true) && directions.write && !only;
     let backlog = s.verify_backlog.filter(|n| *n > 0 && read_back);
     if read_back && pace.time_based && backlog.is_none() {
         notes.push("writing takes all of runtime (time_based): nothing is read back".to_owned());
         read_back = false;
     }
-    let headed = !matches!(checksum, Checksum::Pattern(_));
+    let threads = s.verify_async.unwrap_or(0);
+    if threads > THREADS_MAX {
+        refuse!("verify_async={threads} is more than {THREADS_MAX}");
+    }
+    let interval = interval(s, pattern, notes);
     Ok(Some(Verify {
-        interval: interval(s, pattern, headed, notes)?,
-        pattern: match checksum {
-            Checksum::Pattern(_) => None,
-            _ => s.verify_pattern.clone(),
-        },
-        checksum,
+        interval,
+        fio: Some(layout(s, checksum, interval)?),
         read_back,
+        once: directions.random && pattern.repeats && !s.experimental_verify.unwrap_or(false),
         fatal: s.verify_fatal.unwrap_or(false),
         backlog,
+        backlog_batch: match s.verify_backlog_batch {
+            None | Some(0) => backlog.unwrap_or(0),
+            Some(batch) => batch,
+        },
         only,
-        threads: 0,
+        threads,
+        cpus: s.verify_async_cpus.clone().unwrap_or_default(),
+        dump: s.verify_dump.unwrap_or(false),
+        save_state: s.verify_state_save.unwrap_or(true) && directions.write,
+        load_state: s.verify_state_load.unwrap_or(false),
     }))
 }
 
-fn interval(
-    s: &Settings,
-    pattern: &Pattern,
-    headed: bool,
-    notes: &mut Vec<String>,
-) -> Result<u64, PlanError> {
+/// Where headers stand, and what is around them.
+fn layout(s: &Settings, checksum: Checksum, interval: u64) -> Result<FioLayout, PlanError> {
+    let offset = match checksum.has_header() {
+        true => s.verify_offset.unwrap_or(0),
+        false => 0,
+    };
+    let (name, length) = (checksum.name(), HEADER + checksum.length());
+    if checksum.has_header() && offset.saturating_add(length) > interval {
+        refuse!(
+            "verify={name} needs {length} bytes for each header, and from verify_offset={offset} on that is \
+             more than an interval has ({interval} bytes: verify_interval, bs)"
+        );
+    }
+    if offset > 0 && offset < length {
+        refuse!(
+            "verify_offset={offset} is within the {length} bytes of the header of verify={name}, which cannot \
+             change places with itself"
+        );
+    }
+    Ok(FioLayout {
+        checksum,
+        offset,
+        pattern: s.verify_pattern.clone(),
+        pattern_interval: s.verify_pattern_interval.unwrap_or(0),
+        seed: s.verify_header_seed.unwrap_or(true),
+        sequence: s.verify_write_sequence.unwrap_or(true),
+    })
+}
+
+/// Bytes between headers, as fio chooses them: what was asked for up to the smallest
+/// block, if it divides all of them.
+fn interval(s: &Settings, pattern: &Pattern, notes: &mut Vec<String>) -> u64 {
     let sizes = if pattern.directions.write {
         &pattern.sizes.write
     } else {
         &pattern.sizes.read
     };
-    let smallest = bounds(sizes).0;
-    let asked = s.verify_interval.unwrap_or(smallest);
-    if asked > smallest {
+    let (smallest, largest) = bounds(sizes);
+    let mut divisor = gcd(smallest, largest);
+    match sizes {
+        BlockSizes::Split(parts) => {
+            divisor = parts.iter().fold(0, |all, (size, _)| gcd(all, *size));
+        }
+        BlockSizes::Unaligned { .. } => divisor = 1,
+        BlockSizes::Fixed(_) | BlockSizes::Range { .. } => {}
+    }
+    let reads = match pattern.directions.read {
+        true => bounds(&pattern.sizes.read).0,
+        false => u64::MAX,
+    };
+    let asked = s.verify_interval.unwrap_or(smallest).max(1);
+    let mut interval = asked.min(smallest).min(reads);
+    if !divisor.is_multiple_of(interval) {
+        interval = divisor;
+    }
+    if s.verify_interval.is_some() && interval != asked {
         notes.push(format!(
-            "verify_interval is cut to the smallest block, {smallest} bytes"
+            "verify_interval={asked} does not divide the blocks (bs): {interval} bytes are taken"
         ));
     }
-    let interval = asked.min(smallest);
-    if headed && interval < INTERVAL_MIN {
-        refuse!(
-            "verify needs {INTERVAL_MIN} bytes for each header, and the smallest block (bs) has {smallest}"
-        );
+    interval
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
     }
-    let divides = match sizes {
-        // Every block of a range is a multiple of the smallest.
-        BlockSizes::Fixed(size) | BlockSizes::Range { min: size, .. } => {
-            size.is_multiple_of(interval)
-        }
-        BlockSizes::Unaligned { .. } => false,
-        BlockSizes::Split(parts) => parts.iter().all(|(size, _)| size.is_multiple_of(interval)),
-    };
-    if !divides {
-        refuse!("verify_interval={interval} does not divide the blocks (bs)");
-    }
-    Ok(interval)
 }

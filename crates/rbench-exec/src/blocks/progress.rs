@@ -1,0 +1,286 @@
+//! What fio keeps of a verified job in files: which writes completed (`verify_state_save`,
+//! `verify_state_load`), and blocks that are wrong beside what they should be
+//! (`verify_dump`). They lie in the working directory.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::verify::fio_crc;
+
+/// Version of the form of a state, fio 3.33's.
+const VERSION: u64 = 3;
+/// Bytes of what stands before the state: version, length, checksum.
+const HEAD: usize = 24;
+/// Bytes of a state before its list of writes, and where its fields stand.
+const FIXED: usize = 152;
+const DEPTH: usize = 8;
+const FILES: usize = 12;
+const NUMBER: usize = 16;
+const INDEX: usize = 24;
+const NAME: usize = 88;
+/// Bytes of a name with the zero behind it.
+const NAME_ROOM: usize = FIXED - NAME;
+
+/// What a state says: how many writes were begun, and the last ones of each file that
+/// completed, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct State {
+    pub(super) depth: u32,
+    pub(super) files: u32,
+    pub(super) writes: u64,
+    pub(super) index: u64,
+    pub(super) name: String,
+    /// File and offset.
+    pub(super) completed: Vec<(u64, u64)>,
+}
+
+impl State {
+    /// Its form in a file. What fio keeps of its random generator is zero, as fio has it
+    /// for jobs that draw nothing.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut body = vec![0; FIXED];
+        body[..DEPTH].copy_from_slice(&(self.completed.len() as u64).to_le_bytes());
+        body[DEPTH..FILES].copy_from_slice(&self.depth.to_le_bytes());
+        body[FILES..NUMBER].copy_from_slice(&self.files.to_le_bytes());
+        body[NUMBER..INDEX].copy_from_slice(&self.writes.to_le_bytes());
+        body[INDEX..INDEX + 8].copy_from_slice(&self.index.to_le_bytes());
+        let name = self.name.as_bytes();
+        let length = name.len().min(NAME_ROOM - 1);
+        body[NAME..NAME + length].copy_from_slice(&name[..length]);
+        for (file, offset) in &self.completed {
+            body.extend_from_slice(&file.to_le_bytes());
+            body.extend_from_slice(&offset.to_le_bytes());
+        }
+        let words = [VERSION, body.len() as u64, u64::from(fio_crc(&body))];
+        let head = words.iter().flat_map(|word| word.to_le_bytes());
+        head.chain(body.iter().copied()).collect()
+    }
+
+    /// Reads one; `None`: that is none of this version, or it is damaged.
+    fn from_bytes(bytes: &[u8]) -> Option<State> {
+        let word = |bytes: &[u8], at: usize| {
+            let eight = bytes.get(at..).and_then(|b| b.first_chunk::<8>());
+            eight.map(|b| u64::from_le_bytes(*b))
+        };
+        let (version, length, crc) = (word(bytes, 0)?, word(bytes, 8)?, word(bytes, 16)?);
+        let body = bytes.get(HEAD..)?;
+        let body = body.get(..usize::try_from(length).ok()?)?;
+        if version != VERSION || crc != u64::from(fio_crc(body)) || body.len() < FIXED {
+            return None;
+        }
+        let both = word(body, DEPTH)?;
+        let name = &body[NAME..FIXED];
+        let name = &name[..name.iter().position(|b| *b == 0).unwrap_or(name.len())];
+        let list = body[FIXED..].chunks_exact(16);
+        let listed = list.map(|entry| Some((word(entry, 0)?, word(entry, 8)?)));
+        let completed: Vec<_> = listed.collect::<Option<_>>()?;
+        (completed.len() as u64 == word(body, 0)?).then(|| State {
+            depth: both as u32,
+            files: (both >> 32) as u32,
+            writes: word(body, NUMBER).unwrap_or(0),
+            index: word(body, INDEX).unwrap_or(0),
+            name: String::from_utf8_lossy(name).into_owned(),
+            completed,
+        })
+    }
+
+    /// Whether the block that is to be verified after `verified` others may not be there:
+    /// it lies among the last ones, and is not known to be complete.
+    fn ends_at(&self, verified: u64, file: u64, offset: u64) -> bool {
+        let depth = u64::from(self.depth);
+        let left = self.writes.wrapping_sub(verified);
+        if (verified < depth || left > depth) && self.writes > depth {
+            return false;
+        }
+        !self.completed.contains(&(file, offset))
+    }
+}
+
+/// What a worker keeps of its writes, and knows of those of an earlier run.
+#[derive(Debug)]
+pub(super) struct Progress {
+    path: PathBuf,
+    saves: bool,
+    loaded: Option<State>,
+    now: State,
+    /// The last writes of each file that completed, newest first.
+    last: BTreeMap<u64, VecDeque<u64>>,
+    /// Blocks verified so far.
+    verified: u64,
+}
+
+impl Progress {
+    /// For a worker with this number (`index`) among all, whose state lies in `base`.
+    /// `saves`: it is written at the end; `loads`: an earlier one is read.
+    ///
+    /// # Errors
+    /// When it is to be read and cannot be; the path, too.
+    pub(super) fn new(
+        base: &Path,
+        now: State,
+        saves: bool,
+        loads: bool,
+    ) -> Result<Progress, (PathBuf, io::Error)> {
+        let (name, index) = (&now.name, now.index);
+        let path = base.join(format!("local-{name}-{index}-verify.state"));
+        let loaded = match loads {
+            false => None,
+            true => Some(read(&path).map_err(|error| (path.clone(), error))?),
+        };
+        Ok(Progress {
+            path,
+            saves,
+            loaded,
+            now,
+            last: BTreeMap::new(),
+            verified: 0,
+        })
+    }
+
+    /// Notes that a write completed.
+    pub(super) fn completed(&mut self, file: u64, offset: u64) {
+        let last = self.last.entry(file).or_default();
+        if last.len() >= self.now.depth as usize {
+            last.pop_back();
+        }
+        last.push_front(offset);
+    }
+
+    /// Whether verifying ends before this block, which an earlier run may not have
+    /// written; else it counts as verified.
+    pub(super) fn ends_at(&mut self, file: u64, offset: u64) -> bool {
+        let loaded = self.loaded.as_ref();
+        let ends = loaded.is_some_and(|state| state.ends_at(self.verified, file, offset));
+        self.verified += u64::from(!ends);
+        ends
+    }
+
+    /// Writes the state, if it is to be kept, after so many writes. Where the user may
+    /// write nothing there is none, as with fio.
+    ///
+    /// # Errors
+    /// When it cannot be written; the path, too.
+    pub(super) fn save(&mut self, writes: u64) -> Result<(), (&Path, io::Error)> {
+        if !self.saves {
+            return Ok(());
+        }
+        let files = self.last.iter();
+        let each = files.flat_map(|(file, last)| last.iter().map(|offset| (*file, *offset)));
+        self.now.completed = each.collect();
+        self.now.writes = writes;
+        match put(&self.path, &self.now.to_bytes()) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                Ok(())
+            }
+            written => written.map_err(|error| (self.path.as_path(), error)),
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<State> {
+    #[expect(clippy::disallowed_methods, reason = "a state is no target")]
+    let bytes = fs::read(path)?;
+    State::from_bytes(&bytes).ok_or_else(|| {
+        let text = "it is no sound state of a verified job in the form of fio 3.33";
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    })
+}
+
+/// Writes a whole file.
+pub(super) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "a state or a dump is no target")]
+    fs::write(path, bytes)
+}
+
+/// A wrong block, or interval of one, and what it should be.
+#[derive(Debug)]
+pub(super) struct Dump {
+    /// Where it begins, bytes.
+    pub(super) offset: u64,
+    pub(super) received: Vec<u8>,
+    pub(super) expected: Vec<u8>,
+}
+
+impl Dump {
+    /// Puts both into files in `base`, named by the file that they are of.
+    pub(super) fn write(&self, base: &Path, file: &Path) -> io::Result<()> {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let path = |what| base.join(format!("{name}.{}.{what}", self.offset));
+        put(&path("received"), &self.received)?;
+        put(&path("expected"), &self.expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Written by fio 3.33 for two files of 24 KiB in blocks of 4 KiB, 4 at a time.
+    const OF_FIO: &str = "0300000000000000 1801000000000000 fcbe6af000000000 0800000000000000 \
+        04000000 02000000 0c00000000000000 0000000000000000";
+
+    fn of_fio() -> State {
+        let offsets = [0x5000, 0x4000, 0x3000, 0x2000];
+        State {
+            depth: 4,
+            files: 2,
+            writes: 12,
+            index: 0,
+            name: "p".to_owned(),
+            completed: [0, 1]
+                .iter()
+                .flat_map(|file| offsets.map(|offset| (*file, offset)))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn a_state_has_the_form_that_fio_gives_it() {
+        let digits: Vec<u8> = OF_FIO.bytes().filter(|b| *b != b' ').collect();
+        let start: Vec<u8> = digits
+            .chunks(2)
+            .map(|two| u8::from_str_radix(std::str::from_utf8(two).expect("digits"), 16))
+            .collect::<Result<_, _>>()
+            .expect("hexadecimal");
+        let bytes = of_fio().to_bytes();
+        // With the checksum over all that follows.
+        assert_eq!(bytes[..start.len()], start);
+        assert_eq!(State::from_bytes(&bytes), Some(of_fio()));
+    }
+
+    #[test]
+    fn a_damaged_or_foreign_state_is_none() {
+        let good = of_fio().to_bytes();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            assert_eq!(State::from_bytes(&bad), None, "{at}");
+            assert_eq!(State::from_bytes(&good[..at]), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn verifying_ends_where_the_last_writes_are_not_known_to_be_complete() {
+        let state = State {
+            depth: 1,
+            writes: 37,
+            completed: vec![(0, 36 * 4096)],
+            ..State::default()
+        };
+        let first = (0..100).find(|n| state.ends_at(*n, 0, n * 4096));
+        assert_eq!(first, Some(37));
+        let lost = State {
+            completed: vec![(0, 35 * 4096)],
+            ..state
+        };
+        let first = (0..100).find(|n| lost.ends_at(*n, 0, n * 4096));
+        assert_eq!(first, Some(36));
+    }
+}

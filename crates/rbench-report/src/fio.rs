@@ -174,6 +174,13 @@ fn mean(values: &[u64]) -> f64 {
 }
 
 impl FioEntry {
+    /// `description`
+    fn description(&self) -> Option<&str> {
+        let mut all = self.options.iter();
+        let (_, text) = all.find(|(name, _)| name == "description")?;
+        Some(text.as_str()).filter(|text| !text.is_empty())
+    }
+
     /// Latency to keep (ns), window (us), percentile; fio's values without a
     /// target.
     fn target_fields(&self) -> (u64, u64, f64) {

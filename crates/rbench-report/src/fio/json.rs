@@ -87,6 +87,9 @@ fn job(run: &FioRun, shown: &Shown, plus: bool) -> Json {
         fields.push(("first_error", errno(outcome.first_error)));
     }
     fields.extend(target(entry));
+    if let Some(text) = entry.description() {
+        fields.push(("desc", Json::from(text)));
+    }
     if let Some(steady) = &entry.steady {
         fields.push(("steadystate", steadystate(steady)));
     }

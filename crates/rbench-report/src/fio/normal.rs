@@ -48,6 +48,9 @@ fn push_entry(out: &mut String, shown: &Shown, date: &str) {
         out,
         "{name}: (groupid={group}, jobs={jobs}): err={error}: pid={pid}: {date}"
     );
+    if let Some(text) = shown.entry.description() {
+        let _ = writeln!(out, "  Description  : [{text}]");
+    }
     let ran = shown.directions.iter().filter(|d| d.rates.runtime_ms > 0);
     ran.for_each(|direction| push_direction(out, direction, shown.entry));
     push_spread(out, shown);

@@ -159,6 +159,13 @@ pub const REFUSED: &[Refused] = &[
         "logs are written as text",
         "`gzip` for the logs when the run is over",
     ),
+    refused("end_syncfs", "data is synced file by file", "`end_fsync`"),
+    refused("ramp_size", "a ramp is a time", "`ramp_time`"),
+    refused(
+        "steadystate_check_interval ss_interval",
+        "values are taken every second",
+        "`steadystate_duration`",
+    ),
     refused(
         "log_issue_time",
         "logs have the time at which an operation ended, and its latency",

@@ -105,7 +105,7 @@ pub const STATS: &[Opt] = &[
     )
     .default("1"),
     Opt::job(
-        "log_window_value",
+        "log_max_value",
         "HOW",
         "Latencies of log_avg_msec: avg (0), max (1), both (a column each)",
         |s, g| {
@@ -113,7 +113,7 @@ pub const STATS: &[Opt] = &[
             Ok(())
         },
     )
-    .or(&["log_max_value"])
+    .or(&["log_window_value"])
     .default("avg"),
     Opt::job(
         "log_prio",

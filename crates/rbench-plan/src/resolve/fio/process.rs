@@ -1,0 +1,33 @@
+//! What the threads of workers are to the kernel.
+
+use crate::process::{Process, io_priority};
+use crate::resolve::PlanError;
+use crate::spec::fio::Settings;
+
+/// From a job's options.
+pub(super) fn process(s: &Settings) -> Result<Process, PlanError> {
+    if s.cpus_allowed.is_some() && s.numa_cpu_nodes.is_some() {
+        refuse!("cpus_allowed and numa_cpu_nodes exclude each other");
+    }
+    let io_priority = match (s.prioclass, s.prio, s.priohint) {
+        (None, None, None) => None,
+        // A level alone is one of the usual class, best effort.
+        (class, level, hint) => {
+            let class = class.unwrap_or(2);
+            Some(io_priority(class, level.unwrap_or(0), hint.unwrap_or(0)))
+        }
+    };
+    Ok(Process {
+        name: s.comm.clone(),
+        cpus: s.cpus_allowed.clone().unwrap_or_default(),
+        nodes: s.numa_cpu_nodes.clone(),
+        split: s.cpus_split.unwrap_or(false),
+        memory: s.numa_mem_policy.clone(),
+        nice: s.nice.unwrap_or(0),
+        io_priority,
+        user: s.uid,
+        group: s.gid,
+        before: s.exec_prerun.clone(),
+        after: s.exec_postrun.clone(),
+    })
+}

@@ -9,6 +9,7 @@ use super::Line;
 use super::given::Given;
 
 mod course;
+mod engine;
 mod jobs;
 mod line;
 mod process;
@@ -73,7 +74,7 @@ impl Opt {
     /// Whether it belongs to particular engines: fio knows it only once the engine is
     /// given, so it cannot be shortened.
     pub fn of_engines(&self) -> bool {
-        jobs::ENGINE_OPTIONS
+        engine::ENGINE_OPTIONS
             .iter()
             .any(|option| option.name == self.name)
     }
@@ -134,15 +135,15 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         title: "Engine",
-        options: jobs::ENGINE,
+        options: engine::ENGINE,
     },
     Group {
         title: "Options of engines (io_uring, libaio, pvsync2)",
-        options: jobs::ENGINE_OPTIONS,
+        options: engine::ENGINE_OPTIONS,
     },
     Group {
         title: "Buffers",
-        options: jobs::BUFFERS,
+        options: engine::BUFFERS,
     },
     Group {
         title: "Duration and rate",

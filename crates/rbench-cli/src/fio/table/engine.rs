@@ -1,0 +1,295 @@
+//! Options of the engine and of the data that is written.
+
+use rbench_plan::spec::fio::{EngineSettings, Settings, SyncMode};
+
+use super::{Given, Opt, put, text};
+use crate::fio::given::one_of;
+
+/// What the kernel calls the words of `write_hint`.
+const HINTS: [(&str, u64); 5] = [
+    ("none", 1),
+    ("short", 2),
+    ("medium", 3),
+    ("long", 4),
+    ("extreme", 5),
+];
+
+/// How operations are done.
+pub const ENGINE: &[Opt] = &[
+    Opt::job(
+        "ioengine",
+        "NAME",
+        "I/O engine, one of those that --enghelp lists",
+        engine,
+    )
+    .default("psync"),
+    Opt::job(
+        "iodepth",
+        "N",
+        "Requests in flight per worker (libaio, io_uring, posixaio)",
+        |s, g| put(&mut s.iodepth, g.count(1)),
+    )
+    .default("1"),
+    Opt::job(
+        "iodepth_batch",
+        "N",
+        "Requests to submit at a time; 0: as many as iodepth",
+        |s, g| put(&mut s.iodepth_batch, g.count(0)),
+    )
+    .or(&["iodepth_batch_submit"])
+    .default("1"),
+    Opt::job(
+        "iodepth_batch_complete_min",
+        "N",
+        "Reap at least this many completions at a time",
+        |s, g| put(&mut s.iodepth_batch_complete_min, g.count(0)),
+    )
+    .or(&["iodepth_batch_complete"])
+    .default("1"),
+    Opt::job(
+        "iodepth_batch_complete_max",
+        "N",
+        "Reap up to this many completions before more is submitted",
+        |s, g| put(&mut s.iodepth_batch_complete_max, g.count(0)),
+    )
+    .default("iodepth_batch_complete_min"),
+    Opt::job(
+        "iodepth_low",
+        "N",
+        "When iodepth was reached, submit again at this depth",
+        |s, g| put(&mut s.iodepth_low, g.count(0)),
+    )
+    .default("iodepth"),
+    Opt::job("direct", "0|1", "Open files with O_DIRECT", |s, g| {
+        put(&mut s.direct, g.flag())
+    })
+    .default("0"),
+    Opt::job("buffered", "0|1", "The opposite of direct", |s, g| {
+        put(&mut s.direct, g.flag().map(|buffered| !buffered))
+    })
+    .default("1"),
+    Opt::job(
+        "sync",
+        "HOW",
+        "Open files with: none (0), sync (1, O_SYNC), dsync (O_DSYNC)",
+        |s, g| put(&mut s.sync, sync(g)),
+    )
+    .default("none"),
+    Opt::job("dsync", "0|1", "Same as sync=dsync", |s, g| {
+        let mode = |on| if on { SyncMode::Dsync } else { SyncMode::None };
+        put(&mut s.sync, g.flag().map(mode))
+    })
+    .default("0"),
+    Opt::job(
+        "fsync",
+        "N",
+        "Call fsync after every N writes; 0: never",
+        |s, g| put(&mut s.fsync, g.count(0)),
+    )
+    .default("0"),
+    Opt::job(
+        "fdatasync",
+        "N",
+        "Call fdatasync after every N writes; 0: never",
+        |s, g| put(&mut s.fdatasync, g.count(0)),
+    )
+    .default("0"),
+    Opt::job(
+        "write_barrier",
+        "N",
+        "Accepted: as with fio, no engine does anything for it",
+        |_, g| g.count::<u64>(0).map(drop),
+    )
+    .or(&["barrier"]),
+    Opt::job(
+        "write_hint",
+        "HOW",
+        "How long data lives: none, short, medium, long, extreme",
+        |s, g| put(&mut s.write_hint, one_of(g.text, &HINTS)),
+    ),
+    Opt::job(
+        "end_fsync",
+        "0|1",
+        "Call fsync when all is written, within the run time",
+        |s, g| put(&mut s.end_fsync, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "fsync_on_close",
+        "0|1",
+        "Call fsync before a file is closed",
+        |s, g| put(&mut s.fsync_on_close, g.flag()),
+    )
+    .default("0"),
+];
+
+/// Options of particular engines.
+pub const ENGINE_OPTIONS: &[Opt] = &[
+    Opt::switch(
+        "hipri",
+        "io_uring, pvsync2: poll for completions",
+        |s, g| put(&mut s.engine_options.hipri, g.flag()),
+    ),
+    Opt::job(
+        "hipri_percentage",
+        "PERCENT",
+        "pvsync2: percentage of operations that hipri applies to",
+        |s, g| put(&mut s.engine_options.hipri_percentage, g.percent()),
+    )
+    .default("100"),
+    Opt::switch(
+        "fixedbufs",
+        "io_uring: register buffers; without it where that can be",
+        |s, g| put(&mut s.engine_options.fixedbufs, g.flag()),
+    ),
+    Opt::switch(
+        "registerfiles",
+        "io_uring: register files; without it where that can be",
+        |s, g| put(&mut s.engine_options.registerfiles, g.flag()),
+    ),
+    Opt::switch(
+        "sqthread_poll",
+        "io_uring: a thread of the kernel takes requests",
+        |s, g| put(&mut s.engine_options.sqthread_poll, g.flag()),
+    ),
+    Opt::job(
+        "sqthread_poll_cpu",
+        "N",
+        "io_uring: processor of that thread",
+        |s, g| put(&mut s.engine_options.sqthread_poll_cpu, g.count(0)),
+    ),
+    Opt::job(
+        "nonvectored",
+        "0|1",
+        "io_uring: read and write without vectors",
+        |s, g| put(&mut s.engine_options.nonvectored, nonvectored(g)),
+    )
+    .default("1"),
+    Opt::job(
+        "force_async",
+        "N",
+        "io_uring: have the kernel hand every Nth request to a thread",
+        |s, g| put(&mut s.engine_options.force_async, g.count(0)),
+    )
+    .default("0"),
+    Opt::job(
+        "uncached",
+        "0|1",
+        "io_uring, pvsync2: RWF_DONTCACHE without direct",
+        |s, g| put(&mut s.engine_options.uncached, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "nowait",
+        "0|1",
+        "libaio, io_uring, pvsync2: RWF_NOWAIT",
+        |s, g| put(&mut s.engine_options.nowait, g.flag()),
+    )
+    .default("0"),
+    Opt::switch(
+        "atomic",
+        "libaio, io_uring, pvsync2: RWF_ATOMIC for writes",
+        |s, g| put(&mut s.engine_options.atomic, g.flag()),
+    ),
+    Opt::switch(
+        "userspace_reap",
+        "libaio: take completions from mapped memory",
+        |s, g| put(&mut s.engine_options.userspace_reap, g.flag()),
+    ),
+];
+/// Written data.
+pub const BUFFERS: &[Opt] = &[
+    Opt::switch("refill_buffers", "New data for every write", |s, g| {
+        put(&mut s.refill_buffers, g.flag())
+    }),
+    Opt::job(
+        "scramble_buffers",
+        "0|1",
+        "Change a few bytes for every write",
+        |s, g| put(&mut s.scramble_buffers, g.flag()),
+    )
+    .default("1"),
+    Opt::switch("zero_buffers", "Write zeros", |s, g| {
+        put(&mut s.zero_buffers, g.flag())
+    }),
+    Opt::job(
+        "buffer_pattern",
+        "PATTERN",
+        "Write this: 0xBYTES, a number, \"text\", 'file', or several of them",
+        |s, g| put(&mut s.buffer_pattern, g.pattern()),
+    ),
+    Opt::job(
+        "buffer_compress_percentage",
+        "PERCENT",
+        "Compressible percentage of the data; new data for every write",
+        |s, g| put(&mut s.buffer_compress_percentage, g.percent()),
+    )
+    .default("0"),
+    Opt::job(
+        "buffer_compress_chunk",
+        "SIZE",
+        "Size of the pieces that compress so (bytes); 0: the block",
+        |s, g| put(&mut s.buffer_compress_chunk, g.count(0)),
+    )
+    .default("512"),
+    Opt::job(
+        "dedupe_percentage",
+        "PERCENT",
+        "Percentage of blocks that are copies; new data for every write",
+        |s, g| put(&mut s.dedupe_percentage, g.percent()),
+    )
+    .default("0"),
+    Opt::job(
+        "dedupe_mode",
+        "HOW",
+        "Copies are of the latest block (repeat) or of a working_set",
+        |s, g| {
+            let words = [("repeat", false), ("working_set", true)];
+            put(&mut s.dedupe_working_set, one_of(g.text, &words))
+        },
+    )
+    .default("repeat"),
+    Opt::job(
+        "dedupe_working_set_percentage",
+        "PERCENT",
+        "Blocks of the working set, in per cent of those of size",
+        |s, g| put(&mut s.dedupe_working_set_percentage, g.percent()),
+    )
+    .default("5"),
+    Opt::job(
+        "dedupe_global",
+        "0|1",
+        "All jobs have the same working set",
+        |s, g| put(&mut s.dedupe_global, g.flag()),
+    )
+    .default("0"),
+];
+/// An engine does not inherit what was given for another one.
+fn engine(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
+    let name = text(g)?;
+    if s.ioengine.as_ref().is_some_and(|before| *before != name) {
+        s.engine_options = EngineSettings::default();
+    }
+    s.ioengine = Some(name);
+    Ok(())
+}
+
+/// -1 is fio's "where the kernel can do it".
+fn nonvectored(g: Given<'_>) -> Result<bool, String> {
+    match g.text {
+        "-1" => Ok(true),
+        _ => g.number().map(|n| n != 0),
+    }
+}
+fn sync(g: Given<'_>) -> Result<SyncMode, String> {
+    one_of(
+        g.text,
+        &[
+            ("none", SyncMode::None),
+            ("0", SyncMode::None),
+            ("sync", SyncMode::Sync),
+            ("1", SyncMode::Sync),
+            ("dsync", SyncMode::Dsync),
+        ],
+    )
+}

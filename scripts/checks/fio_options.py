@@ -67,7 +67,7 @@ CASES = {
     "buffer_compress_chunk": [("same", f"{WRITE} --buffer_compress_percentage=50 --buffer_compress_chunk=1k")],
     "buffer_compress_percentage": [("same", f"{WRITE} --buffer_compress_percentage=50")],
     "buffer_pattern": [("data", f"{WRITE} --buffer_pattern=0xdeadface"), ("data", f'{WRITE} --buffer_pattern="abcd"'),
-                       ("data", f'{WRITE} --buffer_pattern="ab"-7'), ("fails", f'{WRITE} --buffer_pattern="ab"-7-0x12'),
+                       ("data", f'{WRITE} --buffer_pattern="ab"-7'), ("data", f'{WRITE} --buffer_pattern="ab"-120x11'), ("fails", f'{WRITE} --buffer_pattern="ab"-7-0x12'),
                        ("fails", f"{WRITE} --buffer_pattern=%o"),
                        ("data", f"{WRITE} --buffer_pattern='{{dir}}/pattern'")],
     "buffered": [("same", f"{WRITE} --buffered=1")],

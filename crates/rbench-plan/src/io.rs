@@ -417,6 +417,8 @@ impl IoPlan {
                 together: self.open_loop,
                 think: self.think,
                 think_blocks: 1,
+                // After every one that was started, also where several are in flight.
+                think_by_issue: true,
                 ..Pace::default()
             },
             process: Process::default(),

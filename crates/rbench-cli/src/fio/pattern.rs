@@ -154,6 +154,11 @@ fn part(text: &str) -> Result<(Part<'_>, &str), String> {
     let end = digits
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(digits.len());
+    // `-120x11`: the 0 belongs to the next number.
+    let end = match digits.as_bytes().get(end) {
+        Some(b'x' | b'X') if end > 1 && digits.as_bytes()[end - 1] == b'0' => end - 1,
+        _ => end,
+    };
     let (digits, rest) = digits.split_at(end);
     let number = sign * digits.parse::<i64>().map_err(|_| wrong())?;
     let bits = match (i32::try_from(number), u32::try_from(number)) {

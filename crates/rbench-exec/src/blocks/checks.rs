@@ -304,7 +304,7 @@ impl BlockRunner {
         span: Span,
         meter: &mut Meter,
     ) -> Option<Verdict> {
-        if !self.context.engine.moves_data {
+        if !self.context.engine.uses_files {
             return Some(Ok(()));
         }
         if moved < what.length {

@@ -122,8 +122,8 @@ fn fio_size(text: &str) {
     assert_eq!(again, Ok(Some(Extent::Bytes(size))));
     if let Some((number, unit)) = whole(text.trim()).filter(|_| !text.contains(['x', 'X'])) {
         let unit = unit.to_ascii_lowercase();
-        // With an i it is decimal, so that it takes the scale of no i.
-        let step: u128 = if unit.contains('i') { 1000 } else { 1024 };
+        // With an i and its b it is decimal; an i alone changes nothing.
+        let step: u128 = if unit.contains("ib") { 1000 } else { 1024 };
         let power = "kmgtp".find(|c| unit.starts_with(c)).map_or(0, |at| at + 1);
         assert_eq!(
             u128::from(size),

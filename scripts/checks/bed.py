@@ -248,7 +248,7 @@ def cut_off(program, mount, folder):
     took = time.monotonic() - begun
     check(out.exists(), f"there is no partial result {took:.1f} s after the cut")
     print(f"   the partial result was there {took:.1f} s after the cut")
-    wait_until(lambda: job.poll() is not None, patience_s=60)
+    wait_until(lambda: job.poll() is not None, patience_s=15)
     took = time.monotonic() - begun
     if job.poll() is None:
         # A call that the file system's own daemon does not answer cannot be ended by anybody.

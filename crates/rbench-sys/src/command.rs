@@ -4,10 +4,12 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
+use nix::libc;
 use nix::sys::signal::Signal;
 
 /// Runs `sh -c command` and waits for its end. Its standard input is empty,
@@ -30,7 +32,14 @@ pub fn run(command: &str) -> Result<(), String> {
 /// # Errors
 /// As [`run`].
 pub fn run_in(place: &Path, command: &str, output: &Path) -> Result<(), String> {
-    let file = OpenOptions::new().append(true).create(true).open(output);
+    let mut options = OpenOptions::new();
+    // Of the user's files the one that has this name is not known: it is not changed but
+    // at its end, and no link is followed.
+    options
+        .append(true)
+        .create(true)
+        .custom_flags(libc::O_NOFOLLOW);
+    let file = options.open(output);
     let output =
         file.map_err(|error| format!("{} cannot be written: {error}", output.display()))?;
     let errors = output.try_clone();

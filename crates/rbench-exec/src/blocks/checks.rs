@@ -424,7 +424,7 @@ impl BlockRunner {
         let failure = Failure {
             op: OpKind::Write,
             path: path.to_owned(),
-            kind: Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
+            kind: Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EEXIST as i32)).into(),
             detail: format!("{option}: {error}"),
         };
         self.trouble(failure, None, meter);

@@ -164,7 +164,7 @@ impl WorkerContext {
                 op: OpKind::Open,
                 path: path.to_string_lossy().into_owned(),
                 kind: Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EINVAL as i32)).into(),
-                detail: format!("verify_state_load: {error}"),
+                detail: format!("the state of a verified job: {error}"),
             })
     }
 

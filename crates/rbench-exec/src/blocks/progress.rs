@@ -3,9 +3,12 @@
 //! (`verify_dump`). They lie in the working directory.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs;
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use nix::libc;
 
 use crate::verify::fio_crc;
 
@@ -116,7 +119,8 @@ impl Progress {
     /// `saves`: it is written at the end; `loads`: an earlier one is read.
     ///
     /// # Errors
-    /// When it is to be read and cannot be; the path, too.
+    /// When it is to be read and cannot be, or to be written where something else is;
+    /// the path, too.
     pub(super) fn new(
         base: &Path,
         now: State,
@@ -124,7 +128,13 @@ impl Progress {
         loads: bool,
     ) -> Result<Progress, (PathBuf, io::Error)> {
         let (name, index) = (&now.name, now.index);
+        // As fio names it.
+        let name = name.replace('/', ".");
         let path = base.join(format!("local-{name}-{index}-verify.state"));
+        if saves {
+            // Before the job has begun, and not when it is over.
+            existing(&path).map_err(|error| (path.clone(), error))?;
+        }
         let loaded = match loads {
             false => None,
             true => Some(read(&path).map_err(|error| (path.clone(), error))?),
@@ -170,15 +180,8 @@ impl Progress {
         let each = files.flat_map(|(file, last)| last.iter().map(|offset| (*file, *offset)));
         self.now.completed = each.collect();
         self.now.writes = writes;
-        match put(&self.path, &self.now.to_bytes()) {
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-                ) =>
-            {
-                Ok(())
-            }
+        match put_state(&self.path, &self.now.to_bytes()) {
+            Err(error) if is_forbidden(&error) => Ok(()),
             written => written.map_err(|error| (self.path.as_path(), error)),
         }
     }
@@ -193,10 +196,53 @@ fn read(path: &Path) -> io::Result<State> {
     })
 }
 
-/// Writes a whole file.
-pub(super) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// The state that is at `path`, to be written over, if there is one. Nothing else is
+/// written over, and no symbolic link is followed.
+fn existing(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    #[expect(clippy::disallowed_methods, reason = "a state is no target")]
+    let mut file = match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // There will be none, as with fio.
+        Err(error) if is_forbidden(&error) => return Ok(None),
+        opened => opened?,
+    };
+    let foreign = || {
+        let text = "it is no state of a verified job, and is not overwritten";
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
+    };
+    if !file.metadata()?.is_file() {
+        return foreign();
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    match State::from_bytes(&bytes) {
+        Some(_) => Ok(Some(file)),
+        None => foreign(),
+    }
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
+}
+
+fn put_state(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let Some(mut file) = existing(path)? else {
+        return put(path, bytes);
+    };
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(bytes)
+}
+
+/// Writes a file where there is nothing, not even a symbolic link.
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "a state or a dump is no target")]
-    fs::write(path, bytes)
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)
 }
 
 /// A wrong block, or interval of one, and what it should be.
@@ -264,6 +310,49 @@ mod tests {
             assert_eq!(State::from_bytes(&bad), None, "{at}");
             assert_eq!(State::from_bytes(&good[..at]), None, "{at}");
         }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a temporary directory")]
+    fn only_a_state_is_written_over_and_no_link_is_followed() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let now = || State {
+            name: "a/b".to_owned(),
+            depth: 1,
+            ..State::default()
+        };
+        let saved = || -> Result<(), io::Error> {
+            let mut progress =
+                Progress::new(dir.path(), now(), true, false).map_err(|(_, error)| error)?;
+            progress.completed(0, 4096);
+            progress.save(1).map_err(|(_, error)| error)
+        };
+        let path = dir.path().join("local-a.b-0-verify.state");
+        saved().expect("nothing was there");
+        let state = fs::read(&path).expect("a state");
+        assert!(State::from_bytes(&state).is_some());
+        saved().expect("a state was there");
+        assert_eq!(fs::read(&path).expect("a state"), state);
+        fs::write(&path, "of the user's").expect("written");
+        let why = saved().expect_err("something else is there");
+        assert_eq!(why.kind(), io::ErrorKind::AlreadyExists, "{why}");
+        assert_eq!(fs::read(&path).expect("there"), b"of the user's");
+        // A link, even to a state.
+        let aside = dir.path().join("aside");
+        fs::write(&aside, &state).expect("written");
+        fs::remove_file(&path).expect("removed");
+        std::os::unix::fs::symlink(&aside, &path).expect("linked");
+        saved().expect_err("a link is there");
+        assert!(path.is_symlink());
+        let dump = Dump {
+            offset: 512,
+            received: vec![1],
+            expected: vec![2],
+        };
+        let file = Path::new("x");
+        dump.write(dir.path(), file).expect("nothing was there");
+        let again = dump.write(dir.path(), file).expect_err("it is there");
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
     }
 
     #[test]

@@ -454,6 +454,8 @@ fn a_killed_starter_leaves_no_mount_and_no_process() {
 
 fn an_unmount_from_outside_ends_it() {
     let mut served = Served::start("serve", &[]);
+    // Mounted it is before the kernel and the server have agreed: once it answers, both have.
+    fs::read_dir(&served.point).expect("it answers");
     nix::mount::umount(&served.point).expect("not in use");
     served.end_well();
 }

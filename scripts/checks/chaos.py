@@ -287,7 +287,7 @@ def main():
     parser.add_argument("--mpirun", default="mpirun")
     args = parser.parse_args()
     # Twelve ranks on few CPUs: nobody may wait by spinning.
-    os.environ.update(OMPI_MCA_mpi_yield_when_idle="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     with tempfile.TemporaryDirectory(prefix="check-chaos-", dir="/dev/shm", ignore_cleanup_errors=True) as name:
         tempfile.tempdir = name
         chaos = Chaos(args, pathlib.Path(name))

@@ -79,7 +79,7 @@ impl Notes {
         Ok(notes)
     }
 
-    /// Sends a note without waiting.
+    /// Sends a note without waiting; [`Notes::next`] sees to what was sent.
     pub(super) fn post(&mut self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
         if to == self.me {
             let from = self.me;
@@ -94,7 +94,6 @@ impl Notes {
             }
             Err(error) => self.fail(error),
         }
-        self.look();
     }
 
     /// The next note, if one has arrived.

@@ -16,6 +16,10 @@ use crate::CommError;
 /// How long the end of MPI waits for operations whose futures were dropped.
 const ABANDONED_PATIENCE: Duration = Duration::from_secs(20);
 
+/// Whether Open MPI gives the processor away at each look for news that finds none;
+/// mpirun says so where ranks outnumber processors.
+const YIELD: &str = "OMPI_MCA_mpi_yield_when_idle";
+
 /// Room for a text of the MPI library: more than MPI_MAX_ERROR_STRING of any.
 const TEXT_BYTES: usize = 4096;
 
@@ -101,6 +105,11 @@ impl Session {
             let text = "MPI has already been started in this process";
             return Err(CommError::Start(text.to_owned()));
         }
+        // Ranks never wait within MPI: they sleep between two looks. One that gives the
+        // processor away at each look besides gets it back when everybody else had a turn
+        // (Linux 6.18), and beside a busy program it is then not heard of for seconds.
+        // SAFETY: this is the process's first thread, which starts the others later.
+        unsafe { std::env::set_var(YIELD, "0") };
         // SAFETY: a constant of the MPI library.
         let needed = unsafe { ffi::RSMPI_THREAD_FUNNELED };
         let mut provided = 0;

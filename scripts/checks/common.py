@@ -21,12 +21,6 @@ FAILURES = []
 PATIENCE_S = 120
 
 
-# What mpirun says when it could not start its own daemons on a busy machine, so that none of our ranks was started;
-# and how often it is launched then.
-NOT_LAUNCHED = "ORTE was unable to reliably start one or more daemons"
-LAUNCHES = 5
-
-
 def check(condition, message):
     """Notes a failure and goes on, so that one run shows all of them."""
     if not condition:
@@ -71,13 +65,9 @@ def run(command, expect=0, env=None, timeout=1200, quiet=False):
     shown = " ".join(str(word) for word in command)
     if not quiet:
         print(f"$ {shown}", flush=True)
-    for number in range(1, LAUNCHES + 1):
-        done = subprocess.run(
-            [str(word) for word in command], env=env, timeout=timeout, capture_output=True, text=True, check=False
-        )
-        if number == LAUNCHES or NOT_LAUNCHED not in done.stderr:
-            break
-        print(f"   mpirun did not reach its hosts ({number} of {LAUNCHES}): nothing was started", flush=True)
+    done = subprocess.run(
+        [str(word) for word in command], env=env, timeout=timeout, capture_output=True, text=True, check=False
+    )
     if expect is not None:
         check(done.returncode == expect, f"exit code {done.returncode}, not {expect}: {shown}\n{done.stderr}")
     return done

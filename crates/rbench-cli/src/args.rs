@@ -34,7 +34,7 @@ enum Command {
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
     Show(Show),
-    /// After a crash, check the writes that rbench io --ack-journal recorded
+    /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
     Verify(VerifyArgs),
     /// Remove directories left behind by interrupted runs
     Clean(CleanArgs),

@@ -40,7 +40,7 @@ pub enum Invocation {
 /// `rbench verify`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verify {
-    /// Journals of `rbench io --ack-journal`, at least one.
+    /// Journals of `--ack-journal`, at least one.
     pub journals: Vec<PathBuf>,
     /// `--dir`: where the runs' directories are now; `None`: where they were.
     pub dir: Option<PathBuf>,

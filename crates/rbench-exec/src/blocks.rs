@@ -104,6 +104,11 @@ impl Planned {
 /// In headers of jobs, the job's position stands above the worker's number.
 const JOB_SHIFT: u32 = 40;
 
+/// What headers say of a worker of the job with that position.
+pub fn mark(job: u32, worker: u64) -> u64 {
+    u64::from(job) << JOB_SHIFT | worker
+}
+
 /// Writes of a job since the last of each that may follow them.
 #[derive(Debug, Default)]
 struct Since {

@@ -211,6 +211,8 @@ impl IoPass<'_> {
                     size: self.io.size.0,
                     layout: self.io.layout,
                     small: self.io.small,
+                    named: Vec::new(),
+                    mark: 0,
                 };
                 let path = journal_path(&base, self.iteration, worker);
                 self.logs.push(Log::new(Journal::create(path, &header)?));
@@ -447,7 +449,6 @@ impl IoPass<'_> {
     fn kept(&self, step: u64) -> Kept {
         Kept {
             stamps: self.stamps(step),
-            logs: self.logs.clone(),
             covered: self.covered.clone(),
             there: 0,
             failed: None,
@@ -474,6 +475,7 @@ impl IoPass<'_> {
             ranks: self.plan.ranks,
             report: None,
             kept: Some(kept),
+            logs: self.logs.clone(),
             unmade: Arc::default(),
         }
     }

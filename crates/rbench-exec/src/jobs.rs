@@ -34,11 +34,13 @@ use crate::thread::in_thread;
 use crate::workload::{Ending, Listener, stopped_by_itself};
 
 mod guard;
+mod journals;
 mod layout;
 mod removal;
 pub(crate) mod room;
 mod wire;
 
+use journals::Journals;
 use layout::{Needs, Task, Tasks, Unmade, Whose};
 use removal::{left_as_they_are, remove};
 
@@ -92,6 +94,7 @@ struct JobRound<'w> {
     live: Option<Arc<LiveStats>>,
     /// Whether caches are dropped before those that read.
     drops_caches: bool,
+    journals: &'w Journals,
     /// Files of this rank's workers that could not be made ready, and why:
     /// those workers do nothing but fail.
     unmade: RefCell<BTreeMap<PathBuf, Failure>>,
@@ -114,16 +117,22 @@ pub async fn execute(
     let mut ending = Ending::default();
     check_directories(group, plan, base).await?;
     guard::check(group, plan, base).await?;
+    let journals = Journals::open(group, plan, base, run).await?;
     let mut before = (0, 0);
     let mut state = State::default();
     for (number, jobs) in plan.rounds.iter().enumerate() {
-        let mut round = JobRound::new(number, before, jobs, base, run);
+        let mut round = JobRound::new((number, before), jobs, &journals, base, run);
         round.live.clone_from(&live);
         round.drops_caches = all.drop_caches;
         round.iteration = plan.iteration(number);
         before.0 += jobs.len() as u32;
         before.1 += jobs.iter().map(|job| u64::from(job.numjobs)).sum::<u64>();
-        match round.go(group, listener, &mut state).await {
+        let ended = round.go(group, listener, &mut state).await;
+        let noted = match ended {
+            Ok(_) => journals.check(group, plan).await,
+            Err(_) => Ok(()),
+        };
+        match ended.and_then(|end| noted.map(|()| end)) {
             Ok((stopped, left)) => {
                 ending.left.extend(left);
                 if stopped {
@@ -182,9 +191,9 @@ fn directions(job: &JobPlan) -> [bool; 3] {
 
 impl<'w> JobRound<'w> {
     fn new(
-        number: usize,
-        (first, workers): (u32, u64),
+        (number, (first, workers)): (usize, (u32, u64)),
         jobs: &[JobPlan],
+        journals: &'w Journals,
         base: &'w Path,
         run: u64,
     ) -> JobRound<'w> {
@@ -236,6 +245,7 @@ impl<'w> JobRound<'w> {
             run,
             live: None,
             drops_caches: false,
+            journals,
             unmade: RefCell::default(),
         }
     }
@@ -376,6 +386,7 @@ impl<'w> JobRound<'w> {
                     live: self.live.clone(),
                 }),
                 kept: None,
+                logs: self.journals.of(member.index),
                 unmade: Arc::new(self.unmade_of(&member.job, group.rank())),
             })
             .collect();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use arbitrary::{Result, Unstructured};
 use rbench_core::Bytes;
-use rbench_exec::ack::format::{RECORD_BYTES, RECORDS_AT, Records};
+use rbench_exec::ack::format::{NamedFile, RECORD_BYTES, RECORDS_AT, Records};
 use rbench_exec::ack::history::History;
 use rbench_exec::ack::judge::{Judge, expected};
 use rbench_exec::ack::{Header, Kind, Record};
@@ -46,8 +46,9 @@ fn read_journal(bytes: &[u8]) {
         Err(why) => return refusal::is_plain(&why),
     };
     let header = records.header().clone();
-    let _ = header.files().take(3).count();
-    let _ = (header.file_length(), header.offsets().take(3).count());
+    for file in header.files().take(3) {
+        header.offsets(&file).take(3).for_each(drop);
+    }
     for record in records {
         if let Err(why) = record {
             refusal::is_plain(&why);
@@ -77,6 +78,16 @@ fn any_header(u: &mut Unstructured<'_>) -> Result<Header> {
             }),
             false => None,
         },
+        named: (0..u.int_in_range(0..=3_u8)?)
+            .map(|_| {
+                Ok(NamedFile {
+                    path: PathBuf::from(OsStr::from_bytes(u.arbitrary()?)),
+                    from: u.arbitrary()?,
+                    length: u.arbitrary()?,
+                })
+            })
+            .collect::<Result<_>>()?,
+        mark: u.arbitrary()?,
     })
 }
 
@@ -140,6 +151,8 @@ fn journal(u: &mut Unstructured<'_>) -> Result<()> {
         size: 1 << 16,
         layout: Layout::PerWorker,
         small: None,
+        named: Vec::new(),
+        mark: 0,
     };
     let count = u.int_in_range(0..=40_usize)?;
     let records: Vec<Record> = (0..count).map(|_| any_record(u)).collect::<Result<_>>()?;

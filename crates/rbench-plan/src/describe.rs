@@ -1,5 +1,7 @@
 //! A Plan in words, for reports.
 
+use std::path::PathBuf;
+
 use rbench_core::Bytes;
 
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
@@ -39,6 +41,10 @@ impl Plan {
         ]));
         rows
     }
+}
+
+fn journal_row(path: Option<&PathBuf>) -> Option<(&'static str, String)> {
+    path.map(|path| ("ack-journal", path.display().to_string()))
 }
 
 fn yes_rows(flags: &[(&'static str, bool)]) -> impl Iterator<Item = (&'static str, String)> {
@@ -136,6 +142,7 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<(&'static str, String)> {
     if !directories.is_empty() {
         rows.push(("directories", join(directories)));
     }
+    rows.extend(journal_row(jobs.ack_journal.as_ref()));
     if !jobs.global_options.is_empty() {
         let options = jobs.global_options.iter();
         let typed = options.map(|(name, value)| format!("{name}={value}"));
@@ -180,9 +187,7 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
     if io.verify_threads > 0 {
         rows.push(("verify-threads", io.verify_threads.to_string()));
     }
-    if let Some(path) = &io.ack_journal {
-        rows.push(("ack-journal", path.display().to_string()));
-    }
+    rows.extend(journal_row(io.ack_journal.as_ref()));
     let compress = match io.buffers.content {
         BufferContent::Random { percent, .. } => percent,
         BufferContent::Zero | BufferContent::Pattern(_) => 0,

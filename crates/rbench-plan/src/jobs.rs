@@ -24,6 +24,9 @@ pub struct JobsPlan {
     pub rounds: Vec<Vec<JobPlan>>,
     /// How often all of it is done, 1 or more.
     pub iterations: u32,
+    /// Beginning of the names of the journals of acknowledged writes; `None`: there are
+    /// none.
+    pub ack_journal: Option<PathBuf>,
     /// Options that hold for all jobs as they were typed, for the report.
     pub global_options: Vec<(String, String)>,
 }

@@ -75,6 +75,17 @@ pub enum Work {
     Jobs(JobsPlan),
 }
 
+impl Work {
+    /// The beginning of the names of the journals of acknowledged writes.
+    pub fn ack_journal(&self) -> Option<&PathBuf> {
+        match self {
+            Work::Meta(_) => None,
+            Work::Io(io) => io.ack_journal.as_ref(),
+            Work::Jobs(jobs) => jobs.ack_journal.as_ref(),
+        }
+    }
+}
+
 /// All that will be done; nothing in it means "default".
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -314,7 +325,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         Work::Jobs(jobs) => jobs.workers(),
         Work::Meta(_) | Work::Io(_) => threads,
     };
-    let journaled = matches!(&work, Work::Io(io) if io.ack_journal.is_some());
+    let journaled = work.ack_journal().is_some();
     let plan = Plan {
         dir: common.dir.clone(),
         seed: common.seed.unwrap_or(facts.seed),

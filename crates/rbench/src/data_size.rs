@@ -68,6 +68,7 @@ fn read_bytes(plan: &Plan) -> u64 {
             let reading = JobsPlan {
                 rounds: jobs.rounds.iter().map(reading).collect(),
                 iterations: jobs.iterations,
+                ack_journal: None,
                 global_options: Vec::new(),
             };
             reading.data_bytes(plan.ranks).0

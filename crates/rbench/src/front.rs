@@ -190,8 +190,13 @@ pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
         Invocation::Run(mut spec, output) => {
             mdtest::anchor(&mut spec, cwd);
             spec.common.log = spec.common.log.take().map(|prefix| cwd.join(prefix));
-            if let Workload::Io(io) = &mut spec.workload {
-                io.ack_journal = io.ack_journal.take().map(|base| cwd.join(base));
+            let journal = match &mut spec.workload {
+                Workload::Io(io) => Some(&mut io.ack_journal),
+                Workload::Fio(fio) => Some(&mut fio.ack_journal),
+                Workload::Meta(_) | Workload::Mdtest(_) => None,
+            };
+            if let Some(journal) = journal {
+                *journal = journal.take().map(|base| cwd.join(base));
             }
             Ok((*spec, output))
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use rbench_sys::files::{self, OpenFlags};
 
-use super::format::{Header, Records};
+use super::format::{Header, Journaled, Records};
 use super::history::History;
 use super::judge::{Judge, Verdict, expected};
 
@@ -232,23 +232,23 @@ fn open(path: &Path) -> Found {
 impl Look<'_> {
     fn all(&mut self, directory: &Path) {
         let mut buffer = vec![0; self.header.block as usize];
-        for (file, name) in self.header.files() {
-            let path = directory.join(name);
+        for file in self.header.files() {
+            let path = directory.join(&file.path);
             let found = open(&path);
-            self.length(&path, &found);
-            for offset in self.header.offsets() {
+            self.length(&path, &file, &found);
+            for offset in self.header.offsets(&file) {
                 let outcome = read_block(&found, offset, &mut buffer);
-                self.block(&path, file, offset, &buffer, outcome);
+                self.block(&path, file.number, offset, &buffer, outcome);
             }
         }
     }
 
     /// A file must not be longer than all that was to be written to it.
-    fn length(&mut self, path: &Path, found: &Found) {
+    fn length(&mut self, path: &Path, file: &Journaled, found: &Found) {
         let Found::There(_, length) = found else {
             return;
         };
-        let most = self.header.file_length();
+        let most = file.length;
         if *length > most && self.measured.insert(path.to_owned()) {
             self.audit.add(Class::Corrupt, || Finding {
                 class: Class::Corrupt,

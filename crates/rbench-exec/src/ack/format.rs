@@ -3,7 +3,7 @@
 //!
 //! Words are little-endian. The header is [`MAGIC`], the version, the length
 //! of its body, the body's XXH3, and the body (see [`Header`]); records begin
-//! at [`RECORDS_AT`]. What lies behind the last record is zero.
+//! at the next multiple of [`RECORDS_AT`]. What lies behind the last record is zero.
 
 use std::ffi::{CStr, OsStr};
 use std::io::{self, Read};
@@ -16,18 +16,20 @@ use rbench_plan::io::{Layout, SmallFiles, small_paths};
 use rbench_plan::tree::Paths;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::verify::{BlockHeader, STEP_BITS, WRITE_BITS};
+use crate::verify::{BlockHeader, STEP_BITS, WRITE_BITS, file_key};
 
 /// The first bytes of every journal.
 pub const MAGIC: [u8; 8] = *b"rbenchAW";
 /// The form that is written and read, and that of the blocks it speaks of.
-pub const VERSION: u64 = 2;
-/// Where the records begin, in bytes.
+pub const VERSION: u64 = 3;
+/// Where the records begin, in bytes: at a multiple of it.
 pub const RECORDS_AT: u64 = 8192;
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 32;
 /// Bytes in front of the header's body.
 const FIXED: usize = 32;
+/// Most bytes of the body.
+const BODY_MAX: u64 = 1 << 30;
 
 /// What a journal says once: all that is needed to find its blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +52,21 @@ pub struct Header {
     pub layout: Layout,
     /// `Some`: the small-file form.
     pub small: Option<SmallFiles>,
+    /// The files of a job of `rbench fio`; empty with `rbench io`.
+    pub named: Vec<NamedFile>,
+    /// What the stamps say of the worker.
+    pub mark: u64,
+}
+
+/// A file of a job, and the worker's part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    /// Below the directory; absolute where the job says so.
+    pub path: PathBuf,
+    /// Where the part begins, in bytes.
+    pub from: u64,
+    /// Its length in bytes.
+    pub length: u64,
 }
 
 const LAYOUTS: [Layout; 3] = [
@@ -62,7 +79,7 @@ impl Header {
     /// As bytes that fill the journal up to its records.
     ///
     /// # Errors
-    /// When the path of the directory is too long.
+    /// When the names of its files are too long, as a clause.
     pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
         let layout = LAYOUTS.iter().position(|layout| *layout == self.layout);
         let small = self.small.map_or([0, 0], |s| [s.files, s.size.0]);
@@ -77,18 +94,24 @@ impl Header {
             layout.unwrap_or_default() as u64,
             small[0],
             small[1],
+            self.mark,
         ]);
         body.bytes(self.directory.as_os_str().as_bytes());
+        body.number(self.named.len() as u64);
+        for file in &self.named {
+            body.bytes(file.path.as_os_str().as_bytes());
+            body.numbers(&[file.from, file.length]);
+        }
         let body = body.finish();
         let mut bytes = MAGIC.to_vec();
         for word in [VERSION, body.len() as u64, xxh3_64(&body)] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         bytes.extend_from_slice(&body);
-        if bytes.len() > RECORDS_AT as usize {
-            return Err("the path of the directory is too long for a journal".to_owned());
+        if bytes.len() as u64 > BODY_MAX {
+            return Err("has too many files".to_owned());
         }
-        bytes.resize(RECORDS_AT as usize, 0);
+        bytes.resize(records_at(bytes.len()), 0);
         Ok(bytes)
     }
 
@@ -99,7 +122,7 @@ impl Header {
     pub fn from_bytes(bytes: &[u8]) -> Result<Header, String> {
         let damaged = || "its header is damaged".to_owned();
         if !bytes.starts_with(&MAGIC) {
-            return Err("it is no journal of rbench io --ack-journal".to_owned());
+            return Err("it is no journal of --ack-journal".to_owned());
         }
         let mut fixed = wire::Reader::new(bytes.get(MAGIC.len()..FIXED).ok_or_else(damaged)?);
         let mut word = || fixed.number().ok_or_else(damaged);
@@ -126,11 +149,24 @@ impl Header {
             layout,
             files,
             file_size,
+            mark,
         ] = numbers[..]
         else {
             return Err(damaged());
         };
         let layout = *LAYOUTS.get(layout as usize).ok_or_else(damaged)?;
+        let count = body.number().ok_or_else(damaged)?;
+        let named = (0..count)
+            .map(|_| {
+                let path = PathBuf::from(OsStr::from_bytes(body.bytes()?));
+                let [from, length] = body.numbers()?[..] else {
+                    return None;
+                };
+                i64::try_from(from.checked_add(length)?).ok()?;
+                Some(NamedFile { path, from, length })
+            })
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(damaged)?;
         // What no run writes, so that no place of a block is past 2^63.
         let in_file = size.checked_mul(if layout.shared() { workers } else { 1 });
         let possible = worker < workers
@@ -153,14 +189,15 @@ impl Header {
                 files,
                 size: rbench_core::Bytes(file_size),
             }),
+            named,
+            mark,
         })
     }
 
-    /// The number of the file that holds the worker's part, for stamps. The
-    /// small-file form has a file for each of [`SmallFiles::files`].
-    pub fn files(&self) -> Files {
+    /// The files that hold the worker's part.
+    pub fn files(&self) -> Files<'_> {
         Files {
-            header: self.clone(),
+            header: self,
             small: self
                 .small
                 .map(|small| small_paths("", self.worker, small.files)),
@@ -168,8 +205,8 @@ impl Header {
         }
     }
 
-    /// Bytes of a file when all of it is there.
-    pub fn file_length(&self) -> u64 {
+    /// Bytes of a file of `rbench io` when all of it is there.
+    fn file_length(&self) -> u64 {
         match (self.small, self.layout.shared()) {
             (Some(small), _) => small.size.0,
             (None, true) => self.size.saturating_mul(self.workers),
@@ -177,11 +214,16 @@ impl Header {
         }
     }
 
-    /// Where the worker's blocks lie in each of its files, in bytes.
-    pub fn offsets(&self) -> impl Iterator<Item = u64> + use<> {
+    /// Where the worker's blocks lie in one of its files, in bytes.
+    pub fn offsets(&self, file: &Journaled) -> impl Iterator<Item = u64> + use<> {
         let (layout, size, block) = (self.layout, self.size, self.block);
         let owner = (self.worker, self.workers);
-        (0..size / block).map(move |nth| layout.offset(nth * block, owner, size, block))
+        let part = file.part;
+        let blocks = part.map_or(size, |(_, length)| length) / block;
+        (0..blocks).map(move |nth| match part {
+            Some((from, _)) => from + nth * block,
+            None => layout.offset(nth * block, owner, size, block),
+        })
     }
 
     /// The block at `offset` of `file`, with the lowest generation of the
@@ -192,7 +234,7 @@ impl Header {
             file,
             offset,
             generation: u64::from(self.pass) << (WRITE_BITS + STEP_BITS),
-            worker: 0,
+            worker: self.mark,
         }
     }
 
@@ -202,10 +244,32 @@ impl Header {
     }
 }
 
-/// The files of a journal: number, for stamps, and path below the run's
-/// directory.
-pub struct Files {
-    header: Header,
+/// Where the records begin after a header of so many bytes.
+fn records_at(header: usize) -> usize {
+    header.next_multiple_of(RECORDS_AT as usize)
+}
+
+/// A file of which a journal speaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Journaled {
+    /// What stands for its name in stamps.
+    pub number: u64,
+    /// Its path below the directory.
+    pub path: PathBuf,
+    /// Bytes that it has at most.
+    pub length: u64,
+    /// The first byte and the length of the worker's part, where the file is a job's.
+    part: Option<(u64, u64)>,
+}
+
+/// The number of a job's file in stamps; `path` is absolute.
+pub fn number_of(path: &Path) -> u64 {
+    file_key(&path.to_string_lossy())
+}
+
+/// The files of a journal.
+pub struct Files<'h> {
+    header: &'h Header,
     small: Option<Paths>,
     next: u64,
 }
@@ -216,28 +280,43 @@ fn below(pass: u32, name: &CStr) -> PathBuf {
     Path::new(&pass.to_string()).join(OsStr::from_bytes(name))
 }
 
-impl Iterator for Files {
-    type Item = (u64, PathBuf);
+impl Iterator for Files<'_> {
+    type Item = Journaled;
 
-    fn next(&mut self) -> Option<(u64, PathBuf)> {
+    fn next(&mut self) -> Option<Journaled> {
+        let header = self.header;
         let Header {
             pass,
             worker,
             layout,
-            small,
             ..
-        } = self.header;
+        } = *header;
         let nth = self.next;
         self.next += 1;
-        if let (Some(small), Some(paths)) = (small, &mut self.small) {
+        if !header.named.is_empty() {
+            let file = header.named.get(nth as usize)?;
+            return Some(Journaled {
+                number: number_of(&header.directory.join(&file.path)),
+                path: file.path.clone(),
+                length: file.from + file.length,
+                part: Some((file.from, file.length)),
+            });
+        }
+        let own = |number, path| Journaled {
+            number,
+            path,
+            length: header.file_length(),
+            part: None,
+        };
+        if let (Some(small), Some(paths)) = (header.small, &mut self.small) {
             return (nth < small.files).then(|| {
                 paths.item(nth);
-                ((worker << 32) | nth, below(pass, paths.current()))
+                own((worker << 32) | nth, below(pass, paths.current()))
             });
         }
         let file = if layout.shared() { 0 } else { worker };
         let path = Path::new(&pass.to_string()).join(layout.file_name(worker));
-        (nth == 0).then_some((file, path))
+        (nth == 0).then(|| own(file, path))
     }
 }
 
@@ -358,14 +437,19 @@ impl<R: Read> Records<R> {
     /// Why it is no journal, as a clause.
     pub fn open(mut input: R) -> Result<Option<Records<R>>, String> {
         let mut head = Vec::new();
-        input
-            .by_ref()
-            .take(RECORDS_AT)
-            .read_to_end(&mut head)
-            .map_err(|e| format!("it cannot be read: {e}"))?;
+        let mut read = |head: &mut Vec<u8>, upto: u64| {
+            let more = upto.saturating_sub(head.len() as u64);
+            let read = input.by_ref().take(more).read_to_end(head);
+            read.map_err(|e| format!("it cannot be read: {e}"))
+        };
+        read(&mut head, RECORDS_AT)?;
         if head.iter().all(|b| *b == 0) {
             return Ok(None);
         }
+        // A length that is damaged is found out by the checksum of what it says.
+        let body = head.get(16..24).and_then(|word| word.first_chunk::<8>());
+        let body = body.map_or(0, |word| u64::from_le_bytes(*word).min(BODY_MAX));
+        read(&mut head, records_at(FIXED + body as usize) as u64)?;
         Ok(Some(Records {
             header: Header::from_bytes(&head)?,
             input,
@@ -451,6 +535,8 @@ pub(super) mod tests {
             size: 65_536,
             layout: Layout::SharedInterleaved,
             small: None,
+            named: Vec::new(),
+            mark: 0,
         }
     }
 
@@ -487,11 +573,43 @@ pub(super) mod tests {
             layout: Layout::PerWorker,
             ..header()
         };
-        for header in [header(), small] {
+        let of_a_job = Header {
+            named: named(300),
+            mark: 7 << 40,
+            ..header()
+        };
+        for (header, pages) in [(header(), 1), (small, 1), (of_a_job, 2)] {
             let bytes = header.to_bytes().expect("short");
-            assert_eq!(bytes.len() as u64, RECORDS_AT);
-            assert_eq!(Header::from_bytes(&bytes), Ok(header));
+            assert_eq!(bytes.len() as u64, pages * RECORDS_AT);
+            assert_eq!(Header::from_bytes(&bytes), Ok(header.clone()));
+            let record = some(1)[0];
+            let journal = [bytes, record.to_bytes(0, &header).to_vec()].concat();
+            assert_eq!(read(&journal), Ok(vec![record]));
         }
+    }
+
+    fn named(count: u64) -> Vec<NamedFile> {
+        let file = |n| NamedFile {
+            path: PathBuf::from(format!("job.0.{n}")),
+            from: n * 512,
+            length: 9000,
+        };
+        (0..count).map(file).collect()
+    }
+
+    #[test]
+    fn files_of_jobs_have_whole_blocks_from_their_part_on() {
+        let header = Header {
+            named: named(3),
+            ..header()
+        };
+        let files: Vec<Journaled> = header.files().collect();
+        assert_eq!(files.len(), 3);
+        let offsets: Vec<u64> = header.offsets(&files[2]).collect();
+        assert_eq!(offsets, [1024, 5120], "9000 bytes are two blocks of 4096");
+        assert_eq!(files[2].length, 1024 + 9000);
+        let whole = header.directory.join("job.0.2");
+        assert_eq!(files[2].number, number_of(&whole));
     }
 
     #[test]

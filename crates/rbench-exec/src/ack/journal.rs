@@ -16,7 +16,7 @@ use rbench_core::Rank;
 use rbench_plan::io::worker_number;
 use rbench_plan::{IoPlan, Plan};
 
-use super::format::{Header, Kind, RECORD_BYTES, RECORDS_AT, Record};
+use super::format::{Header, Kind, RECORD_BYTES, Record};
 
 /// Bytes that are mapped at a time; a multiple of every page size.
 const PIECE: u64 = 1 << 20;
@@ -25,6 +25,8 @@ const PIECE: u64 = 1 << 20;
 pub struct Journal {
     path: PathBuf,
     file: File,
+    /// Where the records begin.
+    records_at: u64,
     /// What the checksums start from.
     key: u64,
     /// Number of the next record.
@@ -140,13 +142,14 @@ impl Journal {
         })?;
         let mapped = file
             .write_all(&bytes)
-            .and_then(|()| map(&file, RECORDS_AT).map_err(Into::into));
+            .and_then(|()| map(&file, bytes.len() as u64).map_err(Into::into));
         let piece = mapped.map_err(|e| {
             remove(&path);
             failed(format!("cannot be written: {e}"))
         })?;
         Ok(Journal {
             key: header.key(),
+            records_at: bytes.len() as u64,
             path,
             file,
             position: 0,
@@ -178,7 +181,7 @@ impl Journal {
     #[cold]
     fn turn(&mut self) -> bool {
         if self.trouble.is_none() {
-            let at = RECORDS_AT + self.position * RECORD_BYTES as u64;
+            let at = self.records_at + self.position * RECORD_BYTES as u64;
             match map(&self.file, at) {
                 Ok(piece) => (self.piece, self.used) = (piece, 0),
                 Err(errno) => self.trouble = Some(errno),
@@ -201,7 +204,7 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         // Zeros behind the last record do no harm.
-        let length = RECORDS_AT + self.position * RECORD_BYTES as u64;
+        let length = self.records_at + self.position * RECORD_BYTES as u64;
         let _ = self.file.set_len(length);
     }
 }
@@ -290,7 +293,7 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::{Records, tests::header};
+    use super::super::format::{RECORDS_AT, Records, tests::header};
     use super::*;
 
     fn record(n: u64) -> Record {

@@ -25,7 +25,7 @@ use super::progress::{Progress, State};
 use super::queue::Queue;
 use super::stats::JobStats;
 use super::unwritten::Unwritten;
-use super::{BlockRunner, Ended, JOB_SHIFT, Since};
+use super::{BlockRunner, Ended, Since, mark};
 use crate::ack::{self, Log};
 use crate::data::Data;
 use crate::live::LiveStats;
@@ -78,8 +78,6 @@ pub type Failures = Arc<Mutex<BTreeMap<u64, Failure>>>;
 pub struct Kept {
     /// With `--verify`: what blocks carry.
     pub stamps: Option<Stamps>,
-    /// The journal of each worker, with `--ack-journal`.
-    pub logs: Vec<Log>,
     /// Takes for each worker of this rank how many bytes of its part are there from the
     /// first on; empty where the phase does not write them in this order.
     pub covered: Vec<Arc<AtomicU64>>,
@@ -115,6 +113,8 @@ pub struct WorkerContext {
     pub report: Option<Report>,
     /// `None`: files are the user's.
     pub kept: Option<Kept>,
+    /// The journal of each worker of this rank, with `--ack-journal`.
+    pub logs: Vec<Log>,
     /// Workers whose files could not be made ready, and why: who uses these does
     /// nothing but fail.
     pub unmade: Arc<BTreeMap<u64, Failure>>,
@@ -272,14 +272,10 @@ impl How {
         let as_fio = context.report.is_some();
         let asynchronous = context.engine.depth_max > 1 && context.engine.moves_data;
         let careful = depth > 1 && (block >= LARGE || headed);
-        let logs = context
-            .kept
-            .as_ref()
-            .is_some_and(|kept| !kept.logs.is_empty());
         let rated = context.open_loop || pace.together.is_some();
         let counts = turns || syncs || pace.thinks() || job.verify.is_some();
         let submission = asynchronous && as_fio;
-        let plain = !headed && !logs;
+        let plain = !headed && context.logs.is_empty();
         How {
             bare: plain
                 && !counts
@@ -340,7 +336,11 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     let paths = (0..job.files.count).map(|file| {
         let path = context.base.join(file_path(&job, part.owner, file));
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let key = numbered.unwrap_or_else(|| file_key(&name));
+        let key = match numbered {
+            Some(number) => number,
+            None if !context.logs.is_empty() => ack::format::number_of(&path),
+            None => file_key(&name),
+        };
         (path.clone(), key)
     });
     let mut files = Handles::new(opening, paths);
@@ -362,17 +362,19 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     }
     let kept = context.kept.as_ref();
     let stamps = kept.and_then(|kept| kept.stamps.as_ref());
-    let log = kept.and_then(|kept| kept.logs.get(clone as usize).cloned());
+    let log = context.logs.get(clone as usize).cloned();
     let log = log.filter(|_| job.pattern.directions.write);
     if let Some(log) = &log {
         // If it cannot be recorded, neither can the writes.
-        log.file(ack::Kind::Opened, files.key(0));
+        (0..files.count()).for_each(|file| {
+            log.file(ack::Kind::Opened, files.key(file));
+        });
     }
     let seed = job.pattern.seed;
     let expected = steps.expected();
     let report = context.report.as_ref();
     Ok(BlockRunner {
-        mark: report.map_or(0, |r| u64::from(r.index) << JOB_SHIFT | part.worker),
+        mark: report.map_or(0, |r| mark(r.index, part.worker)),
         generation: stamps.map_or(0, |stamps| stamps.writes),
         generation_max: stamps.map_or(u64::MAX, |stamps| stamps.generation(u64::MAX)),
         checkers: context.checkers(&headers, block)?,

@@ -44,6 +44,7 @@ pub(crate) fn over_nothing(
         ranks: 1,
         report,
         kept: None,
+        logs: Vec::new(),
         unmade: Arc::default(),
     };
     // What has more to do around its operations is not measured without it.

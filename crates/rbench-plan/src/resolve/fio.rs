@@ -21,6 +21,7 @@ use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
 mod blocks;
 mod course;
 mod engine;
+mod journal;
 mod process;
 mod report;
 mod verify;
@@ -66,8 +67,12 @@ pub(super) fn resolve(
     if shift > 0 {
         shift_readers(&mut rounds, shift, facts.ranks())?;
     }
+    let repeated = (iterations, facts.ranks());
+    let asked = options.ack_journal.as_ref();
+    let ack_journal = journal::journal(&mut rounds, asked, repeated, notes)?;
     Ok(JobsPlan {
         iterations,
+        ack_journal,
         rounds: again_and_again(rounds, options, iterations),
         global_options: options.globals.clone(),
     })

@@ -20,6 +20,8 @@ pub struct Fio {
     pub globals: Vec<(String, String)>,
     /// `--readonly`: a job that writes is an error.
     pub readonly: bool,
+    /// `--ack-journal`: the beginning of the journals' names.
+    pub ack_journal: Option<PathBuf>,
 }
 
 /// One job.

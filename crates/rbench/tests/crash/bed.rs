@@ -118,10 +118,20 @@ impl Bed {
 
     /// Starts `rbench io` on it, with a journal.
     pub fn start(&self, options: &str) -> Running {
-        let arguments = format!(
+        self.begin(&format!(
             "io --dir target --verify --ack-journal outside/acks --quiet --progress off {options}"
-        );
-        let child = program(&arguments)
+        ))
+    }
+
+    /// Starts jobs of `rbench fio` on it, with a journal.
+    pub fn start_jobs(&self, options: &str) -> Running {
+        self.begin(&format!(
+            "fio --ack-journal outside/acks --quiet --output=outside.report --directory=target {options}"
+        ))
+    }
+
+    fn begin(&self, arguments: &str) -> Running {
+        let child = program(arguments)
             .current_dir(self.dir.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -182,7 +192,7 @@ impl Drop for Bed {
     }
 }
 
-/// A run of `rbench io`.
+/// A run of `rbench io` or `rbench fio`.
 pub struct Running(Child);
 
 impl Running {

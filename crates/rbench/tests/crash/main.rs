@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::sys::signal::Signal;
 use rbench_core::random::Stream;
 use rbench_exec::ack::{Audit, Class, audit};
 
@@ -114,6 +115,60 @@ fn verify_says_what_became_of_each_block_and_ends_with_1_when_one_is_lost() {
     let value: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!(value["blocks"]["as-acknowledged"], 15);
     assert_eq!(value["findings"][0]["offset"], 61_440);
+}
+
+/// Jobs of which one syncs what it writes, and one does not: 3 files of 32 blocks for each
+/// of two workers, and a file of 32 blocks.
+const JOBS: &str = "--name=synced --rw=write --bs=4k --nrfiles=3 --filesize=128k --numjobs=2 --end_fsync=1 \
+    --name=unsynced --rw=randwrite --ioengine=libaio --iodepth=8 --bsrange=4k-16k --size=128k --fallocate=none";
+
+#[test]
+fn what_jobs_have_synced_is_as_acknowledged_and_what_they_have_not_may_be_gone() {
+    let bed = Bed::new("--power-cut drop");
+    assert_eq!(bed.start_jobs(JOBS).end().code(), Some(0));
+    assert_eq!(counts(&bed.audit()), [192 + 32, 0, 0, 0, 0, 0]);
+    bed.cut();
+    let audit = bed.audit();
+    assert_eq!(counts(&audit), [192, 32, 0, 0, 0, 0]);
+    assert_eq!((audit.journals, audit.is_clean()), (3, true));
+    let one = bed.target().join("synced.1.2");
+    let mut bytes = fs::read(&one).expect("there");
+    bytes[5 * 4096 + 99] ^= 1;
+    bytes[9 * 4096..10 * 4096].fill(0);
+    fs::write(&one, bytes).expect("written");
+    let audit = bed.audit();
+    assert_eq!(counts(&audit), [190, 32, 0, 1, 1, 0]);
+    let found: Vec<_> = audit.findings.iter().map(|f| (f.offset, &f.path)).collect();
+    assert_eq!(found, [(5 * 4096, &one), (9 * 4096, &one)]);
+}
+
+#[test]
+fn jobs_that_are_killed_lose_nothing_that_was_synced() {
+    let bed = Bed::new("--power-cut tear --seed 5");
+    let options = "--name=a --rw=randwrite --norandommap --bsrange=1k-4k --size=64k --fsync=3 --numjobs=2 \
+        --time_based --runtime=60 --fallocate=none --name=b --rw=write --ioengine=io_uring --iodepth=4 --bs=4k \
+        --size=256k --fdatasync=8 --time_based --runtime=60";
+    let mut running = bed.start_jobs(options);
+    running.begun(&bed);
+    bed::wait_for("records", || bed.audit().records > 100);
+    running.signal(Signal::SIGKILL);
+    running.end();
+    bed.cut();
+    let audit = bed.audit();
+    assert!(audit.is_clean() && audit.journals == 3, "{audit:?}");
+}
+
+#[test]
+fn jobs_whose_files_are_there_already_have_no_journal() {
+    let bed = Bed::new("");
+    fs::write(bed.target().join("a.0.0"), "mine").expect("written");
+    let options = "--name=a --rw=write --bs=4k --size=64k";
+    assert_eq!(bed.start_jobs(options).end().code(), Some(1));
+    assert!(bed.journals().is_empty());
+    assert_eq!(
+        fs::read(bed.target().join("a.0.0")).expect("there"),
+        b"mine"
+    );
 }
 
 /// What scenarios gave.

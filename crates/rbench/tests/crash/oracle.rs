@@ -41,7 +41,7 @@ fn of_one(path: &PathBuf) -> Vec<Known> {
     let records: Vec<Record> = records.map(|record| record.expect("whole")).collect();
     let paths: BTreeMap<u64, PathBuf> = header
         .files()
-        .map(|(file, name)| (file, header.directory.join(name)))
+        .map(|file| (file.number, header.directory.join(file.path)))
         .collect();
     // The writes of each block.
     let mut blocks: BTreeMap<(u64, u64), Vec<Life>> = BTreeMap::new();

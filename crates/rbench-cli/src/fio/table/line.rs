@@ -245,6 +245,15 @@ pub const OWN: &[Opt] = &[
             Ok(())
         },
     ),
+    value(
+        "ack-journal",
+        "PREFIX",
+        "Record acknowledged writes and syncs in PREFIX.0.WORKER for rbench verify",
+        |l, v| {
+            l.fio.ack_journal = Some(path(v)?);
+            Ok(())
+        },
+    ),
     plain(
         "drop-caches",
         "Drop the kernel's caches on every host before jobs that read (root)",

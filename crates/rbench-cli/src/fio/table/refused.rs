@@ -197,7 +197,7 @@ pub const REFUSED: &[Refused] = &[
     refused(
         "trigger trigger-file trigger-remote trigger-timeout",
         "nothing is triggered during a run",
-        "`rbench io --ack-journal` for crash tests",
+        "`--ack-journal` for crash tests",
     ),
     refused(
         "client daemonize remote-config server",

@@ -480,6 +480,9 @@ const LINE_OPTIONS: &[LineSample] = &[
     }),
     ("--iterations=2", |l| l.iterations = Some(2)),
     ("--shift=2", |l| l.shift = Some(2)),
+    ("--ack-journal=/var/acks", |l| {
+        l.fio.ack_journal = Some("/var/acks".into());
+    }),
     ("--drop-caches", |l| l.drop_caches = true),
     ("--private-dirs", |l| l.leave.private_dirs = true),
     ("--overfill", |l| l.leave.overfill = true),

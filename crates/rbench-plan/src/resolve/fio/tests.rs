@@ -7,6 +7,8 @@ use crate::resolve::{Plan, Work};
 use crate::spec::fio::{Check, EngineSettings};
 use crate::spec::{Common, Spec, Workload};
 
+mod journal;
+
 const MIB: u64 = 1 << 20;
 const SECOND: Nanos = Nanos::SECOND;
 

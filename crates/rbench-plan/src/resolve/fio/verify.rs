@@ -95,15 +95,8 @@ fn interval(s: &Settings, pattern: &Pattern, notes: &mut Vec<String>) -> u64 {
     } else {
         &pattern.sizes.read
     };
-    let (smallest, largest) = bounds(sizes);
-    let mut divisor = gcd(smallest, largest);
-    match sizes {
-        BlockSizes::Split(parts) => {
-            divisor = parts.iter().fold(0, |all, (size, _)| gcd(all, *size));
-        }
-        BlockSizes::Unaligned { .. } => divisor = 1,
-        BlockSizes::Fixed(_) | BlockSizes::Range { .. } => {}
-    }
+    let (smallest, _) = bounds(sizes);
+    let divisor = divisor(sizes);
     let reads = match pattern.directions.read {
         true => bounds(&pattern.sizes.read).0,
         false => u64::MAX,
@@ -119,6 +112,18 @@ fn interval(s: &Settings, pattern: &Pattern, notes: &mut Vec<String>) -> u64 {
         ));
     }
     interval
+}
+
+/// The largest number of bytes that divides all blocks.
+pub(super) fn divisor(sizes: &BlockSizes) -> u64 {
+    match sizes {
+        BlockSizes::Split(parts) => parts.iter().fold(0, |all, (size, _)| gcd(all, *size)),
+        BlockSizes::Unaligned { .. } => 1,
+        BlockSizes::Fixed(_) | BlockSizes::Range { .. } => {
+            let (smallest, largest) = bounds(sizes);
+            gcd(smallest, largest)
+        }
+    }
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

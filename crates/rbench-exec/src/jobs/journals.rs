@@ -1,0 +1,154 @@
+//! Journals of acknowledged writes for jobs (`--ack-journal`): one for each worker that
+//! writes, all made before anything else is.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use rbench_core::random::key;
+use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_plan::pattern::{file_path, file_size};
+
+use super::{find, layout};
+use crate::ack::format::NamedFile;
+use crate::ack::journal::journal_path;
+use crate::ack::{self, Header, Journal, Log};
+use crate::blocks::mark;
+use crate::group::{ExecError, Group};
+
+/// The journals of this rank's workers of each job, by its position; those of jobs that
+/// write nothing are none.
+#[derive(Default)]
+pub struct Journals {
+    of: Vec<Vec<Log>>,
+}
+
+impl Journals {
+    /// Makes them. `run` is what headers of blocks derive from.
+    ///
+    /// # Errors
+    /// When one cannot be made, or could say nothing of its files since something is there.
+    pub async fn open(
+        group: &Group<'_>,
+        plan: &JobsPlan,
+        base: &Path,
+        run: u64,
+    ) -> Result<Journals, ExecError> {
+        let Some(name) = &plan.ack_journal else {
+            return Ok(Journals::default());
+        };
+        let mut made = Journals::default();
+        let place = Place { group, base, run };
+        let all = place.all(plan, name, &mut made.of);
+        let agreed = group.agree(all).await;
+        if agreed.is_err() {
+            made.of.drain(..).flatten().for_each(Log::discard);
+        }
+        agreed.map(|()| made)
+    }
+
+    /// Those of the job with that position.
+    pub fn of(&self, job: u32) -> Vec<Log> {
+        self.of.get(job as usize).cloned().unwrap_or_default()
+    }
+
+    /// Ends the run when one is not complete.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub async fn check(&self, group: &Group<'_>, plan: &JobsPlan) -> Result<(), ExecError> {
+        if plan.ack_journal.is_none() {
+            return Ok(());
+        }
+        let trouble = self.of.iter().flatten().find_map(Log::trouble);
+        group.agree(trouble.map_or(Ok(()), Err)).await
+    }
+}
+
+/// What the journals of a rank have in common.
+struct Place<'a, 'g> {
+    group: &'a Group<'g>,
+    base: &'a Path,
+    run: u64,
+}
+
+impl Place<'_, '_> {
+    fn all(&self, plan: &JobsPlan, name: &Path, made: &mut Vec<Vec<Log>>) -> Result<(), String> {
+        let ranks = u64::from(self.group.world.size());
+        let writes = |job: &&JobPlan| job.pattern.directions.write;
+        let writers = plan.rounds.iter().flatten().filter(writes);
+        let workers: u64 = writers.map(|job| u64::from(job.numjobs) * ranks).sum();
+        let mut names = BTreeSet::new();
+        let (mut before, mut index) = (0, 0);
+        for (number, jobs) in plan.rounds.iter().enumerate() {
+            for job in jobs {
+                let mut own = Vec::new();
+                if writes(&job) {
+                    self.check(job, name)?;
+                    let numjobs = u64::from(job.numjobs);
+                    let first = u64::from(self.group.rank().0) * numjobs;
+                    for jobnum in first..first + numjobs {
+                        let header = Header {
+                            run: key(&[self.run, number as u64]),
+                            directory: self.base.to_owned(),
+                            pass: 0,
+                            worker: before + jobnum,
+                            workers,
+                            block: job.verify.as_ref().map_or(0, |verify| verify.interval),
+                            size: 0,
+                            layout: rbench_plan::io::Layout::PerWorker,
+                            small: None,
+                            named: self.files(job, jobnum, &mut names)?,
+                            mark: mark(index, jobnum),
+                        };
+                        let path = journal_path(name, 0, header.worker);
+                        own.push(Log::new(Journal::create(path, &header)?));
+                    }
+                    before += numjobs * ranks;
+                }
+                made.push(own);
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether journals say anything of what `job` writes.
+    fn check(&self, job: &JobPlan, name: &Path) -> Result<(), String> {
+        if !find(job).moves_data {
+            let (job, engine) = (&job.name, &job.engine);
+            return Err(format!(
+                "job '{job}': --ack-journal needs an engine that writes data, and ioengine={engine} writes none"
+            ));
+        }
+        let mut directories = job.files.directories();
+        directories.try_for_each(|directory| ack::check_place(name, &self.base.join(directory)))
+    }
+
+    /// The files of a worker, where nothing is yet.
+    fn files(
+        &self,
+        job: &JobPlan,
+        jobnum: u64,
+        names: &mut BTreeSet<PathBuf>,
+    ) -> Result<Vec<NamedFile>, String> {
+        let one = |file| {
+            let path = file_path(job, jobnum, file);
+            let whole = self.base.join(&path);
+            let told = format!("job '{}': --ack-journal: {}", job.name, whole.display());
+            if !layout::is_missing(&whole) {
+                return Err(format!(
+                    "{told} is there already, and what is in it is not known"
+                ));
+            }
+            if !names.insert(whole) {
+                return Err(format!("{told} is written by two jobs"));
+            }
+            Ok(NamedFile {
+                path,
+                from: job.files.start(jobnum),
+                length: file_size(job, jobnum, file),
+            })
+        };
+        (0..job.files.count).map(one).collect()
+    }
+}

@@ -1,0 +1,112 @@
+//! `--ack-journal`: jobs whose blocks `rbench verify` can judge after a crash. They carry
+//! the stamps of `rbench io`, in files that nothing was in before.
+
+use std::path::PathBuf;
+
+use super::super::PlanError;
+use super::blocks::bounds;
+use super::verify::divisor;
+use crate::jobs::{JobPlan, Verify};
+use crate::pattern::shares_files;
+
+/// Bytes of a block at least, for its stamp.
+const BLOCK_MIN: u64 = 512;
+
+/// Gives the blocks of the jobs that write the stamps by which they are judged.
+pub(super) fn journal(
+    rounds: &mut [Vec<JobPlan>],
+    asked: Option<&PathBuf>,
+    (iterations, ranks): (u32, u32),
+    notes: &mut Vec<String>,
+) -> Result<Option<PathBuf>, PlanError> {
+    let Some(path) = asked else {
+        return Ok(None);
+    };
+    if path.file_name().is_none() {
+        refuse!("--ack-journal {} is not the name of a file", path.display());
+    }
+    if iterations > 1 {
+        refuse!(
+            "--ack-journal and --iterations exclude each other: every iteration writes the same files"
+        );
+    }
+    let mut writers = 0;
+    for job in rounds.iter_mut().flatten() {
+        if !job.pattern.directions.write {
+            continue;
+        }
+        if let Some(why) = unfit(job, ranks) {
+            refuse!("job '{}': --ack-journal {why}", job.name);
+        }
+        job.verify = Some(stamped(divisor(&job.pattern.sizes.write)));
+        writers += 1;
+    }
+    if writers == 0 {
+        refuse!("--ack-journal needs a job that writes");
+    }
+    notes.push(
+        "--ack-journal: what is written carries the stamps by which rbench verify knows it, in place of \
+         buffer_pattern, buffer_compress_percentage and the like"
+            .to_owned(),
+    );
+    Ok(Some(path.clone()))
+}
+
+/// Why nothing could be said of the blocks of `job`, as the rest of a sentence.
+fn unfit(job: &JobPlan, ranks: u32) -> Option<String> {
+    let block = divisor(&job.pattern.sizes.write);
+    let (files, pattern) = (&job.files, &job.pattern);
+    let workers = u64::from(job.numjobs) * u64::from(ranks);
+    let increment = match workers {
+        1 => 0,
+        _ => files.offset_increment,
+    };
+    let why = if pattern.directions.read {
+        "needs jobs that only write: rw=write or randwrite"
+    } else if job.verify.is_some() {
+        "and verify exclude each other: blocks carry the one's headers or the other's"
+    } else if files.size.1 == 0 {
+        "needs size"
+    } else if shares_files(files) && workers > 1 {
+        "needs files of each worker's own: give no filename, or $jobnum in filename_format"
+    } else if files.overwrite {
+        "and overwrite exclude each other: what is laid out has no stamps"
+    } else if files.unlink {
+        "and unlink exclude each other: nothing would be left to verify"
+    } else if !pattern.course.is_plain() {
+        "needs blocks in order or at random, without a number behind rw, zones or bs_is_seq_rand"
+    } else if block < BLOCK_MIN {
+        return Some(format!(
+            "needs blocks (bs) that are multiples of {BLOCK_MIN} bytes, for their stamps"
+        ));
+    } else if block != bounds(&pattern.sizes.write).0 {
+        "needs blocks (bs) that are multiples of the smallest"
+    } else if [files.offset, increment, pattern.align.write]
+        .iter()
+        .any(|place| !place.is_multiple_of(block))
+    {
+        "needs offset, offset_increment and blockalign to be multiples of the block (bs)"
+    } else {
+        return None;
+    };
+    Some(why.to_owned())
+}
+
+/// Stamps every so many bytes, which nobody reads back in the run.
+fn stamped(interval: u64) -> Verify {
+    Verify {
+        fio: None,
+        interval,
+        read_back: false,
+        once: false,
+        fatal: false,
+        backlog: None,
+        backlog_batch: 0,
+        only: false,
+        threads: 0,
+        cpus: Vec::new(),
+        dump: false,
+        save_state: false,
+        load_state: false,
+    }
+}

@@ -1,0 +1,92 @@
+//! `--ack-journal`: which jobs have one, and what they write then.
+
+use super::*;
+use crate::spec::fio::Split;
+
+fn journaled(jobs: Vec<Job>, iterations: u32) -> Result<JobsPlan, String> {
+    let spec = Spec {
+        common: Common {
+            iterations: Some(iterations),
+            ..Common::default()
+        },
+        workload: Workload::Fio(Box::new(Fio {
+            jobs,
+            ack_journal: Some("/var/acks".into()),
+            ..Fio::default()
+        })),
+    };
+    let plan = crate::resolve(&spec, &facts()).map_err(|e| e.0)?;
+    match plan.work {
+        Work::Jobs(jobs) => Ok(jobs),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn writer(change: impl FnOnce(&mut Settings)) -> Job {
+    job("w", |s| {
+        (s.rw, s.size) = (Some(WRITE), Some(Extent::Bytes(MIB)));
+        change(s);
+    })
+}
+
+#[test]
+fn jobs_that_write_have_stamps_at_their_smallest_block_and_others_none() {
+    let split: Vec<Split> = vec![(4096, Some(50)), (12_288, Some(50))];
+    let mixed = writer(|s| {
+        s.bssplit = Each {
+            read: None,
+            write: Some(split),
+        };
+    });
+    let plan = journaled(vec![mixed, job("r", |_| {})], 1).expect("a plan");
+    assert_eq!(plan.ack_journal, Some("/var/acks".into()));
+    let verify = plan.rounds[0][0].verify.as_ref().expect("stamps");
+    assert_eq!((&verify.fio, verify.interval), (&None, 4096));
+    assert!(!verify.read_back && !verify.only);
+    assert_eq!(plan.rounds[0][1].verify, None);
+}
+
+#[test]
+fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
+    let check = |change: fn(&mut Settings), expect: &str| {
+        let why = journaled(vec![writer(change)], 1).expect_err(expect);
+        assert!(why.starts_with("job 'w': --ack-journal "), "{why}");
+        assert!(why.contains(expect), "'{why}' lacks '{expect}'");
+    };
+    let mix = |s: &mut Settings| {
+        s.rw = Some(Directions {
+            read: true,
+            ..WRITE
+        });
+    };
+    check(mix, "needs jobs that only write");
+    let verified = |s: &mut Settings| s.verify = Some(Check::With(Checksum::Crc32c));
+    check(verified, "verify exclude each other");
+    check(|s| s.size = None, "needs size");
+    check(|s| s.filename = Some(vec!["f".into()]), "each worker's own");
+    check(|s| s.overwrite = Some(true), "overwrite");
+    check(|s| s.unlink = Some(true), "unlink");
+    check(|s| s.offset = Some(512), "multiples of the block");
+    let small = |s: &mut Settings| {
+        s.bs = Each {
+            read: None,
+            write: Some(256),
+        };
+    };
+    check(small, "multiples of 512 bytes");
+    let uneven = |s: &mut Settings| {
+        s.bssplit = Each {
+            read: None,
+            write: Some(vec![(4096, None), (6144, None)]),
+        };
+    };
+    check(uneven, "multiples of the smallest");
+}
+
+#[test]
+fn a_journal_needs_a_writer_and_one_iteration() {
+    let why = journaled(vec![job("r", |_| {})], 1).expect_err("only reads");
+    assert!(why.contains("needs a job that writes"), "{why}");
+    let why = journaled(vec![writer(|_| ())], 2).expect_err("twice");
+    assert!(why.contains("--iterations exclude each other"), "{why}");
+}

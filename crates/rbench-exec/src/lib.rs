@@ -31,6 +31,7 @@ mod room;
 pub mod round;
 pub mod run;
 mod sight;
+mod single;
 mod spots;
 mod stuck;
 pub mod target;

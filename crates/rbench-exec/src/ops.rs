@@ -2,7 +2,7 @@
 //!
 //! An operation is aimed outside the timer (path bytes patched, buffer
 //! filled), acted inside it, and checked after it. The loop around it is the
-//! same for all: [`ItemRunner`].
+//! same for all: [`ItemRunner`], in [`crate::single`].
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use rbench_sys::{AlignedBuffer, Fs, NullFs, OpenMode};
 use crate::content::Identity;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
+use crate::single::{Next, Program, one_by_one};
 use crate::worker::{Prepared, Runner};
 
 mod create;
@@ -65,6 +66,11 @@ pub const OPS: &[OpEntry] = &[
 pub trait ItemOp {
     /// Gets ready for the item: path and data. Outside the timer.
     fn prepare(&mut self, index: u64);
+
+    /// Whether somebody is told of the operation when it is prepared: then it is done.
+    fn announces(&self) -> bool {
+        false
+    }
 
     /// Whether what was prepared may be done; if not, the worker ends.
     fn may_act(&self) -> bool {
@@ -137,6 +143,8 @@ pub struct ItemRunner<O> {
     fs: Arc<dyn Fs>,
     visit: Visit,
     issued: u64,
+    /// So many are issued in this run.
+    limit: u64,
     failed: bool,
     /// The intended start that was taken from the schedule last, if its
     /// operation was not started.
@@ -152,6 +160,7 @@ impl<O: ItemOp> ItemRunner<O> {
             fs,
             visit,
             issued: 0,
+            limit: 0,
             failed: false,
             due: None,
             covered: None,
@@ -181,59 +190,94 @@ impl<O> ItemRunner<O> {
     }
 }
 
-impl<O: ItemOp> Runner for ItemRunner<O> {
-    fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
-        let limit = upto.map_or(self.visit.visits, |u| u.min(self.visit.visits));
-        let mut now = gate.clock.now();
-        while self.issued < limit && !gate.closed(now) {
-            let index = self.visit.index(self.issued);
-            let intended = self.due.take().or_else(|| {
-                let schedule = self.visit.schedule.as_mut()?;
-                Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
-            });
-            self.op.prepare(index);
-            if !self.op.may_act() {
+/// A worker's items as a program: the intended start of an operation is all that is known
+/// of it besides the item, which is prepared.
+impl<O: ItemOp> Program for ItemRunner<O> {
+    type Operation = Option<Nanos>;
+    type Outcome = Result<u64, FailureKind>;
+
+    #[inline(always)]
+    fn next(&mut self, gate: &Gate, _meter: &mut Meter) -> Next<Option<Nanos>> {
+        if self.issued >= self.limit {
+            return Next::End(true);
+        }
+        let intended = self.due.take().or_else(|| {
+            let schedule = self.visit.schedule.as_mut()?;
+            Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
+        });
+        // What is recorded before it begins is done.
+        if self.op.announces() && gate.closed(gate.clock.now()) {
+            self.due = intended;
+            return Next::End(false);
+        }
+        self.op.prepare(self.visit.index(self.issued));
+        if !self.op.may_act() {
+            self.failed = true;
+            return Next::End(false);
+        }
+        Next::Operation(intended)
+    }
+
+    #[inline(always)]
+    fn may_start(&mut self, intended: &Option<Nanos>, gate: &Gate) -> bool {
+        intended.is_none_or(|at| gate.wait(at))
+    }
+
+    #[inline(always)]
+    fn is_announced(&self, _intended: &Option<Nanos>) -> bool {
+        self.op.announces()
+    }
+
+    #[inline(always)]
+    fn put_back(&mut self, intended: Option<Nanos>) {
+        self.due = intended;
+    }
+
+    #[inline(always)]
+    fn perform(&mut self, _intended: &Option<Nanos>, _gate: &Gate) -> Result<u64, FailureKind> {
+        self.op.act(self.fs.as_ref())
+    }
+
+    #[inline(always)]
+    fn ended(
+        &mut self,
+        intended: Option<Nanos>,
+        outcome: Result<u64, FailureKind>,
+        (start, end): (Nanos, Nanos),
+        _gate: &Gate,
+        meter: &mut Meter,
+    ) {
+        self.issued += 1;
+        let span = Span {
+            intended,
+            start,
+            end,
+        };
+        let result = match outcome {
+            Ok(bytes) => self.op.check(self.fs.as_ref()).map(|()| bytes),
+            Err(kind) => Err((kind, String::new())),
+        };
+        match result {
+            Ok(bytes) => meter.done(0, span, bytes),
+            Err((kind, detail)) => {
                 self.failed = true;
-                break;
-            }
-            if let Some(at) = intended
-                && !gate.wait(at)
-            {
-                self.due = intended;
-                break;
-            }
-            let start = gate.clock.now();
-            let result = self.op.act(self.fs.as_ref());
-            let end = gate.clock.now();
-            self.issued += 1;
-            now = end;
-            let span = Span {
-                intended,
-                start,
-                end,
-            };
-            let result = match result {
-                Ok(bytes) => self.op.check(self.fs.as_ref()).map(|()| bytes),
-                Err(kind) => Err((kind, String::new())),
-            };
-            match result {
-                Ok(bytes) => meter.done(0, span, bytes),
-                Err((kind, detail)) => {
-                    self.failed = true;
-                    let (op, path) = (self.op.op(), self.op.path());
-                    meter.failed(
-                        0,
-                        span,
-                        Failure {
-                            op,
-                            path,
-                            kind,
-                            detail,
-                        },
-                    );
-                }
+                let (op, path) = (self.op.op(), self.op.path());
+                let failure = Failure {
+                    op,
+                    path,
+                    kind,
+                    detail,
+                };
+                meter.failed(0, span, failure);
             }
         }
+    }
+}
+
+impl<O: ItemOp> Runner for ItemRunner<O> {
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
+        self.limit = upto.map_or(self.visit.visits, |u| u.min(self.visit.visits));
+        one_by_one(self, gate, meter);
         self.count_unissued(gate, meter);
     }
 

@@ -1,114 +1,49 @@
 //! One request at a time: between two of them there is the clock, and what the last
 //! one is noted with.
 
+use std::os::fd::RawFd;
+
 use nix::errno::Errno;
 use rbench_core::{Clock as _, Nanos};
-use rbench_sys::Request;
 
 use super::stats::Times;
 use super::{BlockRunner, Kind, Planned, Source};
 use crate::meter::Meter;
 use crate::pace::Gate;
+use crate::single::{Next, Program, one_by_one};
 
 /// The one slot.
 const SLOT: usize = 0;
+
+/// A worker's blocks as a program. `BARE`: nothing but operations on one open file, with
+/// nothing before or after them ([`super::How::bare`]): the compiler leaves out what they
+/// do not need.
+struct Blocks<'r, const BARE: bool> {
+    runner: &'r mut BlockRunner,
+    /// The file of the operation.
+    fd: RawFd,
+}
+
+/// How a request ended, if the engine knows, and where it is noted on its own when it was
+/// with the kernel.
+type Outcome = (Result<Result<usize, Errno>, Errno>, Option<Nanos>);
 
 impl BlockRunner {
     /// Does what the source gives, one operation after the other; whether the gate
     /// is still open.
     pub(super) fn pump_single(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
         match self.how.bare && matches!(self.source, Source::Work) {
-            true => self.pump_one_by_one::<true>(gate, meter),
-            false => self.pump_one_by_one::<false>(gate, meter),
+            true => self.blocks::<true>(gate, meter),
+            false => self.blocks::<false>(gate, meter),
         }
     }
 
-    /// `BARE`: nothing but operations on one open file, with nothing before or after
-    /// them ([`super::How::bare`]). The compiler leaves out what they do not need.
-    fn pump_one_by_one<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
-        let mut fd = match BARE {
+    fn blocks<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
+        let fd = match BARE {
             true => self.files.open_one(),
             false => -1,
         };
-        while !self.over {
-            let drawn = match BARE && self.next.is_none() {
-                true => self.draw::<BARE>(),
-                false => self.next_operation(meter),
-            };
-            let Some(what) = drawn else {
-                // After the last one as well: its time is the job's, as with fio.
-                if !BARE && self.how.counts && self.thinks_now() {
-                    self.think(gate);
-                    continue;
-                }
-                return true;
-            };
-            if !BARE {
-                if self.how.counts
-                    && let Some(interlude) = self.interlude()
-                {
-                    self.next = Some(what);
-                    self.take_time_for(interlude, gate, meter);
-                    continue;
-                }
-                fd = match self.files.fd(what.file, self.engine.as_mut()) {
-                    Ok(fd) => fd,
-                    Err(failure) => {
-                        self.next = Some(what);
-                        self.cannot_open(failure, meter);
-                        return false;
-                    }
-                };
-            }
-            // The buffer is filled before the wait, so that the call starts when it
-            // was meant to.
-            self.fill(SLOT, &what);
-            if !BARE && !self.may_start(&what, gate) {
-                self.next = Some(what);
-                return false;
-            }
-            let start = gate.clock.now();
-            // What the journal says is about to be written is written.
-            let announced = !BARE && self.log.is_some() && what.kind == Kind::Write;
-            if !announced && gate.closed(start) {
-                self.next = Some(what);
-                return false;
-            }
-            let request = what.request(fd);
-            let (result, submitted, end) = match !BARE && self.how.submission {
-                false => {
-                    let performed = self.engine.perform(request, &mut self.done);
-                    (performed, start, gate.clock.now())
-                }
-                true => self.perform_in_two(request, gate),
-            };
-            self.submitted += 1;
-            if !BARE && self.how.counts {
-                self.account(&what);
-                if what.kind == Kind::Write {
-                    self.files.wrote(what.file);
-                }
-            }
-            let result = match result {
-                Ok(result) => result,
-                Err(errno) => self.engine_failed(errno, end),
-            };
-            let times = Times {
-                intended: what.intended,
-                start,
-                submitted,
-                end,
-                depth: 1,
-            };
-            self.complete::<BARE>(SLOT, what, times, result, meter);
-            if !BARE && self.how.counts {
-                self.account_complete(end);
-            }
-            if !BARE && self.how.counts && self.files.end(what.file, what.last) {
-                self.leave(SLOT, what.file, gate, meter);
-            }
-        }
-        false
+        one_by_one(&mut Blocks::<BARE> { runner: self, fd }, gate, meter)
     }
 
     /// Waits for the intended start and records in the journal what is to start.
@@ -126,26 +61,126 @@ impl BlockRunner {
         }
     }
 
-    /// One request, and when it was with the kernel.
-    fn perform_in_two(
-        &mut self,
-        request: Request,
-        gate: &Gate,
-    ) -> (Result<Result<usize, Errno>, Errno>, Nanos, Nanos) {
-        self.engine.submit(SLOT, request);
-        let flushed = self.engine.flush();
-        let submitted = gate.clock.now();
-        let waited = flushed.and_then(|()| self.engine.wait(&mut self.done));
-        let end = gate.clock.now();
-        let result = self.done.pop().map(|completion| completion.result);
-        (waited.map(|()| result.unwrap_or(Ok(0))), submitted, end)
-    }
-
     /// The engine itself has failed: nothing more can be done with it.
     #[cold]
     fn engine_failed(&mut self, errno: Errno, now: Nanos) -> Result<usize, Errno> {
         self.queue.fail(errno, now, Some(SLOT));
         self.give_up(Some(errno));
         Err(errno)
+    }
+}
+
+impl<const BARE: bool> Program for Blocks<'_, BARE> {
+    type Operation = Planned;
+    type Outcome = Outcome;
+
+    #[inline(always)]
+    fn next(&mut self, gate: &Gate, meter: &mut Meter) -> Next<Planned> {
+        let runner = &mut *self.runner;
+        if runner.over {
+            return Next::End(false);
+        }
+        let drawn = match BARE && runner.next.is_none() {
+            true => runner.draw::<BARE>(),
+            false => runner.next_operation(meter),
+        };
+        let Some(what) = drawn else {
+            // After the last one as well: its time is the job's, as with fio.
+            if !BARE && runner.how.counts && runner.thinks_now() {
+                runner.think(gate);
+                return Next::Again;
+            }
+            return Next::End(true);
+        };
+        if !BARE {
+            if runner.how.counts
+                && let Some(interlude) = runner.interlude()
+            {
+                runner.next = Some(what);
+                runner.take_time_for(interlude, gate, meter);
+                return Next::Again;
+            }
+            match runner.files.fd(what.file, runner.engine.as_mut()) {
+                Ok(fd) => self.fd = fd,
+                Err(failure) => {
+                    runner.next = Some(what);
+                    runner.cannot_open(failure, meter);
+                    return Next::End(false);
+                }
+            }
+        }
+        // The buffer is filled before the wait, so that the call starts when it
+        // was meant to.
+        runner.fill(SLOT, &what);
+        Next::Operation(what)
+    }
+
+    #[inline(always)]
+    fn may_start(&mut self, what: &Planned, gate: &Gate) -> bool {
+        BARE || self.runner.may_start(what, gate)
+    }
+
+    #[inline(always)]
+    fn is_announced(&self, what: &Planned) -> bool {
+        // What the journal says is about to be written is written.
+        !BARE && self.runner.log.is_some() && what.kind == Kind::Write
+    }
+
+    #[inline(always)]
+    fn put_back(&mut self, what: Planned) {
+        self.runner.next = Some(what);
+    }
+
+    #[inline(always)]
+    fn perform(&mut self, what: &Planned, gate: &Gate) -> Outcome {
+        let runner = &mut *self.runner;
+        let request = what.request(self.fd);
+        if BARE || !runner.how.submission {
+            return (runner.engine.perform(request, &mut runner.done), None);
+        }
+        runner.engine.submit(SLOT, request);
+        let flushed = runner.engine.flush();
+        let submitted = gate.clock.now();
+        let waited = flushed.and_then(|()| runner.engine.wait(&mut runner.done));
+        (waited.map(|()| Ok(0)), Some(submitted))
+    }
+
+    #[inline(always)]
+    fn ended(
+        &mut self,
+        what: Planned,
+        (result, submitted): Outcome,
+        (start, end): (Nanos, Nanos),
+        gate: &Gate,
+        meter: &mut Meter,
+    ) {
+        let runner = &mut *self.runner;
+        runner.submitted += 1;
+        if !BARE && runner.how.counts {
+            runner.account(&what);
+            if what.kind == Kind::Write {
+                runner.files.wrote(what.file);
+            }
+        }
+        let result = match result {
+            // What was waited for apart stands among what is complete.
+            Ok(result) if submitted.is_none() => result,
+            Ok(_) => runner.done.pop().map_or(Ok(0), |done| done.result),
+            Err(errno) => runner.engine_failed(errno, end),
+        };
+        let times = Times {
+            intended: what.intended,
+            start,
+            submitted: submitted.unwrap_or(start),
+            end,
+            depth: 1,
+        };
+        runner.complete::<BARE>(SLOT, what, times, result, meter);
+        if !BARE && runner.how.counts {
+            runner.account_complete(end);
+            if runner.files.end(what.file, what.last) {
+                runner.leave(SLOT, what.file, gate, meter);
+            }
+        }
     }
 }

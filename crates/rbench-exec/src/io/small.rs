@@ -225,6 +225,10 @@ impl ItemOp for SmallFile {
         self.announce();
     }
 
+    fn announces(&self) -> bool {
+        self.log.is_some()
+    }
+
     fn may_act(&self) -> bool {
         self.announced
     }

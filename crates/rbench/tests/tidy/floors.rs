@@ -92,7 +92,7 @@ const HOUSES: &[House] = &[
             ],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
-            &["worker", "workload"],
+            &["single", "worker", "workload"],
             // What operations are made of, and what a phase is.
             &[
                 "ack", "caches", "extents", "hooks", "ops", "phase", "target",

@@ -184,6 +184,53 @@ def fio_jobs(program, mount, folder):
     all_jobs, own = jobs("shared", "--rw=randread", "--bs=64k", "--size=16M", f"--filename=shared.bin",
                          "--group_reporting")
     check(all_jobs[0]["read"]["total_ios"] == RANKS * 256, "every worker read all of the shared file")
+    for engine in ("filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete"):
+        all_jobs, own = jobs(engine, f"--ioengine={engine}", "--filesize=4k", "--nrfiles=50", "--group_reporting=1", numjobs=2)
+        phase, wanted = own["phases"][0], 2 * RANKS * 50
+        check(all_jobs[0]["read"]["total_ios"] == phase["items"] == wanted, f"{engine}: {wanted} operations: {phase['items']}")
+        check(phase["bytes"] == 0 and len(phase["ranks"]) == RANKS and len(phase["hosts"]) == HOSTS, f"{engine}: {phase['op']}")
+        print(f"   {engine:10} {phase['rate']:8.0f}/s")
+    nothing_left(mount)
+    job_file(program, mount, folder)
+
+
+SECTIONS = """[global]
+unlink=1
+[aio]
+ioengine=libaio
+iodepth=16
+direct=1
+rw=randread
+bs=64k
+size=1m
+[plain]
+rw=write
+bs=64k
+size=1m
+end_fsync=1
+[names]
+ioengine=filecreate
+filesize=4k
+nrfiles=20
+"""
+
+
+def job_file(program, mount, folder):
+    heading("a job file with sections of three engines, 12 ranks on 3 hosts")
+    sections, shown, own = folder / "sections.fio", folder / "sections.json", folder / "sections.own"
+    sections.write_text(SECTIONS)
+    on_bed(program, "fio", f"--directory={mount}", sections, "--output-format=json", f"--output={shown}", "--quiet", "--out",
+           own)
+    entries = json.loads(shown.read_text())["jobs"]
+    check(len(entries) == 3 * RANKS, f"one report with an entry for each worker: {len(entries)}")
+    check(all(entry["error"] == 0 for entry in entries), "no job failed")
+    check(len({entry["hostname"] for entry in entries}) == HOSTS, "each entry names its host")
+    ios = {"aio": ("read", 16), "plain": ("write", 16), "names": ("read", 20)}
+    for entry in entries:
+        way, wanted = ios[entry["jobname"]]
+        check(entry[way]["total_ios"] == wanted, f"{entry['jobname']}: {entry[way]['total_ios']} I/Os, not {wanted}")
+    items = {"aio-read": 16, "plain-write": 16, "names-create": 20}
+    check_result(result(own), {name: RANKS * each for name, each in items.items()}, RANKS, HOSTS)
     nothing_left(mount)
 
 

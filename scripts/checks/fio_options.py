@@ -53,6 +53,7 @@ RAND, MIX = "--rw=randread --size=256k", "--rw=randrw --size=256k"
 LIBAIO = "--ioengine=libaio --iodepth=8 --rw=randread --size=256k"
 URING = "--ioengine=io_uring --iodepth=8 --rw=randread --size=256k"
 VERIFY = "--rw=write --size=64k --verify=crc32c"
+NAMES = "--ioengine={} --filesize=16k --nrfiles=10"
 CASES = {
     "allow_file_create": [("same", f"{WRITE} --allow_file_create=1"), ("fails", f"{WRITE} --allow_file_create=0")],
     "allow_mounted_write": [("same", f"{WRITE} --allow_mounted_write=0")],
@@ -143,8 +144,12 @@ CASES = {
                  ("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "posixaio", "io_uring", "splice")]
     + [("same", f"{WRITE} --ioengine=null"), ("same", f"{WRITE} --ioengine=falloc"),
        ("same", "--rw=write --size=64k --ioengine=ftruncate"),
-       ("same", "--ioengine=filecreate --rw=read --filesize=4k --nrfiles=10 --bs=4k --fallocate=none",
-        "engines of names are refused: take `rbench meta`")],
+       ("same", f"{NAMES.format('filecreate')} --fallocate=none --create_on_open=1 --openfiles=1"),
+       ("same", f"{NAMES.format('filecreate')} --rw=randwrite --unlink=1"), ("same", f"{NAMES.format('filestat')} --loops=3"),
+       ("same", f"{NAMES.format('filestat')} --rw=write --bs=4k,1k --numjobs=2"), ("sum", f"{NAMES.format('filestat')} --rw=rw"),
+       ("same", NAMES.format("filedelete")), ("same", f"{NAMES.format('filedelete')} --filename=x:y --create_fsync=0"),
+       ("fails", f"{NAMES.format('filedelete')} --loops=2"), ("fails", f"{NAMES.format('filestat')} --create_on_open=1"),
+       ("same", f"{NAMES.format('filestat')} --iodepth=8 --direct=1 --file_service_type=random")],
     "iopsavgtime": [("timed", f"{READ} --time_based --runtime=1 --iopsavgtime=100")],
     "kb_base": [("same", "--kb_base=1000 --rw=write --size=64k --bs=4k"), ("same", "--rw=write --size=64ki --bs=4ki"),
                 ("same", "--rw=write --size=64kib --bs=4KiB")],
@@ -307,7 +312,8 @@ CASES = {
     "hipri_percentage": [("same", "--ioengine=pvsync2 --rw=write --size=64k --hipri_percentage=50")],
     "uncached": [("files", "--ioengine=pvsync2 --rw=write --size=64k --uncached=0")],
     "nowait": [("files", f"{LIBAIO} --nowait=0")], "userspace_reap": [("same", f"{LIBAIO} --userspace_reap")],
-    "stat_type": [("same", "--ioengine=filestat --stat_type=lstat --rw=read --filesize=4k --nrfiles=10 --bs=4k")],
+    "stat_type": [("same", f"{NAMES.format('filestat')} --stat_type={how}") for how in ("stat", "lstat", "statx")]
+    + [("fails", f"{READ} --stat_type=stat")],
 }
 # Of the command line alone: what they print is looked at here or by the check that is named.
 LINE = {

@@ -30,6 +30,20 @@ pub struct EngineOptions {
     pub atomic: bool,
     /// `userspace_reap`: libaio's completions are read from memory.
     pub userspace_reap: bool,
+    /// `stat_type`: the call of filestat and dirstat.
+    pub stat_type: StatType,
+}
+
+/// A call that reads the attributes of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StatType {
+    /// stat(2), which follows symbolic links.
+    #[default]
+    Stat,
+    /// lstat(2), which does not.
+    Lstat,
+    /// statx(2) with all attributes; follows symbolic links.
+    Statx,
 }
 
 impl Default for EngineOptions {
@@ -47,6 +61,7 @@ impl Default for EngineOptions {
             nowait: false,
             atomic: false,
             userspace_reap: false,
+            stat_type: StatType::Stat,
         }
     }
 }

@@ -33,6 +33,17 @@ impl Series {
         self.squares += value * value;
     }
 
+    /// The same of values that are each so many times as large.
+    pub fn times(&self, factor: f64) -> Series {
+        Series {
+            samples: self.samples,
+            min: self.min * factor,
+            max: self.max * factor,
+            sum: self.sum * factor,
+            squares: self.squares * factor * factor,
+        }
+    }
+
     /// The mean; 0 without values.
     pub fn mean(&self) -> f64 {
         if self.samples == 0 {

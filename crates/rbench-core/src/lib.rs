@@ -22,7 +22,7 @@ pub mod units;
 pub mod wire;
 
 pub use clock::{Clock, Counter, CpuClock, ManualClock, MonotonicClock};
-pub use engine::EngineOptions;
+pub use engine::{EngineOptions, StatType};
 pub use failure::{Failure, FailureKind, Failures};
 pub use latency::Latency;
 pub use op::OpKind;

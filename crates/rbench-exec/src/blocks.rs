@@ -274,7 +274,10 @@ impl BlockRunner {
 
     /// Puts the data of a write into the slot's buffer.
     #[inline(always)]
-    fn fill(&mut self, slot: usize, what: &Planned) {
+    fn fill<const BARE: bool>(&mut self, slot: usize, what: &Planned) {
+        if !BARE && self.how.names {
+            return;
+        }
         if what.kind != Kind::Write {
             self.data.spoil(slot);
             return;

@@ -209,7 +209,7 @@ impl<'w> JobRound<'w> {
                 job.name.clone()
             };
             let first_lane = lanes.len();
-            let mut lane = |wanted: bool, op: OpKind, suffix: &str, words: &str| {
+            let mut lane = |wanted: bool, (op, suffix, words): (OpKind, &str, &str)| {
                 wanted.then(|| {
                     lanes.push(OpRow {
                         op,
@@ -221,10 +221,14 @@ impl<'w> JobRound<'w> {
                 })
             };
             let [read, write, sync] = directions(job);
+            let of = |data: (OpKind, &'static str, &'static str)| match job.names {
+                None => data,
+                Some(op) => (op.kind(), op.row().0, op.row().1),
+            };
             let own = Lanes {
-                read: lane(read, OpKind::Read, "read", "reads"),
-                write: lane(write, OpKind::Write, "write", "writes"),
-                sync: lane(sync, OpKind::Fsync, "sync", "syncs"),
+                read: lane(read, of((OpKind::Read, "read", "reads"))),
+                write: lane(write, of((OpKind::Write, "write", "writes"))),
+                sync: lane(sync, (OpKind::Fsync, "sync", "syncs")),
             };
             members.push(Member {
                 engine: find(job),

@@ -381,6 +381,7 @@ impl IoPlan {
                 allow_mounted_write: true,
             },
             engine: self.engine.clone(),
+            names: None,
             engine_options: EngineOptions::default(),
             depth: self.depth,
             // As many as there is room for.

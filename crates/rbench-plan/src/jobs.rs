@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use rbench_core::{Bytes, EngineOptions, Nanos};
 
 use crate::arrival::Arrival;
+use crate::name_ops::NameOp;
 use crate::process::Process;
 
 mod course;
@@ -472,6 +473,8 @@ pub struct JobPlan {
     pub files: Files,
     /// Name of the engine.
     pub engine: String,
+    /// What it does with the names of files, one operation for each: it moves no data.
+    pub names: Option<NameOp>,
     /// What else is asked of the engine.
     pub engine_options: EngineOptions,
     /// Requests under way per worker.
@@ -529,6 +532,8 @@ pub struct FioReport {
     pub bits: bool,
     /// What is not reported.
     pub left_out: LeftOut,
+    /// Bytes of what counts as one I/O, where an operation is not one.
+    pub io_unit: Option<u64>,
     /// The clock of `job_start`, as clock_gettime(2) numbers them.
     pub job_start_clock: i32,
     /// Length of the samples of bandwidth, and of operations per second.
@@ -669,6 +674,12 @@ impl JobsPlan {
     /// Bytes on the target when all files are there, for `ranks` ranks.
     pub fn data_bytes(&self, ranks: u32) -> Bytes {
         let of = |job: &JobPlan| {
+            if job
+                .names
+                .is_some_and(|op| op.makes() || op.of_directories())
+            {
+                return 0;
+            }
             let workers = match job.files.names {
                 FileNames::Given(_) => 1,
                 FileNames::Format(_) => u64::from(ranks) * u64::from(job.numjobs),

@@ -11,6 +11,7 @@ mod describe;
 pub mod io;
 pub mod jobs;
 pub mod meta;
+pub mod name_ops;
 pub mod pattern;
 pub mod permutation;
 pub mod process;
@@ -22,5 +23,6 @@ pub mod verify;
 
 pub use io::IoPlan;
 pub use meta::MetaPlan;
+pub use name_ops::NameOp;
 pub use resolve::{Facts, Limits, Plan, PlanError, Work, resolve, task_counts};
 pub use spec::Spec;

@@ -78,6 +78,8 @@ enum Walk {
     Picks,
     /// In one zone after the other.
     Zones,
+    /// All of the file at once: operations on names.
+    Whole,
 }
 
 /// What does not change while a worker runs.
@@ -294,7 +296,11 @@ impl Steps {
             None => u32::from(!rules.writes) * 100,
         }) / 100.0;
         let mean = reads * mean(&rules.sizes.read) + (1.0 - reads) * mean(&rules.sizes.write);
-        let each = (self.pass_bytes_max as f64 / mean.max(1.0)).ceil() as u64;
+        let each = match self.is_of_names() {
+            true => (u128::from(self.pass_bytes_max) * u128::from(self.regions.count()))
+                .div_ceil(u128::from(self.total.max(1))) as u64,
+            false => (self.pass_bytes_max as f64 / mean.max(1.0)).ceil() as u64,
+        };
         let left = self.budget.passes.saturating_sub(self.pass);
         Some(each.min(self.budget.ios).saturating_mul(left))
     }
@@ -305,6 +311,10 @@ impl Steps {
     /// where a pass of mixed sizes visits blocks more than once (`io_size`).
     pub fn once(&self) -> Option<u64> {
         let rules = &self.rules;
+        if self.is_of_names() {
+            let again = self.budget.passes > 1 || self.pass_bytes_max > self.total;
+            return again.then(|| self.regions.count().min(self.budget.ios));
+        }
         if !self.covers || self.budget.passes < 2 && self.pass_bytes_max <= self.total {
             return None;
         }
@@ -322,6 +332,11 @@ impl Steps {
         };
         let each = (bytes as f64 / mean.max(1.0)).ceil() as u64;
         Some(each.min(self.budget.ios))
+    }
+
+    /// Whether an operation is all of a file.
+    fn is_of_names(&self) -> bool {
+        matches!(self.rules.walk.read, Walk::Whole)
     }
 
     /// Whether a pass visits every block, and each once.
@@ -539,6 +554,7 @@ impl Rules {
             let picks = course.covers && even && matches!(sizes, BlockSizes::Fixed(_));
             let runs = matches!(course.sequel, Sequel::Run { .. });
             match (directions.random, percent) {
+                _ if job.names.is_some() => Walk::Whole,
                 _ if course.zones.is_some() => Walk::Zones,
                 (false, _) | (_, 0) => Walk::Ascending,
                 (true, 100) if runs && picks => Walk::Picks,
@@ -590,7 +606,7 @@ impl Rules {
         let room = |walk: Walk, sizes: &BlockSizes| match (walk, sizes) {
             (Walk::Cover, BlockSizes::Fixed(_)) => 0,
             (Walk::Cover, sizes) => tiles::most(sizes),
-            (Walk::Ascending | Walk::Free(_) | Walk::Picks | Walk::Zones, _) => 0,
+            (Walk::Ascending | Walk::Free(_) | Walk::Picks | Walk::Zones | Walk::Whole, _) => 0,
         };
         let most =
             room(self.walk.read, &self.sizes.read).max(room(self.walk.write, &self.sizes.write));

@@ -11,6 +11,7 @@ mod ftruncate;
 mod io_uring;
 mod libaio;
 mod mmap;
+mod names;
 mod null;
 mod posixaio;
 mod progress;
@@ -41,6 +42,12 @@ pub const ENGINES: &[EngineInfo] = &[
     posixaio::INFO,
     falloc::INFO,
     ftruncate::INFO,
+    names::FILECREATE,
+    names::FILESTAT,
+    names::FILEDELETE,
+    names::DIRCREATE,
+    names::DIRSTAT,
+    names::DIRDELETE,
     null::INFO,
 ];
 

@@ -169,6 +169,48 @@ pub fn unlink_file(path: &Path) -> Result<(), Errno> {
     }
 }
 
+/// What a name is, without following it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// Nothing.
+    Nothing,
+    /// A regular file of so many bytes.
+    File(u64),
+    /// A directory.
+    Directory,
+    /// Something else, such as a symbolic link or a device.
+    Other,
+}
+
+/// What has this name.
+pub fn named(path: &Path) -> Result<Named, Errno> {
+    let found = match lstat(path) {
+        Err(Errno::ENOENT) => return Ok(Named::Nothing),
+        found => found?,
+    };
+    Ok(match found.st_mode & libc::S_IFMT {
+        libc::S_IFREG => Named::File(u64::try_from(found.st_size).unwrap_or(0)),
+        libc::S_IFDIR => Named::Directory,
+        _ => Named::Other,
+    })
+}
+
+/// Makes a directory (with mode 0700 less the umask).
+pub fn make_directory(path: &Path) -> Result<(), Errno> {
+    unistd::mkdir(path, Mode::S_IRWXU)
+}
+
+/// Removes an empty directory. Anything else at that name stays.
+pub fn remove_directory(path: &Path) -> Result<(), Errno> {
+    match named(path)? {
+        Named::Directory => {
+            nix::unistd::unlinkat(nix::fcntl::AT_FDCWD, path, unistd::UnlinkatFlags::RemoveDir)
+        }
+        Named::Nothing => Err(Errno::ENOENT),
+        Named::File(_) | Named::Other => Ok(()),
+    }
+}
+
 /// Makes the directories in front of the last part of `path` that are missing.
 pub fn make_folders(path: &Path) -> Result<(), Errno> {
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);

@@ -333,7 +333,7 @@ fn run(
         if report.left_out.all {
             continue;
         }
-        let outcome = &without(outcome, report.left_out);
+        let outcome = &without(&in_units(outcome, report.io_unit), report.left_out);
         match entries.last_mut() {
             Some((last, true)) if report.group_reporting && last.group == report.group => {
                 last.outcome.merge(outcome);
@@ -359,6 +359,21 @@ fn run(
             .map(|(entry, _)| with_steadiness(entry, &all))
             .collect(),
     }
+}
+
+/// An outcome in which each operation counts as so many I/Os as it has units of bytes.
+fn in_units(outcome: &JobOutcome, unit: Option<u64>) -> JobOutcome {
+    let mut shown = outcome.clone();
+    let Some(unit) = unit.filter(|unit| *unit > 0) else {
+        return shown;
+    };
+    for direction in [&mut shown.read, &mut shown.write] {
+        let units = direction.bytes / unit;
+        let each = units as f64 / direction.ios.max(1) as f64;
+        direction.iops = direction.iops.times(each);
+        direction.ios = units;
+    }
+    shown
 }
 
 /// An outcome without what the job's report is not to have.

@@ -236,7 +236,7 @@ const ENGINE_OPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Every engine, as `ioengine` has it.
-const ENGINES: [&str; 13] = [
+const ENGINES: [&str; 19] = [
     "sync",
     "psync",
     "vsync",
@@ -249,6 +249,12 @@ const ENGINES: [&str; 13] = [
     "splice",
     "falloc",
     "ftruncate",
+    "filecreate",
+    "filestat",
+    "filedelete",
+    "dircreate",
+    "dirstat",
+    "dirdelete",
     "null",
 ];
 

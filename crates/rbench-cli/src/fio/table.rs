@@ -138,7 +138,7 @@ pub const GROUPS: &[Group] = &[
         options: engine::ENGINE,
     },
     Group {
-        title: "Options of engines (io_uring, libaio, pvsync2)",
+        title: "Options of engines (io_uring, libaio, pvsync2, filestat)",
         options: engine::ENGINE_OPTIONS,
     },
     Group {

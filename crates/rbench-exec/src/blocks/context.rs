@@ -256,6 +256,8 @@ pub(super) struct How {
     pub(super) submission: bool,
     /// Fewer bytes than asked for are a failure.
     pub(super) whole: bool,
+    /// Operations are on names: there is no data, and rows count no bytes.
+    pub(super) names: bool,
     /// Nothing was recorded yet since there is a ramp.
     pub(super) ramps: bool,
 }
@@ -264,7 +266,8 @@ impl How {
     pub(super) fn new(context: &WorkerContext, depth: usize, block: usize, headed: bool) -> How {
         let job = &context.job;
         let (syncing, pace) = (job.syncing, &job.pace);
-        let turns = job.files.window() < job.files.count;
+        // What is opened on the way is closed on the way.
+        let turns = job.names.is_some() || job.files.window() < job.files.count;
         let syncs = syncing.fsync > 0
             || syncing.fdatasync > 0
             || syncing.end_fsync
@@ -301,6 +304,7 @@ impl How {
             flushes: submission || careful || rated && !as_fio,
             submission,
             whole: !as_fio,
+            names: job.names.is_some(),
             ramps: pace.ramp.0 > 0,
         }
     }
@@ -344,6 +348,10 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         (path.clone(), key)
     });
     let mut files = Handles::new(opening, paths);
+    if job.names.is_some() {
+        let named = engine.name_files(&mut files.paths());
+        named.map_err(|errno| Failure::new(OpKind::Open, files.path(0), errno))?;
+    }
     let runs = !job.files.create_only;
     let regions = match runs {
         true => regions(&job, part.owner, &mut files, engine.as_mut())?,

@@ -33,6 +33,8 @@ pub struct Opening {
     pub attach: bool,
     /// Whether there is anything to open: the null engine has no files.
     pub real: bool,
+    /// Nothing is opened: a file's number stands for it with an engine of names.
+    pub by_number: bool,
     /// What must not be written to.
     pub in_use: Option<InUse>,
     /// Whether a job says how large its files are: only then they are made.
@@ -90,10 +92,12 @@ impl Opening {
             },
             // A file that is open for a few operations is not worth it.
             attach: mapped || !turns,
-            real: uses_files,
+            real: uses_files && job.names.is_none(),
+            by_number: job.names.is_some(),
             write_hint: job.files.write_hint.filter(|_| write),
             told_from: own.unwrap_or(Path::new("")).to_owned(),
-            in_use: (uses_files && write && !job.files.allow_mounted_write).then(InUse::look),
+            in_use: (uses_files && write && job.names.is_none() && !job.files.allow_mounted_write)
+                .then(InUse::look),
         }
     }
 }
@@ -144,6 +148,7 @@ impl Handles {
         let handle = &mut self.all[file as usize];
         match &handle.fd {
             Some(fd) => Ok(fd.as_raw_fd()),
+            None if self.opening.by_number => Ok(file as RawFd),
             None if !self.opening.real => Ok(-1),
             None => open(handle, &self.opening, engine),
         }
@@ -249,9 +254,17 @@ impl Handles {
         self.close_detached(file)
     }
 
-    /// The engine is done with a file.
+    /// The paths of all of them.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.all.iter().map(|handle| handle.path.as_path())
+    }
+
+    /// The engine is done with a file. What an engine of names has opened is closed as
+    /// any other.
     pub fn detach(&mut self, file: u64, engine: &mut dyn Engine) {
-        if let Some(fd) = &self.all[file as usize].fd {
+        if self.opening.by_number {
+            self.all[file as usize].fd = engine.take_opened();
+        } else if let Some(fd) = &self.all[file as usize].fd {
             engine.detach(fd.as_raw_fd());
         }
     }

@@ -190,7 +190,7 @@ impl BlockRunner {
             }
         };
         let slot = self.queue.take().unwrap_or_default();
-        self.fill(slot, &what);
+        self.fill::<BARE>(slot, &what);
         if !BARE && self.how.counts {
             self.account(&what);
         }

@@ -57,7 +57,7 @@ pub(crate) fn over_nothing(
     .bare;
     let mut job = job.clone();
     (job.engine, job.depth, job.direct) = ("null".to_owned(), depth, false);
-    job.depth_low = None;
+    (job.depth_low, job.names) = (None, None);
     (job.numjobs, job.verify) = (1, None);
     job.pattern.directions = Directions {
         read: true,

@@ -3,6 +3,7 @@
 use nix::errno::Errno;
 use rbench_core::job::JobOutcome;
 use rbench_core::{Failure, FailureKind, Nanos, OpKind};
+use rbench_plan::NameOp;
 use rbench_plan::jobs::{ErrorOf, Errors};
 use rbench_sys::engine::EngineCounts;
 use rbench_sys::limits::thread_usage;
@@ -28,6 +29,7 @@ impl BlockRunner {
             OpKind::Write | OpKind::Fsync => true,
             // What is lost there was written.
             OpKind::Close => lanes.write.is_some(),
+            op if self.context.job.names.map(NameOp::kind) == Some(op) => lanes.write.is_some(),
             _ => false,
         };
         let wrong = failure.kind == FailureKind::Mismatch;
@@ -172,6 +174,11 @@ impl BlockRunner {
             },
         };
         let write = what.kind == Kind::Write;
+        // What fio calls the data of a name is none.
+        let bytes = match !BARE && self.how.names {
+            true => 0,
+            false => moved as u64,
+        };
         if let Some(stats) = &mut self.stats {
             if !stats.records(start) {
                 let late = stats.is_too_late(end.since(start));
@@ -188,7 +195,7 @@ impl BlockRunner {
                 moved: moved as u64,
             };
             let attend = stats.done(done, times) || self.how.ramps;
-            meter.done(self.lane(write), span, moved as u64);
+            meter.done(self.lane(write), span, bytes);
             if attend {
                 self.attend(end, meter);
             }
@@ -198,7 +205,7 @@ impl BlockRunner {
             meter.went_on();
             return;
         }
-        meter.done(self.lane(write), span, moved as u64);
+        meter.done(self.lane(write), span, bytes);
     }
 
     /// The row of reads or writes; what a worker does has one.
@@ -320,6 +327,9 @@ impl BlockRunner {
     #[cold]
     pub(super) fn failure(&self, what: Kind, file: u64, why: (FailureKind, String)) -> Failure {
         let (kind, detail) = why;
+        if let Some(op) = self.context.job.names {
+            return Failure::new(op.kind(), self.files.path(file), kind);
+        }
         Failure {
             op: match what {
                 Kind::Write => OpKind::Write,

@@ -111,7 +111,7 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
         }
         // The buffer is filled before the wait, so that the call starts when it
         // was meant to.
-        runner.fill(SLOT, &what);
+        runner.fill::<BARE>(SLOT, &what);
         Next::Operation(what)
     }
 

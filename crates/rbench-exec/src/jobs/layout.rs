@@ -14,10 +14,11 @@ use std::sync::{Arc, Mutex};
 use nix::errno::Errno;
 use rbench_core::random::DataStream;
 use rbench_core::{Clock as _, Failure, FailureKind, OpKind, Rank};
+use rbench_plan::NameOp;
 use rbench_plan::jobs::{Fallocate, JobPlan};
 use rbench_plan::pattern::{file_path, file_size, shares_files};
 use rbench_sys::engine::{self, Completion, EngineConfig};
-use rbench_sys::files::{self, Allocation, OpenFlags};
+use rbench_sys::files::{self, Allocation, Named, OpenFlags};
 use rbench_sys::residency::Part;
 use rbench_sys::{Engine, InUse, PosixFs, Request, Transfer};
 
@@ -32,9 +33,21 @@ const PIECE: u64 = 4 << 20;
 /// Bytes of one file that one worker fills before it looks for more work.
 const PART: u64 = 64 << 20;
 
+/// What stands at a name that is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    /// A file or device, perhaps by a symbolic link.
+    Any,
+    /// A regular file: it will be removed by its name.
+    File,
+    /// A directory.
+    Directory,
+}
+
 /// What a file is needed for.
 #[derive(Debug, Clone, Copy)]
 struct Need {
+    form: Form,
     /// Length in bytes that it must have.
     length: u64,
     /// Whether there must be data in it, not just room.
@@ -56,6 +69,7 @@ struct Need {
 impl Need {
     fn join(&mut self, other: Need) {
         let Need {
+            form,
             length,
             filled,
             reserve,
@@ -69,6 +83,7 @@ impl Need {
         if length > self.length {
             (self.length, self.reserve) = (length, reserve);
         }
+        self.form = self.form.max(form);
         self.filled |= filled;
         self.whole |= whole;
         self.pre_read |= pre_read;
@@ -117,17 +132,25 @@ impl Needs {
                 (true, all.saturating_sub(1)..all)
             }
         };
-        if shared != shares_files(&job.files) || !(makes || job.files.pre_read) {
+        let form = match job.names {
+            Some(op) if op.of_directories() => Form::Directory,
+            Some(NameOp::DeleteFile) => Form::File,
+            _ => Form::Any,
+        };
+        // What is removed is looked at even if it is not made.
+        let looks = job.files.pre_read || form == Form::File;
+        if shared != shares_files(&job.files) || !(makes || looks) {
             return;
         }
         for jobnum in workers {
             for file in 0..job.files.count {
                 let size = file_size(job, jobnum, file);
                 let made = makes && size > 0;
-                if !made && !job.files.pre_read {
+                if !made && !looks {
                     continue;
                 }
                 let need = Need {
+                    form,
                     length: if made {
                         job.files.start(jobnum).saturating_add(size)
                     } else {
@@ -166,10 +189,13 @@ impl Needs {
     pub fn survey(&self) -> (Vec<Task>, Vec<Unmade>) {
         let (mut tasks, mut failures) = (Vec::new(), Vec::new());
         for (path, need) in &self.0 {
-            match length_of(path) {
+            match found(path, need.form) {
                 Ok(found) => plan_file(path, need, found, &mut tasks),
-                Err(errno) => {
-                    let failure = Failure::new(OpKind::Open, path.to_string_lossy(), errno);
+                Err((errno, detail)) => {
+                    let failure = Failure {
+                        detail: detail.to_owned(),
+                        ..Failure::new(OpKind::Open, path.to_string_lossy(), errno)
+                    };
                     failures.push((path.clone(), failure));
                 }
             }
@@ -191,8 +217,26 @@ impl Needs {
                 work: Work::Read,
                 folders: false,
                 guarded: false,
+                own: false,
             })
             .collect()
+    }
+}
+
+/// The length of what is there, if anything is; why it is nothing for such a need.
+fn found(path: &Path, form: Form) -> Result<Option<u64>, (Errno, &'static str)> {
+    let plain = |errno| (errno, "");
+    if form == Form::Any {
+        return length_of(path).map_err(plain);
+    }
+    match (form, files::named(path).map_err(plain)?) {
+        (_, Named::Nothing) => Ok(None),
+        (Form::Directory, Named::Directory) => Ok(Some(u64::MAX)),
+        (Form::Directory, _) => Err((Errno::ENOTDIR, "")),
+        (_, Named::File(length)) => Ok(Some(length)),
+        (_, Named::Directory | Named::Other) => {
+            Err((Errno::EINVAL, "only regular files are removed"))
+        }
     }
 }
 
@@ -283,8 +327,12 @@ fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>
             work,
             folders: need.folders,
             guarded: need.guarded,
+            own: need.form == Form::File,
         });
     };
+    if need.form == Form::Directory {
+        return push(Work::Directory);
+    }
     push(Work::Reserve {
         length: need.length,
         how: need.reserve,
@@ -313,10 +361,14 @@ pub struct Task {
     folders: bool,
     /// Whether the file is left alone if something uses it.
     guarded: bool,
+    /// Whether no symbolic link is followed to it.
+    own: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Work {
+    /// Make it a directory.
+    Directory,
     /// Make it, and reserve its blocks.
     Reserve {
         length: u64,
@@ -337,14 +389,14 @@ impl Task {
 
     /// Whether the others of its file need it to be done.
     pub fn makes_the_file(&self) -> bool {
-        matches!(self.work, Work::Reserve { .. })
+        matches!(self.work, Work::Reserve { .. } | Work::Directory)
     }
 
     /// Operations that it takes, as far as that is known.
     pub fn pieces(&self) -> u64 {
         match self.work {
             Work::Fill { from, to, .. } => (to - from).div_ceil(PIECE),
-            Work::Reserve { .. } | Work::Read => 1,
+            Work::Directory | Work::Reserve { .. } | Work::Read => 1,
         }
     }
 }
@@ -424,21 +476,26 @@ impl LayoutRunner {
             work,
             folders,
             guarded,
+            own,
         } = &tasks.all[index];
         let failed = |op| move |kind: FailureKind| Failure::new(op, path.to_string_lossy(), kind);
+        if matches!(work, Work::Directory) {
+            let start = gate.clock.now();
+            let made = within_folders(path, *folders, || files::make_directory(path));
+            made.map_err(|errno| failed(OpKind::Mkdir)(errno.into()))?;
+            self.note(start, gate, meter, 0);
+            return Ok(());
+        }
         let flags = OpenFlags {
             read: true,
             write: !matches!(work, Work::Read),
             create: matches!(work, Work::Reserve { .. }),
+            own: *own,
             ..OpenFlags::default()
         };
-        let open = || match files::open(path, flags) {
-            Err(Errno::ENOENT) if flags.create && *folders => {
-                files::make_folders(path).and_then(|()| files::open(path, flags))
-            }
-            opened => opened,
-        };
-        let fd = open().map_err(|errno| failed(OpKind::Open)(errno.into()))?;
+        let makes_folders = flags.create && *folders;
+        let opened = within_folders(path, makes_folders, || files::open(path, flags));
+        let fd = opened.map_err(|errno| failed(OpKind::Open)(errno.into()))?;
         if flags.write && *guarded {
             refuse_in_use(&tasks.in_use, &fd, path)?;
         }
@@ -476,6 +533,8 @@ impl LayoutRunner {
                     synced.map_err(failed(OpKind::Fsync))?;
                 }
             }
+            // Done above.
+            Work::Directory => {}
             Work::Read => {
                 let mut at = 0;
                 while !gate.stop.is_raised() {
@@ -527,6 +586,19 @@ impl LayoutRunner {
             end,
         };
         meter.done(0, span, bytes);
+    }
+}
+
+/// Does a call that makes `path`, once more with the directories in front of it where these
+/// are missing and are to be made.
+fn within_folders<T>(
+    path: &Path,
+    makes: bool,
+    call: impl Fn() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    match call() {
+        Err(Errno::ENOENT) if makes => files::make_folders(path).and_then(|()| call()),
+        done => done,
     }
 }
 

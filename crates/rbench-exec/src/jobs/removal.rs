@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
+use rbench_plan::NameOp;
 use rbench_plan::jobs::FileNames;
 use rbench_sys::files;
 
@@ -14,9 +15,12 @@ use crate::target::{gather_texts, left_behind};
 use crate::thread::in_thread;
 
 impl JobRound<'_> {
-    /// Paths of files that are to be removed at the end, by this rank.
-    fn removable(&self, group: &Group<'_>) -> Vec<PathBuf> {
-        let unlinks = |m: &&Member| m.job.files.unlink && m.engine.uses_files;
+    /// Paths of files that are to be removed at the end, by this rank; or of directories.
+    fn removable(&self, group: &Group<'_>, directories: bool) -> Vec<PathBuf> {
+        let unlinks = |m: &&Member| {
+            let of_directories = m.job.names.is_some_and(NameOp::of_directories);
+            m.job.files.unlink && m.engine.uses_files && of_directories == directories
+        };
         let ranks = group.world.size();
         let mut all = Vec::new();
         for member in self.members.iter().filter(unlinks) {
@@ -39,7 +43,8 @@ impl JobRound<'_> {
     /// Files to remove at the end that are not there yet: they will be the
     /// run's own.
     pub(super) async fn missing(&self, group: &Group<'_>) -> Result<Vec<PathBuf>, ExecError> {
-        let all = self.removable(group);
+        let mut all = self.removable(group, false);
+        all.extend(self.removable(group, true));
         let work = in_thread(move || {
             let missing = all.into_iter().filter(|path| layout::is_missing(path));
             missing.collect()
@@ -50,7 +55,7 @@ impl JobRound<'_> {
 
     /// What jobs with `unlink` have used, as far as this rank removes it: files
     /// named by the user only where the run has made them.
-    pub(super) fn to_remove(&self, group: &Group<'_>, made: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    pub(super) fn to_remove(&self, group: &Group<'_>, made: &BTreeSet<PathBuf>) -> Vec<Leftover> {
         let named = |path: &PathBuf| {
             let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
             let of = |m: &Member| layout::paths(&m.job, self.base, Whose::Shared { ranks: 1 });
@@ -58,21 +63,37 @@ impl JobRound<'_> {
                 .iter()
                 .any(|m| given(m) && of(m).contains(path))
         };
-        let mut paths = self.removable(group);
-        paths.retain(|path| made.contains(path) || !named(path));
-        paths
+        let mut all = Vec::new();
+        for directory in [false, true] {
+            let mut paths = self.removable(group, directory);
+            paths.retain(|path| made.contains(path) || !named(path));
+            all.extend(paths.into_iter().map(|path| Leftover { path, directory }));
+        }
+        all
     }
 }
 
-/// Removes files. What could not be removed, at rank 0.
+/// Something to be removed at the end.
+pub(super) struct Leftover {
+    path: PathBuf,
+    directory: bool,
+}
+
+/// Removes files and directories. What could not be removed, at rank 0.
 pub(super) async fn remove(
     group: &Group<'_>,
-    paths: Vec<PathBuf>,
+    paths: Vec<Leftover>,
 ) -> Result<Vec<String>, ExecError> {
     let work = in_thread(move || {
-        let failed = |path: PathBuf| match files::unlink_file(&path) {
-            Ok(()) | Err(Errno::ENOENT) => None,
-            Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
+        let failed = |Leftover { path, directory }| {
+            let removed = match directory {
+                true => files::remove_directory(&path),
+                false => files::unlink_file(&path),
+            };
+            match removed {
+                Ok(()) | Err(Errno::ENOENT) => None,
+                Err(errno) => Some(format!("{}: {} ({errno:?})", path.display(), errno.desc())),
+            }
         };
         paths
             .into_iter()
@@ -84,9 +105,9 @@ pub(super) async fn remove(
 }
 
 /// That files are not removed, which may be many.
-pub(super) fn left_as_they_are(paths: &[PathBuf]) -> Option<String> {
+pub(super) fn left_as_they_are(paths: &[Leftover]) -> Option<String> {
     let (first, others) = paths.split_first()?;
-    let text = left_behind(first);
+    let text = left_behind(&first.path);
     Some(match others.len() {
         0 => text,
         others => format!("{text}; so are {others} other files of this rank with unlink"),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rbench_plan::NameOp;
 use rbench_plan::demand::{Demand, is_incompressible};
 use rbench_plan::jobs::{Distribution, JobPlan, JobsPlan};
 use rbench_plan::pattern::{file_path, file_size, shares_files, smallest};
@@ -88,14 +89,18 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
         .verify
         .as_ref()
         .is_some_and(|v| v.only || !directions.write);
-    if leaves_alone || size == 0 {
+    let no_data = job
+        .names
+        .is_some_and(|op| op.makes() || op.of_directories());
+    if leaves_alone || no_data || size == 0 {
         return File::default();
     }
     let makes = !job.files.create_on_open;
     // Laid out with data; a hole before the offset is not written by others.
     let filled = makes && (directions.read || job.files.overwrite);
     let start = job.files.start(jobnum);
-    let sure = match (filled, directions.write && writes_all(job)) {
+    let writes = directions.write && job.names.is_none() && writes_all(job);
+    let sure = match (filled, writes) {
         (true, _) => start.saturating_add(size),
         (false, true) => size,
         (false, false) => 0,
@@ -107,7 +112,7 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
         sure,
         dense: if dense { sure } else { 0 },
         at_most: start.saturating_add(size),
-        stays: !job.files.unlink,
+        stays: !job.files.unlink && job.names != Some(NameOp::DeleteFile),
     }
 }
 

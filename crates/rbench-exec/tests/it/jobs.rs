@@ -19,6 +19,7 @@ mod depth;
 mod engines;
 mod faults;
 mod files;
+mod names;
 mod pace;
 mod pattern;
 mod process;

@@ -63,6 +63,8 @@ enum Way {
     Zones,
     /// One behind the other.
     Ascending,
+    /// See [`Walk::Whole`].
+    Whole,
 }
 
 impl Way {
@@ -71,6 +73,7 @@ impl Way {
             (Walk::Ascending, _) => Way::Ascending,
             (Walk::Free(percent), _) => Way::Free(percent),
             (Walk::Zones, _) => Way::Zones,
+            (Walk::Whole, _) => Way::Whole,
             (Walk::Picks, sizes) => {
                 let count = (region / smallest(sizes).max(1)).max(1);
                 Way::Picks(Permutation::new(count, parts), 0)
@@ -200,6 +203,7 @@ impl Active {
         let mut random = match way {
             Way::Tiles(tiles) => return tiles.step(sizes, &mut drawing.scratch),
             Way::Zones => return self.zone.step(rules, (write, region), sizes, drawing),
+            Way::Whole => return (0, region),
             Way::Free(percent) => {
                 *percent >= 100 || drawing.stream.below(100) < u64::from(*percent)
             }

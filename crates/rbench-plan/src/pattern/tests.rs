@@ -70,6 +70,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             allow_mounted_write: false,
         },
         engine: "null".to_owned(),
+        names: None,
         engine_options: EngineOptions::default(),
         depth: 1,
         batch_submit: 1,

@@ -14,6 +14,7 @@ use crate::jobs::{
     Favourites, FileNames, FileService, Files, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern,
     Steady, Syncing, WorkingSet,
 };
+use crate::name_ops::NameOp;
 use crate::pattern::shares_files;
 use crate::shift;
 use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
@@ -22,6 +23,7 @@ mod blocks;
 mod course;
 mod engine;
 mod journal;
+mod names;
 mod process;
 mod report;
 mod verify;
@@ -135,7 +137,8 @@ fn once(
                 continue;
             }
         };
-        if options.readonly && plan.pattern.directions.write {
+        let changes = plan.names.is_some_and(|op| op.makes() || op.removes());
+        if options.readonly && (plan.pattern.directions.write || changes) {
             wrong.push(of_job("it writes, and --readonly forbids that".into()));
         }
         workers = workers.saturating_add(plan.numjobs);
@@ -212,7 +215,9 @@ fn one(
     let (engine, depth) = engine::engine(s, facts, notes)?;
     let direct = s.direct.unwrap_or(false);
     let engine_options = engine::options(s, &engine, direct)?;
-    if direct && !matches!(engine.as_str(), "null" | "mmap" | "falloc" | "ftruncate") {
+    let name_op = NameOp::of_engine(&engine);
+    let moves = !matches!(engine.as_str(), "null" | "mmap" | "falloc" | "ftruncate");
+    if direct && moves && name_op.is_none() {
         aligned(&pattern, &files)?;
     }
     let pace = pace(s, io_size, notes)?;
@@ -220,12 +225,13 @@ fn one(
     if s.logs.histogram.is_some() && s.logs.histogram_every.0 == 0 {
         refuse!("write_hist_log needs log_hist_msec, the time between two histograms");
     }
-    Ok(JobPlan {
+    let mut plan = JobPlan {
         name: job.name.clone(),
         numjobs,
         pattern,
         files,
         engine,
+        names: name_op,
         engine_options,
         depth,
         batch_submit: match s.iodepth_batch.unwrap_or(1) {
@@ -244,7 +250,11 @@ fn one(
         process: process::process(s)?,
         errors: Errors::End(continue_on(s)),
         report: Some(report::report(job, group, notes)),
-    })
+    };
+    if let Some(op) = name_op {
+        names::of_names(&mut plan, op, s, notes)?;
+    }
+    Ok(plan)
 }
 
 /// Errors after which the job goes on: a list of them switches that on, as in fio.

@@ -10,6 +10,7 @@ use crate::io::{
     FsyncRule, IoPlan, Layout, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN, fresh_data,
 };
 use crate::jobs::{BlockSizes, Buffers, Distribution, OpenLoop};
+use crate::name_ops::NameOp;
 use crate::pattern;
 use crate::spec;
 
@@ -325,16 +326,16 @@ const MOVE_NOTHING: [&str; 2] = ["falloc", "ftruncate"];
 fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanError> {
     let depth = io.depth.unwrap_or(1);
     let name = io.engine.clone().unwrap_or_else(|| "psync".to_owned());
-    if MOVE_NOTHING.contains(&name.as_str()) {
+    let moves = |name: &str| !MOVE_NOTHING.contains(&name) && NameOp::of_engine(name).is_none();
+    if !moves(&name) {
         refuse!("--engine {name} moves no data: it is there for rbench fio");
     }
     let Some((_, depth_max)) = facts.engines.iter().find(|(n, _)| *n == name) else {
-        let moves = |name: &&str| !MOVE_NOTHING.contains(name);
         let names: Vec<&str> = facts
             .engines
             .iter()
             .map(|(n, _)| *n)
-            .filter(moves)
+            .filter(|name| moves(name))
             .collect();
         refuse!("--engine {name} is not one of {}", names.join(", "));
     };

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use rbench_core::Nanos;
+use rbench_core::{Nanos, StatType};
 
 use crate::jobs::{
     Advised, Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
@@ -109,6 +109,8 @@ pub struct EngineSettings {
     pub atomic: Option<bool>,
     /// `userspace_reap`
     pub userspace_reap: Option<bool>,
+    /// `stat_type`
+    pub stat_type: Option<StatType>,
 }
 
 /// Options of a job by their names in fio.

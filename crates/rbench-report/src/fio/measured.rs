@@ -178,7 +178,9 @@ fn widen(range: &mut (u64, u64), value: u64) {
 
 fn shown(entry: &FioEntry) -> Shown<'_> {
     let (read, write) = (&entry.outcome.read, &entry.outcome.write);
-    let spread = Spread::of([&read.clat, &write.clat], read.ios + write.ios);
+    // Of names there are fewer operations than I/Os.
+    let timed = read.clat.count() + write.clat.count();
+    let spread = Spread::of([&read.clat, &write.clat], timed.min(read.ios + write.ios));
     let directions = if entry.unified {
         let mut both = read.clone();
         both.merge(write);

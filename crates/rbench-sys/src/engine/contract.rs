@@ -4,7 +4,8 @@
 //! data as far as possible ([`EngineInfo`]): what it can do is known before
 //! anything runs.
 
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
+use std::path::Path;
 
 use nix::errno::Errno;
 use rbench_core::outcome::Retries;
@@ -40,7 +41,7 @@ impl Transfer {
 pub struct Request {
     /// What to do.
     pub transfer: Transfer,
-    /// The open file.
+    /// The open file; with an engine of names the position of the name.
     pub fd: RawFd,
     /// Where in the file, in bytes.
     pub offset: u64,
@@ -191,6 +192,22 @@ pub trait Engine: Send {
         let _ = fd;
     }
 
+    /// Tells an engine of names which these are: [`Request::fd`] is then a position among
+    /// them. Whatever a call needs is made here.
+    ///
+    /// # Errors
+    /// `EINVAL` for a path with a byte 0.
+    fn name_files(&mut self, paths: &mut dyn Iterator<Item = &Path>) -> Result<(), Errno> {
+        let _ = paths;
+        Ok(())
+    }
+
+    /// The file that the latest request of an engine of names has opened, if it has: the
+    /// worker closes it.
+    fn take_opened(&mut self) -> Option<OwnedFd> {
+        None
+    }
+
     /// Puts `buffer` in place of the only slot's buffer, which comes back in
     /// it, where the engine can do so and both have the same length. No request
     /// may be under way. Whether that was done.
@@ -284,7 +301,7 @@ pub struct EngineInfo {
 }
 
 /// Makes an engine.
-type Make = fn(EngineConfig) -> Result<Box<dyn Engine>, Errno>;
+pub(super) type Make = fn(EngineConfig) -> Result<Box<dyn Engine>, Errno>;
 
 impl EngineInfo {
     /// An engine that moves data one request after the other, by system calls; it has

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
+use rbench_core::StatType;
 use rbench_sys::engine::find;
 use rbench_sys::files::Advice;
 use rbench_sys::{EngineConfig, Fs, NullFs, OpenMode, PosixFs, Request, Transfer};
@@ -509,5 +510,111 @@ fn batches(name: &str) {
     mark("end");
     while done.len() < 16 {
         engine.wait(&mut done).expect("waiting works");
+    }
+}
+
+#[test]
+fn one_request_of_an_engine_of_names_is_one_call_and_fails_as_that_does() {
+    const TEST: &str =
+        "system_calls::one_request_of_an_engine_of_names_is_one_call_and_fails_as_that_does";
+    if is_child(TEST) {
+        return names();
+    }
+    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+        return;
+    };
+    let missing = |call: &str| format!("missing-{call} = -1 ENOENT (No such file or directory)");
+    let calls = marked_calls(&run.log);
+    let names = calls.iter().map(|call| without_place(call));
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [
+            r#"filecreate: openat(AT_FDCWD, "f", O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600) = <f>"#,
+            r#"filestat: newfstatat(AT_FDCWD, "f", {}, 0) = 0"#,
+            r#"lstat: newfstatat(AT_FDCWD, "f", {}, AT_SYMLINK_NOFOLLOW) = 0"#,
+            r#"statx: statx(AT_FDCWD, "f", AT_STATX_SYNC_AS_STAT, STATX_ALL, {}) = 0"#,
+            r#"filedelete: unlink("f") = 0"#,
+            r#"dircreate: mkdir("f", 0700) = 0"#,
+            r#"dirstat: newfstatat(AT_FDCWD, "f", {}, 0) = 0"#,
+            r#"again-dircreate: mkdir("f", 0700) = -1 EEXIST (File exists)"#,
+            r#"dirdelete: rmdir("f") = 0"#,
+            &missing(r#"filestat: newfstatat(AT_FDCWD, "f", PTR, 0)"#),
+            &missing(r#"filedelete: unlink("f")"#),
+            &missing(r#"dirdelete: rmdir("f")"#),
+        ]
+    );
+}
+
+/// A call without the path of the working directory, which is another one in every run.
+fn without_place(call: &str) -> String {
+    match call.split_once("AT_FDCWD<") {
+        Some((before, rest)) => {
+            let (_, after) = rest.split_once('>').expect("it is closed");
+            format!("{before}AT_FDCWD{after}")
+        }
+        None => call.to_owned(),
+    }
+}
+
+/// One request to each engine of names, in their order.
+fn names() {
+    std::env::set_current_dir(place()).expect("the place is there");
+    let ok = Ok(4096);
+    let missing = Err(Errno::ENOENT);
+    for (label, engine, stat_type, expect) in [
+        ("filecreate", "filecreate", StatType::Stat, ok),
+        ("filestat", "filestat", StatType::Stat, ok),
+        ("lstat", "filestat", StatType::Lstat, ok),
+        ("statx", "dirstat", StatType::Statx, ok),
+        ("filedelete", "filedelete", StatType::Stat, ok),
+        ("dircreate", "dircreate", StatType::Stat, ok),
+        ("dirstat", "dirstat", StatType::Stat, ok),
+        (
+            "again-dircreate",
+            "dircreate",
+            StatType::Stat,
+            Err(Errno::EEXIST),
+        ),
+        ("dirdelete", "dirdelete", StatType::Stat, ok),
+        ("missing-filestat", "filestat", StatType::Stat, missing),
+        ("missing-filedelete", "filedelete", StatType::Stat, missing),
+        ("missing-dirdelete", "dirdelete", StatType::Stat, missing),
+    ] {
+        let mut config = EngineConfig::new(1, 4096);
+        config.options.stat_type = stat_type;
+        let info = find(engine).expect("it is in the table");
+        let mut made = (info.make)(config).expect("it needs nothing");
+        let paths = ["other", "f"].map(std::path::Path::new);
+        made.name_files(&mut paths.into_iter())
+            .expect("plain names");
+        let request = Request {
+            transfer: Transfer::Read,
+            fd: 1,
+            offset: 0,
+            length: 4096,
+            at: 0,
+        };
+        let mut room = Vec::with_capacity(1);
+        mark(label);
+        let done = made.perform(request, &mut room);
+        mark("end");
+        assert_eq!(done, Ok(expect), "{label}");
+        let opened = made.take_opened();
+        assert_eq!(opened.is_some(), label == "filecreate", "{label}");
+        assert!(made.take_opened().is_none(), "it is given away once");
+        made.submit(
+            0,
+            Request {
+                transfer: Transfer::Fsync,
+                ..request
+            },
+        );
+        made.wait(&mut room).expect("nothing can fail");
+        let synced = room.pop().map(|done| done.result);
+        assert_eq!(synced, Some(Err(Errno::EINVAL)), "{label}: no data");
+        assert_eq!(made.counts().submits[1], 2, "{label}");
+        let odd = std::path::Path::new("a\0b");
+        let named = made.name_files(&mut std::iter::once(odd));
+        assert_eq!(named, Err(Errno::EINVAL));
     }
 }

@@ -70,6 +70,7 @@ const HOUSES: &[House] = &[
                 "engine/io_uring",
                 "engine/libaio",
                 "engine/mmap",
+                "engine/names",
                 "engine/null",
                 "engine/posixaio",
                 "engine/psync",

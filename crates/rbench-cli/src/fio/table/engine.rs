@@ -1,5 +1,6 @@
 //! Options of the engine and of the data that is written.
 
+use rbench_core::StatType;
 use rbench_plan::spec::fio::{EngineSettings, Settings, SyncMode};
 
 use super::{Given, Opt, put, text};
@@ -196,6 +197,20 @@ pub const ENGINE_OPTIONS: &[Opt] = &[
         "libaio: take completions from mapped memory",
         |s, g| put(&mut s.engine_options.userspace_reap, g.flag()),
     ),
+    Opt::job(
+        "stat_type",
+        "HOW",
+        "filestat, dirstat: which call: stat, lstat, statx",
+        |s, g| {
+            let words = [
+                ("stat", StatType::Stat),
+                ("lstat", StatType::Lstat),
+                ("statx", StatType::Statx),
+            ];
+            put(&mut s.engine_options.stat_type, one_of(g.text, &words))
+        },
+    )
+    .default("stat"),
 ];
 /// Written data.
 pub const BUFFERS: &[Opt] = &[

@@ -232,11 +232,6 @@ pub const REFUSED: &[Refused] = &[
         "",
     ),
     of_engine(
-        "stat_type",
-        "rbench does not have the engine that it belongs to",
-        "`rbench meta --phases=file-stat`",
-    ),
-    of_engine(
         "arguments bindname brick busy_poll clientname clustername conf cpuchunks cpuload cpumode \
          donorname exit_on_io_done grace_time hostname inplace interface listen mss nodelay pingpong \
          pool port program protocol rbdname readfua sg_write_mode single-instance skip_bad \

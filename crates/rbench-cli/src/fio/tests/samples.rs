@@ -1,5 +1,6 @@
 //! Every option, and what it changes.
 
+use rbench_core::StatType;
 use rbench_plan::jobs::Advised;
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
@@ -236,6 +237,9 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("uncached=1", |s| s.engine_options.uncached = Some(true)),
     ("nowait=1", |s| s.engine_options.nowait = Some(true)),
     ("atomic=1", |s| s.engine_options.atomic = Some(true)),
+    ("stat_type=lstat", |s| {
+        s.engine_options.stat_type = Some(StatType::Lstat)
+    }),
     ("userspace_reap", |s| {
         s.engine_options.userspace_reap = Some(true)
     }),

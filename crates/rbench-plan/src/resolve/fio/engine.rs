@@ -49,6 +49,7 @@ fn given(
     const AIO: &[&str] = &["libaio"];
     const CALL: &[&str] = &["pvsync2"];
     const POLLED: &[&str] = &["io_uring", "pvsync2"];
+    const STAT: &[&str] = &["filestat", "dirstat"];
     const FLAGGED: &[&str] = &["io_uring", "libaio", "pvsync2"];
     let EngineSettings {
         hipri,
@@ -63,6 +64,7 @@ fn given(
         nowait,
         atomic,
         userspace_reap,
+        stat_type,
     } = *settings;
     [
         ("hipri", POLLED, hipri.is_some()),
@@ -77,6 +79,7 @@ fn given(
         ("nowait", FLAGGED, nowait.is_some()),
         ("atomic", FLAGGED, atomic.is_some()),
         ("userspace_reap", AIO, userspace_reap.is_some()),
+        ("stat_type", STAT, stat_type.is_some()),
     ]
     .into_iter()
     .filter_map(|(name, engines, given)| given.then_some((name, engines)))
@@ -113,5 +116,6 @@ pub(super) fn options(
         nowait: settings.nowait.unwrap_or(default.nowait),
         atomic: settings.atomic.unwrap_or(default.atomic),
         userspace_reap: settings.userspace_reap.unwrap_or(default.userspace_reap),
+        stat_type: settings.stat_type.unwrap_or(default.stat_type),
     })
 }

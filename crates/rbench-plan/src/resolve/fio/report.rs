@@ -38,6 +38,7 @@ pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioRepor
         significant_figures: s.significant_figures.unwrap_or(FIGURES),
         bits: s.bits.unwrap_or(false),
         left_out: left_out(s),
+        io_unit: None,
         job_start_clock: s.job_start_clock.unwrap_or(0),
         sampled_every: [every(s.bwavgtime), every(s.iopsavgtime)],
         unified: s.unified.unwrap_or(false),

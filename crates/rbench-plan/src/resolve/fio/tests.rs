@@ -8,6 +8,7 @@ use crate::spec::fio::{Check, EngineSettings};
 use crate::spec::{Common, Spec, Workload};
 
 mod journal;
+mod names;
 
 const MIB: u64 = 1 << 20;
 const SECOND: Nanos = Nanos::SECOND;
@@ -39,6 +40,9 @@ fn facts() -> Facts {
             ("io_uring", 1024),
             ("libaio", 1024),
             ("falloc", 1),
+            ("filecreate", 1),
+            ("filestat", 1),
+            ("dirdelete", 1),
             ("null", 1024),
         ],
         stonewalled: None,

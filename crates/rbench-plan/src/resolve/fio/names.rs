@@ -1,0 +1,126 @@
+//! Jobs whose engine does one operation on the name of each file: filecreate,
+//! filestat, filedelete, dircreate, dirstat, dirdelete.
+//!
+//! fio times one call for each file and counts the file's size as data and its
+//! blocks as I/Os. So the plan has one operation for each file, as long as the
+//! file is to be, and the report of fio's form counts it in blocks.
+
+use super::super::PlanError;
+use crate::jobs::{Course, Distribution, Each, FileService, JobPlan};
+use crate::name_ops::NameOp;
+use crate::spec::fio::Settings;
+
+/// Makes `plan` one of operations on names.
+pub(super) fn of_names(
+    plan: &mut JobPlan,
+    op: NameOp,
+    s: &Settings,
+    notes: &mut Vec<String>,
+) -> Result<(), PlanError> {
+    let engine = plan.engine.clone();
+    let unit = super::smallest_block(&plan.pattern);
+    refuse_data(plan, s)?;
+    passes(plan, op, notes)?;
+    if plan.files.count > i32::MAX as u64 {
+        refuse!(
+            "nrfiles={} is more than ioengine={engine} can name, {}",
+            plan.files.count,
+            i32::MAX
+        );
+    }
+    if op.makes() && !plan.files.may_create {
+        refuse!("allow_file_create=0: ioengine={engine} makes what is not there");
+    }
+    for (option, on) in [
+        ("end_fsync", &mut plan.syncing.end_fsync),
+        ("fsync_on_close", &mut plan.syncing.fsync_on_close),
+    ] {
+        if std::mem::take(on) {
+            notes.push(format!(
+                "{option} is left out: ioengine={engine} writes no data"
+            ));
+        }
+    }
+    let pattern = &mut plan.pattern;
+    if pattern.directions.read && pattern.directions.write {
+        notes.push(format!(
+            "ioengine={engine} has one kind of operation: all count as reads"
+        ));
+        pattern.directions.write = false;
+    }
+    pattern.directions.random = false;
+    (pattern.distribution, pattern.repeats) = (Distribution::Uniform, false);
+    (pattern.course, pattern.random_percent) = (
+        Course::default(),
+        Each {
+            read: 100,
+            write: 100,
+        },
+    );
+    let files = &mut plan.files;
+    if files.size.1 == 0 {
+        // Of files that are there: each counts as one block.
+        (files.size, files.create_on_open) = ((unit, unit), true);
+    }
+    // What it makes is not made before it.
+    files.create_on_open |= op.makes();
+    // One after the other: none has more than one operation.
+    files.service = match files.service {
+        FileService::Random(_) => FileService::Random(1),
+        FileService::RoundRobin(_) | FileService::Sequential => FileService::Sequential,
+    };
+    // fio's rates count blocks.
+    let pace = &mut plan.pace;
+    for (bytes, ios) in [
+        (&mut pace.rate_bytes, &mut pace.rate_iops),
+        (&mut pace.rate_min, &mut pace.rate_iops_min),
+    ] {
+        let in_bytes = |ios: u64| ios.saturating_mul(unit);
+        bytes.read = bytes.read.or(ios.read.take().map(in_bytes));
+        bytes.write = bytes.write.or(ios.write.take().map(in_bytes));
+    }
+    if let Some(report) = &mut plan.report {
+        report.io_unit = Some(unit);
+        // fio has completion latencies alone, and none where `disable_lat` is given.
+        let left_out = &mut report.left_out;
+        left_out.clat |= left_out.lat;
+        (left_out.slat, left_out.lat) = (true, true);
+    }
+    Ok(())
+}
+
+/// What only data has.
+fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
+    let engine = &plan.engine;
+    if plan.verify.is_some() {
+        refuse!("verify: ioengine={engine} moves no data that could be verified");
+    }
+    if plan.files.pre_read {
+        refuse!("pre_read: ioengine={engine} reads no data");
+    }
+    for (option, every) in [("fsync", s.fsync), ("fdatasync", s.fdatasync)] {
+        if every.is_some_and(|every| every > 0) {
+            refuse!("{option}: ioengine={engine} writes no data that could be synced");
+        }
+    }
+    Ok(())
+}
+
+/// What a second pass over the same names finds.
+fn passes(plan: &JobPlan, op: NameOp, notes: &mut Vec<String>) -> Result<(), PlanError> {
+    let (engine, loops) = (&plan.engine, plan.pace.loops);
+    let again = loops > 1 && !plan.pace.time_based;
+    match op {
+        NameOp::DeleteFile | NameOp::DeleteDirectory if again => {
+            refuse!("loops={loops}: ioengine={engine} has removed everything in the first pass")
+        }
+        NameOp::CreateDirectory if again => {
+            refuse!("loops={loops}: ioengine={engine} has made everything in the first pass")
+        }
+        NameOp::CreateFile if again || plan.pace.time_based => notes.push(format!(
+            "ioengine={engine}: from the second pass on files are there, and are opened only"
+        )),
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Engines of names.
+
+use super::*;
+use crate::pattern::{Steps, file_size};
+
+#[test]
+fn a_job_of_names_has_one_operation_for_each_file_and_pass() {
+    let named = |change: fn(&mut Settings)| {
+        single(move |s| {
+            s.ioengine = Some("filestat".into());
+            s.nrfiles = Some(3);
+            s.filesize = Some((16_384, 16_384));
+            change(s);
+        })
+    };
+    let steps = |plan: &JobPlan| -> Vec<(u64, u64, u64, bool)> {
+        let all = Steps::new(plan, 0, |file| file_size(plan, 0, file));
+        all.map(|s| (s.file, s.offset, s.length, s.write)).collect()
+    };
+    let pass = [
+        (0, 0, 16_384, false),
+        (1, 0, 16_384, false),
+        (2, 0, 16_384, false),
+    ];
+    assert_eq!(steps(&named(|_| {})), pass);
+    let random = |s: &mut Settings| {
+        s.rw = Some(Directions {
+            read: true,
+            write: true,
+            random: true,
+        });
+        s.bs = both(512);
+    };
+    assert_eq!(
+        steps(&named(random)),
+        pass,
+        "mixes and offsets mean nothing"
+    );
+    assert_eq!(steps(&named(|s| s.loops = Some(2))), [pass, pass].concat());
+    assert_eq!(steps(&named(|s| s.number_ios = Some(2))), pass[..2]);
+    assert_eq!(
+        steps(&named(|s| s.io_size = Some(Extent::Bytes(32_768)))),
+        pass[..2]
+    );
+    let mut any = steps(&named(|s| {
+        s.file_service_type = Some(FileService::Random(7))
+    }));
+    any.sort_unstable();
+    assert_eq!(any, pass);
+    let plan = named(|_| {});
+    let all = Steps::new(&plan, 0, |file| file_size(&plan, 0, file));
+    assert_eq!((all.expected(), all.once()), (Some(3), None));
+    let plan = named(|s| s.loops = Some(4));
+    let all = Steps::new(&plan, 0, |file| file_size(&plan, 0, file));
+    assert_eq!((all.expected(), all.once()), (Some(12), Some(3)));
+}
+
+#[test]
+fn what_fio_reports_of_names_is_counted_in_blocks() {
+    let plan = single(|s| {
+        s.ioengine = Some("filecreate".into());
+        s.filesize = Some((16_384, 16_384));
+        s.rate_iops.read = Some(100);
+        s.disable_lat = Some(true);
+    });
+    assert_eq!(plan.names, Some(NameOp::CreateFile));
+    assert!(plan.files.create_on_open, "what it makes is not laid out");
+    assert_eq!(plan.pace.rate_bytes.read, Some(100 * 4096));
+    assert_eq!(plan.pace.rate_iops.read, None);
+    let report = plan.report.expect("jobs of fio have one");
+    assert_eq!(report.io_unit, Some(4096));
+    let left_out = report.left_out;
+    assert!(left_out.slat && left_out.lat && left_out.clat);
+    let plain = single(|s| s.size = Some(Extent::Bytes(16_384)));
+    assert_eq!(plain.report.and_then(|report| report.io_unit), None);
+    // Without a size files are taken as they are.
+    let there = single(|s| {
+        (s.ioengine, s.size) = (Some("dirdelete".into()), None);
+    });
+    assert_eq!(
+        (there.files.size, there.files.create_on_open),
+        ((4096, 4096), true)
+    );
+}

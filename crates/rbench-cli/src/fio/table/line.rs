@@ -248,7 +248,7 @@ pub const OWN: &[Opt] = &[
     value(
         "ack-journal",
         "PREFIX",
-        "Record acknowledged writes and syncs in PREFIX.0.WORKER for rbench verify",
+        "Record writes and syncs in PREFIX.0.WORKER, for rbench verify",
         |l, v| {
             l.fio.ack_journal = Some(path(v)?);
             Ok(())

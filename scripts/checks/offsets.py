@@ -30,6 +30,12 @@ SAME = (
     "--rw=read --zonemode=strided --zonesize=8k --zoneskip=8k --offset=16k --size=64k",
     "--rw=read --zonemode=strided --zonesize=8k --zoneskip=8k --size=60k",
     "--rw=read --zonemode=strided --zonesize=8k --zoneskip=8k --bs=16k --size=64k",
+    "--rw=trim --ioengine=falloc --size=64k --bs=4k,4k,8k",
+    "--rw=trim:4k --ioengine=falloc --size=64k",
+    "--rw=trimwrite --ioengine=falloc --size=64k",
+    "--rw=trimwrite --ioengine=falloc --size=64k --bs=4k,4k,16k",
+    "--rw=trimwrite --ioengine=falloc --size=64k --loops=2",
+    "--rw=trimwrite --ioengine=falloc --size=64k --io_size=16k",
 )
 
 
@@ -105,6 +111,16 @@ def strides(zone, span, stride, size):
     return rule
 
 
+def trimmed_then_written(size, trim):
+    """Every block of this length once, each trimmed and then written."""
+    def rule(found):
+        pairs = list(zip(found[::2], found[1::2]))
+        each = sorted(place for (_, place, _) in found[::2])
+        return (each == list(range(0, size, trim))
+                and all((one[0], other[0], one[1:]) == (2, 1, other[1:]) for one, other in pairs))
+    return rule
+
+
 MIB = KIB * KIB
 # Drawn: (options, the rule that both keep).
 DRAWN = (
@@ -127,6 +143,8 @@ DRAWN = (
      strides(16 * KIB, 32 * KIB, 32 * KIB, 128 * KIB)),
     ("--rw=randread --zonemode=strided --zonesize=16k --zonerange=32k --zoneskip=32k --size=256k",
      strides(16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB)),
+    ("--rw=randtrim --ioengine=falloc --size=4m", each_once(4 * MIB)),
+    ("--rw=randtrimwrite --ioengine=falloc --size=1m", trimmed_then_written(MIB, BLOCK)),
 )
 
 # What fio 3.33 does not have: (options, offsets in KiB).

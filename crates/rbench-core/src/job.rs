@@ -1,6 +1,7 @@
 //! What one worker of a job did (`rbench fio`): more than a lane holds, since
 //! fio's report asks for more.
 
+use crate::direction::Direction;
 use crate::latency::Latency;
 use crate::units::Nanos;
 
@@ -174,6 +175,8 @@ pub struct JobOutcome {
     pub read: DirectionOutcome,
     /// Writes.
     pub write: DirectionOutcome,
+    /// Trims.
+    pub trim: DirectionOutcome,
     /// fsync and fdatasync.
     pub sync: Latency,
     /// errno of the first error that ended the job, 0: none.
@@ -222,6 +225,7 @@ impl JobOutcome {
     pub fn shrink(&mut self) {
         self.read.shrink();
         self.write.shrink();
+        self.trim.shrink();
         self.sync.shrink();
     }
 
@@ -234,6 +238,7 @@ impl JobOutcome {
             workers,
             read,
             write,
+            trim,
             sync,
             error,
             errors,
@@ -267,6 +272,7 @@ impl JobOutcome {
         self.workers += workers;
         self.read.merge(read);
         self.write.merge(write);
+        self.trim.merge(trim);
         self.sync.merge(sync);
         self.errors += errors;
         self.start_ms = self.start_ms.min(*start_ms);
@@ -312,8 +318,8 @@ fn take_first(mine: &mut i32, theirs: i32, theirs_is_first: bool) {
 pub struct LogSample {
     /// End of the operation or of the interval, after the worker's start.
     pub at: Nanos,
-    /// Whether it wrote (else it read).
-    pub write: bool,
+    /// What it did.
+    pub direction: Direction,
     /// Operations in it; 1 when every one is logged.
     pub ios: u64,
     /// Bytes that these moved.
@@ -339,8 +345,8 @@ pub struct LogSample {
 pub struct LogHistogram {
     /// End of the interval after the worker's start.
     pub at: Nanos,
-    /// Whether these are writes (else reads).
-    pub write: bool,
+    /// What these did.
+    pub direction: Direction,
     /// Largest block size in it.
     pub block: u64,
     /// (smallest value, largest value, count) of each bucket in use, ns.

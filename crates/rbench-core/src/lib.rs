@@ -5,6 +5,7 @@
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
 pub mod clock;
+pub mod direction;
 pub mod effort;
 pub mod engine;
 pub mod failure;
@@ -22,6 +23,7 @@ pub mod units;
 pub mod wire;
 
 pub use clock::{Clock, Counter, CpuClock, ManualClock, MonotonicClock};
+pub use direction::{Direction, Each};
 pub use engine::{EngineOptions, StatType};
 pub use failure::{Failure, FailureKind, Failures};
 pub use latency::Latency;

@@ -51,6 +51,9 @@ op_kinds! {
     Read => "read",
     /// Write one block.
     Write => "write",
+    /// Give the blocks of a range of a file back, which reads as zeros from then on:
+    /// `fallocate` with `FALLOC_FL_PUNCH_HOLE`.
+    Trim => "trim",
     /// Bring written data to stable storage: `fsync`.
     Fsync => "fsync",
     /// Bring everything that the host has written to stable storage: `sync`.

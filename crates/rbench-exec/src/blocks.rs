@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use nix::errno::Errno;
 use rbench_core::job::JobLog;
 use rbench_core::residency::Pages;
-use rbench_core::{Clock as _, Nanos};
+use rbench_core::{Clock as _, Direction, Nanos};
 use rbench_plan::pattern::{Part, Steps};
 use rbench_sys::engine::Completion;
 use rbench_sys::limits::{Usage, thread_usage};
@@ -42,6 +42,7 @@ mod single;
 mod stats;
 mod stretch;
 mod syncs;
+mod trims;
 mod unwritten;
 
 use arrivals::Arrivals;
@@ -53,6 +54,7 @@ use progress::Progress;
 use queue::Queue;
 use stats::JobStats;
 use syncs::Interlude;
+use trims::Trims;
 use unwritten::Unwritten;
 
 pub use context::{Failures, Kept, Lanes, Report, Sink, WorkerContext, prepare, unprepared};
@@ -64,8 +66,23 @@ pub use process::check as check_process;
 enum Kind {
     Read,
     Write,
+    Trim,
     /// Read and compared.
     Check,
+    /// Read where it was trimmed: it must be zeros.
+    CheckZeros,
+}
+
+impl Kind {
+    /// Of the row that it belongs to.
+    #[inline(always)]
+    fn direction(self) -> Direction {
+        match self {
+            Kind::Write => Direction::Write,
+            Kind::Trim => Direction::Trim,
+            Kind::Read | Kind::Check | Kind::CheckZeros => Direction::Read,
+        }
+    }
 }
 
 /// An operation to do.
@@ -84,9 +101,10 @@ struct Planned {
 
 impl Planned {
     fn transfer(&self) -> Transfer {
-        match self.kind {
-            Kind::Write => Transfer::Write,
-            Kind::Read | Kind::Check => Transfer::Read,
+        match self.kind.direction() {
+            Direction::Read => Transfer::Read,
+            Direction::Write => Transfer::Write,
+            Direction::Trim => Transfer::Trim,
         }
     }
 
@@ -165,6 +183,8 @@ pub struct BlockRunner {
     generation: u64,
     generation_max: u64,
     backlog: Vec<Written>,
+    /// What of it is to be trimmed.
+    trims: Option<Box<Trims>>,
     /// What is not to be checked.
     unwritten: Unwritten,
     /// Blocks of the backlog that are to be checked before the next ones are waited for.
@@ -258,13 +278,14 @@ impl BlockRunner {
         let lanes = self.context.lanes;
         let left = self.planned.saturating_sub(self.submitted);
         let waiting = self.next.map(|what| arrivals::Waiting {
-            write: what.kind == Kind::Write,
+            direction: what.kind.direction(),
             length: what.length as u64,
             intended: what.intended,
         });
-        for (lane, write) in [(lanes.read, false), (lanes.write, true)] {
-            if let Some(lane) = lane {
-                let which = (write, !write || lanes.read.is_none());
+        let mut is_first = true;
+        for direction in Direction::ALL {
+            if let Some(lane) = lanes.of(direction) {
+                let which = (direction, std::mem::take(&mut is_first));
                 let time = (gate.start, deadline);
                 let missed = self.arrivals.missed(time, which, waiting, left);
                 meter.unissued(lane, missed);
@@ -278,9 +299,13 @@ impl BlockRunner {
         if !BARE && self.how.names {
             return;
         }
-        if what.kind != Kind::Write {
-            self.data.spoil(slot);
-            return;
+        match what.kind {
+            Kind::Write => {}
+            Kind::Trim => return,
+            Kind::Read | Kind::Check | Kind::CheckZeros => {
+                self.data.spoil(slot);
+                return;
+            }
         }
         let block = &mut self.engine.buffer(slot)[..what.length];
         match &self.headers {
@@ -313,12 +338,7 @@ impl BlockRunner {
             self.since.fsync += 1;
             self.since.datasync += 1;
             if self.how.remembers {
-                self.backlog.push(Written {
-                    file: what.file,
-                    offset: what.offset,
-                    length: what.length,
-                    generation: what.generation,
-                });
+                self.backlog.push(Written::of(what, false));
             }
         }
     }
@@ -422,8 +442,13 @@ impl Runner for BlockRunner {
             covered.fetch_max(kept.there + bytes, Ordering::Relaxed);
         }
         let counts = self.engine.counts();
-        let Lanes { read, write, sync } = self.context.lanes;
-        meter.again_of([read, write, sync], counts.again);
+        let Lanes {
+            read,
+            write,
+            trim,
+            sync,
+        } = self.context.lanes;
+        meter.again_of([read, write, trim, sync], counts.again);
         self.queue.tell(meter);
         let Some(stats) = self.stats.take() else {
             if self.how.ramps {
@@ -431,8 +456,14 @@ impl Runner for BlockRunner {
             }
             return;
         };
-        let [reads, writes] = stats.measured();
-        for (lane, measured) in [(read, reads), (write, writes), (sync, writes)] {
+        let [reads, writes, trims] = stats.measured();
+        let rows = [
+            (read, reads),
+            (write, writes),
+            (trim, trims),
+            (sync, writes),
+        ];
+        for (lane, measured) in rows {
             if let Some(lane) = lane {
                 meter.measured(lane, measured);
             }

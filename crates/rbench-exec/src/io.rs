@@ -488,6 +488,7 @@ impl IoPass<'_> {
         let lanes = Lanes {
             read: rw.reads().then_some(0),
             write,
+            trim: None,
             sync: sync.map(|lane| lane + 1),
         };
         let mut kept = self.kept(self.step(round.step));

@@ -174,17 +174,20 @@ fn find(job: &JobPlan) -> &'static EngineInfo {
     engine::find(&job.engine).unwrap_or(&engine::ENGINES[0])
 }
 
-/// Which lanes a job has: reads, writes, syncs.
-fn directions(job: &JobPlan) -> [bool; 3] {
+/// Which lanes a job has: reads, writes, trims, syncs.
+fn directions(job: &JobPlan) -> [bool; 4] {
     let directions = job.pattern.directions;
     let verify = job.verify.as_ref();
     let reads_back = verify.is_some_and(|v| v.read_back || v.backlog.is_some() || v.only);
     let runs = !job.files.create_only;
     let writes = directions.write && !verify.is_some_and(|v| v.only);
+    let trims = directions.trim && !verify.is_some_and(|v| v.only);
+    let trims_some = verify.is_some_and(|v| v.trims.is_some());
     let syncs = writes && (job.syncing.fsync > 0 || job.syncing.fdatasync > 0);
     [
         runs && (directions.read || reads_back),
         runs && writes,
+        runs && (trims || trims_some),
         runs && syncs,
     ]
 }
@@ -220,7 +223,7 @@ impl<'w> JobRound<'w> {
                     lanes.len() - 1 - first_lane
                 })
             };
-            let [read, write, sync] = directions(job);
+            let [read, write, trim, sync] = directions(job);
             let of = |data: (OpKind, &'static str, &'static str)| match job.names {
                 None => data,
                 Some(op) => (op.kind(), op.row().0, op.row().1),
@@ -228,6 +231,7 @@ impl<'w> JobRound<'w> {
             let own = Lanes {
                 read: lane(read, of((OpKind::Read, "read", "reads"))),
                 write: lane(write, of((OpKind::Write, "write", "writes"))),
+                trim: lane(trim, (OpKind::Trim, "trim", "trims")),
                 sync: lane(sync, (OpKind::Fsync, "sync", "syncs")),
             };
             members.push(Member {
@@ -360,7 +364,7 @@ impl<'w> JobRound<'w> {
             let pace = &job.pace;
             [pace.rate_iops, pace.rate_bytes]
                 .iter()
-                .any(|rate| rate.read.is_some() || rate.write.is_some())
+                .any(|rate| rate.all().into_iter().any(Option::is_some))
         };
         let open_loop = self.members.iter().any(|member| rated(&member.job));
         let mut first = group.host.rank().0 * self.workers();

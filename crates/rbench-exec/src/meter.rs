@@ -325,16 +325,22 @@ impl Meter {
         self.lanes[lane].again.add(calls);
     }
 
-    /// The same for the lanes of reads, writes and syncs; where syncs have none
+    /// The same for the lanes of reads, writes, trims and syncs; where syncs have none
     /// they belong to the writes.
-    pub fn again_of(&mut self, lanes: [Option<usize>; 3], calls: RetriesByTransfer) {
+    pub fn again_of(&mut self, lanes: [Option<usize>; 4], calls: RetriesByTransfer) {
         let RetriesByTransfer {
             read: reads,
             write: writes,
+            trim: trims,
             sync: syncs,
         } = calls;
-        let [read, write, sync] = lanes;
-        for (lane, calls) in [(read, reads), (write, writes), (sync.or(write), syncs)] {
+        let [read, write, trim, sync] = lanes;
+        for (lane, calls) in [
+            (read, reads),
+            (write, writes),
+            (trim, trims),
+            (sync.or(write), syncs),
+        ] {
             if let Some(lane) = lane {
                 self.again(lane, calls);
             }

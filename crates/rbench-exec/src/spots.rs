@@ -97,7 +97,7 @@ fn of_jobs(jobs: &JobsPlan, base: &Path, ranks: &[u32]) -> Vec<Spot> {
             let Some(directory) = path.parent().filter(|dir| !holds_devices(dir)) else {
                 continue;
             };
-            let read_only = !job.pattern.directions.write;
+            let read_only = !job.pattern.directions.changes();
             let witness = read_only.then(|| path.clone());
             spots
                 .entry(directory.to_owned())

@@ -220,7 +220,8 @@ fn text(waiting: &Waiting) -> String {
 /// The lane of a call, among those of its worker.
 fn lane_of(call: &str, lanes: &[OpRow]) -> Option<usize> {
     let ops: &[OpKind] = match call {
-        "truncate" | "ftruncate" | "fallocate" => &[OpKind::Write],
+        "fallocate" => &[OpKind::Trim, OpKind::Write],
+        "truncate" | "ftruncate" => &[OpKind::Write],
         "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" => &[OpKind::Fsync, OpKind::Write],
         "close" => &[OpKind::Close, OpKind::Write],
         _ if call.trim_start_matches('p').starts_with("write") => &[OpKind::Write],

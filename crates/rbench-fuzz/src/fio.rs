@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
 use rbench_plan::jobs::{JobPlan, JobsPlan};
-use rbench_plan::pattern::{Steps, smallest};
+use rbench_plan::pattern::{Steps, largest, smallest};
 use rbench_plan::resolve::{Work, resolve};
 use rbench_plan::spec::Workload;
 
@@ -154,8 +154,8 @@ fn operations(job: &JobPlan) {
     /// The order of mixed sizes is made in memory, a stretch of this many of
     /// the smallest blocks at a time.
     const MIX_MAX: u64 = 1 << 20;
-    let length_max = Steps::length_max(job);
-    let sizes = [&job.pattern.sizes.read, &job.pattern.sizes.write];
+    let sizes = job.pattern.sizes.all();
+    let length_max = Steps::length_max(job).max(largest(sizes[2]));
     let length_min = sizes.map(smallest).into_iter().min().unwrap_or(0);
     if job.files.count > FILES_MAX || length_max / length_min.max(1) > MIX_MAX {
         return;

@@ -327,19 +327,14 @@ impl IoPlan {
                 directions: Directions {
                     read: rw.reads(),
                     write: rw.writes(),
+                    trim: false,
                     random: rw.random(),
                 },
                 mix_read: self.mix_read,
-                sizes: Each {
-                    read: self.sizes.clone(),
-                    write: self.sizes.clone(),
-                },
+                sizes: Each::same(self.sizes.clone()),
                 align: Each::default(),
                 distribution: self.distribution.clone(),
-                random_percent: Each {
-                    read: 100,
-                    write: 100,
-                },
+                random_percent: Each::same(100),
                 repeats: false,
                 rest: true,
                 one_position: true,
@@ -409,6 +404,8 @@ impl IoPlan {
                 dump: false,
                 save_state: false,
                 load_state: false,
+                trims: None,
+                trimmed_is_zero: false,
             }),
             pace: Pace {
                 runtime: self.time,
@@ -438,18 +435,16 @@ impl IoPlan {
             Layout::SharedInterleaved => workers,
             Layout::PerWorker | Layout::SharedSegmented => 1,
         };
-        let sizes = || BlockSizes::Fixed(self.layout_piece());
+        let sizes = BlockSizes::Fixed(self.layout_piece());
         JobPlan {
             pattern: Pattern {
                 directions: Directions {
                     read: false,
                     write: true,
+                    trim: false,
                     random: false,
                 },
-                sizes: Each {
-                    read: sizes(),
-                    write: sizes(),
-                },
+                sizes: Each::same(sizes),
                 distribution: Distribution::Uniform,
                 seed: key(&[job.pattern.seed, LAYOUT]),
                 ..job.pattern
@@ -554,6 +549,7 @@ pub fn worker_number(rank: Rank, thread: u32, threads: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::Direction;
     use crate::pattern::{Part, Step, Steps};
     use proptest::prelude::*;
 
@@ -630,7 +626,13 @@ mod tests {
         let plan = random(BlockSizes::Fixed(512), 512_000, Distribution::Uniform);
         for rw in [Rw::Rw, Rw::RandRw] {
             let steps: Vec<_> = steps(&plan, rw, 1, 7).collect();
-            assert_eq!(steps.iter().filter(|step| step.write).count(), 500);
+            assert_eq!(
+                steps
+                    .iter()
+                    .filter(|step| step.direction == Direction::Write)
+                    .count(),
+                500
+            );
             let blocks = steps.iter().map(|step| (step.offset, step.length));
             assert_eq!(blocks.clone().is_sorted(), rw == Rw::Rw);
             check_covers(blocks.collect(), 512_000);

@@ -14,7 +14,9 @@ use crate::process::Process;
 
 mod course;
 
-pub use crate::verify::{Checksum, FioLayout, Verify, VerifyPattern};
+pub use rbench_core::{Direction, Each};
+
+pub use crate::verify::{Checksum, FioLayout, TrimBacklog, Verify, VerifyPattern};
 pub use course::{Course, Sequel, Zones};
 
 /// Everything that is to be done.
@@ -39,17 +41,17 @@ pub struct Directions {
     pub read: bool,
     /// It writes.
     pub write: bool,
+    /// It trims; where it writes as well, each block is written when it was trimmed.
+    pub trim: bool,
     /// Offsets are random (as far as `percentage_random` says).
     pub random: bool,
 }
 
-/// A value for reads and one for writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Each<T> {
-    /// Of reads.
-    pub read: T,
-    /// Of writes.
-    pub write: T,
+impl Directions {
+    /// Whether it changes files.
+    pub fn changes(self) -> bool {
+        self.write || self.trim
+    }
 }
 
 /// Sizes of the operations of one direction.

@@ -20,11 +20,14 @@
 //!   one, blocks may come twice and others not at all;
 //! - of runs (`rw=randread:8`) each begins at a block at which none has begun, and
 //!   in a zone (`zonemode=strided`) each block comes once before any comes again.
+//!
+//! Where a job trims and writes, each place is trimmed and then written, in one piece
+//! where places are random, else in blocks of the size of writes.
 
 use rbench_core::random::{Stream, key};
 
 use crate::jobs::{
-    BlockSizes, Course, Distribution, Each, Favourites, FileService, JobPlan, Sequel,
+    BlockSizes, Course, Direction, Distribution, Each, Favourites, FileService, JobPlan, Sequel,
 };
 
 pub(crate) mod draw;
@@ -43,8 +46,8 @@ use place::Active;
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Whether it writes (else it reads).
-    pub write: bool,
+    /// What it does.
+    pub direction: Direction,
     /// Number of the file among the worker's, from 0.
     pub file: u64,
     /// Where in the file, bytes.
@@ -82,15 +85,25 @@ enum Walk {
     Whole,
 }
 
+/// What decides the direction of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turns {
+    /// All have this one.
+    Only(Direction),
+    /// Reads and writes, so many per cent of them reads.
+    Mix(u32),
+    /// Each place is trimmed, and then written.
+    TrimThenWrite,
+}
+
 /// What does not change while a worker runs.
 #[derive(Debug, Clone)]
 struct Rules {
-    mix: Option<u32>,
-    writes: bool,
+    turns: Turns,
     sizes: Each<BlockSizes>,
     walk: Each<Walk>,
     align: Each<u64>,
-    /// Whether both directions draw from one cover.
+    /// Whether reads and writes draw from one cover.
     together: bool,
     /// Smallest block: regions are cut to multiples of it.
     unit: u64,
@@ -228,9 +241,14 @@ impl Steps {
         let (files, pace) = (&job.files, &job.pace);
         let rules = Rules::new(job, part);
         let count = files.count;
+        // What is trimmed and written counts in both directions, as with fio.
+        let both = match rules.turns {
+            Turns::TrimThenWrite => 2,
+            Turns::Only(_) | Turns::Mix(_) => 1,
+        };
         let budget = Budget {
-            bytes: pace.io_size,
-            ios: pace.number_ios.unwrap_or(u64::MAX),
+            bytes: pace.io_size.map(|bytes| bytes.saturating_mul(both)),
+            ios: pace.number_ios.unwrap_or(u64::MAX).saturating_mul(both),
             passes: match pace.time_based {
                 true => u64::MAX,
                 false => pace.loops.max(1),
@@ -249,6 +267,7 @@ impl Steps {
         };
         let window = files.window();
         let pattern = &job.pattern;
+        let total = regions.total(&rules).saturating_mul(both);
         Steps {
             drawing: Drawing {
                 choice: Choice::new(&pattern.distribution, rules.course.sequence_moves_on),
@@ -276,8 +295,8 @@ impl Steps {
                 && (!pattern.directions.random
                     || pattern.distribution == Distribution::Uniform && !pattern.repeats),
             mixer: place::Mixer::new(rules.seed, rules.worker),
-            pass_bytes_max: budget.bytes.unwrap_or_else(|| regions.total(&rules)),
-            total: regions.total(&rules),
+            pass_bytes_max: budget.bytes.unwrap_or(total),
+            total,
             rules,
             regions,
             budget,
@@ -291,11 +310,13 @@ impl Steps {
             return None;
         }
         let rules = &self.rules;
-        let reads = f64::from(match rules.mix {
-            Some(percent) => percent,
-            None => u32::from(!rules.writes) * 100,
-        }) / 100.0;
-        let mean = reads * mean(&rules.sizes.read) + (1.0 - reads) * mean(&rules.sizes.write);
+        let mean = match rules.turns {
+            Turns::Mix(percent) => {
+                let reads = f64::from(percent) / 100.0;
+                reads * mean(&rules.sizes.read) + (1.0 - reads) * mean(&rules.sizes.write)
+            }
+            _ => rules.mean(),
+        };
         let each = match self.is_of_names() {
             true => (u128::from(self.pass_bytes_max) * u128::from(self.regions.count()))
                 .div_ceil(u128::from(self.total.max(1))) as u64,
@@ -319,18 +340,12 @@ impl Steps {
             return None;
         }
         let mixed = |sizes: &BlockSizes| !matches!(sizes, BlockSizes::Fixed(_));
-        let mixed = mixed(&rules.sizes.read) || mixed(&rules.sizes.write);
+        let mixed = rules.sizes.all().into_iter().any(mixed);
         if mixed && self.pass_bytes_max <= self.total {
             return self.first_pass;
         }
         let bytes = self.pass_bytes_max.min(self.total);
-        let mean = (mean(&rules.sizes.read) + mean(&rules.sizes.write)) / 2.0;
-        let mean = match (rules.mix, rules.writes) {
-            (Some(_), _) => mean,
-            (None, true) => self::mean(&rules.sizes.write),
-            (None, false) => self::mean(&rules.sizes.read),
-        };
-        let each = (bytes as f64 / mean.max(1.0)).ceil() as u64;
+        let each = (bytes as f64 / rules.mean().max(1.0)).ceil() as u64;
         Some(each.min(self.budget.ios))
     }
 
@@ -359,12 +374,15 @@ impl Steps {
         self.pass.saturating_mul(self.pass_bytes_max) + self.pass_bytes
     }
 
-    /// Largest operation in bytes.
+    /// The largest operation that moves data, in bytes.
     pub fn length_max(job: &JobPlan) -> u64 {
-        let Each { read, write } = &job.pattern.sizes;
+        let Each { read, write, trim } = &job.pattern.sizes;
         let directions = job.pattern.directions;
         let of = |wanted: bool, sizes| if wanted { largest(sizes) } else { 0 };
-        of(directions.read, read).max(of(directions.write, write))
+        let writes_trims = directions.write && directions.trim && directions.random;
+        of(directions.read, read)
+            .max(of(directions.write, write))
+            .max(of(writes_trims, trim))
     }
 
     /// The next file that has anything to do, if this round has one left.
@@ -492,20 +510,26 @@ impl Steps {
 }
 
 impl Steps {
-    /// The next step; in a mix a write if `write` says so, where it is given,
-    /// whatever the percentage is: a rate for each direction decides then.
+    /// The next step; in a mix of reads and writes one in the direction `asked`, where it
+    /// is given, whatever the percentage is: a rate for each direction decides then.
     #[inline(always)]
-    pub fn next_as(&mut self, write: Option<bool>) -> Option<Step> {
+    pub fn next_as(&mut self, asked: Option<Direction>) -> Option<Step> {
         if self.active.len() != 1 && !self.choose_file() {
             return None;
         }
-        let write = match (self.rules.mix, write) {
-            (None, _) => self.rules.writes,
-            (Some(_), Some(write)) => write,
-            (Some(reads), None) => self.mixer.write(self.issued_before + self.pass_ios, reads),
+        let direction = match (self.rules.turns, asked) {
+            (Turns::Only(direction), _) => Some(direction),
+            (Turns::Mix(_), Some(asked)) => Some(asked),
+            (Turns::Mix(reads), None) => {
+                Some(self.mixer.next(self.issued_before + self.pass_ios, reads))
+            }
+            (Turns::TrimThenWrite, _) => None,
         };
         let active = self.active.get_mut(self.current)?;
-        let mut step = active.step(&self.rules, write, &mut self.drawing);
+        let mut step = match direction {
+            Some(direction) => active.step(&self.rules, direction, &mut self.drawing),
+            None => active.trim_or_write(&self.rules, &mut self.drawing),
+        };
         self.pass_bytes += step.length;
         self.pass_ios += 1;
         let mut over = false;
@@ -513,11 +537,20 @@ impl Steps {
             self.retire();
             over = self.is_short_of_room();
         }
-        if self.pass_bytes >= self.pass_bytes_max || self.pass_ios >= self.budget.ios || over {
+        if (self.pass_bytes >= self.pass_bytes_max || self.pass_ios >= self.budget.ios || over)
+            && !self.owes_a_write(&step)
+        {
             step.ends_pass = true;
             self.end_pass();
         }
         Some(step)
+    }
+
+    /// Whether what was trimmed in the file of this step is still to be written.
+    #[cold]
+    fn owes_a_write(&self, step: &Step) -> bool {
+        let active = self.active.get(self.current);
+        !step.ends_file && active.is_some_and(Active::owes_a_write)
     }
 }
 
@@ -534,18 +567,25 @@ impl Rules {
     fn new(job: &JobPlan, part: Part) -> Rules {
         let (pattern, files) = (&job.pattern, &job.files);
         let directions = pattern.directions;
-        let (reads, writes) = (directions.read, directions.write);
-        let Each { read, write } = &pattern.sizes;
-        let unit = match (reads, writes) {
-            (true, false) => smallest(read),
-            (false, _) => smallest(write),
-            _ => smallest(read).min(smallest(write)),
+        let turns = match (directions.read, directions.write, directions.trim) {
+            (_, true, true) => Turns::TrimThenWrite,
+            (true, true, false) => Turns::Mix(pattern.mix_read),
+            (_, _, true) => Turns::Only(Direction::Trim),
+            (false, true, _) => Turns::Only(Direction::Write),
+            (_, false, false) => Turns::Only(Direction::Read),
+        };
+        let Each { read, write, trim } = &pattern.sizes;
+        let unit = match turns {
+            Turns::Only(direction) => smallest(pattern.sizes.of(direction)),
+            Turns::Mix(_) => smallest(read).min(smallest(write)),
+            Turns::TrimThenWrite => smallest(trim),
         }
         .max(1);
         let align = |given: u64, sizes| if given == 0 { smallest(sizes) } else { given };
         let align = Each {
             read: align(pattern.align.read, read),
             write: align(pattern.align.write, write),
+            trim: align(pattern.align.trim, trim),
         };
         let course = pattern.course;
         let walk = |percent: u32, align: u64, sizes: &BlockSizes| {
@@ -563,11 +603,11 @@ impl Rules {
             }
         };
         Rules {
-            mix: (reads && writes).then_some(pattern.mix_read),
-            writes,
+            turns,
             walk: Each {
                 read: walk(pattern.random_percent.read, align.read, read),
                 write: walk(pattern.random_percent.write, align.write, write),
+                trim: walk(pattern.random_percent.trim, align.trim, trim),
             },
             together: read == write,
             sizes: pattern.sizes.clone(),
@@ -593,6 +633,21 @@ impl Rules {
         }
     }
 
+    /// Bytes of an operation on average, where there are as many reads as writes.
+    fn mean(&self) -> f64 {
+        let Each { read, write, trim } = &self.sizes;
+        match self.turns {
+            Turns::Only(direction) => mean(self.sizes.of(direction)),
+            Turns::Mix(_) => (mean(read) + mean(write)) / 2.0,
+            Turns::TrimThenWrite if self.random => mean(trim),
+            // As many bytes in both directions.
+            Turns::TrimThenWrite => {
+                let (trim, write) = (mean(trim).max(1.0), mean(write).max(1.0));
+                2.0 / (1.0 / trim + 1.0 / write.min(trim))
+            }
+        }
+    }
+
     /// Bytes that a pass moves in a part of this length.
     fn moves(&self, region: u64) -> u64 {
         match self.course.is_plain() {
@@ -608,9 +663,9 @@ impl Rules {
             (Walk::Cover, sizes) => tiles::most(sizes),
             (Walk::Ascending | Walk::Free(_) | Walk::Picks | Walk::Zones | Walk::Whole, _) => 0,
         };
-        let most =
-            room(self.walk.read, &self.sizes.read).max(room(self.walk.write, &self.sizes.write));
-        Vec::with_capacity(most as usize)
+        let most = Direction::ALL
+            .map(|direction| room(*self.walk.of(direction), self.sizes.of(direction)));
+        Vec::with_capacity(most.into_iter().max().unwrap_or(0) as usize)
     }
 }
 
@@ -624,7 +679,7 @@ pub fn smallest(sizes: &BlockSizes) -> u64 {
 }
 
 /// The largest block.
-pub(crate) fn largest(sizes: &BlockSizes) -> u64 {
+pub fn largest(sizes: &BlockSizes) -> u64 {
     match sizes {
         BlockSizes::Fixed(bytes) => *bytes,
         BlockSizes::Range { max, .. } | BlockSizes::Unaligned { max, .. } => *max,

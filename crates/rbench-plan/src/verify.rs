@@ -126,6 +126,17 @@ pub struct FioLayout {
     pub sequence: bool,
 }
 
+/// Trims of blocks that a verified job wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrimBacklog {
+    /// `trim_percentage`: so many per cent of the writes, at random.
+    pub percent: u32,
+    /// `trim_backlog`: after every so many writes …
+    pub every: u64,
+    /// `trim_backlog_batch`: … so many of them, the earliest first.
+    pub batch: u64,
+}
+
 /// Verification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verify {
@@ -156,4 +167,9 @@ pub struct Verify {
     pub save_state: bool,
     /// Such a file says how far to verify.
     pub load_state: bool,
+    /// What is trimmed of the blocks that were written; `None`: nothing.
+    pub trims: Option<TrimBacklog>,
+    /// `trim_verify_zero`: what was trimmed is read back, and must be zeros; else it is not
+    /// read back.
+    pub trimmed_is_zero: bool,
 }

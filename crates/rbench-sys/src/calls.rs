@@ -120,6 +120,18 @@ pub(crate) fn fsync(fd: RawFd, data_only: bool) -> Result<(), Errno> {
         .map_err(errno)
 }
 
+/// `fallocate` that gives the blocks of a range back and keeps the length of the file;
+/// a negative offset is refused by the kernel.
+#[inline]
+pub(crate) fn punch_hole(fd: RawFd, offset: libc::off_t, length: usize) -> Result<(), Errno> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    let (fd, offset) = (fd as usize, offset as usize);
+    // SAFETY: no memory is involved; what is no descriptor gives EBADF.
+    unsafe { syscall4(Sysno::fallocate, fd, mode as usize, offset, length) }
+        .map(drop)
+        .map_err(errno)
+}
+
 /// What [`io_getevents`] tells of a request that is complete: `io_event` of the
 /// kernel.
 #[repr(C)]

@@ -379,7 +379,7 @@ fn in_units(outcome: &JobOutcome, unit: Option<u64>) -> JobOutcome {
 /// An outcome without what the job's report is not to have.
 fn without(outcome: &JobOutcome, left_out: LeftOut) -> JobOutcome {
     let mut shown = outcome.clone();
-    for direction in [&mut shown.read, &mut shown.write] {
+    for direction in [&mut shown.read, &mut shown.write, &mut shown.trim] {
         if left_out.slat {
             direction.slat = None;
         }

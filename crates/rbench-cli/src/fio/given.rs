@@ -261,8 +261,8 @@ impl<'a> Given<'a> {
             .ok_or_else(|| format!("'{}' is too large", self.text))
     }
 
-    /// `both`, `reads,writes`, `reads,` or `,writes`; a third value, for trims, has
-    /// no effect.
+    /// `all`, `reads,writes`, `reads,writes,trims`; each may be left out. The last value
+    /// holds for what comes after it, unless a comma follows.
     pub fn each<T: Clone>(
         self,
         read: impl Fn(Given<'_>) -> Result<T, String>,
@@ -273,24 +273,20 @@ impl<'a> Given<'a> {
         };
         let parts: Vec<&str> = self.text.split(',').collect();
         let each = match parts.as_slice() {
-            [both] => {
-                let both = read(self.part(both))?;
-                return Ok(Each {
-                    read: Some(both.clone()),
-                    write: Some(both),
-                });
-            }
-            [reads, writes] => Each {
-                read: one(reads)?,
-                write: one(writes)?,
-            },
-            [reads, writes, trims] => {
-                one(trims)?;
+            [all] => return Ok(Each::same(Some(read(self.part(all))?))),
+            [reads, writes] => {
+                let writes = one(writes)?;
                 Each {
                     read: one(reads)?,
-                    write: one(writes)?,
+                    write: writes.clone(),
+                    trim: writes,
                 }
             }
+            [reads, writes, trims] => Each {
+                read: one(reads)?,
+                write: one(writes)?,
+                trim: one(trims)?,
+            },
             _ => {
                 return Err(format!(
                     "'{}' has more than three values, for reads, writes and trims",
@@ -298,8 +294,11 @@ impl<'a> Given<'a> {
                 ));
             }
         };
-        if each.read.is_none() && each.write.is_none() {
-            return Err(format!("'{}' has no value for reads or writes", self.text));
+        if each.all().into_iter().all(Option::is_none) {
+            return Err(format!(
+                "'{}' has no value for reads, writes or trims",
+                self.text
+            ));
         }
         Ok(each)
     }

@@ -252,17 +252,16 @@ fn put<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String>
     Ok(())
 }
 
-/// Fills what was given for reads and writes.
+/// Fills what was given for reads, writes and trims.
 fn put_each<T>(
     field: &mut Each<Option<T>>,
     value: Result<Each<Option<T>>, String>,
 ) -> Result<(), String> {
-    let Each { read, write } = value?;
-    if read.is_some() {
-        field.read = read;
-    }
-    if write.is_some() {
-        field.write = write;
+    let Each { read, write, trim } = value?;
+    for (field, value) in field.all_mut().into_iter().zip([read, write, trim]) {
+        if value.is_some() {
+            *field = value;
+        }
     }
     Ok(())
 }

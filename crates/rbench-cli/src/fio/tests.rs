@@ -129,10 +129,7 @@ fn options_before_the_first_name_hold_for_all_jobs() {
     let [a, b] = fio.jobs.as_slice() else {
         panic!("{fio:?}")
     };
-    let both = |n| Each {
-        read: Some(n),
-        write: Some(n),
-    };
+    let both = |n| Each::same(Some(n));
     assert_eq!((a.settings.bs, b.settings.bs), (both(16_384), both(8192)));
     assert_eq!(a.settings.size, b.settings.size);
     assert_eq!(a.settings.rw, None);
@@ -225,7 +222,7 @@ fn what_this_program_lacks_is_refused_by_name() {
         ("--cmdprio_class=1", "requests have no priority"),
         ("--dir=/x", "profiles"),
         ("--log_store=1", "'--log_store_compressed'"),
-        ("--rw=trim", "does not trim"),
+        ("--rw=readtrim", "is not one of"),
         ("--verify=crc33", "is not one of"),
         ("--verify_policy=fsynced", "is not one of completed"),
         ("--unified_rw_reporting=both", "use none or mixed"),

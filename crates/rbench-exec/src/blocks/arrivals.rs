@@ -1,12 +1,12 @@
 //! When the operations of a worker with a rate are meant to start.
 
-use rbench_core::Nanos;
 use rbench_core::random::Stream;
+use rbench_core::{Direction, Nanos};
 use rbench_plan::arrival::Schedule;
 use rbench_plan::jobs::{Each, Pace};
 use rbench_plan::pattern::Part;
 
-/// What a stream of random gaps of [`Schedule`] is for; those of [`RateSchedule`] are 11 and 12.
+/// What a stream of random gaps of [`Schedule`] is for; those of [`RateSchedule`] are 11, 12 and 14.
 const STREAM_TOGETHER: u64 = 13;
 
 /// The intended starts of a worker's operations, from its start on.
@@ -16,15 +16,15 @@ pub enum Arrivals {
     Closed,
     /// By a rate for each direction that has one.
     Each(Each<Option<RateSchedule>>),
-    /// By one rate for both directions and all workers.
+    /// By one rate for all directions and all workers.
     Together(Schedule),
 }
 
 /// An operation that was drawn and has not started.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
-    /// Whether it writes.
-    pub write: bool,
+    /// What it does.
+    pub direction: Direction,
     /// Bytes.
     pub length: u64,
     /// When it was to start.
@@ -44,19 +44,24 @@ impl Arrivals {
             Each {
                 read: None,
                 write: None,
+                trim: None,
             } => Arrivals::Closed,
             each => Arrivals::Each(each),
         }
     }
 
-    /// With a rate for each direction whether the write is due first.
+    /// With a rate for reads and one for writes, which is due first.
     #[inline(always)]
-    pub fn first(&self) -> Option<bool> {
+    pub fn first(&self) -> Option<Direction> {
         match self {
             Arrivals::Each(Each {
                 read: Some(read),
                 write: Some(write),
-            }) => Some(write.is_before(read)),
+                ..
+            }) => Some(match write.is_before(read) {
+                true => Direction::Write,
+                false => Direction::Read,
+            }),
             _ => None,
         }
     }
@@ -64,16 +69,12 @@ impl Arrivals {
     /// The intended start of the next operation, if it has one, which moves `length`
     /// bytes.
     #[inline(always)]
-    pub fn next(&mut self, write: bool, length: u64) -> Option<Nanos> {
+    pub fn next(&mut self, direction: Direction, length: u64) -> Option<Nanos> {
         match self {
             Arrivals::Closed => None,
             Arrivals::Each(each) => {
-                let due = if write {
-                    &mut each.write
-                } else {
-                    &mut each.read
-                };
-                due.as_mut().map(|due| due.next(length))
+                let due = each.of_mut(direction).as_mut();
+                due.map(|due| due.next(length))
             }
             Arrivals::Together(schedule) => Some(schedule.next_start()),
         }
@@ -82,30 +83,31 @@ impl Arrivals {
     /// What is due after a pause is due so much later.
     pub fn put_off(&mut self, pause: Nanos) {
         if let Arrivals::Each(each) = self {
-            for due in [&mut each.read, &mut each.write].into_iter().flatten() {
+            for due in each.all_mut().into_iter().flatten() {
                 due.at += pause.as_secs_f64();
             }
         }
     }
 
     /// Operations of one direction that were due before `deadline` and were not
-    /// started, with the one that waits; starts count from `start`. Of a rate for both
-    /// directions all are counted with the first of the worker's rows (`is_first`), and
+    /// started, with the one that waits; starts count from `start`. Of a rate for all
+    /// directions they are all counted with the first of the worker's rows (`is_first`), and
     /// are no more than `left`.
     pub fn missed(
         &mut self,
         (start, deadline): (Nanos, Nanos),
-        (write, is_first): (bool, bool),
+        (direction, is_first): (Direction, bool),
         waiting: Option<Waiting>,
         left: u64,
     ) -> u64 {
         match self {
             Arrivals::Closed => 0,
             Arrivals::Each(each) => {
-                let due = if write { &each.write } else { &each.read };
+                let due = each.of(direction);
                 let length = waiting.map_or(0, |waiting| waiting.length);
                 let waits = waiting.is_some_and(|waiting| {
-                    waiting.write == write && waiting.intended.is_some_and(|at| at < deadline)
+                    waiting.direction == direction
+                        && waiting.intended.is_some_and(|at| at < deadline)
                 });
                 let span = deadline.since(start);
                 due.as_ref()
@@ -154,6 +156,7 @@ impl RateSchedule {
         Each {
             read: due(pace.rate_iops.read, pace.rate_bytes.read, 11),
             write: due(pace.rate_iops.write, pace.rate_bytes.write, 12),
+            trim: due(pace.rate_iops.trim, pace.rate_bytes.trim, 14),
         }
     }
 
@@ -206,11 +209,11 @@ mod tests {
         Pace {
             rate_iops: Each {
                 read: iops,
-                write: None,
+                ..Each::default()
             },
             rate_bytes: Each {
                 read: bytes,
-                write: None,
+                ..Each::default()
             },
             poisson,
             ..Pace::default()
@@ -272,6 +275,6 @@ mod tests {
     #[test]
     fn without_a_rate_nothing_is_due() {
         let each = RateSchedule::of(&pace(None, None, true), [1, 2]);
-        assert!(each.read.is_none() && each.write.is_none());
+        assert!(each.all().into_iter().all(Option::is_none));
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use nix::errno::Errno;
-use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_core::{Clock as _, Direction, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::pattern::{Step, Steps};
 
 use super::checkers::{self, Block, Verdict};
@@ -36,15 +36,59 @@ pub(super) enum Source {
     },
     /// The latest writes, from this one on up to that one.
     Backlog(usize, usize),
+    /// So many of the blocks that are to be trimmed.
+    Trims(u64),
 }
 
-/// A block that was written.
+/// A block that was written, or trimmed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
     pub(super) file: u64,
     pub(super) offset: u64,
     pub(super) length: usize,
     pub(super) generation: u64,
+    /// Whether it was trimmed, or is to be.
+    pub(super) trimmed: bool,
+}
+
+impl Written {
+    /// The block of an operation.
+    pub(super) fn of(what: &Planned, trimmed: bool) -> Written {
+        Written {
+            file: what.file,
+            offset: what.offset,
+            length: what.length,
+            generation: what.generation,
+            trimmed,
+        }
+    }
+
+    /// An operation on it by itself.
+    fn operation(&self, kind: Does) -> Planned {
+        Planned {
+            kind,
+            file: self.file,
+            offset: self.offset,
+            length: self.length,
+            generation: self.generation,
+            // Where files take turns it was closed before.
+            last: true,
+            intended: None,
+        }
+    }
+
+    /// Reading it back.
+    fn check(&self) -> Planned {
+        self.operation(match self.trimmed {
+            true => Does::CheckZeros,
+            false => Does::Check,
+        })
+    }
+
+    /// Its trim.
+    pub(super) fn trim(&self) -> Planned {
+        self.operation(Does::Trim)
+    }
 }
 
 impl BlockRunner {
@@ -63,6 +107,9 @@ impl BlockRunner {
     fn next_other(&mut self, meter: &mut Meter) -> Option<Planned> {
         if self.next.is_some() {
             return self.next.take();
+        }
+        if matches!(self.source, Source::Trims(_)) {
+            return self.draw_trim();
         }
         loop {
             let what = self.draw_check()?;
@@ -86,7 +133,7 @@ impl BlockRunner {
     /// The next block that was to be written.
     fn draw_check(&mut self) -> Option<Planned> {
         match &mut self.source {
-            Source::Work => None,
+            Source::Work | Source::Trims(_) => None,
             Source::Replay {
                 steps,
                 left,
@@ -95,7 +142,7 @@ impl BlockRunner {
                 while *left > 0 {
                     *left -= 1;
                     let step = steps.next()?;
-                    if step.write {
+                    if step.direction == Direction::Write {
                         *generation += 1;
                         return Some(planned(&step, Does::Check, *generation));
                     }
@@ -105,16 +152,7 @@ impl BlockRunner {
             Source::Backlog(next, end) => {
                 let written = self.backlog.get(*next).filter(|_| next < end)?;
                 *next += 1;
-                Some(Planned {
-                    kind: Does::Check,
-                    file: written.file,
-                    offset: written.offset,
-                    length: written.length,
-                    generation: written.generation,
-                    // Where files take turns it was closed before.
-                    last: true,
-                    intended: None,
-                })
+                Some(written.check())
             }
         }
     }
@@ -126,26 +164,27 @@ impl BlockRunner {
         if self.pass_over {
             return None;
         }
-        let write = match BARE {
+        let asked = match BARE {
             true => None,
             false => self.arrivals.first(),
         };
-        let Some(step) = self.steps.next_as(write) else {
+        let Some(step) = self.steps.next_as(asked) else {
             self.exhausted = true;
             return None;
         };
         self.pass_over = step.ends_pass && self.how.stops_at_pass;
-        let kind = match (step.write, !BARE && self.headers.is_some()) {
-            (true, _) => Does::Write,
+        let kind = match (step.direction, !BARE && self.headers.is_some()) {
+            (Direction::Write, _) => Does::Write,
+            (Direction::Trim, _) => Does::Trim,
             // What a mix reads may not be written yet.
-            (false, true) if !self.context.job.pattern.directions.write => Does::Check,
-            (false, _) => Does::Read,
+            (Direction::Read, true) if !self.context.job.pattern.directions.write => Does::Check,
+            (Direction::Read, _) => Does::Read,
         };
         let mut what = planned(&step, kind, 0);
         if BARE {
             return Some(what);
         }
-        if step.write {
+        if step.direction == Direction::Write {
             if self.generation < self.generation_max {
                 self.generation += 1;
             }
@@ -155,7 +194,7 @@ impl BlockRunner {
             self.exhausted = true;
             return None;
         }
-        if let Some(at) = self.arrivals.next(step.write, step.length) {
+        if let Some(at) = self.arrivals.next(step.direction, step.length) {
             what.intended = Some(Nanos(self.start.0.saturating_add(at.0)));
         }
         Some(what)
@@ -184,26 +223,34 @@ impl BlockRunner {
         gate: &Gate,
         meter: &mut Meter,
     ) {
-        let source = Source::Replay {
-            steps: Box::new(steps),
-            left: self.pass_steps,
-            generation,
-        };
-        if !self.context.job.verify.as_ref().is_some_and(|v| v.once) {
-            self.verify_from(source, Kind::ReadBack, gate, meter);
+        let left = self.pass_steps;
+        if self.context.job.verify.as_ref().is_some_and(|v| v.once) {
+            self.remember_pass(steps, left, generation);
+            self.rest_of_backlog(gate, meter);
             return;
         }
-        let work = std::mem::replace(&mut self.source, source);
-        while let Some(what) = self.draw_check() {
-            self.backlog.push(Written {
-                file: what.file,
-                offset: what.offset,
-                length: what.length,
-                generation: what.generation,
-            });
+        let source = Source::Replay {
+            steps: Box::new(steps),
+            left,
+            generation,
+        };
+        self.verify_from(source, Kind::ReadBack, gate, meter);
+    }
+
+    /// Puts the writes and trims among so many operations into the backlog.
+    fn remember_pass(&mut self, steps: Steps, operations: u64, mut generation: u64) {
+        for step in steps.take(usize::try_from(operations).unwrap_or(usize::MAX)) {
+            let trimmed = match step.direction {
+                Direction::Read => continue,
+                Direction::Write => {
+                    generation += 1;
+                    false
+                }
+                Direction::Trim => true,
+            };
+            let what = planned(&step, Does::Check, generation);
+            self.backlog.push(Written::of(&what, trimmed));
         }
-        self.source = work;
-        self.rest_of_backlog(gate, meter);
     }
 
     /// Reads back writes of the backlog, in the middle of the work.
@@ -240,10 +287,14 @@ impl BlockRunner {
     }
 
     /// Of blocks that were written more than once, leaves the last in the backlog, all in
-    /// the order of files and offsets.
+    /// the order of files and offsets; what was trimmed then, where that is read back.
     fn leave_once(&mut self) {
-        if self.context.job.verify.as_ref().is_some_and(|v| v.once) {
+        let verify = self.context.job.verify.as_ref().filter(|v| v.once);
+        if let Some(verify) = verify {
             self.backlog = latest(std::mem::take(&mut self.backlog));
+            if !verify.trimmed_is_zero {
+                self.backlog.retain(|written| !written.trimmed);
+            }
         }
     }
 
@@ -314,8 +365,11 @@ impl BlockRunner {
             );
             return Some(Err((FailureKind::Mismatch, text)));
         }
+        if what.kind == Does::CheckZeros {
+            return Some(self.check_zeros(slot, &what));
+        }
         let block = Block {
-            lane: self.lane(false),
+            lane: self.lane(Direction::Read),
             span,
             length: what.length,
             expected: self.expected(&what),
@@ -338,6 +392,21 @@ impl BlockRunner {
         let (verdict, dump) = checkers::check(headers, &block.expected, read);
         self.dump(what.file, dump, meter);
         Some(verdict)
+    }
+
+    /// Whether the block in `slot`, which was trimmed, has nothing but zeros.
+    fn check_zeros(&mut self, slot: usize, what: &Planned) -> Verdict {
+        let read = &self.engine.buffer(slot)[..what.length];
+        match read.iter().position(|byte| *byte != 0) {
+            None => Ok(()),
+            Some(at) => {
+                let (offset, place) = (what.offset, what.offset + at as u64);
+                let text = format!(
+                    "at offset {offset}: the block was trimmed, and the byte at {place} is not zero"
+                );
+                Err((FailureKind::Mismatch, text))
+            }
+        }
     }
 
     /// What a block must be.

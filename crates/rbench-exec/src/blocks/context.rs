@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use rbench_core::job::{JobLog, JobOutcome};
-use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
+use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::jobs::{JobPlan, Verify};
 use rbench_plan::pattern::{Part, Steps, file_path, file_size};
 use rbench_plan::shift;
@@ -24,6 +24,7 @@ use super::process;
 use super::progress::{Progress, State};
 use super::queue::Queue;
 use super::stats::JobStats;
+use super::trims::Trims;
 use super::unwritten::Unwritten;
 use super::{BlockRunner, Ended, Since, mark};
 use crate::ack::{self, Log};
@@ -39,8 +40,22 @@ pub struct Lanes {
     pub read: Option<usize>,
     /// Of writes.
     pub write: Option<usize>,
+    /// Of trims.
+    pub trim: Option<usize>,
     /// Of fsync and fdatasync, or of closes.
     pub sync: Option<usize>,
+}
+
+impl Lanes {
+    /// The row of one direction.
+    #[inline(always)]
+    pub fn of(&self, direction: Direction) -> Option<usize> {
+        match direction {
+            Direction::Read => self.read,
+            Direction::Write => self.write,
+            Direction::Trim => self.trim,
+        }
+    }
 }
 
 /// Outcomes of this rank's workers, as they finish.
@@ -288,7 +303,10 @@ impl How {
                 && (as_fio || pace.ramp.0 == 0),
             plain,
             counts,
-            remembers: job.verify.as_ref().is_some_and(|v| v.backlog.is_some())
+            remembers: job
+                .verify
+                .as_ref()
+                .is_some_and(|v| v.backlog.is_some() || v.trims.is_some())
                 || makes_anew_otherwise(job),
             turns,
             stops_at_pass: stops_at_pass(job),
@@ -394,6 +412,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         pending: Vec::with_capacity(depth),
         done: Vec::with_capacity(1),
         backlog: Vec::new(),
+        trims: Trims::of(&job, part.worker),
         batch_left: 0,
         progress: context.progress(part, depth)?,
         planned: expected.unwrap_or(u64::MAX),

@@ -58,7 +58,7 @@ impl Opening {
         let (uses_files, mapped) = (engine.uses_files, engine.mapped);
         let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
         let directions = job.pattern.directions;
-        let write = directions.write && !only_verifies;
+        let write = directions.changes() && !only_verifies;
         let (told, random) = match job.files.advice {
             Advised::Kernel(Some(random)) => (true, random),
             Advised::Kernel(None) => (true, directions.random),

@@ -62,15 +62,12 @@ pub(crate) fn over_nothing(
     job.pattern.directions = Directions {
         read: true,
         write: false,
+        trim: false,
         random: false,
     };
     // Gaps would end it early.
     job.pattern.course = Course::default();
-    let sizes = || BlockSizes::Fixed(length);
-    job.pattern.sizes = Each {
-        read: sizes(),
-        write: sizes(),
-    };
+    job.pattern.sizes = Each::same(BlockSizes::Fixed(length));
     let size = operations.saturating_mul(length);
     (job.files.count, job.files.size) = (1, (size, size));
     (job.files.offset, job.files.offset_increment) = (0, 0);

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 use rbench_core::job::JobOutcome;
-use rbench_core::{Failure, FailureKind, Nanos, OpKind};
+use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::NameOp;
 use rbench_plan::jobs::{ErrorOf, Errors};
 use rbench_sys::engine::EngineCounts;
@@ -26,7 +26,7 @@ impl BlockRunner {
         self.context.note_failed(self.part.worker, &failure);
         let lanes = self.context.lanes;
         let writes = match failure.op {
-            OpKind::Write | OpKind::Fsync => true,
+            OpKind::Write | OpKind::Trim | OpKind::Fsync => true,
             // What is lost there was written.
             OpKind::Close => lanes.write.is_some(),
             op if self.context.job.names.map(NameOp::kind) == Some(op) => lanes.write.is_some(),
@@ -49,11 +49,12 @@ impl BlockRunner {
         };
         let lane = match failure.op {
             OpKind::Fsync => lanes.sync,
+            OpKind::Trim => lanes.trim,
             OpKind::Close if span.is_some() => lanes.sync,
             _ if writes => lanes.write,
             _ => lanes.read,
         };
-        match (lane.or(lanes.write).or(lanes.read), span) {
+        match (lane.or(lanes.write).or(lanes.read).or(lanes.trim), span) {
             (Some(lane), Some(span)) => meter.failed(lane, span, failure),
             (Some(lane), None) => meter.failed_untimed(lane, failure),
             // A job without operations has no row: its own error tells of it.
@@ -86,8 +87,10 @@ impl BlockRunner {
 
     /// What the meter has of reads and writes.
     pub(super) fn rows<'m>(&self, meter: &'m Meter) -> stats::Rows<'m> {
-        let Lanes { read, write, .. } = self.context.lanes;
-        [read, write].map(|lane| lane.map(|lane| meter.lane(lane)))
+        let Lanes {
+            read, write, trim, ..
+        } = self.context.lanes;
+        [read, write, trim].map(|lane| lane.map(|lane| meter.lane(lane)))
     }
 
     /// With who did it, and what the engine knows of it.
@@ -173,7 +176,7 @@ impl BlockRunner {
                 None => return,
             },
         };
-        let write = what.kind == Kind::Write;
+        let direction = what.kind.direction();
         // What fio calls the data of a name is none.
         let bytes = match !BARE && self.how.names {
             true => 0,
@@ -189,13 +192,13 @@ impl BlockRunner {
                 return;
             }
             let done = Done {
-                write,
+                direction,
                 offset: what.offset,
                 length: what.length as u64,
                 moved: moved as u64,
             };
             let attend = stats.done(done, times) || self.how.ramps;
-            meter.done(self.lane(write), span, bytes);
+            meter.done(self.lane(direction), span, bytes);
             if attend {
                 self.attend(end, meter);
             }
@@ -205,14 +208,13 @@ impl BlockRunner {
             meter.went_on();
             return;
         }
-        meter.done(self.lane(write), span, bytes);
+        meter.done(self.lane(direction), span, bytes);
     }
 
-    /// The row of reads or writes; what a worker does has one.
+    /// The row of a direction; what a worker does has one.
     #[inline(always)]
-    pub(super) fn lane(&self, write: bool) -> usize {
-        let lanes = self.context.lanes;
-        if write { lanes.write } else { lanes.read }.unwrap_or(0)
+    pub(super) fn lane(&self, direction: Direction) -> usize {
+        self.context.lanes.of(direction).unwrap_or(0)
     }
 
     /// What the statistics ask for now and then.
@@ -252,7 +254,7 @@ impl BlockRunner {
     ) -> Option<usize> {
         let judged = match result {
             Ok(moved) => self.judge(slot, what, moved, span, meter)?.map(|()| moved),
-            Err(errno) => Err((errno.into(), format!("at offset {}", what.offset))),
+            Err(errno) => Err((errno.into(), refusal(&what, errno))),
         };
         if what.kind == Kind::Write {
             // When the engine itself fails, nobody knows how a write ended.
@@ -266,6 +268,16 @@ impl BlockRunner {
                 if let Some(progress) = self.progress.as_mut().filter(|_| judged.is_ok()) {
                     progress.completed(what.file, what.offset);
                 }
+                if judged.is_ok() {
+                    self.may_be_trimmed(&what);
+                }
+            }
+        }
+        if what.kind == Kind::Trim && self.headers.is_some() {
+            match judged {
+                Ok(_) => self.note_trimmed(&what),
+                // Some of it may be.
+                Err(_) => self.remember(&what, span, false),
             }
         }
         match judged {
@@ -301,7 +313,7 @@ impl BlockRunner {
             let detail = format!("{moved} of {length} bytes at offset {offset}");
             return Some(Err((FailureKind::Short, detail)));
         }
-        if what.kind == Kind::Check {
+        if matches!(what.kind, Kind::Check | Kind::CheckZeros) {
             return self.check(slot, what, moved, span, meter);
         }
         Some(match moved {
@@ -333,11 +345,24 @@ impl BlockRunner {
         Failure {
             op: match what {
                 Kind::Write => OpKind::Write,
-                Kind::Read | Kind::Check => OpKind::Read,
+                Kind::Trim => OpKind::Trim,
+                Kind::Read | Kind::Check | Kind::CheckZeros => OpKind::Read,
             },
             path: self.files.path(file).into_owned(),
             kind,
             detail,
         }
+    }
+}
+
+/// Where an operation was refused, and why as far as more than errno is known.
+#[cold]
+fn refusal(what: &Planned, errno: Errno) -> String {
+    let offset = what.offset;
+    match (what.kind, errno) {
+        (Kind::Trim, Errno::EOPNOTSUPP) => {
+            format!("at offset {offset}: no holes can be punched there (fallocate)")
+        }
+        _ => format!("at offset {offset}"),
     }
 }

@@ -3,7 +3,7 @@
 
 use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, LogHistogram, LogSample, Series};
 use rbench_core::outcome::{Measured, OpStats};
-use rbench_core::{Latency, Nanos};
+use rbench_core::{Direction, Latency, Nanos};
 use rbench_plan::jobs::{Each, JobPlan, Logs};
 
 use super::search::{DepthSearch, Stage, SteadyWatch};
@@ -29,15 +29,15 @@ pub struct Times {
     pub depth: usize,
 }
 
-/// The rows of reads and writes, as far as the worker has them: every operation that
+/// The rows of reads, writes and trims, as far as the worker has them: every operation that
 /// is noted here is noted there as well.
-pub type Rows<'m> = [Option<&'m OpStats>; 2];
+pub type Rows<'m> = [Option<&'m OpStats>; 3];
 
 /// One operation that ended without error.
 #[derive(Debug, Clone, Copy)]
 pub struct Done {
-    /// Whether it wrote.
-    pub write: bool,
+    /// What it did.
+    pub direction: Direction,
     /// Where.
     pub offset: u64,
     /// Bytes asked for.
@@ -202,9 +202,10 @@ impl JobStats {
     pub fn new(job: &JobPlan, asynchronous: bool, depth: usize, expected: Option<u64>) -> JobStats {
         let logs = job.logs().cloned().unwrap_or_default();
         let pace = &job.pace;
-        let rated = |iops: Option<u64>, bytes: Option<u64>| iops.is_some() || bytes.is_some();
+        let (iops, bytes) = (&pace.rate_iops, &pace.rate_bytes);
+        let rated = |of| iops.of(of).is_some() || bytes.of(of).is_some();
         let own = (pace.latency_target.is_some(), logs.histogram.is_some());
-        let side = |rated| Side::new(asynchronous, rated, own);
+        let side = |of| Side::new(asynchronous, rated(of), own);
         let logs_samples =
             logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
         let mut log = JobLog::default();
@@ -218,8 +219,9 @@ impl JobStats {
             measures_from: Nanos(0),
             stretches: Stretches::new(job),
             sides: Each {
-                read: side(rated(pace.rate_iops.read, pace.rate_bytes.read)),
-                write: side(rated(pace.rate_iops.write, pace.rate_bytes.write)),
+                read: side(Direction::Read),
+                write: side(Direction::Write),
+                trim: side(Direction::Trim),
             },
             sync: Latency::new(),
             overlaps: depth > 1,
@@ -273,7 +275,7 @@ impl JobStats {
         self.sampled_at = [from; 2];
         self.next_samples = self.sampled_every.map(|every| after(from, every));
         (self.next_second, self.second_at) = (after(from, Nanos::SECOND), from);
-        for side in [&mut self.sides.read, &mut self.sides.write] {
+        for side in self.sides.all_mut() {
             side.sampled = [side.bytes, side.ios];
             side.at_second = (side.ios, side.bytes);
             side.at_check = side.at_second;
@@ -295,15 +297,16 @@ impl JobStats {
 
     /// The stretch, if there is one, is over at `now`.
     pub fn end_stretch(&mut self, now: Nanos) {
-        let last_end = self.sides.read.last_end.max(self.sides.write.last_end);
-        self.stretches.note_end(last_end);
+        let last_ends = self.sides.all().map(|side| side.last_end);
+        self.stretches
+            .note_end(last_ends.into_iter().max().unwrap_or_default());
         let did = self.did();
         self.stretches.end(now, did);
     }
 
-    /// Which directions have done anything: reads, writes.
-    fn did(&self) -> [bool; 2] {
-        [self.sides.read.ios > 0, self.sides.write.ios > 0]
+    /// Which directions have done anything: reads, writes, trims.
+    fn did(&self) -> [bool; 3] {
+        self.sides.all().map(|side| side.ios > 0)
     }
 
     /// What belongs to the writes of this stretch, if there are any, was over at
@@ -322,8 +325,8 @@ impl JobStats {
         }
     }
 
-    /// When operations were measured: reads, writes.
-    pub fn measured(&self) -> [Measured; 2] {
+    /// When operations were measured: reads, writes, trims.
+    pub fn measured(&self) -> [Measured; 3] {
         self.stretches.measured()
     }
 
@@ -363,11 +366,7 @@ impl JobStats {
             let bucket = (usize::BITS - 1 - depth.max(1).leading_zeros()).min(6);
             self.depths[bucket as usize] += 1;
         }
-        let side = if done.write {
-            &mut self.sides.write
-        } else {
-            &mut self.sides.read
-        };
+        let side = self.sides.of_mut(done.direction);
         let lat = end.since(start);
         side.ios += 1;
         side.bytes += done.moved;
@@ -407,7 +406,7 @@ impl JobStats {
     /// depths. Logs go on.
     #[cold]
     fn restart(&mut self, now: Nanos) {
-        for side in [&mut self.sides.read, &mut self.sides.write] {
+        for side in self.sides.all_mut() {
             let (asynchronous, rated) = (side.slat.is_some(), side.response.is_some());
             *side = Side {
                 window: side.window,
@@ -454,8 +453,8 @@ impl JobStats {
     /// When the least rates are looked at next; never without any.
     fn check_after(&self, now: Nanos) -> Nanos {
         let (bytes, iops) = (self.rate_min, self.rate_iops_min);
-        let any = [bytes.read, bytes.write, iops.read, iops.write];
-        match any.iter().any(Option::is_some) {
+        let mut any = bytes.all().into_iter().chain(iops.all());
+        match any.any(Option::is_some) {
             true => after(now, self.rate_cycle),
             false => Nanos(u64::MAX),
         }
@@ -465,11 +464,10 @@ impl JobStats {
     fn check_rates(&mut self, now: Nanos) {
         let seconds = now.since(self.checked_at).as_secs_f64();
         (self.checked_at, self.next_check) = (now, self.check_after(now));
-        let (bytes, iops) = (self.rate_min, self.rate_iops_min);
-        for (side, bytes, iops) in [
-            (&mut self.sides.read, bytes.read, iops.read),
-            (&mut self.sides.write, bytes.write, iops.write),
-        ] {
+        let (all_bytes, all_iops) = (self.rate_min, self.rate_iops_min);
+        for direction in Direction::ALL {
+            let side = self.sides.of_mut(direction);
+            let (bytes, iops) = (*all_bytes.of(direction), *all_iops.of(direction));
             let moved = (side.bytes - side.at_check.1) as f64 / seconds;
             let done = (side.ios - side.at_check.0) as f64 / seconds;
             side.at_check = (side.ios, side.bytes);
@@ -488,8 +486,9 @@ impl JobStats {
                 continue;
             }
             let span = now.since(std::mem::replace(&mut self.sampled_at[which], now));
-            self.sides.read.sample(which, span);
-            self.sides.write.sample(which, span);
+            for side in self.sides.all_mut() {
+                side.sample(which, span);
+            }
             self.next_samples[which] = after(now, self.sampled_every[which]);
         }
         self.sampled = true;
@@ -504,7 +503,7 @@ impl JobStats {
         let seconds = now.since(self.second_at).as_secs_f64();
         (self.second_at, self.next_second) = (now, after(now, Nanos::SECOND));
         let (mut ios, mut bytes) = (0.0, 0.0);
-        for side in [&mut self.sides.read, &mut self.sides.write] {
+        for side in self.sides.all_mut() {
             ios += (side.ios - side.at_second.0) as f64 / seconds;
             bytes += (side.bytes - side.at_second.1) as f64 / seconds;
             side.at_second = (side.ios, side.bytes);
@@ -526,7 +525,7 @@ impl JobStats {
             if times.end >= self.next_histogram {
                 self.close_histograms(times.end);
             }
-            let side = self.side(done.write);
+            let side = self.sides.of_mut(done.direction);
             side.block_max = side.block_max.max(done.length);
             if let Some(histogram) = &mut side.histogram {
                 histogram.record(clat);
@@ -538,7 +537,7 @@ impl JobStats {
         if self.logs.average.0 == 0 {
             self.log.samples.push(LogSample {
                 at: times.end.since(self.start),
-                write: done.write,
+                direction: done.direction,
                 ios: 1,
                 bytes: done.moved,
                 block: done.length,
@@ -554,7 +553,7 @@ impl JobStats {
         if times.end >= self.next_window {
             self.close_windows(times.end);
         }
-        let window = &mut self.side(done.write).window;
+        let window = &mut self.sides.of_mut(done.direction).window;
         if window.ios == 0 {
             (window.block, window.offset) = (done.length, done.offset);
         }
@@ -568,25 +567,17 @@ impl JobStats {
         }
     }
 
-    fn side(&mut self, write: bool) -> &mut Side {
-        if write {
-            &mut self.sides.write
-        } else {
-            &mut self.sides.read
-        }
-    }
-
     /// Ends the averaging intervals that are over at `now`.
     fn close_windows(&mut self, now: Nanos) {
         let at = self.next_window;
-        for write in [false, true] {
+        for direction in Direction::ALL {
             let start = self.start;
             let average = self.logs.average;
-            let window = std::mem::take(&mut self.side(write).window);
+            let window = std::mem::take(&mut self.sides.of_mut(direction).window);
             if window.ios > 0 {
                 self.log.samples.push(LogSample {
                     at: at.since(start),
-                    write,
+                    direction,
                     ios: window.ios,
                     bytes: window.bytes,
                     block: window.block,
@@ -604,9 +595,9 @@ impl JobStats {
 
     fn close_histograms(&mut self, now: Nanos) {
         let at = self.next_histogram;
-        for write in [false, true] {
+        for direction in Direction::ALL {
             let start = self.start;
-            let side = self.side(write);
+            let side = self.sides.of_mut(direction);
             let block = std::mem::take(&mut side.block_max);
             let full = match &mut side.histogram {
                 Some(histogram) if !histogram.is_empty() => {
@@ -616,7 +607,7 @@ impl JobStats {
             };
             self.log.histograms.push(LogHistogram {
                 at: at.since(start),
-                write,
+                direction,
                 block,
                 buckets: full.ranges().collect(),
             });
@@ -626,10 +617,11 @@ impl JobStats {
 
     /// What was written down so far, but for the logs; `now` is when that is.
     pub fn so_far(&self, now: Nanos, rows: Rows<'_>) -> JobOutcome {
-        let [read, write] = self.stretches.runtimes(now, self.did());
+        let [read, write, trim] = self.stretches.runtimes(now, self.did());
         JobOutcome {
             read: self.sides.read.clone().outcome(read, rows[0]),
             write: self.sides.write.clone().outcome(write, rows[1]),
+            trim: self.sides.trim.clone().outcome(trim, rows[2]),
             sync: self.sync.clone(),
             ..self.rest(now)
         }
@@ -641,7 +633,7 @@ impl JobStats {
             return self.depths;
         }
         let mut alone = [0; 7];
-        alone[0] = self.sides.read.ios + self.sides.write.ios;
+        alone[0] = self.sides.all().iter().map(|side| side.ios).sum();
         alone
     }
 
@@ -671,10 +663,11 @@ impl JobStats {
             self.close_histograms(end);
         }
         let rest = self.rest(end);
-        let [read, write] = self.stretches.runtimes(end, self.did());
+        let [read, write, trim] = self.stretches.runtimes(end, self.did());
         let mut outcome = JobOutcome {
             read: self.sides.read.outcome(read, rows[0]),
             write: self.sides.write.outcome(write, rows[1]),
+            trim: self.sides.trim.outcome(trim, rows[2]),
             sync: self.sync,
             ..rest
         };

@@ -75,6 +75,7 @@ impl Way {
 pub struct Stretches {
     reads: Way,
     writes: Way,
+    trims: Way,
     begun: bool,
     now: Option<Stretch>,
 }
@@ -83,9 +84,11 @@ impl Stretches {
     /// None yet.
     pub fn new(job: &JobPlan) -> Stretches {
         let directions = job.pattern.directions;
+        let trims_some = job.verify.as_ref().is_some_and(|v| v.trims.is_some());
         Stretches {
             reads: Way::new(directions.read),
             writes: Way::new(directions.write),
+            trims: Way::new(directions.trim || trims_some),
             begun: false,
             now: None,
         }
@@ -114,17 +117,19 @@ impl Stretches {
 
     /// fio's run time begins again.
     pub fn restart(&mut self, now: Nanos) {
-        (self.reads.runtime, self.writes.runtime) = (Nanos(0), Nanos(0));
+        for way in [&mut self.reads, &mut self.writes, &mut self.trims] {
+            way.runtime = Nanos(0);
+        }
         if let Some(stretch) = &mut self.now {
             stretch.counts_from = now;
         }
     }
 
-    /// This one, if there is any, is over. `did`: whether anything was read and
-    /// written at all.
-    pub fn end(&mut self, now: Nanos, did: [bool; 2]) {
-        let [read, write] = self.runtimes(now, did);
-        (self.reads.runtime, self.writes.runtime) = (read, write);
+    /// This one, if there is any, is over. `did`: whether anything was read, written and
+    /// trimmed at all.
+    pub fn end(&mut self, now: Nanos, did: [bool; 3]) {
+        let runtimes = self.runtimes(now, did);
+        [self.reads.runtime, self.writes.runtime, self.trims.runtime] = runtimes;
         let Some(stretch) = self.now.take() else {
             return;
         };
@@ -135,7 +140,11 @@ impl Stretches {
             last_end,
         } = stretch;
         let works = kind == Kind::Work;
-        for (way, takes_part) in [(&mut self.reads, !works), (&mut self.writes, false)] {
+        for (way, takes_part) in [
+            (&mut self.reads, !works),
+            (&mut self.writes, false),
+            (&mut self.trims, false),
+        ] {
             if !(takes_part || works && way.works) {
                 way.others.0 += now.since(from).0;
             } else if last_end > from {
@@ -144,9 +153,10 @@ impl Stretches {
         }
     }
 
-    /// fio's run time of reads and writes, if this stretch ends at `now`.
-    pub fn runtimes(&self, now: Nanos, [reads, writes]: [bool; 2]) -> [Nanos; 2] {
-        let (mut read, mut write) = (self.reads.runtime, self.writes.runtime);
+    /// fio's run time of reads, writes and trims, if this stretch ends at `now`.
+    pub fn runtimes(&self, now: Nanos, [reads, writes, trims]: [bool; 3]) -> [Nanos; 3] {
+        let ways = [&self.reads, &self.writes, &self.trims];
+        let [mut read, mut write, mut trim] = ways.map(|way| way.runtime);
         if let Some(Stretch {
             kind, counts_from, ..
         }) = self.now
@@ -159,13 +169,16 @@ impl Stretches {
             if kind != Kind::ReadBack && self.writes.works && writes {
                 write.0 += took;
             }
+            if kind != Kind::ReadBack && self.trims.works && trims {
+                trim.0 += took;
+            }
         }
-        [read, write]
+        [read, write, trim]
     }
 
-    /// When reads and writes were measured, in the stretches that are over.
-    pub fn measured(&self) -> [Measured; 2] {
-        [self.reads, self.writes].map(|way| way.measured.unwrap_or(Measured::NOTHING))
+    /// When reads, writes and trims were measured, in the stretches that are over.
+    pub fn measured(&self) -> [Measured; 3] {
+        [self.reads, self.writes, self.trims].map(|way| way.measured.unwrap_or(Measured::NOTHING))
     }
 }
 
@@ -177,9 +190,22 @@ mod tests {
         Stretches {
             reads: Way::new(reads),
             writes: Way::new(writes),
+            trims: Way::new(false),
             begun: false,
             now: None,
         }
+    }
+
+    /// fio's run times of reads and writes that there were.
+    fn times(all: &Stretches, now: Nanos, [reads, writes]: [bool; 2]) -> [Nanos; 2] {
+        let [read, write, _] = all.runtimes(now, [reads, writes, false]);
+        [read, write]
+    }
+
+    /// When reads and writes were measured.
+    fn both(all: &Stretches) -> [Measured; 2] {
+        let [reads, writes, _] = all.measured();
+        [reads, writes]
     }
 
     /// Stretches (kind, begin, last end, end) of a job that records from 100 on.
@@ -187,7 +213,7 @@ mod tests {
         for (kind, begin, last_end, end) in done {
             all.begin(*kind, Nanos(*begin), Nanos(100));
             all.note_end(Nanos(*last_end));
-            all.end(Nanos(*end), [true, true]);
+            all.end(Nanos(*end), [true, true, false]);
         }
         all
     }
@@ -203,8 +229,8 @@ mod tests {
     #[test]
     fn both_directions_of_a_mix_have_the_whole_time_of_the_work() {
         let all = after(stretches(true, true), &[(Kind::Work, 103, 190, 200)]);
-        assert_eq!(all.measured(), [measured(100, 190, 0); 2]);
-        assert_eq!(all.runtimes(Nanos(999), [true; 2]), [Nanos(100); 2]);
+        assert_eq!(both(&all), [measured(100, 190, 0); 2]);
+        assert_eq!(times(&all, Nanos(999), [true; 2]), [Nanos(100); 2]);
     }
 
     #[test]
@@ -217,10 +243,10 @@ mod tests {
         ];
         let all = after(stretches(false, true), &passes);
         let reads = measured(200, 350, 50);
-        assert_eq!(all.measured(), [reads, measured(100, 300, 50)]);
-        assert_eq!(all.measured()[1].elapsed(), Nanos(150));
+        assert_eq!(both(&all), [reads, measured(100, 300, 50)]);
+        assert_eq!(both(&all)[1].elapsed(), Nanos(150));
         let fio = [Nanos(100), Nanos(150)];
-        assert_eq!(all.runtimes(Nanos(999), [true; 2]), fio);
+        assert_eq!(times(&all, Nanos(999), [true; 2]), fio);
     }
 
     #[test]
@@ -232,26 +258,46 @@ mod tests {
         ];
         let all = after(stretches(false, true), &turns);
         let reads = measured(200, 240, 0);
-        assert_eq!(all.measured(), [reads, measured(100, 300, 50)]);
+        assert_eq!(both(&all), [reads, measured(100, 300, 50)]);
         let fio = [Nanos(50), Nanos(210)];
-        assert_eq!(all.runtimes(Nanos(999), [true; 2]), fio);
+        assert_eq!(times(&all, Nanos(999), [true; 2]), fio);
     }
 
     #[test]
     fn what_ends_in_the_ramp_is_not_measured() {
         let all = after(stretches(true, false), &[(Kind::Work, 10, 0, 90)]);
-        assert_eq!(all.measured(), [Measured::NOTHING; 2]);
-        assert_eq!(all.runtimes(Nanos(999), [false; 2]), [Nanos(0); 2]);
+        assert_eq!(both(&all), [Measured::NOTHING; 2]);
+        assert_eq!(times(&all, Nanos(999), [false; 2]), [Nanos(0); 2]);
     }
 
     #[test]
     fn a_stretch_under_way_counts_up_to_now_and_from_a_new_start() {
         let mut all = stretches(true, true);
         all.begin(Kind::Work, Nanos(100), Nanos(100));
-        let so_far = all.runtimes(Nanos(150), [true, false]);
+        let so_far = times(&all, Nanos(150), [true, false]);
         assert_eq!(so_far, [Nanos(50), Nanos(0)]);
         all.restart(Nanos(140));
-        let so_far = all.runtimes(Nanos(150), [true, true]);
+        let so_far = times(&all, Nanos(150), [true, true]);
         assert_eq!(so_far, [Nanos(10); 2]);
+    }
+
+    #[test]
+    fn trims_have_the_time_of_the_work_and_not_that_of_reading_back() {
+        let mut all = stretches(false, true);
+        all.trims = Way::new(true);
+        let all = after(
+            all,
+            &[(Kind::Work, 100, 190, 200), (Kind::ReadBack, 200, 240, 250)],
+        );
+        assert_eq!(all.measured()[2], measured(100, 190, 0));
+        // None were done: no time of theirs.
+        assert_eq!(all.runtimes(Nanos(999), [true; 3])[2], Nanos(0));
+        let mut all = stretches(false, true);
+        all.trims = Way::new(true);
+        all.begin(Kind::Work, Nanos(100), Nanos(100));
+        assert_eq!(
+            all.runtimes(Nanos(150), [true; 3]),
+            [Nanos(0), Nanos(50), Nanos(50)]
+        );
     }
 }

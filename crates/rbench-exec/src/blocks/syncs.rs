@@ -19,6 +19,8 @@ pub(super) enum Interlude {
     Think,
     /// Written blocks are to be checked.
     Check,
+    /// Written blocks are to be trimmed.
+    Trim,
 }
 
 impl BlockRunner {
@@ -33,6 +35,8 @@ impl BlockRunner {
         let waiting = self.backlog.len() as u64;
         if reached(waiting, backlog) || self.batch_left > 0 && waiting > 0 {
             Some(Interlude::Check)
+        } else if self.trims.as_ref().is_some_and(|trims| trims.is_due()) {
+            Some(Interlude::Trim)
         } else if self.is_sync_due() {
             Some(Interlude::Sync)
         } else if self.thinks_now() {
@@ -48,6 +52,7 @@ impl BlockRunner {
             Interlude::Sync => self.sync_in(0, gate, meter),
             Interlude::Check => self.check_backlog(gate, meter),
             Interlude::Think => self.think(gate),
+            Interlude::Trim => self.trim_batch(gate, meter),
         }
     }
 

@@ -11,7 +11,7 @@ use super::layout::{Whose, paths};
 use crate::group::{ExecError, Group};
 use crate::thread::in_thread;
 
-/// A file that a job writes: the job's name and the path.
+/// A file that a job changes: the job's name and the path.
 type Written = (String, PathBuf);
 
 /// Refuses the run if a job writes to what is in use on the host of any rank.
@@ -39,13 +39,13 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
     })
 }
 
-/// Whether files of `job` are looked at here: it writes to them, and it does not
+/// Whether files of `job` are looked at here: it writes to them or trims them, and it does not
 /// matter that they are looked at before it opens them. What is left out is
 /// looked at when it is open.
 fn writes(job: &JobPlan) -> bool {
     let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
     let named = matches!(job.files.names, FileNames::Given(_));
-    job.pattern.directions.write
+    job.pattern.directions.changes()
         && !only_verifies
         && !job.files.allow_mounted_write
         && (named || !job.files.create_on_open)

@@ -119,7 +119,7 @@ impl Needs {
     pub fn add(&mut self, job: &JobPlan, mapped: bool, base: &Path, whose: Whose) {
         let directions = job.pattern.directions;
         let checks = job.verify.as_ref();
-        let leaves_alone = checks.is_some_and(|v| v.only || !directions.write);
+        let leaves_alone = checks.is_some_and(|v| v.only || !directions.changes());
         let makes = !job.files.create_on_open && !leaves_alone;
         let (shared, workers) = match whose {
             Whose::Own(rank) => {

@@ -88,7 +88,7 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
     let leaves_alone = job
         .verify
         .as_ref()
-        .is_some_and(|v| v.only || !directions.write);
+        .is_some_and(|v| v.only || !directions.changes());
     let no_data = job
         .names
         .is_some_and(|op| op.makes() || op.of_directories());

@@ -29,6 +29,7 @@ fn write(w: &mut Writer, outcome: &JobOutcome) {
         workers,
         read,
         write,
+        trim,
         sync,
         error,
         errors,
@@ -72,6 +73,7 @@ fn write(w: &mut Writer, outcome: &JobOutcome) {
     }
     write_direction(w, read);
     write_direction(w, write);
+    write_direction(w, trim);
     w.numbers(&sync.to_words());
     let seconds: Vec<u64> = steady_window.iter().flat_map(|(i, b)| [*i, *b]).collect();
     w.numbers(&seconds);
@@ -139,6 +141,7 @@ fn read(r: &mut Reader<'_>) -> Option<JobOutcome> {
         workers,
         read: read_direction(r)?,
         write: read_direction(r)?,
+        trim: read_direction(r)?,
         sync: Latency::from_words(&r.numbers()?)?,
         error: i32::try_from(error).ok()?,
         errors,
@@ -230,12 +233,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn what_is_sent_arrives(
-            read in direction(), write in direction(), numbers: [u64; 9], depths: [u64; 7],
+            read in direction(), write in direction(), trim in direction(), numbers: [u64; 9], depths: [u64; 7],
             small: [u32; 3], error in 0..=i32::MAX, steady: Option<bool>,
         ) {
             let outcome = JobOutcome {
                 job: small[0], worker: numbers[0], pid: small[1], workers: numbers[1],
-                read, write, sync: latency(&[7, 8]), error, errors: numbers[2], first_error: error / 2, elapsed_sum: Nanos(5),
+                read, write, trim, sync: latency(&[7, 8]), error, errors: numbers[2], first_error: error / 2, elapsed_sum: Nanos(5),
                 start_ms: numbers[3], elapsed: Nanos(numbers[4]), cpu_user: Nanos(numbers[5]),
                 cpu_system: Nanos(numbers[6]), switches: numbers[7], faults_major: numbers[8],
                 faults_minor: 3, depths, submits: depths, completes: [0; 7],

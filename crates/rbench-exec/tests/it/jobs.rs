@@ -24,6 +24,7 @@ mod pace;
 mod pattern;
 mod process;
 mod ranks;
+mod trims;
 mod verify;
 
 const KIB: u64 = 1024;

@@ -51,10 +51,10 @@ pub fn file_size(job: &JobPlan, jobnum: u64, file: u64) -> u64 {
     let drawn = Stream::new(&[job.pattern.seed, owner, file, STREAM_SIZE]).below(max - min + 1);
     let directions = job.pattern.directions;
     let sizes = &job.pattern.sizes;
-    let block = if directions.read {
-        smallest(&sizes.read)
-    } else {
-        smallest(&sizes.write)
+    let block = match (directions.read, directions.trim) {
+        (true, _) => smallest(&sizes.read),
+        (false, true) => smallest(&sizes.trim),
+        (false, false) => smallest(&sizes.write),
     }
     .max(1);
     let size = min + drawn;

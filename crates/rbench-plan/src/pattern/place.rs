@@ -4,8 +4,10 @@ use rbench_core::random::Stream;
 
 use super::tiles::{self, Tiles};
 use super::zones::Place as ZonePlace;
-use super::{Drawing, Rules, STREAM_MIX, STREAM_ORDER, STREAM_SCATTER, Step, Walk, smallest};
-use crate::jobs::{BlockSizes, Each, Sequel};
+use super::{
+    Drawing, Rules, STREAM_MIX, STREAM_ORDER, STREAM_SCATTER, Step, Turns, Walk, smallest,
+};
+use crate::jobs::{BlockSizes, Direction, Each, Sequel};
 use crate::permutation::Permutation;
 
 /// Operations over which the share of reads is exact.
@@ -31,15 +33,18 @@ impl Mixer {
         }
     }
 
-    /// Whether the operation with this number writes.
+    /// What the operation with this number does.
     #[inline]
-    pub fn write(&mut self, number: u64, reads: u32) -> bool {
+    pub fn next(&mut self, number: u64, reads: u32) -> Direction {
         let hundred = number / HUNDRED;
         if hundred != self.hundred {
             self.hundred = hundred;
             self.order = Permutation::new(HUNDRED, &[self.seed, self.worker, STREAM_MIX, hundred]);
         }
-        self.order.at(number % HUNDRED) >= u64::from(reads)
+        match self.order.at(number % HUNDRED) >= u64::from(reads) {
+            true => Direction::Write,
+            false => Direction::Read,
+        }
     }
 }
 
@@ -106,6 +111,8 @@ pub struct Active {
     next: Each<u64>,
     /// Where the latest operation of each began; with runs that stay.
     latest: Each<u64>,
+    /// What was trimmed and is to be written: from where, up to where in the file.
+    trimmed: (u64, u64),
     /// Where it is in its zones.
     zone: ZonePlace,
     /// Spreads the favourites of a skewed distribution over the file.
@@ -121,27 +128,42 @@ impl Active {
                 false => Way::Ascending,
             }
         };
-        let mixed = rules.mix.is_some();
         let covers = rules.walk.read == Walk::Cover && rules.walk.write == Walk::Cover;
-        let together = mixed && rules.together && covers;
-        let (reads, own_writes) = (mixed || !rules.writes, rules.writes && !together);
+        let (reads, writes, trims) = match rules.turns {
+            Turns::Only(direction) => (
+                direction == Direction::Read,
+                direction == Direction::Write,
+                direction == Direction::Trim,
+            ),
+            Turns::Mix(_) => (true, true, false),
+            Turns::TrimThenWrite => (false, false, true),
+        };
+        let together = reads && writes && rules.together && covers;
         let free = |walk| matches!(walk, Walk::Free(_));
-        let align = rules.align.read.min(rules.align.write).max(1);
+        let (align, scatters) = match trims {
+            true => (rules.align.trim, free(rules.walk.trim)),
+            false => (
+                rules.align.read.min(rules.align.write),
+                free(rules.walk.read) || free(rules.walk.write),
+            ),
+        };
         Active {
             file,
             region,
             left: rules.moves(region),
             ways: Each {
                 read: way(0, reads, rules.walk.read, &rules.sizes.read),
-                write: way(1, own_writes, rules.walk.write, &rules.sizes.write),
+                write: way(1, writes && !together, rules.walk.write, &rules.sizes.write),
+                trim: way(2, trims, rules.walk.trim, &rules.sizes.trim),
             },
             together,
             next: Each::default(),
             latest: Each::default(),
+            trimmed: (0, 0),
             zone: ZonePlace::default(),
-            scatter: (free(rules.walk.read) || free(rules.walk.write)).then(|| {
+            scatter: scatters.then(|| {
                 Permutation::new(
-                    (region / align).max(1),
+                    (region / align.max(1)).max(1),
                     &[rules.favourites, STREAM_SCATTER, file],
                 )
             }),
@@ -153,13 +175,56 @@ impl Active {
         self.left == 0
     }
 
+    /// Whether something of it was trimmed and is to be written.
+    pub fn owes_a_write(&self) -> bool {
+        self.trimmed.0 < self.trimmed.1
+    }
+
+    /// How operations of a direction choose their places: a mix that covers the file once
+    /// has one way.
+    #[inline(always)]
+    fn way(&mut self, direction: Direction) -> &mut Way {
+        match direction {
+            Direction::Write if self.together => &mut self.ways.read,
+            direction => self.ways.of_mut(direction),
+        }
+    }
+
+    /// The next operation on the file, where each place is trimmed and then written.
+    #[inline(never)]
+    pub fn trim_or_write(&mut self, rules: &Rules, drawing: &mut Drawing) -> Step {
+        let (from, to) = self.trimmed;
+        if !self.owes_a_write() {
+            let step = self.step(rules, Direction::Trim, drawing);
+            // It is done when it is written.
+            self.left += step.length;
+            self.trimmed = (step.offset, step.offset + step.length);
+            return Step {
+                ends_file: false,
+                ..step
+            };
+        }
+        // Random places are written as they were trimmed, as with fio.
+        let length = match rules.random {
+            true => to - from,
+            false => size(&rules.sizes.write, &mut drawing.stream).min(to - from),
+        };
+        self.trimmed.0 += length;
+        self.left -= length;
+        Step {
+            direction: Direction::Write,
+            file: self.file,
+            offset: from,
+            length,
+            ends_file: self.left == 0,
+            ends_pass: false,
+        }
+    }
+
     /// The next operation on the file.
     #[inline(always)]
-    pub fn step(&mut self, rules: &Rules, write: bool, drawing: &mut Drawing) -> Step {
-        let way = match write && !self.together {
-            true => &mut self.ways.write,
-            false => &mut self.ways.read,
-        };
+    pub fn step(&mut self, rules: &Rules, direction: Direction, drawing: &mut Drawing) -> Step {
+        let way = self.way(direction);
         let (offset, length) = match way {
             Way::Blocks {
                 order,
@@ -174,12 +239,12 @@ impl Active {
                 *next += 1;
                 (offset, *bytes)
             }
-            _ => self.place(rules, write, drawing),
+            _ => self.place(rules, direction, drawing),
         };
         let length = length.min(self.region - offset).min(self.left);
         self.left -= length;
         Step {
-            write,
+            direction,
             file: self.file,
             offset: rules.start + offset * rules.spread,
             length,
@@ -190,19 +255,12 @@ impl Active {
 
     /// Offset and length, not cut to the region, where blocks have several sizes
     /// or do not come each once.
-    fn place(&mut self, rules: &Rules, write: bool, drawing: &mut Drawing) -> (u64, u64) {
+    fn place(&mut self, rules: &Rules, direction: Direction, drawing: &mut Drawing) -> (u64, u64) {
         let region = self.region;
-        let (sizes, align) = match write {
-            true => (&rules.sizes.write, rules.align.write),
-            false => (&rules.sizes.read, rules.align.read),
-        };
-        let way = match write && !self.together {
-            true => &mut self.ways.write,
-            false => &mut self.ways.read,
-        };
-        let mut random = match way {
+        let (sizes, align) = (rules.sizes.of(direction), *rules.align.of(direction));
+        let mut random = match self.way(direction) {
             Way::Tiles(tiles) => return tiles.step(sizes, &mut drawing.scratch),
-            Way::Zones => return self.zone.step(rules, (write, region), sizes, drawing),
+            Way::Zones => return self.zone.step(rules, (direction, region), sizes, drawing),
             Way::Whole => return (0, region),
             Way::Free(percent) => {
                 *percent >= 100 || drawing.stream.below(100) < u64::from(*percent)
@@ -210,8 +268,11 @@ impl Active {
             Way::Picks(..) => true,
             Way::Ascending | Way::Blocks { .. } => false,
         };
-        let own = write && !rules.one_position;
-        let next = if own { self.next.write } else { self.next.read };
+        let own = match direction {
+            Direction::Write if rules.one_position => Direction::Read,
+            direction => direction,
+        };
+        let next = *self.next.of(own);
         let mut stays = false;
         if let Sequel::Run { length, identical } = rules.course.sequel {
             let begins = drawing.run_left == 0;
@@ -229,24 +290,16 @@ impl Active {
             (true, false) => &rules.sizes.read,
         };
         let (at, length) = if stays {
-            let latest = if write {
-                self.latest.write
-            } else {
-                self.latest.read
-            };
-            (latest, size(sizes, &mut drawing.stream))
+            (*self.latest.of(direction), size(sizes, &mut drawing.stream))
         } else if random {
-            self.random_place(write, (sizes, align), drawing)
+            self.random_place(direction, (sizes, align), drawing)
         } else {
             let at = if next >= region { 0 } else { next };
             (at, size(sizes, &mut drawing.stream))
         };
-        match write {
-            true => self.latest.write = at,
-            false => self.latest.read = at,
-        }
+        *self.latest.of_mut(direction) = at;
         let end = at + length.min(region - at).min(self.left);
-        self.go_on_at(own, end);
+        *self.next.of_mut(own) = end;
         if let Sequel::Skip(bytes) = rules.course.sequel
             && !random
             && !self.leave_out(rules, own, (end, bytes), sizes)
@@ -259,16 +312,12 @@ impl Active {
     /// A random place and a length that it has room for.
     fn random_place(
         &mut self,
-        write: bool,
+        direction: Direction,
         (sizes, align): (&BlockSizes, u64),
         drawing: &mut Drawing,
     ) -> (u64, u64) {
         let region = self.region;
-        let way = match write && !self.together {
-            true => &mut self.ways.write,
-            false => &mut self.ways.read,
-        };
-        if let Way::Picks(order, next) = way {
+        if let Way::Picks(order, next) = self.way(direction) {
             let bytes = smallest(sizes).max(1);
             if *next == (region / bytes).max(1) {
                 *next = 0;
@@ -293,7 +342,7 @@ impl Active {
     fn leave_out(
         &mut self,
         rules: &Rules,
-        own: bool,
+        own: Direction,
         (end, bytes): (u64, i64),
         sizes: &BlockSizes,
     ) -> bool {
@@ -305,17 +354,8 @@ impl Active {
             _ if bytes > 0 => rules.start,
             _ => region.saturating_sub(bytes.unsigned_abs()),
         };
-        self.go_on_at(own, next);
+        *self.next.of_mut(own) = next;
         next.saturating_add(smallest(sizes)) <= region
-    }
-
-    /// Where a direction goes on when it is not at random.
-    fn go_on_at(&mut self, write: bool, at: u64) {
-        if write {
-            self.next.write = at;
-        } else {
-            self.next.read = at;
-        }
     }
 }
 

@@ -11,11 +11,11 @@ use crate::jobs::{
 };
 
 mod course;
+mod trims;
 
 const KIB: u64 = 1024;
 
 fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan {
-    let sizes = || BlockSizes::Fixed(block);
     JobPlan {
         name: "j".to_owned(),
         numjobs: 1,
@@ -23,19 +23,14 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             directions: Directions {
                 read,
                 write,
+                trim: false,
                 random,
             },
             mix_read: 50,
-            sizes: Each {
-                read: sizes(),
-                write: sizes(),
-            },
+            sizes: Each::same(BlockSizes::Fixed(block)),
             align: Each::default(),
             distribution: Distribution::Uniform,
-            random_percent: Each {
-                read: 100,
-                write: 100,
-            },
+            random_percent: Each::same(100),
             repeats: false,
             rest: false,
             one_position: false,
@@ -120,8 +115,9 @@ fn check_covers(steps: &[Step], from: u64, to: u64) {
 #[test]
 fn sequential_blocks_follow_each_other_and_a_rest_below_a_block_is_left_out() {
     let all = steps(&job(false, true, false, 4096, 10_000), 0);
-    let places: Vec<_> = all.iter().map(|s| (s.offset, s.length, s.write)).collect();
-    assert_eq!(places, [(0, 4096, true), (4096, 4096, true)]);
+    let places: Vec<_> = all.iter().map(|s| (s.offset, s.length)).collect();
+    assert_eq!(places, [(0, 4096), (4096, 4096)]);
+    assert!(all.iter().all(|s| s.direction == Direction::Write));
     assert!(all[1].ends_file && all[1].ends_pass && !all[0].ends_pass);
 }
 
@@ -209,7 +205,10 @@ fn of_every_hundred_operations_of_a_mix_exactly_so_many_read() {
         let all = steps(&plan, 0);
         check_covers(&all, 0, 4096 * 1000);
         for hundred in all.chunks(100) {
-            let reads = hundred.iter().filter(|s| !s.write).count();
+            let reads = hundred
+                .iter()
+                .filter(|s| s.direction == Direction::Read)
+                .count();
             assert_eq!(reads, percent as usize);
         }
     }
@@ -218,10 +217,10 @@ fn of_every_hundred_operations_of_a_mix_exactly_so_many_read() {
 #[test]
 fn in_a_sequential_mix_each_direction_begins_at_the_front() {
     let all = steps(&job(true, true, false, 4096, 4096 * 100), 0);
-    for write in [false, true] {
+    for direction in [Direction::Read, Direction::Write] {
         let mine: Vec<u64> = all
             .iter()
-            .filter(|s| s.write == write)
+            .filter(|s| s.direction == direction)
             .map(|s| s.offset)
             .collect();
         assert_eq!(mine, (0..50).map(|i| i * 4096).collect::<Vec<_>>());
@@ -234,10 +233,10 @@ fn directions_of_different_sizes_do_not_hit_a_block_twice_by_themselves() {
     plan.pattern.sizes.write = BlockSizes::Fixed(8192);
     let all = steps(&plan, 0);
     assert_eq!(all.iter().map(|s| s.length).sum::<u64>(), 1 << 20);
-    for write in [false, true] {
+    for direction in [Direction::Read, Direction::Write] {
         let mine: Vec<u64> = all
             .iter()
-            .filter(|s| s.write == write)
+            .filter(|s| s.direction == direction)
             .map(|s| s.offset)
             .collect();
         assert_eq!(mine.len(), mine.iter().collect::<BTreeSet<_>>().len());
@@ -458,10 +457,7 @@ fn zones_get_their_shares_of_the_accesses() {
 fn without_a_map_every_aligned_place_is_drawn_and_fits() {
     let mut plan = random(4096, 64 * KIB);
     plan.pattern.repeats = true;
-    plan.pattern.align = Each {
-        read: 512,
-        write: 512,
-    };
+    plan.pattern.align = Each::same(512);
     plan.pace.time_based = true;
     let all: Vec<Step> = Steps::new(&plan, 0, |_| 64 * KIB).take(20_000).collect();
     assert!(
@@ -496,7 +492,7 @@ proptest! {
         let min = min * 100;
         let mut plan = job(!write, write, random, 1, 0);
         let size = BlockSizes::Range { min, max: min * steps_up };
-        plan.pattern.sizes = Each { read: size.clone(), write: size };
+        plan.pattern.sizes = Each::same(size);
         plan.pattern.seed = seed;
         plan.pattern.repeats = repeats;
         let region = min * blocks;

@@ -2,7 +2,7 @@
 
 use super::place::size;
 use super::{Drawing, Rules, STREAM_ORDER, smallest};
-use crate::jobs::{BlockSizes, Each};
+use crate::jobs::{BlockSizes, Direction, Each};
 use crate::permutation::Permutation;
 
 /// Where a worker is in the zones of a file.
@@ -26,7 +26,7 @@ impl Place {
     pub fn step(
         &mut self,
         rules: &Rules,
-        (write, region): (bool, u64),
+        (direction, region): (Direction, u64),
         sizes: &BlockSizes,
         drawing: &mut Drawing,
     ) -> (u64, u64) {
@@ -42,10 +42,7 @@ impl Place {
         let at = match rules.random {
             true => self.random(rules, (range / unit).max(1), drawing) * unit,
             false => {
-                let next = match write {
-                    true => &mut self.next.write,
-                    false => &mut self.next.read,
-                };
+                let next = self.next.of_mut(direction);
                 // As in fio the last block of a zone may reach beyond it, but not beyond the file.
                 let full = *next >= range || self.start + *next + unit > region;
                 let at = if full { 0 } else { *next };

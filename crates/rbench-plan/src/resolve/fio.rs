@@ -10,9 +10,9 @@ use rbench_core::{Nanos, plain};
 use super::{Facts, PlanError};
 use crate::io::COMPRESS_CHUNK;
 use crate::jobs::{
-    Advised, BlockSizes, BufferContent, Buffers, ContinueOn, Distribution, Each, Errors, Fallocate,
-    Favourites, FileNames, FileService, Files, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern,
-    Steady, Syncing, WorkingSet,
+    Advised, BufferContent, Buffers, ContinueOn, Distribution, Each, Errors, Fallocate, Favourites,
+    FileNames, FileService, Files, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern, Steady,
+    Syncing, WorkingSet,
 };
 use crate::name_ops::NameOp;
 use crate::pattern::shares_files;
@@ -26,16 +26,14 @@ mod journal;
 mod names;
 mod process;
 mod report;
+mod trims;
 mod verify;
 
-use blocks::{align, bounds, sizes};
+use blocks::{align, aligned, sizes, smallest_block};
 
 /// What random offsets derive from unless `randseed` or `randrepeat=0` says
 /// something else: every run is like the one before.
 const SEED: u64 = 0x89;
-
-/// Blocks and places of O_DIRECT are multiples of it at least.
-const SECTOR: u64 = 512;
 
 /// Most workers of all jobs on each rank, as in fio.
 const WORKERS_MAX: u32 = 4096;
@@ -138,8 +136,12 @@ fn once(
             }
         };
         let changes = plan.names.is_some_and(|op| op.makes() || op.removes());
-        if options.readonly && (plan.pattern.directions.write || changes) {
-            wrong.push(of_job("it writes, and --readonly forbids that".into()));
+        if options.readonly && (plan.pattern.directions.changes() || changes) {
+            let does = match plan.pattern.directions.trim {
+                true if !plan.pattern.directions.write => "trims",
+                _ => "writes",
+            };
+            wrong.push(of_job(format!("it {does}, and --readonly forbids that")));
         }
         workers = workers.saturating_add(plan.numjobs);
         if workers > WORKERS_MAX {
@@ -166,7 +168,7 @@ fn shift_readers(rounds: &mut [Vec<JobPlan>], shift: u32, ranks: u32) -> Result<
     for round in rounds {
         let reads = |job: &&mut JobPlan| {
             let directions = job.pattern.directions;
-            directions.read && !directions.write && !shares_files(&job.files)
+            directions.read && !directions.changes() && !shares_files(&job.files)
         };
         let mut readers = round.iter_mut().filter(reads).peekable();
         step += u32::from(readers.peek().is_some());
@@ -213,6 +215,9 @@ fn one(
     inside(&files, &job.name)?;
     reachable(&files, u64::from(facts.ranks()) * u64::from(numjobs))?;
     let (engine, depth) = engine::engine(s, facts, notes)?;
+    if pattern.directions.trim {
+        trims::possible(&engine, notes)?;
+    }
     let direct = s.direct.unwrap_or(false);
     let engine_options = engine::options(s, &engine, direct)?;
     let name_op = NameOp::of_engine(&engine);
@@ -278,11 +283,12 @@ fn pattern(
     let directions = s.rw.unwrap_or(crate::jobs::Directions {
         read: true,
         write: false,
+        trim: false,
         random: false,
     });
     let mut sizes = sizes(s)?;
     let align = align(s, &sizes);
-    let given = s.blockalign.read.is_some() || s.blockalign.write.is_some();
+    let given = s.blockalign.all().into_iter().any(Option::is_some);
     let distribution = s
         .random_distribution
         .clone()
@@ -312,10 +318,7 @@ fn pattern(
         align,
         sizes,
         distribution,
-        random_percent: Each {
-            read: s.percentage_random.read.unwrap_or(100),
-            write: s.percentage_random.write.unwrap_or(100),
-        },
+        random_percent: s.percentage_random.map(|given| given.unwrap_or(100)),
         repeats,
         rest: false,
         one_position: false,
@@ -392,7 +395,7 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         write_hint: s.write_hint,
         create_on_open: s.create_on_open.unwrap_or(false),
         create_only: s.create_only.unwrap_or(false),
-        overwrite: s.overwrite.unwrap_or(false),
+        overwrite: trims::fills(s, pattern.directions),
         pre_read: s.pre_read.unwrap_or(false),
         invalidate: s.invalidate.unwrap_or(true),
         advice: s.fadvise_hint.unwrap_or(Advised::Kernel(None)),
@@ -519,48 +522,6 @@ fn names(s: &Settings) -> Result<(FileNames, u64), PlanError> {
     }
 }
 
-/// The smallest block of the directions that the job has.
-fn smallest_block(pattern: &Pattern) -> u64 {
-    let Each { read, write } = &pattern.sizes;
-    match (pattern.directions.read, pattern.directions.write) {
-        (true, false) => bounds(read).0,
-        (false, true) => bounds(write).0,
-        _ => bounds(read).0.min(bounds(write).0),
-    }
-}
-
-fn aligned(pattern: &Pattern, files: &Files) -> Result<(), PlanError> {
-    let check = |option: &str, value: u64| {
-        if !value.is_multiple_of(SECTOR) {
-            refuse!("direct=1 needs multiples of {SECTOR} bytes, and {option} is {value}");
-        }
-        Ok(())
-    };
-    let directions = pattern.directions;
-    let each = [
-        (directions.read, &pattern.sizes.read, pattern.align.read),
-        (directions.write, &pattern.sizes.write, pattern.align.write),
-    ];
-    for (_, sizes, align) in each.into_iter().filter(|(on, ..)| *on) {
-        match sizes {
-            BlockSizes::Fixed(size) => check("bs", *size)?,
-            BlockSizes::Range { min, max } => {
-                check("bsrange", *min)?;
-                check("bsrange", *max)?;
-            }
-            BlockSizes::Unaligned { .. } => check("a block of bs_unaligned", 1)?,
-            BlockSizes::Split(parts) => {
-                for (size, _) in parts {
-                    check("bssplit", *size)?;
-                }
-            }
-        }
-        check("blockalign", align)?;
-    }
-    check("offset", files.offset)?;
-    check("offset_increment", files.offset_increment)
-}
-
 fn syncing(s: &Settings) -> Syncing {
     let sync = s.sync.unwrap_or(SyncMode::None);
     Syncing {
@@ -676,19 +637,16 @@ fn pace(s: &Settings, io_size: Option<u64>, notes: &mut Vec<String>) -> Result<P
 
 /// 0 is no limit.
 fn limits(each: Each<Option<u64>>) -> Each<Option<u64>> {
-    Each {
-        read: each.read.filter(|rate| *rate > 0),
-        write: each.write.filter(|rate| *rate > 0),
-    }
+    each.map(|rate| rate.filter(|rate| *rate > 0))
 }
 
 fn rates(s: &Settings) -> Result<(), PlanError> {
     let (bytes, iops, least) = (limits(s.rate), limits(s.rate_iops), limits(s.rate_min));
-    let given = |each: Each<Option<u64>>| each.read.is_some() || each.write.is_some();
+    let given = |each: Each<Option<u64>>| each.all().into_iter().any(Option::is_some);
     if given(bytes) && given(iops) {
         refuse!("rate and rate_iops exclude each other");
     }
-    for (least, most) in [(least.read, bytes.read), (least.write, bytes.write)] {
+    for (least, most) in least.all().into_iter().zip(bytes.all()) {
         if let (Some(least), Some(most)) = (least, most)
             && least > most
         {

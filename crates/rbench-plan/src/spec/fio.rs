@@ -353,6 +353,14 @@ pub struct Settings {
     pub verify_backlog_batch: Option<u64>,
     /// `verify_only`
     pub verify_only: Option<bool>,
+    /// `trim_percentage`
+    pub trim_percentage: Option<u32>,
+    /// `trim_verify_zero`
+    pub trim_verify_zero: Option<bool>,
+    /// `trim_backlog`, writes.
+    pub trim_backlog: Option<u64>,
+    /// `trim_backlog_batch`, trims.
+    pub trim_backlog_batch: Option<u64>,
     /// `group_reporting`
     pub group_reporting: Option<bool>,
     /// `new_group`

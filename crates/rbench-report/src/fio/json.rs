@@ -57,7 +57,6 @@ fn job(run: &FioRun, shown: &Shown, plus: bool) -> Json {
         fields.push((one.way.name(), direction(one, entry, plus)));
     }
     if !entry.unified {
-        fields.push(("trim", direction(&Direction::nothing(), entry, plus)));
         let sync = &outcome.sync;
         let wanted = entry.clat_percentiles || entry.lat_percentiles;
         let latencies = latency(sync, wanted.then_some(&entry.percentiles), plus);

@@ -1,7 +1,7 @@
 //! Log files of a job: their names and lines, as fio 3.33 writes them.
 //!
 //! A line is `ms, value, direction, bs[, offset], priority`: direction 0 for
-//! reads and 1 for writes, the priority always 0. Latencies are ns, bandwidth
+//! reads, 1 for writes, 2 for trims, the priority always 0. Latencies are ns, bandwidth
 //! is KiB/s. A line of an averaging interval has no block size and no offset:
 //! both are 0.
 
@@ -107,7 +107,7 @@ pub fn line(kind: Kind, sample: &LogSample, form: Form) -> String {
         false => (sample.block, sample.offset),
     };
     let ms = form.time_ms(sample.at);
-    let mut out = format!("{ms}, {value}, {}, {block}, ", u8::from(sample.write));
+    let mut out = format!("{ms}, {value}, {}, {block}, ", sample.direction.number());
     if form.offsets {
         let _ = write!(out, "{offset}, ");
     }
@@ -141,7 +141,7 @@ pub fn histogram_line(interval: &LogHistogram, form: Form) -> String {
         // Each of our buckets is within one column.
         counts[column(lowest.0) >> form.coarseness] += count;
     }
-    let (ms, direction) = (form.time_ms(interval.at), u8::from(interval.write));
+    let (ms, direction) = (form.time_ms(interval.at), interval.direction.number());
     let mut out = format!("{ms}, {direction}, {}", interval.block);
     for count in counts {
         let _ = write!(out, ", {count}");
@@ -153,11 +153,11 @@ pub fn histogram_line(interval: &LogHistogram, form: Form) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rbench_core::Latency;
+    use rbench_core::{Direction, Latency};
 
     const WRITE: LogSample = LogSample {
         at: Nanos(3_999_999),
-        write: true,
+        direction: Direction::Write,
         ios: 1,
         bytes: 4096,
         block: 4096,
@@ -192,6 +192,15 @@ mod tests {
     }
 
     #[test]
+    fn directions_have_fios_numbers() {
+        for (direction, expect) in Direction::ALL.into_iter().zip(0..) {
+            let sample = LogSample { direction, ..WRITE };
+            let text = line(Kind::Clat, &sample, Form::default());
+            assert_eq!(text, format!("3, 11707, {expect}, 4096, 0\n"));
+        }
+    }
+
+    #[test]
     fn offsets_stand_before_the_priority() {
         let form = Form {
             offsets: true,
@@ -207,7 +216,7 @@ mod tests {
     fn an_interval_has_rates_and_no_block() {
         let second = LogSample {
             at: Nanos(1_001_000_000),
-            write: false,
+            direction: Direction::Read,
             ios: 5047,
             bytes: 5047 * 4096,
             span: Nanos(500_000_000),
@@ -267,7 +276,7 @@ mod tests {
     fn coarser_histograms_have_the_same_counts_in_fewer_columns() {
         let histogram = LogHistogram {
             at: Nanos(1_000_000),
-            write: true,
+            direction: Direction::Write,
             block: 4096,
             buckets: vec![
                 (Nanos(0), Nanos(0), 1),
@@ -325,7 +334,7 @@ mod tests {
         values.iter().for_each(|v| latency.record(Nanos(*v)));
         let histogram = LogHistogram {
             at: Nanos(513_000_000),
-            write: true,
+            direction: Direction::Write,
             block: 4096,
             buckets: latency.ranges().collect(),
         };

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use rbench_core::job::DirectionOutcome;
+use rbench_core::job::{DirectionOutcome, JobOutcome};
 use rbench_core::{Latency, Nanos};
 
 use super::numbers::percent;
@@ -16,7 +16,9 @@ pub enum Way {
     Read,
     /// Writes.
     Write,
-    /// Both in one.
+    /// Trims.
+    Trim,
+    /// All in one.
     Mixed,
 }
 
@@ -25,6 +27,7 @@ impl Way {
         match self {
             Way::Read => "read",
             Way::Write => "write",
+            Way::Trim => "trim",
             Way::Mixed => "mixed",
         }
     }
@@ -49,11 +52,6 @@ impl<'a> Direction<'a> {
             of_group: 0.0,
             raw,
         }
-    }
-
-    /// A direction that fio has and rbench does not: trims.
-    pub fn nothing() -> Direction<'a> {
-        Direction::of(Way::Read, Cow::Owned(DirectionOutcome::default()))
     }
 }
 
@@ -94,7 +92,7 @@ impl Rates {
 #[derive(Debug)]
 pub struct Shown<'a> {
     pub entry: &'a FioEntry,
-    /// Read and write, or mixed.
+    /// Read, write and trim, or mixed.
     pub directions: Vec<Direction<'a>>,
     pub spread: Spread,
 }
@@ -168,7 +166,7 @@ pub fn totals(all: &[Shown], group: u32) -> Vec<GroupTotal> {
         total.bytes_per_s = Rates::of(0, total.bytes, longest).bytes_per_s;
         Some(total)
     };
-    let ways = [Way::Read, Way::Write, Way::Mixed];
+    let ways = [Way::Read, Way::Write, Way::Trim, Way::Mixed];
     ways.into_iter().filter_map(total).collect()
 }
 
@@ -177,18 +175,23 @@ fn widen(range: &mut (u64, u64), value: u64) {
 }
 
 fn shown(entry: &FioEntry) -> Shown<'_> {
-    let (read, write) = (&entry.outcome.read, &entry.outcome.write);
+    let JobOutcome {
+        read, write, trim, ..
+    } = &entry.outcome;
+    let latencies = [&read.clat, &write.clat, &trim.clat];
     // Of names there are fewer operations than I/Os.
-    let timed = read.clat.count() + write.clat.count();
-    let spread = Spread::of([&read.clat, &write.clat], timed.min(read.ios + write.ios));
+    let timed = latencies.iter().map(|clat| clat.count()).sum::<u64>();
+    let spread = Spread::of(latencies, timed.min(read.ios + write.ios + trim.ios));
     let directions = if entry.unified {
-        let mut both = read.clone();
-        both.merge(write);
-        vec![Direction::of(Way::Mixed, Cow::Owned(both))]
+        let mut all = read.clone();
+        all.merge(write);
+        all.merge(trim);
+        vec![Direction::of(Way::Mixed, Cow::Owned(all))]
     } else {
         vec![
             Direction::of(Way::Read, Cow::Borrowed(read)),
             Direction::of(Way::Write, Cow::Borrowed(write)),
+            Direction::of(Way::Trim, Cow::Borrowed(trim)),
         ]
     };
     Shown {
@@ -218,7 +221,7 @@ pub fn percentiles(latency: &Latency, wanted: &[f64]) -> Vec<u64> {
 /// Upper bounds of the columns of each unit of the latency distribution.
 pub const BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
-/// Completion latencies of both directions in columns, in percent of all
+/// Completion latencies of all directions in columns, in percent of all
 /// operations.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spread {
@@ -233,7 +236,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(latencies: [&Latency; 2], ios: u64) -> Spread {
+    fn of(latencies: [&Latency; 3], ios: u64) -> Spread {
         let mut counts = [0_u64; 32];
         for latency in latencies {
             for (low, high, n) in latency.ranges() {
@@ -341,7 +344,7 @@ mod tests {
             recorded([1, 300, 5_000, 5_000]),
             recorded([70_000_000, 4_000_000_000_000]),
         );
-        let spread = Spread::of([&read, &write], 6);
+        let spread = Spread::of([&read, &write, &Latency::new()], 6);
         let sum = |all: &[f64]| all.iter().sum::<f64>();
         assert!((sum(&spread.ns) + sum(&spread.us) + sum(&spread.ms) - 100.0).abs() < 1e-9);
         assert_eq!(spread.us[2], 200.0 / 6.0);

@@ -245,13 +245,19 @@ fn push_details(out: &mut String, shown: &Shown) {
     let _ = writeln!(out, "     complete  : {}", row(batches, &outcome.completes));
     let by_way = |way: Way| shown.directions.iter().find(|d| d.way == way);
     let first = by_way(Way::Mixed).or(by_way(Way::Read)).map(|d| &d.raw);
-    let second = by_way(Way::Write).map(|d| &d.raw);
-    let (reads, short_reads) = first.map_or((0, 0), |d| (d.ios, d.short));
-    let (writes, short_writes) = second.map_or((0, 0), |d| (d.ios, d.short));
+    let [writes, trims] = [Way::Write, Way::Trim].map(|way| by_way(way).map(|d| &d.raw));
+    let [reads, writes, trims] =
+        [first, writes, trims].map(|raw| raw.map_or((0, 0), |raw| (raw.ios, raw.short)));
     let _ = writeln!(
         out,
-        "     issued rwts: total={reads},{writes},0,{} short={short_reads},{short_writes},0,0 dropped=0,0,0,0",
+        "     issued rwts: total={},{},{},{} short={},{},{},0 dropped=0,0,0,0",
+        reads.0,
+        writes.0,
+        trims.0,
         outcome.sync.count(),
+        reads.1,
+        writes.1,
+        trims.1,
     );
     if entry.continue_on_error {
         let (total, first) = (outcome.errors, outcome.first_error);

@@ -6,7 +6,7 @@ use std::fmt::{Display, Write as _};
 use rbench_core::Latency;
 use rbench_core::job::Series;
 
-use super::measured::{self, Direction, Shown, of_time, parts, percentiles, stddev_ns};
+use super::measured::{self, Direction, Shown, Way, of_time, parts, percentiles, stddev_ns};
 use super::{FioEntry, FioRun};
 
 /// Percentiles of a direction; what is not used is `0%=0`.
@@ -27,7 +27,9 @@ fn line(run: &FioRun, shown: &Shown) -> String {
         "3;{};{};{};{}",
         run.version, entry.name, entry.group, outcome.error
     );
-    for direction in &shown.directions {
+    // This version has no trims.
+    let shown_ways = shown.directions.iter().filter(|d| d.way != Way::Trim);
+    for direction in shown_ways {
         push_direction(&mut out, direction, entry);
     }
     for cpu in [outcome.cpu_user, outcome.cpu_system] {

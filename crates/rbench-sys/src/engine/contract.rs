@@ -21,6 +21,15 @@ pub enum Transfer {
     Read,
     /// From the buffer into the file.
     Write,
+    /// The blocks of the range are given back, and it reads as zeros from then on; the
+    /// file keeps its length (`FALLOC_FL_PUNCH_HOLE`, `FALLOC_FL_KEEP_SIZE`). No buffer:
+    /// the length may be any.
+    ///
+    /// Every engine does it when it is submitted, after what was queued is handed
+    /// over, as fio's engines do: a write of the same range that is submitted later comes
+    /// later. What cannot punch holes gives `EOPNOTSUPP`; a block device discards the
+    /// range, or gives that too.
+    Trim,
     /// Written data and attributes of the file to stable storage; no buffer.
     Fsync,
     /// Written data to stable storage, with the attributes that are needed to
@@ -34,6 +43,12 @@ impl Transfer {
     pub fn is_sync(self) -> bool {
         matches!(self, Transfer::Fsync | Transfer::DataSync)
     }
+
+    /// Whether bytes go between the buffer and the file.
+    #[inline]
+    pub(super) fn has_buffer(self) -> bool {
+        matches!(self, Transfer::Read | Transfer::Write)
+    }
 }
 
 /// One block to move.
@@ -46,7 +61,7 @@ pub struct Request {
     /// Where in the file, in bytes.
     pub offset: u64,
     /// How much, in bytes; together with `at` at most the length of the slot's
-    /// buffer.
+    /// buffer, but for trims.
     pub length: usize,
     /// Where in the slot's buffer, in bytes.
     pub at: usize,
@@ -114,6 +129,8 @@ pub struct RetriesByTransfer {
     pub read: Retries,
     /// Of writes.
     pub write: Retries,
+    /// Of trims.
+    pub trim: Retries,
     /// Of fsync and fdatasync.
     pub sync: Retries,
 }
@@ -121,9 +138,15 @@ pub struct RetriesByTransfer {
 impl RetriesByTransfer {
     /// Those of all requests.
     pub fn all(self) -> Retries {
-        let RetriesByTransfer { read, write, sync } = self;
+        let RetriesByTransfer {
+            read,
+            write,
+            trim,
+            sync,
+        } = self;
         let mut all = read;
         all.add(write);
+        all.add(trim);
         all.add(sync);
         all
     }
@@ -133,6 +156,7 @@ impl RetriesByTransfer {
         match transfer {
             Transfer::Read => &mut self.read,
             Transfer::Write => &mut self.write,
+            Transfer::Trim => &mut self.trim,
             Transfer::Fsync | Transfer::DataSync => &mut self.sync,
         }
     }

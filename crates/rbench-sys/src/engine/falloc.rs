@@ -1,7 +1,7 @@
 //! The engine `falloc`: fallocate(2) in place of transfers, one request at a
 //! time. A write allocates the range and lengthens the file to its end, a read
-//! allocates it and keeps the file's size. No data is moved, and there are no
-//! syncs (`EINVAL`), as with fio's engine.
+//! allocates it and keeps the file's size, a trim gives it back. No data is moved, and there
+//! are no syncs (`EINVAL`), as with fio's engine.
 
 use std::os::fd::RawFd;
 

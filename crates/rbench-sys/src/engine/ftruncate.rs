@@ -1,5 +1,5 @@
 //! The engine `ftruncate`: a write makes the file as long as its offset says,
-//! one request at a time. No data is moved; reads and syncs are refused with
+//! one request at a time. No data is moved; reads, trims and syncs are refused with
 //! `EINVAL`, as with fio's engine.
 
 use std::os::fd::RawFd;
@@ -28,6 +28,10 @@ impl Calls for Ftruncate {
         // SAFETY: no memory is involved; what is no descriptor gives EBADF.
         let done = unsafe { libc::ftruncate(rest.fd, rest.offset) };
         Errno::result(done).map(|_| rest.length)
+    }
+
+    fn trim(&mut self, _rest: &Rest) -> Result<usize, Errno> {
+        Err(Errno::EINVAL)
     }
 
     fn sync(&mut self, _fd: RawFd, _data_only: bool) -> Result<(), Errno> {

@@ -18,6 +18,10 @@
 //! kernel permits it: that spares it a tenth of the time of a cached read. A
 //! kernel may hold on to a file for a moment after it was detached.
 //!
+//! Trims are made when they are submitted, after what was queued is handed over, as in
+//! fio: in the ring each would be done by a thread of the kernel, and a write of the same
+//! range could come before it.
+//!
 //! Requests under way may complete in any order: an fsync covers the writes
 //! that were complete when it was submitted.
 
@@ -36,8 +40,11 @@ use rbench_core::{EngineOptions, Nanos};
 use self::entries::Entries;
 use self::registered::Registered;
 use super::buffers::Buffers;
-use super::contract::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request};
+use super::contract::{
+    Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
+};
 use super::progress::advance;
+use super::synchronous::at_once;
 use crate::files::Advice;
 
 /// The line in [`super::ENGINES`].
@@ -70,8 +77,10 @@ struct Uring {
     /// Requests that are queued and were not handed over.
     queued: usize,
     slots: Vec<Slot>,
-    /// Number of slots that are not free.
+    /// Number of slots that are not free, but for those in `ready`.
     under_way: usize,
+    /// Trims, complete without a word of the kernel's.
+    ready: Vec<Completion>,
     counts: EngineCounts,
 }
 
@@ -94,6 +103,7 @@ fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         queued: 0,
         slots: vec![free; config.depth],
         under_way: 0,
+        ready: Vec::with_capacity(config.depth),
         counts: EngineCounts::default(),
     }))
 }
@@ -218,8 +228,38 @@ impl Uring {
         }
     }
 
+    /// Makes a trim.
+    #[cold]
+    fn trim(&mut self, slot: usize, request: Request) {
+        let handed_over = self.flush();
+        self.counts.submits[EngineCounts::bucket(1)] += 1;
+        let result = handed_over.and_then(|()| at_once(&request, &mut self.counts.again));
+        self.slots[slot].request = Some(request);
+        self.ready.push(Completion { slot, result });
+    }
+
+    /// Appends the trims that are complete.
+    #[cold]
+    fn take_ready(&mut self, done: &mut Vec<Completion>) {
+        for completion in &self.ready {
+            self.slots[completion.slot].request = None;
+        }
+        done.append(&mut self.ready);
+    }
+
+    /// As [`Uring::take_ready`] while the kernel has nothing under way.
+    fn take_only_ready(&mut self, done: &mut Vec<Completion>) {
+        if !self.ready.is_empty() {
+            self.counts.completes[EngineCounts::bucket(self.ready.len())] += 1;
+            self.take_ready(done);
+        }
+    }
+
     /// Appends what is complete and queues the rest of partial transfers.
     fn reap(&mut self, done: &mut Vec<Completion>) {
+        if !self.ready.is_empty() {
+            self.take_ready(done);
+        }
         let (_, mut queue, completions) = self.ring.split();
         let again = &mut self.counts.again;
         for completion in completions {
@@ -277,6 +317,9 @@ impl Engine for Uring {
     #[inline]
     fn submit(&mut self, slot: usize, request: Request) {
         assert!(self.slots[slot].request.is_none(), "slot {slot} is in use");
+        if request.transfer == Transfer::Trim {
+            return self.trim(slot, request);
+        }
         let memory = (&*self.buffers, &self.registered);
         let whole = self.entries.entry(memory, slot, &request, 0);
         push(&mut self.ring.submission(), &whole);
@@ -307,17 +350,18 @@ impl Engine for Uring {
 
     fn wait_many(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
         if self.under_way == 0 {
+            self.take_only_ready(done);
             return Ok(());
         }
         let before = done.len();
-        let enough = before + least.clamp(1, self.under_way);
+        let enough = before + least.clamp(1, self.under_way + self.ready.len());
         while self.polled_queue && done.len() < enough {
             // No system call as long as the kernel's thread is awake.
             self.enter(0)?;
             self.reap(done);
             std::hint::spin_loop();
         }
-        if self.ring.submission().is_empty() {
+        if self.ring.submission().is_empty() || !self.ready.is_empty() {
             self.reap(done);
         }
         while done.len() < enough {
@@ -329,10 +373,11 @@ impl Engine for Uring {
 
     fn wait_for(&mut self, done: &mut Vec<Completion>, timeout: Nanos) -> Result<(), Errno> {
         if self.under_way == 0 {
+            self.take_only_ready(done);
             return Ok(());
         }
         let before = done.len();
-        if self.ring.submission().is_empty() {
+        if self.ring.submission().is_empty() || !self.ready.is_empty() {
             self.reap(done);
         }
         if done.len() == before {
@@ -344,6 +389,7 @@ impl Engine for Uring {
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
         if self.under_way == 0 {
+            self.take_only_ready(done);
             return Ok(());
         }
         let before = done.len();

@@ -9,7 +9,7 @@
 //! Syncs are fsync and fdatasync, made when they are submitted, after what was
 //! queued is handed over. fio's engine does the same; the kernel's
 //! `IOCB_CMD_FSYNC` (Linux 4.18) calls fsync in a thread of its own, and gives
-//! `EINVAL` for a file that has none.
+//! `EINVAL` for a file that has none. Trims are made in the same way.
 //!
 //! What the kernel takes no request of (`EBADF`, `EINVAL`) is that request's
 //! error; the others go on. Files that have only the plain calls read and write
@@ -33,6 +33,7 @@ use super::contract::{
     Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
 };
 use super::progress::advance;
+use super::synchronous::at_once;
 use crate::calls::{self, IoEvent};
 
 /// The line in [`super::ENGINES`].
@@ -129,7 +130,7 @@ impl Aio {
         block.aio_data = slot as u64;
         (block.aio_lio_opcode, block.aio_rw_flags) = match request.transfer {
             Transfer::Write => (IOCB_CMD_PWRITE, self.flags[1]),
-            Transfer::Read | Transfer::Fsync | Transfer::DataSync => {
+            Transfer::Read | Transfer::Trim | Transfer::Fsync | Transfer::DataSync => {
                 (IOCB_CMD_PREAD, self.flags[0])
             }
         };
@@ -189,19 +190,6 @@ impl Aio {
             }
         }
         Ok(())
-    }
-
-    /// fsync or fdatasync of the file of `request`.
-    fn sync(&mut self, request: &Request) -> Result<usize, Errno> {
-        let data_only = request.transfer == Transfer::DataSync;
-        let mut moved = 0;
-        loop {
-            let returned = calls::fsync(request.fd, data_only).map(|()| 0);
-            let again = &mut self.counts.again;
-            if let Some(result) = advance(request, &mut moved, returned, again) {
-                return result;
-            }
-        }
     }
 
     /// Whether anything was submitted and is not collected.
@@ -277,12 +265,14 @@ impl Engine for Aio {
     #[inline]
     fn submit(&mut self, slot: usize, request: Request) {
         assert!(self.slots[slot].request.is_none(), "slot {slot} is in use");
-        if request.transfer.is_sync() {
-            let handed_over = self.hand_over();
-            let result = handed_over.and_then(|()| self.sync(&request));
-            self.ready.push(Completion { slot, result });
-        } else {
+        if request.transfer.has_buffer() {
             self.queue(slot, &request, 0);
+        } else {
+            let handed_over = self.hand_over();
+            let trims = request.transfer == Transfer::Trim;
+            self.counts.submits[EngineCounts::bucket(1)] += u64::from(trims);
+            let result = handed_over.and_then(|()| at_once(&request, &mut self.counts.again));
+            self.ready.push(Completion { slot, result });
         }
         self.slots[slot] = Slot {
             request: Some(request),

@@ -4,7 +4,9 @@
 use nix::errno::Errno;
 
 use super::buffers::Buffers;
-use super::contract::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request};
+use super::contract::{
+    Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
+};
 
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
@@ -38,6 +40,9 @@ impl Null {
     #[inline]
     fn moved(&self, request: &Request) -> usize {
         let length = request.length;
+        if request.transfer == Transfer::Trim {
+            return length;
+        }
         let fits = length <= self.buffers.block();
         assert!(fits, "{length} bytes exceed the buffer");
         if request.transfer.is_sync() {

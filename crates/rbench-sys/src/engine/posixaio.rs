@@ -3,7 +3,8 @@
 //!
 //! The C library does it in threads of its own, one request to a file after the
 //! other: requests to one open file do not overlap, and wait for an fsync of it.
-//! Each request is handed over when it is submitted.
+//! Each request is handed over when it is submitted. The library has no trims: they are
+//! made at that moment.
 //!
 //! These threads serve all workers, and have the table of open files of the one
 //! that made them ([`EngineInfo::one_file_table`]).
@@ -19,6 +20,7 @@ use super::contract::{
     Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
 };
 use super::progress::advance;
+use super::synchronous::at_once;
 
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
@@ -77,7 +79,15 @@ fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
 }
 
 impl PosixAio {
-    /// Hands over what is left of the request of `slot`.
+    /// Makes a trim.
+    #[cold]
+    fn trim(&mut self, slot: usize, request: &Request) {
+        self.counts.submits[EngineCounts::bucket(1)] += 1;
+        let result = at_once(request, &mut self.counts.again);
+        self.ready.push(Completion { slot, result });
+    }
+
+    /// Hands over what is left of the request of `slot`, which is no trim.
     fn start(&mut self, slot: usize, request: &Request, moved: usize) {
         let start = self.buffers.pointer(slot, request.at + request.length);
         let block = &mut self.blocks[slot];
@@ -95,8 +105,8 @@ impl PosixAio {
             match request.transfer {
                 Transfer::Read => libc::aio_read(block),
                 Transfer::Write => libc::aio_write(block),
-                Transfer::Fsync => libc::aio_fsync(libc::O_SYNC, block),
                 Transfer::DataSync => libc::aio_fsync(libc::O_DSYNC, block),
+                Transfer::Fsync | Transfer::Trim => libc::aio_fsync(libc::O_SYNC, block),
             }
         };
         match Errno::result(taken) {
@@ -207,7 +217,10 @@ impl Engine for PosixAio {
 
     fn submit(&mut self, slot: usize, request: Request) {
         assert!(self.slots[slot].request.is_none(), "slot {slot} is in use");
-        self.start(slot, &request, 0);
+        match request.transfer {
+            Transfer::Trim => self.trim(slot, &request),
+            _ => self.start(slot, &request, 0),
+        }
         self.slots[slot] = Slot {
             request: Some(request),
             moved: 0,

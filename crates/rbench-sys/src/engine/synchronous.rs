@@ -45,6 +45,11 @@ pub(super) trait Calls: Send {
     /// From the memory into the file; the number of bytes.
     fn write(&mut self, rest: &Rest) -> Result<usize, Errno>;
 
+    /// The blocks of the range are given back.
+    fn trim(&mut self, rest: &Rest) -> Result<usize, Errno> {
+        trim_file(rest.fd, rest.offset, rest.length)
+    }
+
     /// Written data to stable storage; all of the file's attributes too unless
     /// `data_only`.
     fn sync(&mut self, fd: RawFd, data_only: bool) -> Result<(), Errno> {
@@ -65,6 +70,31 @@ pub(super) trait Calls: Send {
 /// fdatasync or fsync.
 pub(super) fn sync_file(fd: RawFd, data_only: bool) -> Result<(), Errno> {
     calls::fsync(fd, data_only)
+}
+
+/// A hole in the file, of all the bytes.
+#[cold]
+pub(super) fn trim_file(fd: RawFd, offset: libc::off_t, length: usize) -> Result<usize, Errno> {
+    calls::punch_hole(fd, offset, length).map(|()| length)
+}
+
+/// All of a request that has no buffer, a trim or a sync, in an engine that keeps others
+/// under way.
+#[cold]
+pub(super) fn at_once(request: &Request, again: &mut RetriesByTransfer) -> Result<usize, Errno> {
+    let mut moved = 0;
+    loop {
+        let returned = match request.transfer {
+            Transfer::Trim => {
+                // What exceeds i64::MAX turns negative.
+                trim_file(request.fd, request.offset.cast_signed(), request.length)
+            }
+            sync => sync_file(request.fd, sync == Transfer::DataSync).map(|()| 0),
+        };
+        if let Some(result) = advance(request, &mut moved, returned, again) {
+            return result;
+        }
+    }
 }
 
 /// The number of bytes that a system call returned, or its error.
@@ -111,6 +141,7 @@ impl<C: Calls> Synchronous<C> {
         match request.transfer {
             Transfer::Read => self.calls.read(&rest),
             Transfer::Write => self.calls.write(&rest),
+            Transfer::Trim => self.calls.trim(&rest),
             Transfer::Fsync => self.calls.sync(request.fd, false).map(|()| 0),
             Transfer::DataSync => self.calls.sync(request.fd, true).map(|()| 0),
         }
@@ -121,7 +152,11 @@ impl<C: Calls> Synchronous<C> {
     /// All of `request`.
     #[inline]
     fn complete(&mut self, slot: usize, request: &Request) -> Result<usize, Errno> {
-        let whole = self.buffers.pointer(slot, request.at + request.length);
+        let needed = match request.transfer {
+            Transfer::Trim => 0,
+            _ => request.at + request.length,
+        };
+        let whole = self.buffers.pointer(slot, needed);
         let start = whole.wrapping_byte_add(request.at);
         let mut moved = 0;
         loop {

@@ -14,4 +14,5 @@ mod residency;
 mod support;
 mod system_calls;
 mod testdir;
+mod trims;
 mod workdir;

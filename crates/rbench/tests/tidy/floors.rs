@@ -21,7 +21,15 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-core",
         floors: &[
-            &["engine", "mountinfo", "op", "plain", "random", "wire"],
+            &[
+                "direction",
+                "engine",
+                "mountinfo",
+                "op",
+                "plain",
+                "random",
+                "wire",
+            ],
             &["units"],
             &["clock", "effort", "failure", "latency", "timeline"],
             &["job", "outcome/parts"],

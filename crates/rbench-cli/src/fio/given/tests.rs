@@ -108,17 +108,22 @@ fn times_have_the_unit_of_their_option_or_their_own() {
 }
 
 #[test]
-fn values_of_reads_and_writes_are_told_apart_by_commas() {
-    let check = |text: &str, read: Option<u64>, write: Option<u64>| {
+fn values_of_reads_writes_and_trims_are_told_apart_by_commas() {
+    let check = |text: &str, [read, write, trim]: [Option<u64>; 3]| {
         let each = given(text).each(|g| g.count(1));
-        assert_eq!(each, Ok(Each { read, write }), "{text}");
+        assert_eq!(each, Ok(Each { read, write, trim }), "{text}");
     };
-    check("4k", Some(4096), Some(4096));
-    check("4k,8k", Some(4096), Some(8192));
-    check(",8k", None, Some(8192));
-    check("8k,", Some(8192), None);
-    check("4k,8k,16k", Some(4096), Some(8192));
-    check("4k,,16k", Some(4096), None);
+    let k = |n: u64| Some(n * 1024);
+    check("4k", [k(4), k(4), k(4)]);
+    // As fio's manual has it: what is not followed by a comma holds for the rest.
+    check("4k,8k", [k(4), k(8), k(8)]);
+    check("4k,8k,", [k(4), k(8), None]);
+    check(",8k", [None, k(8), k(8)]);
+    check(",8k,", [None, k(8), None]);
+    check("8k,", [k(8), None, None]);
+    check("4k,8k,16k", [k(4), k(8), k(16)]);
+    check("4k,,16k", [k(4), None, k(16)]);
+    check(",,16k", [None, None, k(16)]);
     for text in ["", ",", ",,", "1,2,3,4", "x,1", "1,1,x"] {
         assert!(given(text).each(|g| g.count::<u64>(1)).is_err(), "{text}");
     }

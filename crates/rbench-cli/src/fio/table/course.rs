@@ -47,26 +47,26 @@ pub const PACE: &[Opt] = &[
     ),
     Opt::job(
         "rate",
-        "SIZE[,SIZE]",
-        "Highest rate, bytes per second: of reads, of writes",
+        "SIZE[,...]",
+        "Highest rate, bytes per second: of reads, writes, trims",
         |s, g| put_each(&mut s.rate, g.each(|g| g.count(0))),
     ),
     Opt::job(
         "rate_iops",
-        "N[,N]",
-        "Highest rate, operations per second: of reads, of writes",
+        "N[,...]",
+        "Highest rate, operations per second: of reads, writes, trims",
         |s, g| put_each(&mut s.rate_iops, g.each(|g| g.count(0))),
     ),
     Opt::job(
         "rate_min",
-        "SIZE[,SIZE]",
+        "SIZE[,...]",
         "Fail when slower than this (bytes per second)",
         |s, g| put_each(&mut s.rate_min, g.each(|g| g.count(0))),
     )
     .or(&["ratemin"]),
     Opt::job(
         "rate_iops_min",
-        "N[,N]",
+        "N[,...]",
         "Fail when slower than this (operations per second)",
         |s, g| put_each(&mut s.rate_iops_min, g.each(|g| g.count(0))),
     ),
@@ -308,6 +308,33 @@ pub const VERIFY: &[Opt] = &[
         |s, g| put(&mut s.verify_backlog_batch, g.count(0)),
     )
     .default("verify_backlog"),
+    Opt::job(
+        "trim_percentage",
+        "N",
+        "So many per cent of the writes of a verified job are trimmed later",
+        |s, g| put(&mut s.trim_percentage, g.percent()),
+    )
+    .default("0"),
+    Opt::job(
+        "trim_backlog",
+        "N",
+        "Trim what trim_percentage chose after every N writes",
+        |s, g| put(&mut s.trim_backlog, g.count(0)),
+    ),
+    Opt::job(
+        "trim_backlog_batch",
+        "N",
+        "Trim so many of them at a time",
+        |s, g| put(&mut s.trim_backlog_batch, g.count(0)),
+    )
+    .default("trim_backlog"),
+    Opt::job(
+        "trim_verify_zero",
+        "0|1",
+        "Read back what was trimmed: it must be zeros; 0: it is not read back",
+        |s, g| put(&mut s.trim_verify_zero, g.flag()),
+    )
+    .default("1"),
     Opt::job(
         "verify_state_save",
         "0|1",

@@ -236,7 +236,7 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "rw",
         "WHAT",
-        "read, write, randread, randwrite, rw (readwrite), randrw; :N below",
+        "read, write, rw (readwrite), trim, trimwrite, each also with rand before it; :N below",
         |s, g| {
             let (directions, number) = directions(g)?;
             (s.rw, s.rw_number) = (Some(directions), number);
@@ -271,8 +271,8 @@ pub const PATTERN: &[Opt] = &[
     .default("50"),
     Opt::job(
         "bs",
-        "SIZE[,SIZE]",
-        "Block size (bytes): of reads, of writes",
+        "SIZE[,...]",
+        "Block size (bytes): of reads, writes, trims",
         |s, g| put_each(&mut s.bs, g.each(|g| g.count(1))),
     )
     .or(&["blocksize"])
@@ -303,7 +303,7 @@ pub const PATTERN: &[Opt] = &[
     ),
     Opt::job(
         "blockalign",
-        "SIZE[,SIZE]",
+        "SIZE[,...]",
         "Alignment of random offsets (bytes)",
         |s, g| put_each(&mut s.blockalign, g.each(|g| g.count(1))),
     )
@@ -478,9 +478,6 @@ fn fadvise(g: Given<'_>) -> Result<Advised, String> {
 
 /// What follows `rw`, and the number behind it.
 fn directions(g: Given<'_>) -> Result<(Directions, Option<i64>), String> {
-    if g.text.contains("trim") {
-        return Err(format!("{} is not supported: rbench does not trim", g.text));
-    }
     let (word, number) = match g.text.split_once(':') {
         Some((word, number)) => (word, Some(number)),
         None => (g.text, None),
@@ -488,6 +485,13 @@ fn directions(g: Given<'_>) -> Result<(Directions, Option<i64>), String> {
     let of = |read, write, random| Directions {
         read,
         write,
+        trim: false,
+        random,
+    };
+    let trim = |write, random| Directions {
+        read: false,
+        write,
+        trim: true,
         random,
     };
     let directions = one_of(
@@ -500,6 +504,10 @@ fn directions(g: Given<'_>) -> Result<(Directions, Option<i64>), String> {
             ("rw", of(true, true, false)),
             ("readwrite", of(true, true, false)),
             ("randrw", of(true, true, true)),
+            ("trim", trim(false, false)),
+            ("randtrim", trim(false, true)),
+            ("trimwrite", trim(true, false)),
+            ("randtrimwrite", trim(true, true)),
         ],
     )?;
     let count = |text: &str| {

@@ -118,7 +118,7 @@ pub const OUTPUT: &[Opt] = &[
             Ok(())
         },
     ),
-    plain("readonly", "Refuse jobs that write", |l, _| {
+    plain("readonly", "Refuse jobs that write or trim", |l, _| {
         l.fio.readonly = true;
         Ok(())
     }),

@@ -88,11 +88,6 @@ pub const REFUSED: &[Refused] = &[
         "`norandommap=0`, with which no block repeats within a pass",
     ),
     refused(
-        "trim_backlog trim_backlog_batch trim_percentage trim_verify_zero",
-        "rbench does not trim",
-        "",
-    ),
-    refused(
         "ignore_zone_limits job_max_open_zones max_open_zones read_beyond_wp zone_reset_frequency \
          zone_reset_threshold zonecapacity",
         "a mounted file system has no zones",
@@ -178,7 +173,7 @@ pub const REFUSED: &[Refused] = &[
     ),
     refused(
         "block_error_percentiles",
-        "it counts the trims until blocks of a worn-out drive fail",
+        "it counts the trims after which blocks of a worn-out drive fail, and files have no such blocks",
         "`continue_on_error` to count errors",
     ),
     refused("disk_util", "block devices are not watched", "`iostat`"),

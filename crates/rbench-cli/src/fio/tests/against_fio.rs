@@ -14,6 +14,16 @@ const LINES: &[&str] = &[
     "-rw randwrite -bs 8k,16k",
     "--rw=foo",
     "--rw=READ",
+    "--rw=trim",
+    "--rw=randtrimwrite --bs=4k,8k,16k",
+    "--rw=readtrim",
+    "--rw=rwtrim",
+    "--trim_percentage=101",
+    "--trim_percentage=50 --trim_backlog=4k --trim_backlog_batch=2",
+    "--trim_verify_zero=2",
+    "--bssplit=4k/50:8k/50,16k,4k/60:8k/40",
+    "--bs=4k,,8k",
+    "--bs=,,8k",
     "--ignore_error=EAGAIN,ENOSPC:122",
     "--write_hint=medium",
     "--write_hint=foo",
@@ -294,8 +304,8 @@ fn job_files_that_fio_accepts_or_refuses_so_do_we() {
 struct Head {
     name: String,
     rw: String,
-    /// Smallest and largest block of reads, then of writes.
-    blocks: [f64; 4],
+    /// Smallest and largest block of reads, then of writes, then of trims.
+    blocks: [f64; 6],
 }
 
 /// `a: (g=0): rw=read, bs=(R) 4096B-4096B, (W) 64.0KiB-64.0KiB, …`
@@ -316,12 +326,12 @@ fn heads_of_fio(text: &str) -> Vec<Head> {
         text[..end].parse::<f64>().expect("a number") * scale
     };
     let head = |line: &str| {
-        let sizes = ["(R) ", "(W) "].map(|way| between(line, way, ",").expect("sizes"));
+        let sizes = ["(R) ", "(W) ", "(T) "].map(|way| between(line, way, ",").expect("sizes"));
         let sizes: Vec<f64> = sizes.iter().flat_map(|s| s.split('-')).map(bytes).collect();
         Head {
             name: line.split_once(": (g=").expect("a name").0.to_owned(),
             rw: between(line, "rw=", ",").expect("a direction"),
-            blocks: sizes.try_into().expect("four sizes"),
+            blocks: sizes.try_into().expect("six sizes"),
         }
     };
     let lines = text.lines().filter(|line| line.contains(": (g="));
@@ -333,9 +343,16 @@ fn our_head(job: &Job) -> Head {
     let rw = settings.rw.unwrap_or(Directions {
         read: true,
         write: false,
+        trim: false,
         random: false,
     });
     let rw = match (rw.read, rw.write, rw.random) {
+        _ if rw.trim => match (rw.write, rw.random) {
+            (false, false) => "trim",
+            (false, true) => "randtrim",
+            (true, false) => "trimwrite",
+            (true, true) => "randtrimwrite",
+        },
         (true, true, false) => "rw",
         (true, true, true) => "randrw",
         (true, _, false) => "read",
@@ -352,14 +369,15 @@ fn our_head(job: &Job) -> Head {
         [least, parts.iter().max().copied().unwrap_or(one.1)]
     };
     let s = settings;
-    let (read, write) = (
+    let [read, write, trim] = [
         of(s.bs.read, s.bsrange.read, &s.bssplit.read),
         of(s.bs.write, s.bsrange.write, &s.bssplit.write),
-    );
+        of(s.bs.trim, s.bsrange.trim, &s.bssplit.trim),
+    ];
     Head {
         name: job.name.clone(),
         rw: rw.to_owned(),
-        blocks: [read[0], read[1], write[0], write[1]].map(|bytes| bytes as f64),
+        blocks: [read[0], read[1], write[0], write[1], trim[0], trim[1]].map(|bytes| bytes as f64),
     }
 }
 

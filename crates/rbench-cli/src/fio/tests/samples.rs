@@ -14,6 +14,7 @@ const fn both<T: Copy>(value: T) -> Each<Option<T>> {
     Each {
         read: Some(value),
         write: Some(value),
+        trim: Some(value),
     }
 }
 
@@ -64,6 +65,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.rate_iops_min = Each {
             read: Some(100),
             write: Some(200),
+            trim: Some(200),
         }
     }),
     ("rate_cycle=500", |s| {
@@ -130,6 +132,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.rw = Some(Directions {
             read: true,
             write: true,
+            trim: false,
             random: true,
         });
     }),
@@ -137,7 +140,16 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.rw = Some(Directions {
             read: false,
             write: true,
+            trim: false,
             random: false,
+        });
+    }),
+    ("rw=randtrimwrite", |s| {
+        s.rw = Some(Directions {
+            read: false,
+            write: true,
+            trim: true,
+            random: true,
         });
     }),
     ("rwmixread=80", |s| s.rwmixread = Some(80)),
@@ -147,12 +159,14 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.bs = Each {
             read: Some(4096),
             write: Some(8192),
+            trim: Some(8192),
         };
     }),
     ("bsrange=4k-64k,8k-16k", |s| {
         s.bsrange = Each {
             read: Some((4096, 65_536)),
             write: Some((8192, 16_384)),
+            trim: Some((8192, 16_384)),
         };
     }),
     ("blocksize_range=4k-8k", |s| s.bsrange = both((4096, 8192))),
@@ -160,10 +174,12 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.bssplit = Each {
             read: Some(vec![(4096, Some(60)), (8192, Some(40))]),
             write: Some(vec![(16_384, None)]),
+            trim: Some(vec![(16_384, None)]),
         };
     }),
     ("blockalign=8k", |s| s.blockalign = both(8192)),
-    ("ba=,8k", |s| s.blockalign.write = Some(8192)),
+    ("ba=,8k,", |s| s.blockalign.write = Some(8192)),
+    ("ba=,,4k", |s| s.blockalign.trim = Some(4096)),
     ("random_distribution=zipf:1.2", |s| {
         s.random_distribution = Some(Distribution::Zipf(1.2));
     }),
@@ -171,6 +187,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.percentage_random = Each {
             read: Some(50),
             write: Some(20),
+            trim: Some(20),
         };
     }),
     ("norandommap", |s| s.norandommap = Some(true)),
@@ -281,6 +298,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.rate_iops = Each {
             read: Some(1000),
             write: Some(500),
+            trim: Some(500),
         };
     }),
     ("rate_min=64k", |s| s.rate_min = both(65_536)),
@@ -372,6 +390,10 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("verify_async_cpus=0,2-4", |s| {
         s.verify_async_cpus = Some(vec![0, 2, 3, 4])
     }),
+    ("trim_percentage=30", |s| s.trim_percentage = Some(30)),
+    ("trim_backlog=16", |s| s.trim_backlog = Some(16)),
+    ("trim_backlog_batch=4", |s| s.trim_backlog_batch = Some(4)),
+    ("trim_verify_zero=0", |s| s.trim_verify_zero = Some(false)),
     ("verify_backlog_batch=3", |s| {
         s.verify_backlog_batch = Some(3)
     }),
@@ -403,6 +425,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.rw = Some(Directions {
             read: true,
             write: false,
+            trim: false,
             random: false,
         });
         s.rw_number = Some(-4096);
@@ -551,6 +574,7 @@ fn the_command_lines_of_the_published_evaluations_are_read_as_they_were_meant() 
         Some(Directions {
             read,
             write,
+            trim: false,
             random,
         })
     };

@@ -81,7 +81,7 @@ fn the_same_seed_gives_a_worker_the_same_offsets_wherever_it_runs() {
     let series = |hosts: &[u32], more: &str| {
         let all = logged(dir.path(), hosts, &format!("{line} {more}"));
         let of = |(worker, samples): (u64, Vec<LogSample>)| {
-            let steps = samples.iter().map(|s| (s.write, s.offset));
+            let steps = samples.iter().map(|s| (s.direction.number(), s.offset));
             (worker, steps.collect::<Vec<_>>())
         };
         all.into_iter().map(of).collect::<BTreeMap<_, _>>()

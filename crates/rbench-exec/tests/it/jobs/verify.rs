@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use rbench_core::FailureKind;
+use rbench_core::{Direction, FailureKind};
 
 use super::*;
 use crate::clock::PATIENCE;
@@ -273,7 +273,9 @@ fn a_backlog_is_checked_between_the_writes() {
         .flat_map(|from| order(true, from).chain(order(false, from)))
         .collect();
     let samples = outcome.logs[0].samples.iter();
-    let got: Vec<(bool, u64)> = samples.map(|s| (s.write, s.offset)).collect();
+    let got: Vec<(bool, u64)> = samples
+        .map(|s| (s.direction == Direction::Write, s.offset))
+        .collect();
     assert_eq!(got, expect);
 }
 

@@ -6,7 +6,13 @@ use crate::jobs::{Sequel, Zones};
 
 /// Where operations go in KiB, with a minus for writes.
 fn places(plan: &JobPlan) -> Vec<i64> {
-    let sign = |step: &Step| if step.write { -1 } else { 1 };
+    let sign = |step: &Step| {
+        if step.direction == Direction::Write {
+            -1
+        } else {
+            1
+        }
+    };
     let of = |step: &Step| sign(step) * (step.offset / KIB) as i64;
     steps(plan, 0).iter().map(of).collect()
 }
@@ -62,7 +68,7 @@ fn each_direction_leaves_its_own_gaps() {
     let all = places(&plan);
     let reads: Vec<i64> = steps(&plan, 0)
         .iter()
-        .filter(|step| !step.write)
+        .filter(|step| step.direction == Direction::Read)
         .map(|step| (step.offset / KIB) as i64)
         .collect();
     let expect: Vec<i64> = (0..).map(|n| n % 8 * 8).take(reads.len()).collect();

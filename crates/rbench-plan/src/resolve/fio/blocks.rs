@@ -2,11 +2,14 @@
 
 use super::super::PlanError;
 use super::super::blocks::Options;
-use crate::jobs::{BlockSizes, Each};
+use crate::jobs::{BlockSizes, Each, Files, Pattern};
 use crate::spec::fio::{Settings, Split};
 
 /// Block size without an option.
 const BLOCK: u64 = 4096;
+
+/// Blocks and places of O_DIRECT are multiples of it at least.
+const SECTOR: u64 = 512;
 
 /// The smallest and the largest block.
 pub(super) fn bounds(sizes: &BlockSizes) -> (u64, u64) {
@@ -41,9 +44,11 @@ pub(super) fn sizes(s: &Settings) -> Result<Each<BlockSizes>, PlanError> {
         }
         others => others,
     };
+    let (split, range, fixed) = (&s.bssplit, s.bsrange, s.bs);
     Ok(Each {
-        read: any(of(&s.bssplit.read, s.bsrange.read, s.bs.read)?),
-        write: any(of(&s.bssplit.write, s.bsrange.write, s.bs.write)?),
+        read: any(of(&split.read, range.read, fixed.read)?),
+        write: any(of(&split.write, range.write, fixed.write)?),
+        trim: any(of(&split.trim, range.trim, fixed.trim)?),
     })
 }
 
@@ -52,5 +57,49 @@ pub(super) fn align(s: &Settings, sizes: &Each<BlockSizes>) -> Each<u64> {
     Each {
         read: s.blockalign.read.unwrap_or(bounds(&sizes.read).0),
         write: s.blockalign.write.unwrap_or(bounds(&sizes.write).0),
+        trim: s.blockalign.trim.unwrap_or(bounds(&sizes.trim).0),
     }
+}
+
+/// The smallest block of the directions that the job has.
+pub(super) fn smallest_block(pattern: &Pattern) -> u64 {
+    let Each { read, write, trim } = &pattern.sizes;
+    let directions = pattern.directions;
+    let of = |wanted: bool, sizes| if wanted { bounds(sizes).0 } else { u64::MAX };
+    of(directions.read, read)
+        .min(of(directions.write, write))
+        .min(of(directions.trim, trim))
+}
+
+/// That what goes past the cache has places and lengths that a device takes.
+pub(super) fn aligned(pattern: &Pattern, files: &Files) -> Result<(), PlanError> {
+    let check = |option: &str, value: u64| {
+        if !value.is_multiple_of(SECTOR) {
+            refuse!("direct=1 needs multiples of {SECTOR} bytes, and {option} is {value}");
+        }
+        Ok(())
+    };
+    let directions = pattern.directions;
+    let each = [
+        (directions.read, &pattern.sizes.read, pattern.align.read),
+        (directions.write, &pattern.sizes.write, pattern.align.write),
+    ];
+    for (_, sizes, align) in each.into_iter().filter(|(on, ..)| *on) {
+        match sizes {
+            BlockSizes::Fixed(size) => check("bs", *size)?,
+            BlockSizes::Range { min, max } => {
+                check("bsrange", *min)?;
+                check("bsrange", *max)?;
+            }
+            BlockSizes::Unaligned { .. } => check("a block of bs_unaligned", 1)?,
+            BlockSizes::Split(parts) => {
+                for (size, _) in parts {
+                    check("bssplit", *size)?;
+                }
+            }
+        }
+        check("blockalign", align)?;
+    }
+    check("offset", files.offset)?;
+    check("offset_increment", files.offset_increment)
 }

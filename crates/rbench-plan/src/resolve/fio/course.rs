@@ -33,13 +33,12 @@ pub(super) fn course(
         covers,
     };
     if s.bs_is_seq_rand == Some(true) {
-        let all_random = [s.percentage_random.read, s.percentage_random.write]
-            .iter()
-            .all(|percent| percent.unwrap_or(100) == 100);
+        let mut percents = s.percentage_random.all().into_iter();
+        let all_random = percents.all(|percent| percent.unwrap_or(100) == 100);
         if !directions.random {
-            sizes.write = sizes.read.clone();
+            *sizes = Each::same(sizes.read.clone());
         } else if all_random && sequel == Sequel::Next {
-            sizes.read = sizes.write.clone();
+            *sizes = Each::same(sizes.write.clone());
         } else {
             course.sizes_by_order = true;
         }
@@ -89,5 +88,6 @@ pub(super) fn overlaps(sizes: &Each<BlockSizes>, align: Each<u64>) -> bool {
         BlockSizes::Unaligned { .. } => true,
         sizes => bounds(sizes).0 != align,
     };
-    of(&sizes.read, align.read) || of(&sizes.write, align.write)
+    let Each { read, write, trim } = sizes;
+    of(read, align.read) || of(write, align.write) || of(trim, align.trim)
 }

@@ -61,8 +61,10 @@ fn unfit(job: &JobPlan, ranks: u32) -> Option<String> {
         1 => 0,
         _ => files.offset_increment,
     };
-    let why = if pattern.directions.read {
+    let why = if pattern.directions.read || pattern.directions.trim {
         "needs jobs that only write: rw=write or randwrite"
+    } else if job.names.is_some() {
+        "needs an engine that writes data"
     } else if job.verify.is_some() {
         "and verify exclude each other: blocks carry the one's headers or the other's"
     } else if files.size.1 == 0 {
@@ -108,5 +110,7 @@ fn stamped(interval: u64) -> Verify {
         dump: false,
         save_state: false,
         load_state: false,
+        trims: None,
+        trimmed_is_zero: false,
     }
 }

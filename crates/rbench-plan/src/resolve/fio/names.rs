@@ -50,13 +50,7 @@ pub(super) fn of_names(
     }
     pattern.directions.random = false;
     (pattern.distribution, pattern.repeats) = (Distribution::Uniform, false);
-    (pattern.course, pattern.random_percent) = (
-        Course::default(),
-        Each {
-            read: 100,
-            write: 100,
-        },
-    );
+    (pattern.course, pattern.random_percent) = (Course::default(), Each::same(100));
     let files = &mut plan.files;
     if files.size.1 == 0 {
         // Of files that are there: each counts as one block.

@@ -2,13 +2,14 @@ use proptest::prelude::*;
 use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
-use crate::jobs::{Checksum, Directions, FioLayout, FioReport, Verify, VerifyPattern};
+use crate::jobs::{BlockSizes, Checksum, Directions, FioLayout, FioReport, Verify, VerifyPattern};
 use crate::resolve::{Plan, Work};
 use crate::spec::fio::{Check, EngineSettings};
 use crate::spec::{Common, Spec, Workload};
 
 mod journal;
 mod names;
+mod trims;
 
 const MIB: u64 = 1 << 20;
 const SECOND: Nanos = Nanos::SECOND;
@@ -16,16 +17,19 @@ const SECOND: Nanos = Nanos::SECOND;
 const READ: Directions = Directions {
     read: true,
     write: false,
+    trim: false,
     random: false,
 };
 const WRITE: Directions = Directions {
     read: false,
     write: true,
+    trim: false,
     random: false,
 };
 const MIX: Directions = Directions {
     read: true,
     write: true,
+    trim: false,
     random: true,
 };
 
@@ -104,10 +108,7 @@ fn check_refused(change: impl FnOnce(&mut Settings), expect: &str) {
 }
 
 fn both<T: Copy>(value: T) -> Each<Option<T>> {
-    Each {
-        read: Some(value),
-        write: Some(value),
-    }
+    Each::same(Some(value))
 }
 
 #[test]
@@ -539,6 +540,7 @@ fn direct_needs_whole_sectors() {
         s.bs = Each {
             read: Some(512),
             write: Some(100),
+            trim: Some(100),
         };
     });
     assert!(fine.direct, "writes that never happen do not matter");
@@ -581,6 +583,8 @@ fn verification_takes_its_intervals_from_the_blocks() {
         dump: false,
         save_state: true,
         load_state: false,
+        trims: None,
+        trimmed_is_zero: true,
     };
     assert_eq!((plan.verify, notes), (Some(expect.clone()), Vec::new()));
     let (plan, notes) = of(|s| s.verify_interval = Some(8192));
@@ -668,6 +672,7 @@ fn rates_limits_and_searches_are_checked_together() {
         s.rate = Each {
             read: Some(MIB),
             write: Some(0),
+            trim: None,
         };
         s.rate_min = both(1024);
         s.poisson = Some(true);
@@ -900,9 +905,9 @@ proptest! {
         let change = |s: &mut Settings| {
             s.size = size.map(Extent::Bytes);
             s.filesize = filesize;
-            s.bs = Each { read: bs, write: bs };
-            s.bsrange = Each { read: range, write: range };
-            s.bssplit = Each { read: split.clone(), write: split };
+            s.bs = Each::same(bs);
+            s.bsrange = Each::same(range);
+            s.bssplit = Each::same(split);
             s.nrfiles = nrfiles;
             s.io_size = percent.map(Extent::Percent);
             s.filename = (names > 0).then(|| (0..names).map(|n| n.to_string()).collect());

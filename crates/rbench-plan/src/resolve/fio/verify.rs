@@ -2,6 +2,7 @@
 
 use super::super::PlanError;
 use super::blocks::bounds;
+use super::trims;
 use crate::jobs::{BlockSizes, Checksum, FioLayout, Pace, Pattern, Verify};
 use crate::spec::fio::{Check, Settings};
 use crate::verify::HEADER;
@@ -18,7 +19,10 @@ pub(super) fn verify(
     let only = s.verify_only.unwrap_or(false);
     let checksum = match &s.verify {
         None | Some(Check::Off) if only => refuse!("verify_only needs verify"),
-        None | Some(Check::Off) => return Ok(None),
+        None | Some(Check::Off) => {
+            trims::unverified(s, notes);
+            return Ok(None);
+        }
         Some(Check::With(checksum)) => *checksum,
     };
     if matches!(checksum, Checksum::Pattern | Checksum::PatternHeader) && s.verify_pattern.is_none()
@@ -27,12 +31,17 @@ pub(super) fn verify(
         refuse!("verify={name} needs verify_pattern");
     }
     let directions = pattern.directions;
+    if !directions.read && !directions.write {
+        notes.push("verify has no effect: nothing is written or read".to_owned());
+        return Ok(None);
+    }
     let mut read_back = s.do_verify.unwrap_or(true) && directions.write && !only;
     let backlog = s.verify_backlog.filter(|n| *n > 0 && read_back);
     if read_back && pace.time_based && backlog.is_none() {
         notes.push("writing takes all of runtime (time_based): nothing is read back".to_owned());
         read_back = false;
     }
+    let trimmed = trims::backlog(s, (read_back, only), notes)?;
     let threads = s.verify_async.unwrap_or(0);
     if threads > THREADS_MAX {
         refuse!("verify_async={threads} is more than {THREADS_MAX}");
@@ -42,7 +51,11 @@ pub(super) fn verify(
         interval,
         fio: Some(layout(s, checksum, interval)?),
         read_back,
-        once: directions.random && pattern.repeats && !s.experimental_verify.unwrap_or(false),
+        // The last thing that was done to a block counts, where that may be a trim.
+        once: trimmed.is_some()
+            || directions.random
+                && pattern.repeats
+                && (directions.trim || !s.experimental_verify.unwrap_or(false)),
         fatal: s.verify_fatal.unwrap_or(false),
         backlog,
         backlog_batch: match s.verify_backlog_batch {
@@ -55,6 +68,8 @@ pub(super) fn verify(
         dump: s.verify_dump.unwrap_or(false),
         save_state: s.verify_state_save.unwrap_or(true) && directions.write,
         load_state: s.verify_state_load.unwrap_or(false),
+        trims: trimmed,
+        trimmed_is_zero: s.trim_verify_zero.unwrap_or(true),
     }))
 }
 

@@ -91,12 +91,17 @@ fn entry(job: &Value, options: Vec<(String, String)>, head: &str) -> FioEntry {
         true => DirectionOutcome::default(),
         false => direction(&job["write"], &options),
     };
-    let ios = read.ios + write.ios;
+    let trim = match unified {
+        true => DirectionOutcome::default(),
+        false => direction(&job["trim"], &options),
+    };
+    let ios = read.ios + write.ios + trim.ios;
     let mut outcome = JobOutcome {
         pid: number_after(": pid=") as u32,
         workers: number_after(", jobs="),
         read,
         write,
+        trim,
         error: int(&job["error"]) as i32,
         errors: job.get("total_err").map_or(0, int),
         first_error: job.get("first_error").map_or(0, int) as i32,
@@ -230,7 +235,7 @@ fn latency(json: &Value) -> Latency {
 /// Where a bound of the latency distribution lies within a bin, fio knows how
 /// many values lie on either side: the bins are parted to hold as many.
 fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
-    let ways = ["mixed", "read", "write"].into_iter();
+    let ways = ["mixed", "read", "write", "trim"].into_iter();
     let ways: Vec<&str> = ways.filter(|way| job.get(*way).is_some()).collect();
     let mut all: Vec<Vec<(u64, u64)>> = ways.iter().map(|w| bins(&job[*w]["clat_ns"])).collect();
     let mut share = 0.0;
@@ -249,6 +254,7 @@ fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
     for (way, bins) in ways.into_iter().zip(all) {
         let direction = match way {
             "write" => &mut outcome.write,
+            "trim" => &mut outcome.trim,
             _ => &mut outcome.read,
         };
         direction.clat = from_bins(&bins, &job[way]["clat_ns"]);

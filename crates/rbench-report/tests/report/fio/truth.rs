@@ -323,6 +323,17 @@ fn reads_and_writes_may_be_one() {
 }
 
 #[test]
+fn trims_are_a_direction() {
+    check("--name=t --ioengine=falloc --rw=trim --bs=4k --size=1M");
+    check("--name=t --ioengine=falloc --rw=randtrimwrite --bs=8k --size=1M --numjobs=2");
+    check("--name=t --ioengine=falloc --rw=trimwrite --size=1M --numjobs=2 --group_reporting");
+    check("--name=t --ioengine=falloc --rw=trimwrite --size=1M --unified_rw_reporting=1");
+    check(
+        "--name=t --ioengine=null --rw=trim --bs=16k --size=1g --rate=,,10m --time_based --runtime=1200ms",
+    );
+}
+
+#[test]
 fn errors_have_their_number_and_their_meaning() {
     check("--name=e --rw=read --bs=4k --size=64k --continue_on_error=all");
     check("--name=e --rw=write --bs=64k --filename=/dev/full --size=1M --continue_on_error=all");

@@ -47,7 +47,7 @@ impl Entries {
         }
     }
 
-    /// The entry for what is left of a request.
+    /// The entry for what is left of a request, which is no trim.
     #[inline]
     pub(super) fn entry(
         &mut self,
@@ -108,7 +108,7 @@ impl Entries {
                         .offset(offset)
                         .rw_flags(self.write_flags)
                         .build(),
-                    (Transfer::Fsync, _) => opcode::Fsync::new($file).build(),
+                    (Transfer::Fsync | Transfer::Trim, _) => opcode::Fsync::new($file).build(),
                     (Transfer::DataSync, _) => opcode::Fsync::new($file)
                         .flags(types::FsyncFlags::DATASYNC)
                         .build(),

@@ -36,6 +36,7 @@ fn jobs_that_write_have_stamps_at_their_smallest_block_and_others_none() {
         s.bssplit = Each {
             read: None,
             write: Some(split),
+            trim: None,
         };
     });
     let plan = journaled(vec![mixed, job("r", |_| {})], 1).expect("a plan");
@@ -71,6 +72,7 @@ fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
         s.bs = Each {
             read: None,
             write: Some(256),
+            trim: None,
         };
     };
     check(small, "multiples of 512 bytes");
@@ -78,6 +80,7 @@ fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
         s.bssplit = Each {
             read: None,
             write: Some(vec![(4096, None), (6144, None)]),
+            trim: None,
         };
     };
     check(uneven, "multiples of the smallest");

@@ -1,5 +1,7 @@
 //! Engines of names.
 
+use rbench_core::Direction;
+
 use super::*;
 use crate::pattern::{Steps, file_size};
 
@@ -15,7 +17,8 @@ fn a_job_of_names_has_one_operation_for_each_file_and_pass() {
     };
     let steps = |plan: &JobPlan| -> Vec<(u64, u64, u64, bool)> {
         let all = Steps::new(plan, 0, |file| file_size(plan, 0, file));
-        all.map(|s| (s.file, s.offset, s.length, s.write)).collect()
+        all.map(|s| (s.file, s.offset, s.length, s.direction == Direction::Write))
+            .collect()
     };
     let pass = [
         (0, 0, 16_384, false),
@@ -28,6 +31,7 @@ fn a_job_of_names_has_one_operation_for_each_file_and_pass() {
             read: true,
             write: true,
             random: true,
+            trim: false,
         });
         s.bs = both(512);
     };

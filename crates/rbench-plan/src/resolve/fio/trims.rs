@@ -1,0 +1,76 @@
+//! Trims of a job: what its engine has to be able to do, and trims among the writes of a
+//! verified job.
+
+use super::super::PlanError;
+use crate::jobs::{Directions, TrimBacklog};
+use crate::name_ops::NameOp;
+use crate::spec::fio::Settings;
+
+/// That the engine of a job that trims can do so, and what a trim is.
+pub(super) fn possible(engine: &str, notes: &mut Vec<String>) -> Result<(), PlanError> {
+    if NameOp::of_engine(engine).is_some() {
+        refuse!("ioengine={engine} works on names and does not trim: take another engine");
+    }
+    match engine {
+        "ftruncate" => refuse!("ioengine=ftruncate does not trim: take another engine"),
+        "null" => {}
+        _ => notes.push(
+            "a trim is a punched hole: fallocate(FALLOC_FL_PUNCH_HOLE|FALLOC_FL_KEEP_SIZE)"
+                .to_owned(),
+        ),
+    }
+    Ok(())
+}
+
+/// Whether what is not there of its files is filled with data before the job: a hole that is
+/// punched into nothing gives nothing back. fio's engine falloc trims what is reserved.
+pub(super) fn fills(s: &Settings, directions: Directions) -> bool {
+    let moves_data = !matches!(s.ioengine.as_deref(), Some("falloc" | "null"));
+    s.overwrite
+        .unwrap_or(directions.trim && !directions.write && moves_data)
+}
+
+/// `trim_percentage` and its companions, in a job that reads back what it writes.
+pub(super) fn backlog(
+    s: &Settings,
+    (reads_back, only): (bool, bool),
+    notes: &mut Vec<String>,
+) -> Result<Option<TrimBacklog>, PlanError> {
+    let percent = s.trim_percentage.unwrap_or(0);
+    let every = s.trim_backlog.unwrap_or(0);
+    if percent == 0 {
+        return Ok(None);
+    }
+    if every > 0 && only {
+        refuse!(
+            "trim_percentage with verify_only: which blocks the run that wrote them had trimmed is not \
+             known"
+        );
+    }
+    if every == 0 || !reads_back || s.experimental_verify == Some(true) {
+        notes.push(without_effect());
+        return Ok(None);
+    }
+    possible(s.ioengine.as_deref().unwrap_or("psync"), notes)?;
+    Ok(Some(TrimBacklog {
+        percent,
+        every,
+        batch: match s.trim_backlog_batch {
+            None | Some(0) => every,
+            Some(batch) => batch,
+        },
+    }))
+}
+
+/// As [`backlog`] in a job that verifies nothing.
+pub(super) fn unverified(s: &Settings, notes: &mut Vec<String>) {
+    if s.trim_percentage.unwrap_or(0) > 0 {
+        notes.push(without_effect());
+    }
+}
+
+fn without_effect() -> String {
+    "trim_percentage has an effect only with trim_backlog, in a job that writes and reads back \
+     what it wrote (verify)"
+        .to_owned()
+}

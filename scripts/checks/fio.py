@@ -761,7 +761,7 @@ def left_out(place):
 EXAMPLES = pathlib.Path("/usr/share/doc/fio/examples")
 # Examples of Debian's package fio-examples that run wherever files are; the others name at least one engine, option or
 # variable that is not there.
-PARSED = "1mbs_clients null rand-zones tiobench-example zipf".split()
+PARSED = "1mbs_clients filecreate-ioengine filedelete-ioengine filestat-ioengine null rand-zones tiobench-example zipf".split()
 
 
 def examples(place):

@@ -38,9 +38,34 @@ SAME = (
     "--rw=trimwrite --ioengine=falloc --size=64k --io_size=16k",
 )
 
+# The same, in a file that is there: of 69536 bytes.
+THERE = (
+    "--rw=read",
+    "--rw=read --size=50%",
+    "--rw=randread --randrepeat=1 --size=50% --percentage_random=0",
+    "--rw=read --size=50% --offset=16k",
+    "--rw=read --size=50% --offset=48k",
+    "--rw=read --offset=25%",
+    "--rw=write --offset=25% --size=16k",
+    "--rw=read --offset=10% --size=16k --offset_align=512",
+    "--rw=read --offset=10% --size=16k --offset_align=16k",
+    "--rw=read --offset=5k --size=16k --offset_align=16k",
+    "--rw=read --offset=10% --offset_increment=25% --size=10%",
+    "--rw=read --offset_increment=10% --offset=4k --size=8k",
+    "--rw=read --io_size=50%",
+    "--rw=read --size=50% --io_size=50%",
+    "--rw=read --filesize=64k --offset=16k",
+    "--rw=read --filesize=64k --size=50%",
+    "--rw=write --file_append=1 --size=16k",
+    "--rw=write --file_append=1 --size=16k --offset=4k",
+    "--rw=write --file_append=1 --filesize=80k",
+)
 
-def accesses(tool, folder, line):
-    """(direction, offset, length) of each I/O, in order."""
+
+def accesses(tool, folder, line, there=None):
+    """(direction, offset, length) of each I/O, in order; in a file of so many bytes if it is to be there."""
+    if there:
+        (folder / "o").write_bytes(b"x" * there)
     tool.json(f"--directory={folder}", "--name=o", "--filename=o", "--thread", "--write_lat_log=o", "--log_offset=1",
               *line.split(), cwd=folder)
     rows = [[int(field) for field in row.split(", ")] for row in (folder / "o_lat.1.log").read_text().splitlines()]
@@ -160,6 +185,9 @@ def offsets(place):
     for line in SAME:
         theirs, ours = place.side_by_side(lambda tool, folder: accesses(tool, folder, line))
         check(theirs and ours == theirs, f"the same offsets: {line}: fio {theirs[:40]}, rbench {ours[:40]}")
+    for line in THERE:
+        theirs, ours = place.side_by_side(lambda tool, folder: accesses(tool, folder, line, 69536))
+        check(theirs and ours == theirs, f"the same offsets: {line}: fio {theirs[:40]}, rbench {ours[:40]}")
     for line, rule in DRAWN:
         both = place.side_by_side(lambda tool, folder: accesses(tool, folder, line))
         for tool, found in zip(place.both, both):
@@ -170,4 +198,4 @@ def offsets(place):
     for line, expect in NEWER:
         found = offsets_of(accesses(place.ours, place.folder(), line))
         check(found == [offset * KIB for offset in expect], f"{line}: {found}")
-    print(f"   {len(SAME)} sequences, {len(DRAWN)} rules, {len(NEWER)} of later versions", flush=True)
+    print(f"   {len(SAME) + len(THERE)} sequences, {len(DRAWN)} rules, {len(NEWER)} of later versions", flush=True)

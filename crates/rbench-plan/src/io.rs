@@ -9,7 +9,7 @@ use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 use crate::jobs::{
     Advised, BlockSizes, BufferContent, Buffers, ContinueOn, Course, Directions, Distribution,
     Each, Errors, Fallocate, Favourites, FileNames, FileService, Files, JobPlan, OpenLoop, Pace,
-    Pattern, Syncing, Verify,
+    Pattern, Shares, Syncing, Verify,
 };
 use crate::pattern;
 use crate::process::Process;
@@ -358,6 +358,7 @@ impl IoPlan {
                     Layout::SharedSegmented => size,
                     Layout::PerWorker | Layout::SharedInterleaved => 0,
                 },
+                shares: Shares::default(),
                 ahead,
                 interleave: self.layout == Layout::SharedInterleaved,
                 service: FileService::RoundRobin(1),

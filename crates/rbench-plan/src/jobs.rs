@@ -163,6 +163,8 @@ pub struct Files {
     pub offset: u64,
     /// See `offset`.
     pub offset_increment: u64,
+    /// What of it follows from how long files are.
+    pub shares: Shares,
     /// Workers use the files of the rank so many numbers further on.
     pub ahead: u32,
     /// Whether the blocks of all workers alternate in a file that they share; `size`
@@ -198,6 +200,25 @@ pub struct Files {
     pub unlink: bool,
     /// Whether devices are written to although they are in use.
     pub allow_mounted_write: bool,
+}
+
+/// How the part of a file that a worker uses follows from the file's length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Shares {
+    /// `size`, per cent, of files for which nothing else says how large they are.
+    pub size: Option<u32>,
+    /// What such a size is rounded down to a multiple of, bytes.
+    pub block: u64,
+    /// `offset`, per cent of the file.
+    pub offset: Option<u32>,
+    /// `offset_increment`, per cent of the file.
+    pub increment: Option<u32>,
+    /// What a beginning in per cent is rounded up to a multiple of, bytes.
+    pub align: u64,
+    /// Parts begin behind the end of the file (`file_append`).
+    pub append: bool,
+    /// The size is that of the file (`filesize`), not of what lies behind `offset`.
+    pub of_file: bool,
 }
 
 /// Who is told whether files are used sequentially or at random.
@@ -343,6 +364,8 @@ pub struct Pace {
     pub number_ios: Option<u64>,
     /// Bytes to move in all; `None`: the size of the files.
     pub io_size: Option<u64>,
+    /// Per cent of the size of the files to move, where that is not known before.
+    pub io_share: Option<u32>,
     /// Most bytes a second.
     pub rate_bytes: Each<Option<u64>>,
     /// Most operations a second.

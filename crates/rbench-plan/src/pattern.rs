@@ -32,6 +32,7 @@ use crate::jobs::{
 
 pub(crate) mod draw;
 mod files;
+mod parts;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -117,6 +118,8 @@ struct Rules {
     random: bool,
     /// Where the worker's part starts in each file.
     start: u64,
+    /// Where it starts, file by file, if not in all at the same place.
+    starts: Box<[u64]>,
     /// Workers whose blocks alternate there.
     spread: u64,
 }
@@ -246,8 +249,13 @@ impl Steps {
             Turns::TrimThenWrite => 2,
             Turns::Only(_) | Turns::Mix(_) => 1,
         };
+        let share = |percent: u32| {
+            let all: u128 = (0..count).map(|file| u128::from(region(file))).sum();
+            (all * u128::from(percent) / 100) as u64
+        };
+        let bytes = pace.io_size.or_else(|| pace.io_share.map(share));
         let budget = Budget {
-            bytes: pace.io_size.map(|bytes| bytes.saturating_mul(both)),
+            bytes: bytes.map(|bytes| bytes.saturating_mul(both)),
             ios: pace.number_ios.unwrap_or(u64::MAX).saturating_mul(both),
             passes: match pace.time_based {
                 true => u64::MAX,
@@ -301,6 +309,15 @@ impl Steps {
             regions,
             budget,
         }
+    }
+
+    /// The same operations in parts that begin there in the files, one after the other.
+    pub fn beginning_at(mut self, starts: Vec<u64>) -> Steps {
+        self.rules.starts = match starts.iter().all(|start| *start == self.rules.start) {
+            true => Box::default(),
+            false => starts.into(),
+        };
+        self
     }
 
     /// Operations until the end as far as it can be told, estimated where
@@ -626,11 +643,17 @@ impl Rules {
                 true => files.start(part.owner) + part.owner * unit,
                 false => files.start(part.owner),
             },
+            starts: Box::default(),
             spread: match files.interleave {
                 true => part.workers,
                 false => 1,
             },
         }
+    }
+
+    /// Where the worker's part of a file starts.
+    fn start_in(&self, file: u64) -> u64 {
+        self.starts.get(file as usize).map_or(self.start, |at| *at)
     }
 
     /// Bytes of an operation on average, where there are as many reads as writes.

@@ -115,8 +115,11 @@ fn a_switch_takes_no_word_behind_it_but_a_value_takes_any() {
     let (fio, _) = run("--name=a --time_based --runtime 5").expect("two options");
     assert_eq!(fio.jobs[0].settings.runtime, Some(Nanos(5_000_000_000)));
     check_misuse("--direct --name=a", &["'--name=a' for '--direct'", "0, 1"]);
-    check_misuse("--name=a --size", &["'--size=<SIZE>'", "none was supplied"]);
-    check_misuse("--name=a --size=", &["'--size=<SIZE>'"]);
+    check_misuse(
+        "--name=a --size",
+        &["'--size=<SIZE|PERCENT%>'", "none was supplied"],
+    );
+    check_misuse("--name=a --size=", &["'--size=<SIZE|PERCENT%>'"]);
     check_misuse("--name", &["'--name=<NAME>'"]);
     check_misuse("--name=a --readonly=1", &["it takes none"]);
     check_misuse("--name=a --time_based=yes", &["'yes'", "0, 1"]);

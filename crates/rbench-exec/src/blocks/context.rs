@@ -371,9 +371,9 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         named.map_err(|errno| Failure::new(OpKind::Open, files.path(0), errno))?;
     }
     let runs = !job.files.create_only;
-    let regions = match runs {
-        true => regions(&job, part.owner, &mut files, engine.as_mut())?,
-        false => Vec::new(),
+    let (starts, regions) = match runs {
+        true => parts(&job, part.owner, &mut files, engine.as_mut())?,
+        false => Default::default(),
     };
     if runs && !how.turns {
         files.open_all(engine.as_mut())?;
@@ -381,6 +381,10 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     let steps = Steps::of(&job, part, |file| {
         regions.get(file as usize).copied().unwrap_or(0)
     });
+    let steps = match job.files.begins_by_length() {
+        true => steps.beginning_at(starts),
+        false => steps,
+    };
     if runs && !steps.has_work() {
         let text = "there is nothing to do: give size or filesize, since no file has room for a \
                     block behind offset";
@@ -488,20 +492,22 @@ fn stops_at_pass(job: &JobPlan) -> bool {
     verifies || (syncs && !job.pace.time_based)
 }
 
-/// Length of the job's part of each file of the worker `owner`.
-fn regions(
+/// Where the part of the worker `owner` begins in each of its files, and how long it is.
+fn parts(
     job: &JobPlan,
     owner: u64,
     files: &mut Handles,
     engine: &mut dyn Engine,
-) -> Result<Vec<u64>, Failure> {
-    let start = job.files.start(owner);
-    (0..job.files.count)
-        .map(|file| match file_size(job, owner, file) {
-            0 => Ok(files.length(file, engine)?.saturating_sub(start)),
-            size => Ok(size),
-        })
-        .collect()
+) -> Result<(Vec<u64>, Vec<u64>), Failure> {
+    let mut part = |file| {
+        let given = file_size(job, owner, file);
+        let there = match given == 0 || job.files.begins_by_length() {
+            true => files.length(file, engine)?,
+            false => 0,
+        };
+        Ok(job.files.part(owner, given, there))
+    };
+    (0..job.files.count).map(&mut part).collect()
 }
 
 /// Milliseconds since the epoch, by this host's clock: the report says when a

@@ -152,7 +152,7 @@ impl Needs {
                 let need = Need {
                     form,
                     length: if made {
-                        job.files.start(jobnum).saturating_add(size)
+                        job.files.laid_out(jobnum, size)
                     } else {
                         0
                     },
@@ -264,21 +264,20 @@ pub fn parts(job: &JobPlan, base: &Path, whose: Whose) -> Vec<Part> {
         Whose::Own(_) if shared => return Vec::new(),
         Whose::Shared { .. } if !shared => return Vec::new(),
         Whose::Own(rank) => u64::from(rank.0) * numjobs..(u64::from(rank.0) + 1) * numjobs,
-        Whose::Shared { .. } if job.files.offset_increment == 0 => 0..1,
+        Whose::Shared { .. } if job.files.are_alike() => 0..1,
         Whose::Shared { ranks } => 0..u64::from(ranks) * numjobs,
     };
     let part = |jobnum, file| {
-        let from = job.files.start(jobnum);
         let size = file_size(job, jobnum, file);
+        // Where that follows from the file's length: all of it.
+        let (from, length) = match size == 0 || job.files.begins_by_length() {
+            true => (0, u64::MAX),
+            false => job.files.part(jobnum, size, 0),
+        };
         Part {
             path: base.join(file_path(job, jobnum, file)),
             from,
-            // No size: the file as it is.
-            to: if size == 0 {
-                u64::MAX
-            } else {
-                from.saturating_add(size)
-            },
+            to: from.saturating_add(length),
         }
     };
     let of = |jobnum| (0..job.files.count).map(move |file| part(jobnum, file));

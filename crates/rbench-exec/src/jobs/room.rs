@@ -74,7 +74,7 @@ fn add(job: &JobPlan, base: &Path, ranks: &[u32], there: &mut BTreeMap<PathBuf, 
                 known.at_most = known.at_most.max(at_most);
                 known.stays |= stays;
             }
-            if shared && job.files.offset_increment == 0 {
+            if shared && job.files.are_alike() {
                 return;
             }
         }
@@ -98,10 +98,10 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
     let makes = !job.files.create_on_open;
     // Laid out with data; a hole before the offset is not written by others.
     let filled = makes && (directions.read || job.files.overwrite);
-    let start = job.files.start(jobnum);
+    let end = job.files.laid_out(jobnum, size).max(size);
     let writes = directions.write && job.names.is_none() && writes_all(job);
     let sure = match (filled, writes) {
-        (true, _) => start.saturating_add(size),
+        (true, _) => end,
         (false, true) => size,
         (false, false) => 0,
     };
@@ -111,7 +111,7 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
     File {
         sure,
         dense: if dense { sure } else { 0 },
-        at_most: start.saturating_add(size),
+        at_most: end,
         stays: !job.files.unlink && job.names != Some(NameOp::DeleteFile),
     }
 }
@@ -133,6 +133,8 @@ fn writes_all(job: &JobPlan) -> bool {
         && pace.runtime.is_none()
         && pace.number_ios.is_none()
         && pace.io_size.is_none()
+        && pace.io_share.is_none()
+        && !job.files.shares.append
         && pace.steady.is_none()
 }
 

@@ -21,6 +21,7 @@ mod faults;
 mod files;
 mod names;
 mod pace;
+mod parts;
 mod pattern;
 mod process;
 mod ranks;

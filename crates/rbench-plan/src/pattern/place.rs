@@ -101,6 +101,8 @@ impl Way {
 #[derive(Debug, Clone)]
 pub struct Active {
     file: u64,
+    /// Where the part begins in it.
+    start: u64,
     region: u64,
     /// Bytes of it that this round has still to move.
     left: u64,
@@ -149,6 +151,7 @@ impl Active {
         };
         Active {
             file,
+            start: rules.start_in(file),
             region,
             left: rules.moves(region),
             ways: Each {
@@ -246,7 +249,7 @@ impl Active {
         Step {
             direction,
             file: self.file,
-            offset: rules.start + offset * rules.spread,
+            offset: self.start + offset * rules.spread,
             length,
             ends_file: self.left == 0,
             ends_pass: false,
@@ -302,7 +305,7 @@ impl Active {
         *self.next.of_mut(own) = end;
         if let Sequel::Skip(bytes) = rules.course.sequel
             && !random
-            && !self.leave_out(rules, own, (end, bytes), sizes)
+            && !self.leave_out(own, (end, bytes), sizes)
         {
             self.left = end - at;
         }
@@ -339,19 +342,13 @@ impl Active {
     /// A gap behind (or before) an operation that ended at `end`. As in fio a place beyond
     /// the end is one at the beginning again, one before the beginning is one at the end,
     /// and where no block has room the file is at its end: whether there is room.
-    fn leave_out(
-        &mut self,
-        rules: &Rules,
-        own: Direction,
-        (end, bytes): (u64, i64),
-        sizes: &BlockSizes,
-    ) -> bool {
+    fn leave_out(&mut self, own: Direction, (end, bytes): (u64, i64), sizes: &BlockSizes) -> bool {
         let region = self.region;
         // fio counts from the job's offset, and compares with the length of the file.
-        let length = region.saturating_add(rules.start);
+        let length = region.saturating_add(self.start);
         let next = match end.checked_add_signed(bytes) {
             Some(next) if next < length => next,
-            _ if bytes > 0 => rules.start,
+            _ if bytes > 0 => self.start,
             _ => region.saturating_sub(bytes.unsigned_abs()),
         };
         *self.next.of_mut(own) = next;

@@ -7,10 +7,11 @@ use rbench_core::{EngineOptions, Nanos};
 use super::*;
 use crate::jobs::{
     Advised, BufferContent, Buffers, Course, Directions, Errors, Fallocate, Favourites, FileNames,
-    Files, Pace, Pattern, Syncing,
+    Files, Pace, Pattern, Shares, Syncing,
 };
 
 mod course;
+mod parts;
 mod trims;
 
 const KIB: u64 = 1024;
@@ -47,6 +48,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             size: (size, size),
             offset: 0,
             offset_increment: 0,
+            shares: Shares::default(),
             ahead: 0,
             interleave: false,
             service: FileService::RoundRobin(1),

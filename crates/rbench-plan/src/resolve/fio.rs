@@ -24,12 +24,14 @@ mod course;
 mod engine;
 mod journal;
 mod names;
+mod parts;
 mod process;
 mod report;
 mod trims;
 mod verify;
 
 use blocks::{align, aligned, sizes, smallest_block};
+use parts::{Moved, Parts};
 
 /// What random offsets derive from unless `randseed` or `randrepeat=0` says
 /// something else: every run is like the one before.
@@ -211,7 +213,7 @@ fn one(
     }
     let pattern = pattern(s, index, facts, notes)?;
     let smallest = smallest_block(&pattern);
-    let (files, io_size) = files(s, &pattern)?;
+    let (files, io) = files(s, &pattern)?;
     inside(&files, &job.name)?;
     reachable(&files, u64::from(facts.ranks()) * u64::from(numjobs))?;
     let (engine, depth) = engine::engine(s, facts, notes)?;
@@ -220,12 +222,15 @@ fn one(
     }
     let direct = s.direct.unwrap_or(false);
     let engine_options = engine::options(s, &engine, direct)?;
+    if files.shares.append && engine == "mmap" {
+        refuse!("file_append: ioengine=mmap makes no file longer");
+    }
     let name_op = NameOp::of_engine(&engine);
     let moves = !matches!(engine.as_str(), "null" | "mmap" | "falloc" | "ftruncate");
     if direct && moves && name_op.is_none() {
         aligned(&pattern, &files)?;
     }
-    let pace = pace(s, io_size, notes)?;
+    let pace = pace(s, io, notes)?;
     let verify = verify::verify(s, &pattern, &pace, notes)?;
     if s.logs.histogram.is_some() && s.logs.histogram_every.0 == 0 {
         refuse!("write_hist_log needs log_hist_msec, the time between two histograms");
@@ -328,51 +333,21 @@ fn pattern(
     })
 }
 
-/// Files, and the bytes to move in all where `size` or `io_size` says so.
-fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanError> {
+/// Files, and what is moved in all where `size` or `io_size` says so.
+fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Moved), PlanError> {
     let (names, count) = names(s)?;
     let (directory, names) = placed(s, names)?;
     let more_directories = match names {
         FileNames::Given(_) => Vec::new(),
         FileNames::Format(_) => s.more_directories.clone(),
     };
-    let total = total(s)?;
-    let size = match (s.filesize, total) {
-        (Some((least, most)), _) => (least.min(most), most.max(least)),
-        (None, Some(total)) => (total / count, total / count),
-        (None, None) => (0, 0),
-    };
-    let smallest = smallest_block(pattern);
-    if size != (0, 0) && size.0 < smallest {
-        let (option, share) = match s.filesize {
-            Some(_) => ("filesize", String::new()),
-            None if count > 1 => ("size", format!(" for each of {count} files")),
-            None => ("size", String::new()),
-        };
-        refuse!(
-            "{option} gives {} bytes{share}, and the smallest block (bs) has {smallest}",
-            size.0
-        );
-    }
-    let all = |each: u64| each.saturating_mul(count);
-    let io_size = match (s.io_size, s.filesize, total) {
-        (Some(Extent::Bytes(0)), ..) => None,
-        (Some(Extent::Bytes(bytes)), ..) => Some(bytes),
-        (Some(Extent::Percent(percent)), ..) if size.0 == size.1 && size.0 > 0 => {
-            Some((u128::from(all(size.0)) * u128::from(percent) / 100) as u64)
-        }
-        (Some(Extent::Percent(_)), ..) => {
-            refuse!("io_size in per cent needs a size that is the same for all files")
-        }
-        (None, Some(range), Some(total)) if total <= all(range.0) => Some(total),
-        (None, Some(range), Some(total)) if total < all(range.1) => {
-            refuse!(
-                "size ({total}) lies between the least and the most that files of filesize may hold: \
-                 give io_size instead"
-            )
-        }
-        (None, ..) => None,
-    };
+    let Parts {
+        size,
+        offset,
+        increment,
+        shares,
+        io,
+    } = parts::parts(s, pattern, count)?;
     let open = match s.openfiles.unwrap_or(0) {
         0 => count,
         n => n.min(count),
@@ -384,8 +359,9 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         count,
         open,
         size,
-        offset: s.offset.unwrap_or(0),
-        offset_increment: s.offset_increment.unwrap_or(0),
+        offset,
+        offset_increment: increment,
+        shares,
         ahead: 0,
         interleave: false,
         service: s.file_service_type.unwrap_or(FileService::RoundRobin(1)),
@@ -403,7 +379,7 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Option<u64>), PlanEr
         unlink: s.unlink.unwrap_or(false),
         allow_mounted_write: s.allow_mounted_write.unwrap_or(false),
     };
-    Ok((files, io_size))
+    Ok((files, io))
 }
 
 /// The directory of the files and their names in it. Names that were given in several
@@ -484,17 +460,6 @@ fn reachable(files: &Files, workers: u64) -> Result<(), PlanError> {
         );
     }
     Ok(())
-}
-
-/// `size`; `None`: as large as the files are.
-fn total(s: &Settings) -> Result<Option<u64>, PlanError> {
-    match s.size {
-        None | Some(Extent::Bytes(0) | Extent::Percent(100)) => Ok(None),
-        Some(Extent::Bytes(bytes)) => Ok(Some(bytes)),
-        Some(Extent::Percent(percent)) => {
-            refuse!("size={percent}% is not supported: give a number of bytes, or 100%")
-        }
-    }
 }
 
 /// Names, and how many files they are for each worker. `filename` says how
@@ -586,7 +551,7 @@ fn working_set(s: &Settings, block: u64) -> Result<Option<WorkingSet>, PlanError
     }))
 }
 
-fn pace(s: &Settings, io_size: Option<u64>, notes: &mut Vec<String>) -> Result<Pace, PlanError> {
+fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanError> {
     let runtime = s.runtime.filter(|time| time.0 > 0);
     let mut time_based = s.time_based.unwrap_or(false);
     if time_based && runtime.is_none() {
@@ -611,7 +576,8 @@ fn pace(s: &Settings, io_size: Option<u64>, notes: &mut Vec<String>) -> Result<P
         delay: s.startdelay.unwrap_or_default(),
         loops: s.loops.unwrap_or(1).max(1),
         number_ios: s.number_ios.filter(|n| *n > 0),
-        io_size,
+        io_size: io.bytes,
+        io_share: io.share,
         rate_bytes: limits(s.rate),
         rate_iops: limits(s.rate_iops),
         rate_min: limits(s.rate_min),

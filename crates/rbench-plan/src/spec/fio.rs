@@ -139,10 +139,14 @@ pub struct Settings {
     pub filesize: Option<(u64, u64)>,
     /// `io_size`
     pub io_size: Option<Extent>,
-    /// `offset`, bytes.
-    pub offset: Option<u64>,
-    /// `offset_increment`, bytes.
-    pub offset_increment: Option<u64>,
+    /// `offset`
+    pub offset: Option<Extent>,
+    /// `offset_increment`
+    pub offset_increment: Option<Extent>,
+    /// `offset_align`, bytes.
+    pub offset_align: Option<u64>,
+    /// `file_append`
+    pub file_append: Option<bool>,
     /// `overwrite`
     pub overwrite: Option<bool>,
     /// `create_on_open`

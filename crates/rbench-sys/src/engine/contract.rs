@@ -305,6 +305,9 @@ pub struct EngineInfo {
     pub moves_data: bool,
     /// Whether it works on files at all: the null engine measures the tool.
     pub uses_files: bool,
+    /// Whether a request is one operation on a name ([`Engine::name_files`]): there are no
+    /// buffers.
+    pub of_names: bool,
     /// Whether it changes files where a job only reads.
     pub always_writes: bool,
     /// Whether threads that are not the worker's make its calls: then workers must
@@ -336,6 +339,7 @@ impl EngineInfo {
             depth_max: 1,
             moves_data: true,
             uses_files: true,
+            of_names: false,
             always_writes: false,
             one_file_table: false,
             mapped: false,

@@ -36,6 +36,7 @@ const fn info(name: &'static str, make: super::contract::Make) -> EngineInfo {
     EngineInfo {
         name,
         moves_data: false,
+        of_names: true,
         ..EngineInfo::of(make)
     }
 }

@@ -11,6 +11,7 @@ use rbench_sys::engine::find;
 use rbench_sys::files::Advice;
 use rbench_sys::{EngineConfig, Fs, NullFs, OpenMode, PosixFs, Request, Transfer};
 
+use crate::allocations;
 use crate::support::{child_under_strace, is_child, place, skip};
 
 /// The calls after [`mark`] belong to `name`.
@@ -604,8 +605,10 @@ fn names() {
         };
         let mut room = Vec::with_capacity(1);
         mark(label);
-        let done = made.perform(request, &mut room);
+        let mut done = Ok(Ok(0));
+        let allocated = allocations::calls(|| done = made.perform(request, &mut room));
         mark("end");
+        assert_eq!(allocated, 0, "{label}");
         assert_eq!(done, Ok(expect), "{label}");
         let opened = made.take_opened();
         assert_eq!(opened.is_some(), label == "filecreate", "{label}");

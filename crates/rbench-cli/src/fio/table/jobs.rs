@@ -102,8 +102,8 @@ pub const FILES: &[Opt] = &[
     .default("roundrobin"),
     Opt::job(
         "size",
-        "SIZE",
-        "Bytes per worker, divided among its files",
+        "SIZE|PERCENT%",
+        "Bytes per worker, divided among its files; or of each file",
         |s, g| put(&mut s.size, g.extent()),
     ),
     Opt::job(
@@ -121,17 +121,31 @@ pub const FILES: &[Opt] = &[
     .or(&["io_limit"]),
     Opt::job(
         "offset",
-        "SIZE",
+        "SIZE|PERCENT%",
         "Where in each file the job starts (bytes)",
-        |s, g| put(&mut s.offset, g.count(0)),
+        |s, g| put(&mut s.offset, g.extent()),
     )
     .or(&["fileoffset"])
     .default("0"),
     Opt::job(
         "offset_increment",
-        "SIZE",
+        "SIZE|PERCENT%",
         "Worker n starts n times this further on (bytes)",
-        |s, g| put(&mut s.offset_increment, g.count(0)),
+        |s, g| put(&mut s.offset_increment, g.extent()),
+    )
+    .default("0"),
+    Opt::job(
+        "offset_align",
+        "SIZE",
+        "What a start in per cent is rounded up to a multiple of (bytes)",
+        |s, g| put(&mut s.offset_align, g.count(0)),
+    )
+    .default("the smallest block"),
+    Opt::job(
+        "file_append",
+        "0|1",
+        "Write behind the end of the files",
+        |s, g| put(&mut s.file_append, g.flag()),
     )
     .default("0"),
     Opt::job(

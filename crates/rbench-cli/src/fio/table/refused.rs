@@ -50,11 +50,6 @@ const fn of_engine(names: &'static str, why: &'static str, instead: &'static str
 pub const REFUSED: &[Refused] = &[
     // Files
     refused(
-        "file_append",
-        "a job starts at `offset`, not at the end of the file",
-        "`offset`",
-    ),
-    refused(
         "fill_device fill_fs",
         "writing until the device is full is not a workload",
         "`size`, with `--overfill` where it exceeds the free space",
@@ -66,11 +61,6 @@ pub const REFUSED: &[Refused] = &[
         "`unlink`",
     ),
     refused("lockfile", "workers do not lock files", ""),
-    refused(
-        "offset_align",
-        "`offset` is a number of bytes, not a percentage",
-        "`offset`",
-    ),
     // Pattern and blocks
     refused(
         "percentage_sequential",

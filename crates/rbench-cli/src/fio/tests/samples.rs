@@ -108,10 +108,13 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("filesize=1k:4k", |s| s.filesize = Some((1024, 4096))),
     ("io_size=2m", |s| s.io_size = Some(Extent::Bytes(2 << 20))),
     ("io_limit=50%", |s| s.io_size = Some(Extent::Percent(50))),
-    ("offset=1m", |s| s.offset = Some(1 << 20)),
-    ("fileoffset=2m", |s| s.offset = Some(2 << 20)),
+    ("offset=1m", |s| s.offset = Some(Extent::Bytes(1 << 20))),
+    ("offset=25%", |s| s.offset = Some(Extent::Percent(25))),
+    ("offset_align=16k", |s| s.offset_align = Some(16_384)),
+    ("file_append=1", |s| s.file_append = Some(true)),
+    ("fileoffset=2m", |s| s.offset = Some(Extent::Bytes(2 << 20))),
     ("offset_increment=3m", |s| {
-        s.offset_increment = Some(3 << 20)
+        s.offset_increment = Some(Extent::Bytes(3 << 20))
     }),
     ("overwrite=1", |s| s.overwrite = Some(true)),
     ("create_serialize=0", |_| {}),

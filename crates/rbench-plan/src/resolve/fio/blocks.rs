@@ -100,6 +100,9 @@ pub(super) fn aligned(pattern: &Pattern, files: &Files) -> Result<(), PlanError>
         }
         check("blockalign", align)?;
     }
+    if files.shares.offset.is_some() || files.shares.increment.is_some() {
+        check("offset_align", files.shares.align)?;
+    }
     check("offset", files.offset)?;
     check("offset_increment", files.offset_increment)
 }

@@ -69,6 +69,11 @@ fn unfit(job: &JobPlan, ranks: u32) -> Option<String> {
         "and verify exclude each other: blocks carry the one's headers or the other's"
     } else if files.size.1 == 0 {
         "needs size"
+    } else if files.shares.offset.is_some()
+        || files.shares.increment.is_some()
+        || files.shares.append
+    {
+        "needs offset and offset_increment in bytes, and no file_append"
     } else if shares_files(files) && workers > 1 {
         "needs files of each worker's own: give no filename, or $jobnum in filename_format"
     } else if files.overwrite {

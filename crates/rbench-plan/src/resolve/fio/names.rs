@@ -92,6 +92,9 @@ fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
     if plan.files.pre_read {
         refuse!("pre_read: ioengine={engine} reads no data");
     }
+    if plan.files.shares.append {
+        refuse!("file_append: ioengine={engine} writes no data");
+    }
     for (option, every) in [("fsync", s.fsync), ("fdatasync", s.fdatasync)] {
         if every.is_some_and(|every| every > 0) {
             refuse!("{option}: ioengine={engine} writes no data that could be synced");

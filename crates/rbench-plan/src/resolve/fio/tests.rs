@@ -2,13 +2,16 @@ use proptest::prelude::*;
 use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
-use crate::jobs::{BlockSizes, Checksum, Directions, FioLayout, FioReport, Verify, VerifyPattern};
+use crate::jobs::{
+    BlockSizes, Checksum, Directions, FioLayout, FioReport, Shares, Verify, VerifyPattern,
+};
 use crate::resolve::{Plan, Work};
 use crate::spec::fio::{Check, EngineSettings};
 use crate::spec::{Common, Spec, Workload};
 
 mod journal;
 mod names;
+mod parts;
 mod trims;
 
 const MIB: u64 = 1 << 20;
@@ -266,14 +269,6 @@ fn size_is_divided_and_filesize_is_not() {
         |s| file(s, 65_536, 131_072, Some(Extent::Bytes(300_000))),
         "give io_size",
     );
-    check_refused(|s| s.size = Some(Extent::Percent(50)), "size=50%");
-    check_refused(
-        |s| {
-            s.size = None;
-            s.io_size = Some(Extent::Percent(50));
-        },
-        "io_size",
-    );
 }
 
 #[test]
@@ -291,12 +286,12 @@ fn a_block_that_is_larger_than_its_file_is_refused() {
 #[test]
 fn what_lies_behind_the_end_that_a_file_can_have_is_refused() {
     check_refused(|s| s.size = Some(Extent::Bytes(u64::MAX)), "2^63");
-    check_refused(|s| s.offset = Some(u64::MAX), "2^63");
+    check_refused(|s| s.offset = Some(Extent::Bytes(u64::MAX)), "2^63");
     // Four ranks: the last worker is the eighth.
     let ahead = |increment| {
         move |s: &mut Settings| {
             s.numjobs = Some(2);
-            s.offset_increment = Some(increment);
+            s.offset_increment = Some(Extent::Bytes(increment));
         }
     };
     check_refused(ahead(i64::MAX as u64 / 7), "2^63");
@@ -532,7 +527,7 @@ fn direct_needs_whole_sectors() {
         );
     };
     check(|s| s.bs = both(100), "bs is 100");
-    check(|s| s.offset = Some(100), "offset is 100");
+    check(|s| s.offset = Some(Extent::Bytes(100)), "offset is 100");
     check(|s| s.blockalign = both(100), "blockalign is 100");
     check(|s| s.bsrange = both((512, 1000)), "bsrange is 1000");
     let fine = single(|s| {

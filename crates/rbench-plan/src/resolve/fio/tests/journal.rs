@@ -67,7 +67,8 @@ fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
     check(|s| s.filename = Some(vec!["f".into()]), "each worker's own");
     check(|s| s.overwrite = Some(true), "overwrite");
     check(|s| s.unlink = Some(true), "unlink");
-    check(|s| s.offset = Some(512), "multiples of the block");
+    let beside = |s: &mut Settings| s.offset = Some(Extent::Bytes(512));
+    check(beside, "multiples of the block");
     let small = |s: &mut Settings| {
         s.bs = Each {
             read: None,

@@ -1,0 +1,168 @@
+//! How large files are and which part of them a worker uses: `size`, `filesize`,
+//! `io_size`, `offset` and its companions.
+
+use super::super::PlanError;
+use crate::jobs::{Pattern, Shares};
+use crate::spec::fio::{Extent, Settings};
+
+/// What the options come to.
+pub(super) struct Parts {
+    /// See [`crate::jobs::Files::size`].
+    pub(super) size: (u64, u64),
+    /// See [`crate::jobs::Files::offset`].
+    pub(super) offset: u64,
+    /// See [`crate::jobs::Files::offset_increment`].
+    pub(super) increment: u64,
+    /// See [`crate::jobs::Files::shares`].
+    pub(super) shares: Shares,
+    /// Bytes to move in all.
+    pub(super) io: Moved,
+}
+
+/// Bytes to move in all, where that is not the size of the files: so many, or so many per
+/// cent of that size.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moved {
+    pub(super) bytes: Option<u64>,
+    pub(super) share: Option<u32>,
+}
+
+/// The part of each of `count` files that a worker uses.
+pub(super) fn parts(s: &Settings, pattern: &Pattern, count: u64) -> Result<Parts, PlanError> {
+    let smallest = super::smallest_block(pattern);
+    let (total, percent) = bytes_or_percent(s.size, 100);
+    let (mut offset, offset_percent) = bytes_or_percent(s.offset, 0);
+    let (increment, increment_percent) = bytes_or_percent(s.offset_increment, 0);
+    let append = s.file_append.unwrap_or(false);
+    if append {
+        appends(s, pattern)?;
+        offset = None;
+    }
+    let begins = offset.is_some() || increment.is_some() || append;
+    let begins = begins || offset_percent.is_some() || increment_percent.is_some();
+    let offset = offset.unwrap_or(0);
+    let size = match (s.filesize, total) {
+        (Some((a, b)), _) => share_of_files((a.min(b), a.max(b)), percent, offset, smallest)?,
+        (None, Some(total)) => (total / count, total / count),
+        (None, None) => (0, 0),
+    };
+    if size != (0, 0) && size.0 < smallest {
+        let (option, share) = match s.filesize {
+            Some(_) => ("filesize", String::new()),
+            None if count > 1 => ("size", format!(" for each of {count} files")),
+            None => ("size", String::new()),
+        };
+        refuse!(
+            "{option} gives {} bytes{share}, and the smallest block (bs) has {smallest}",
+            size.0
+        );
+    }
+    let shares = Shares {
+        size: percent.filter(|_| s.filesize.is_none()),
+        block: smallest,
+        offset: offset_percent,
+        increment: increment_percent,
+        align: match s.offset_align {
+            None | Some(0) => smallest,
+            Some(align) => align,
+        },
+        append,
+        of_file: begins && percent.is_none() && s.filesize.is_some(),
+    };
+    Ok(Parts {
+        size,
+        offset,
+        increment: increment.unwrap_or(0),
+        shares: match begins || shares.size.is_some() {
+            true => shares,
+            false => Shares::default(),
+        },
+        io: moved(s, size, total, count, begins)?,
+    })
+}
+
+/// A number of bytes, or per cent: `all` per cent and 0 per cent say nothing.
+fn bytes_or_percent(given: Option<Extent>, all: u32) -> (Option<u64>, Option<u32>) {
+    match given {
+        None | Some(Extent::Bytes(0)) => (None, None),
+        Some(Extent::Bytes(bytes)) => (Some(bytes), None),
+        Some(Extent::Percent(percent)) if percent == 0 || percent == all => (None, None),
+        Some(Extent::Percent(percent)) => (None, Some(percent)),
+    }
+}
+
+/// `size`, per cent of `filesize`: whole blocks, and not beyond the end.
+fn share_of_files(
+    (least, most): (u64, u64),
+    percent: Option<u32>,
+    offset: u64,
+    block: u64,
+) -> Result<(u64, u64), PlanError> {
+    if offset > 0 && offset >= least {
+        refuse!("offset ({offset}) is not within the {least} bytes of filesize");
+    }
+    let Some(percent) = percent else {
+        return Ok((least, most));
+    };
+    let share = |all: u64| {
+        let bytes = (u128::from(all) * u128::from(percent) / 100) as u64;
+        let bytes = bytes.min(all - offset);
+        bytes - bytes % block.max(1)
+    };
+    if share(least) == 0 {
+        refuse!("size={percent}% of filesize ({least}) is less than a block (bs), {block} bytes");
+    }
+    Ok((share(least), share(most)))
+}
+
+/// Bytes to move in all where `size` or `io_size` says so.
+fn moved(
+    s: &Settings,
+    size: (u64, u64),
+    total: Option<u64>,
+    count: u64,
+    begins: bool,
+) -> Result<Moved, PlanError> {
+    let all = |each: u64| each.saturating_mul(count);
+    let bytes = |bytes: u64| Moved {
+        bytes: Some(bytes),
+        share: None,
+    };
+    Ok(match (s.io_size, s.filesize, total) {
+        (Some(Extent::Bytes(0)), ..) => Moved::default(),
+        (Some(Extent::Bytes(given)), ..) => bytes(given),
+        (Some(Extent::Percent(percent)), ..) if size.0 == size.1 && size.0 > 0 && !begins => {
+            bytes((u128::from(all(size.0)) * u128::from(percent) / 100) as u64)
+        }
+        (Some(Extent::Percent(percent)), ..) => Moved {
+            bytes: None,
+            share: Some(percent).filter(|percent| *percent > 0),
+        },
+        (None, Some(range), Some(total)) if total <= all(range.0) => bytes(total),
+        (None, Some(range), Some(total)) if total < all(range.1) => {
+            refuse!(
+                "size ({total}) lies between the least and the most that files of filesize may hold: \
+                 give io_size instead"
+            )
+        }
+        (None, ..) => Moved::default(),
+    })
+}
+
+/// What is appended is written, and so many bytes of it.
+fn appends(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
+    if pattern.directions.read {
+        refuse!(
+            "file_append needs a job that only writes: behind the end there is nothing to read"
+        );
+    }
+    if s.filesize.is_none() && !matches!(s.size, Some(Extent::Bytes(1..))) {
+        refuse!("file_append needs size, the bytes to append");
+    }
+    if s.create_only == Some(true) || s.overwrite == Some(true) {
+        refuse!(
+            "file_append excludes create_only and overwrite: nothing is laid out behind the end"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Sizes and offsets in per cent.
+
+use super::*;
+
+#[test]
+fn sizes_in_per_cent_are_those_of_filesize_or_of_the_files_as_they_are() {
+    let plan = single(|s| s.size = Some(Extent::Percent(50)));
+    let shares = plan.files.shares;
+    assert_eq!((plan.files.size, shares.size), ((0, 0), Some(50)));
+    let plan = single(|s| {
+        s.size = Some(Extent::Percent(50));
+        s.filesize = Some((65_536, 65_536));
+    });
+    let shares = plan.files.shares;
+    assert_eq!((plan.files.size, shares.size), ((32_768, 32_768), None));
+    check_refused(
+        |s| {
+            s.size = Some(Extent::Percent(5));
+            s.filesize = Some((65_536, 65_536));
+        },
+        "size=5% of filesize (65536) is less than a block (bs), 4096 bytes",
+    );
+    // 0 per cent says nothing, as with fio.
+    let plan = single(|s| {
+        (s.size, s.offset) = (Some(Extent::Percent(0)), Some(Extent::Percent(0)));
+    });
+    assert_eq!(
+        (plan.files.size, plan.files.shares),
+        ((0, 0), Shares::default())
+    );
+}
+
+#[test]
+fn beginnings_in_per_cent_are_aligned_to_blocks_or_to_offset_align() {
+    let plan = single(|s| {
+        s.offset = Some(Extent::Percent(25));
+        s.offset_increment = Some(Extent::Percent(10));
+    });
+    let shares = plan.files.shares;
+    assert_eq!((shares.offset, shares.increment), (Some(25), Some(10)));
+    assert_eq!((plan.files.offset, shares.align), (0, 4096));
+    let aligned = |align: u64| {
+        single(move |s| {
+            (s.offset, s.offset_align) = (Some(Extent::Percent(25)), Some(align));
+        })
+    };
+    assert_eq!(aligned(16_384).files.shares.align, 16_384);
+    assert_eq!(aligned(0).files.shares.align, 4096);
+    // Of a number of bytes nothing is aligned.
+    let plan = single(|s| {
+        (s.offset, s.offset_align) = (Some(Extent::Bytes(5120)), Some(16_384));
+    });
+    assert_eq!((plan.files.offset, plan.files.start(0)), (5120, 5120));
+    assert!(!plan.files.begins_by_length());
+    check_refused(
+        |s| {
+            (s.offset, s.offset_align) = (Some(Extent::Percent(25)), Some(100));
+            s.direct = Some(true);
+        },
+        "offset_align is 100",
+    );
+}
+
+#[test]
+fn io_size_in_per_cent_is_known_before_or_by_the_files() {
+    let plan = single(|s| s.io_size = Some(Extent::Percent(50)));
+    assert_eq!(
+        (plan.pace.io_size, plan.pace.io_share),
+        (Some(MIB / 2), None)
+    );
+    let plan = single(|s| (s.size, s.io_size) = (None, Some(Extent::Percent(50))));
+    assert_eq!((plan.pace.io_size, plan.pace.io_share), (None, Some(50)));
+}
+
+#[test]
+fn filesize_holds_what_lies_before_the_offset_too() {
+    let plan = single(|s| {
+        s.size = None;
+        s.filesize = Some((65_536, 65_536));
+        s.offset = Some(Extent::Bytes(16_384));
+    });
+    assert_eq!(plan.files.part(0, 65_536, 0), (16_384, 49_152));
+    check_refused(
+        |s| {
+            s.filesize = Some((65_536, 65_536));
+            s.offset = Some(Extent::Bytes(65_536));
+        },
+        "offset (65536) is not within the 65536 bytes of filesize",
+    );
+}
+
+#[test]
+fn what_is_appended_is_written_and_so_many_bytes() {
+    let append = |change: fn(&mut Settings)| {
+        move |s: &mut Settings| {
+            (s.file_append, s.rw) = (Some(true), Some(WRITE));
+            change(s);
+        }
+    };
+    let plan = single(append(|s| s.offset = Some(Extent::Bytes(4096))));
+    assert!(plan.files.shares.append);
+    assert_eq!(plan.files.offset, 0, "as with fio");
+    check_refused(append(|s| s.rw = Some(READ)), "only writes");
+    check_refused(append(|s| s.size = None), "file_append needs size");
+    check_refused(append(|s| s.overwrite = Some(true)), "excludes create_only");
+    check_refused(
+        append(|s| s.ioengine = Some("mmap".into())),
+        "ioengine=mmap",
+    );
+}

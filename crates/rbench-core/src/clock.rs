@@ -67,6 +67,13 @@ fn ticks() -> Option<u64> {
     None
 }
 
+/// The processor's counter of time as it is, for comparing those of several processors;
+/// `None` where there is none that can be read.
+pub fn counter() -> Option<u64> {
+    settle();
+    ticks()
+}
+
 /// Keeps the processor busy for so many ticks of its counter; where there is none that
 /// can be read, for as many turns of a loop.
 pub fn spin_cycles(cycles: u64) {

@@ -226,3 +226,9 @@ fn uninterrupted(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errn
         }
     }
 }
+
+/// Removes the name `path`, whatever it is the name of but a directory; whether there was
+/// anything.
+pub fn remove_named(path: &Path) -> bool {
+    lstat(path).is_ok() && unistd::unlink(path).is_ok()
+}

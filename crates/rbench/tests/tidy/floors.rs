@@ -31,7 +31,9 @@ const HOUSES: &[House] = &[
                 "wire",
             ],
             &["units"],
-            &["clock", "effort", "failure", "latency", "timeline"],
+            &[
+                "clock", "effort", "failure", "latency", "machine", "moved", "timeline",
+            ],
             &["job", "outcome/parts"],
             &["residency", "spread"],
             // What executing a phase yields.
@@ -48,6 +50,7 @@ const HOUSES: &[House] = &[
                 "calls",
                 "command",
                 "dirents",
+                "disks",
                 "files",
                 "identity",
                 "in_use",
@@ -65,6 +68,7 @@ const HOUSES: &[House] = &[
                 "engine/fd_table",
                 "remove",
                 "residency",
+                "speed",
                 "standing",
             ],
             // What engines and metadata operations are made of.

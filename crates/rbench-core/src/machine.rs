@@ -1,0 +1,298 @@
+//! What block devices and processors of a host did while jobs ran, whoever used them.
+
+use crate::wire::{Reader, Writer};
+
+/// What a block device did over some time, as the kernel counts it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DiskUse {
+    /// Its name: `sda`, `dm-0`.
+    pub name: String,
+    /// Requests that were completed: reads, writes.
+    pub ios: [u64; 2],
+    /// What they moved, sectors of 512 bytes.
+    pub sectors: [u64; 2],
+    /// Requests that became part of others.
+    pub merges: [u64; 2],
+    /// Time that all requests together took, ms.
+    pub ticks_ms: [u64; 2],
+    /// The same of both, also of requests that are not complete, ms.
+    pub in_queue_ms: u64,
+    /// Time in which there was any request, ms.
+    pub busy_ms: u64,
+    /// The time that all of this is of, ms.
+    pub span_ms: u64,
+    /// Names of the devices that it is made of, such as by device mapper.
+    pub parts: Vec<String>,
+}
+
+impl DiskUse {
+    /// The part of the time in which there was any request, 0 to 100 percent.
+    pub fn percent_busy(&self) -> f64 {
+        match self.span_ms {
+            0 => 0.0,
+            span => (100.0 * self.busy_ms as f64 / span as f64).min(100.0),
+        }
+    }
+
+    /// Adds what it did at another time.
+    pub fn add(&mut self, other: &DiskUse) {
+        let DiskUse {
+            name: _,
+            ios,
+            sectors,
+            merges,
+            ticks_ms,
+            in_queue_ms,
+            busy_ms,
+            span_ms,
+            parts,
+        } = other;
+        for (mine, theirs) in [
+            (&mut self.ios, ios),
+            (&mut self.sectors, sectors),
+            (&mut self.merges, merges),
+            (&mut self.ticks_ms, ticks_ms),
+        ] {
+            mine.iter_mut().zip(theirs).for_each(|(m, t)| *m += t);
+        }
+        self.in_queue_ms += in_queue_ms;
+        self.busy_ms += busy_ms;
+        self.span_ms += span_ms;
+        self.parts.clone_from(parts);
+    }
+
+    fn write(&self, w: &mut Writer) {
+        let DiskUse {
+            name,
+            ios,
+            sectors,
+            merges,
+            ticks_ms,
+            in_queue_ms,
+            busy_ms,
+            span_ms,
+            parts,
+        } = self;
+        w.text(name);
+        for both in [ios, sectors, merges, ticks_ms] {
+            w.number(both[0]).number(both[1]);
+        }
+        w.number(*in_queue_ms).number(*busy_ms).number(*span_ms);
+        w.number(parts.len() as u64);
+        parts.iter().for_each(|part| {
+            w.text(part);
+        });
+    }
+
+    fn read(r: &mut Reader<'_>) -> Option<DiskUse> {
+        let name = r.text()?;
+        let mut both = || Some([r.number()?, r.number()?]);
+        let (ios, sectors, merges, ticks_ms) = (both()?, both()?, both()?, both()?);
+        Some(DiskUse {
+            name,
+            ios,
+            sectors,
+            merges,
+            ticks_ms,
+            in_queue_ms: r.number()?,
+            busy_ms: r.number()?,
+            span_ms: r.number()?,
+            parts: (0..r.number()?).map(|_| r.text()).collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// How long one processor had nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuIdle {
+    /// Its number.
+    pub cpu: u32,
+    /// Time without work, in units that the kernel counts in.
+    pub idle: u64,
+    /// All of the time, in the same.
+    pub all: u64,
+}
+
+impl CpuIdle {
+    /// The idle part, 0 to 100 percent.
+    pub fn percent(&self) -> f64 {
+        match self.all {
+            0 => 0.0,
+            all => (100.0 * self.idle as f64 / all as f64).min(100.0),
+        }
+    }
+}
+
+/// What the devices and processors of one host did.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HostUse {
+    /// Its position among the hosts of the run.
+    pub host: u32,
+    /// Its devices, in the order in which they were found.
+    pub disks: Vec<DiskUse>,
+    /// Its processors, ascending; empty: nobody asked.
+    pub cpus: Vec<CpuIdle>,
+    /// How long a piece of work takes on each of its processors, us, ascending by processor.
+    pub unit_us: Vec<f64>,
+}
+
+impl HostUse {
+    /// Adds what the same host did at another time.
+    pub fn add(&mut self, other: &HostUse) {
+        let HostUse {
+            host: _,
+            disks,
+            cpus,
+            unit_us,
+        } = other;
+        for disk in disks {
+            match self.disks.iter_mut().find(|mine| mine.name == disk.name) {
+                Some(mine) => mine.add(disk),
+                None => self.disks.push(disk.clone()),
+            }
+        }
+        for cpu in cpus {
+            match self.cpus.iter_mut().find(|mine| mine.cpu == cpu.cpu) {
+                Some(mine) => {
+                    mine.idle += cpu.idle;
+                    mine.all += cpu.all;
+                }
+                None => self.cpus.push(*cpu),
+            }
+        }
+        if self.unit_us.is_empty() {
+            self.unit_us.clone_from(unit_us);
+        }
+    }
+
+    /// Takes what another process of the same host saw at the same time: what both saw is
+    /// the same.
+    pub fn join(&mut self, other: HostUse) {
+        for disk in other.disks {
+            if self.disks.iter().all(|mine| mine.name != disk.name) {
+                self.disks.push(disk);
+            }
+        }
+        if self.cpus.is_empty() {
+            self.cpus = other.cpus;
+        }
+        if self.unit_us.is_empty() {
+            self.unit_us = other.unit_us;
+        }
+    }
+
+    /// Into a message.
+    pub fn encode(&self) -> Vec<u8> {
+        let HostUse {
+            host,
+            disks,
+            cpus,
+            unit_us,
+        } = self;
+        let mut w = Writer::default();
+        w.number(u64::from(*host)).number(disks.len() as u64);
+        disks.iter().for_each(|disk| disk.write(&mut w));
+        let words = cpus
+            .iter()
+            .flat_map(|one| [u64::from(one.cpu), one.idle, one.all]);
+        w.numbers(&words.collect::<Vec<u64>>());
+        let bits = unit_us.iter().map(|us| us.to_bits());
+        w.numbers(&bits.collect::<Vec<u64>>());
+        w.finish()
+    }
+
+    /// From a message; `None` when it did not arrive whole.
+    pub fn decode(message: &[u8]) -> Option<HostUse> {
+        let mut r = Reader::new(message);
+        let host = u32::try_from(r.number()?).ok()?;
+        let disks = (0..r.number()?).map(|_| DiskUse::read(&mut r));
+        let disks = disks.collect::<Option<_>>()?;
+        let words = r.numbers()?;
+        let cpus = words.chunks_exact(3).map(|one| {
+            Some(CpuIdle {
+                cpu: u32::try_from(one[0]).ok()?,
+                idle: one[1],
+                all: one[2],
+            })
+        });
+        Some(HostUse {
+            host,
+            disks,
+            cpus: cpus.collect::<Option<_>>()?,
+            unit_us: r.numbers()?.into_iter().map(f64::from_bits).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(name: &str, ios: u64) -> DiskUse {
+        DiskUse {
+            name: name.to_owned(),
+            ios: [ios, 2],
+            sectors: [8 * ios, 16],
+            merges: [3, 4],
+            ticks_ms: [5, 6],
+            in_queue_ms: 7,
+            busy_ms: 50,
+            span_ms: 200,
+            parts: vec!["sda".to_owned()],
+        }
+    }
+
+    fn host() -> HostUse {
+        let cpu = |cpu, idle| CpuIdle {
+            cpu,
+            idle,
+            all: 400,
+        };
+        HostUse {
+            host: 3,
+            disks: vec![disk("dm-0", 1), disk("sda", 9)],
+            cpus: vec![cpu(0, 100), cpu(7, 300)],
+            unit_us: vec![1.5, 2.5],
+        }
+    }
+
+    #[test]
+    fn what_is_sent_arrives() {
+        let sent = host();
+        let message = sent.encode();
+        assert_eq!(HostUse::decode(&message), Some(sent));
+        for cut in 1..message.len() {
+            assert_eq!(HostUse::decode(&message[..cut]), None, "{cut}");
+        }
+    }
+
+    #[test]
+    fn times_add_up_and_are_seen_once() {
+        let mut sum = host();
+        sum.add(&host());
+        assert_eq!((sum.disks[0].ios, sum.disks[0].busy_ms), ([2, 4], 100));
+        assert_eq!(sum.disks[0].sectors, [16, 32]);
+        assert_eq!(sum.disks[0].percent_busy(), 25.0);
+        assert_eq!((sum.cpus[1].idle, sum.cpus[1].all), (600, 800));
+        assert_eq!(sum.cpus[1].percent(), 75.0);
+        let mut seen = HostUse {
+            disks: vec![disk("sda", 9)],
+            ..HostUse::default()
+        };
+        seen.join(host());
+        let names: Vec<&str> = seen.disks.iter().map(|d| d.name.as_str()).collect();
+        assert_eq!((names, seen.disks[0].ios), (vec!["sda", "dm-0"], [9, 2]));
+        assert_eq!(seen.cpus.len(), 2);
+    }
+
+    #[test]
+    fn no_part_is_more_than_the_whole() {
+        let full = DiskUse {
+            busy_ms: 250,
+            ..disk("sda", 0)
+        };
+        assert_eq!(full.percent_busy(), 100.0);
+        assert_eq!(DiskUse::default().percent_busy(), 0.0);
+        assert_eq!(CpuIdle::default().percent(), 0.0);
+    }
+}

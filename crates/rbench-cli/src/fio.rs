@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use rbench_core::plain;
 use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
 
-use crate::{Communicator, FioFormat, FioView, Invocation, Output, Stop};
+use crate::{Communicator, FioFormat, FioTool, FioView, Invocation, Output, Stop};
 use file::{Content, Named, Reader};
 use section::{Section, Typed, with_values};
 use table::{Does, Found, Opt, Takes};
@@ -49,6 +49,8 @@ pub struct Line {
     sections: Vec<String>,
     /// `--showcmd`
     show_command: bool,
+    /// What is done in place of jobs; what follows it on the command line is not read.
+    tool: Option<FioTool>,
     /// In the order they were given.
     jobs: Vec<Named>,
 }
@@ -309,6 +311,8 @@ fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
             Does::Line(set) => {
                 if let Err(why) = set(&mut line, given.unwrap_or_default()) {
                     wrong.push(invalid(&typed, given, &why).into());
+                } else if line.tool.is_some() && wrong.is_empty() {
+                    return Ok(line);
                 }
             }
             Does::Name => {
@@ -417,7 +421,11 @@ impl Line {
             show_command,
             jobs,
             sections: _,
+            tool,
         } = self;
+        if let Some(tool) = tool {
+            return Ok(Invocation::Fio(tool));
+        }
         if jobs.is_empty() {
             let what = "there is no job: a job starts with --name, or with [name] in a job file";
             return Err(misuse(&[what.to_owned().into()]));

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use rbench_core::plain::plain_lines;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::Spec;
+use rbench_plan::jobs::Checksum;
 
 mod args;
 pub mod fio;
@@ -28,6 +29,8 @@ pub enum Invocation {
     Verify(Verify),
     /// Removal of what interrupted runs left behind.
     Clean(Clean),
+    /// What fio does beside running jobs.
+    Fio(FioTool),
     /// Print the report of a result file or journal.
     Show {
         /// The file.
@@ -150,6 +153,30 @@ pub enum FioFormat {
     JsonPlus,
 }
 
+/// What `rbench fio` does in place of jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FioTool {
+    /// Prints this.
+    Print(String),
+    /// `--inflate-log`: prints a compressed log as text.
+    Inflate(PathBuf),
+    /// `--crctest`: measures how fast these checksums are, by their names.
+    Checksums(Vec<(&'static str, Checksum)>),
+    /// `--cpuclock-test`: compares the processors' counters.
+    ClockTest,
+    /// `--idle-prof=calibrate`: measures how fast processors are.
+    Calibrate,
+}
+
+/// What is reported of idle processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdleReport {
+    /// All of them together.
+    System,
+    /// Each of them, too.
+    EachCpu,
+}
+
 /// What `rbench fio` prints, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FioView {
@@ -167,6 +194,10 @@ pub struct FioView {
     pub parse_only: bool,
     /// `--showcmd`: this is printed, and nothing runs.
     pub show: Option<String>,
+    /// `--idle-prof`
+    pub idle: Option<IdleReport>,
+    /// `--debug`: kinds of messages, by fio's names.
+    pub debug: Vec<&'static str>,
 }
 
 /// Which of mdtest's summary tables are printed.

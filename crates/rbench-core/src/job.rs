@@ -3,6 +3,7 @@
 
 use crate::direction::Direction;
 use crate::latency::Latency;
+use crate::moved::Moved;
 use crate::units::Nanos;
 
 /// Count, extremes, mean and deviation of values taken at intervals.
@@ -218,6 +219,8 @@ pub struct JobOutcome {
     /// Where that was asked: operations and bytes per second in each second of
     /// the last window.
     pub steady_window: Vec<(u64, u64)>,
+    /// Where that was asked: what was moved since `start_ms`.
+    pub moved: Moved,
 }
 
 impl JobOutcome {
@@ -257,6 +260,7 @@ impl JobOutcome {
             latency_depth,
             steady,
             steady_window,
+            moved,
         } = other;
         if self.workers == 0 {
             // Nothing yet: its zeros say nothing about start and numbers.
@@ -302,6 +306,7 @@ impl JobOutcome {
         for (mine, theirs) in self.steady_window.iter_mut().zip(steady_window) {
             *mine = (mine.0 + theirs.0, mine.1 + theirs.1);
         }
+        self.moved.merge(moved);
     }
 }
 

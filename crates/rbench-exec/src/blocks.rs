@@ -32,6 +32,7 @@ mod checks;
 mod context;
 pub mod handles;
 mod many;
+mod moving;
 mod nothing;
 mod noting;
 mod process;

@@ -16,6 +16,7 @@ use rbench_plan::Limits;
 
 use crate::pace::StopFlag;
 use crate::sight::Sight;
+use crate::trap::Trap;
 
 /// How long the others may be silent once the group was asked to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -56,6 +57,8 @@ pub enum StopReason {
     Stuck,
     /// A rank could not start together with the others.
     Start,
+    /// What was to end the run early has happened.
+    Trigger,
 }
 
 impl StopReason {
@@ -66,6 +69,7 @@ impl StopReason {
             StopReason::Errors => 1000,
             StopReason::Stuck => 1001,
             StopReason::Start => 1002,
+            StopReason::Trigger => 1003,
         }
     }
 
@@ -74,6 +78,7 @@ impl StopReason {
             1000 => StopReason::Errors,
             1001 => StopReason::Stuck,
             1002 => StopReason::Start,
+            1003 => StopReason::Trigger,
             number => StopReason::Signal(number as i32),
         }
     }
@@ -198,6 +203,8 @@ pub struct Group<'a> {
     told_alive: Cell<Instant>,
     /// What there is to see of the file system that the phases work on.
     pub sight: Sight,
+    /// At rank 0: what ends the run early.
+    pub(crate) trap: Trap,
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -270,6 +277,7 @@ impl<'a> Group<'a> {
             alive: RefCell::new(vec![Instant::now(); ranks]),
             told_alive: Cell::new(Instant::now()),
             sight: Sight::default(),
+            trap: Trap::default(),
         })
     }
 
@@ -437,6 +445,7 @@ impl<'a> Group<'a> {
                 out = &mut wait => return out.map_err(Into::into),
                 signal = self.interrupts.next() => self.ask_to_stop(StopReason::Signal(signal)),
                 note = self.world.next_note() => self.hear(note?),
+                () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());
                     self.live(Instant::now())?;

@@ -15,7 +15,7 @@ use rbench_comm::{Combine, CommError};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::random::key;
 use rbench_core::{Failure, OpKind, Rank};
-use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
 use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_plan::{Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
@@ -24,7 +24,7 @@ use rbench_sys::residency::Part;
 use crate::blocks::{self, Lanes, Report, Sink, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
-use crate::group::{ExecError, Group};
+use crate::group::{ExecError, Group, StopReason};
 use crate::live::LiveStats;
 use crate::phase::{Before, Looking, OpRow, Phase};
 use crate::residency;
@@ -36,8 +36,10 @@ use crate::workload::{Ending, Listener, stopped_by_itself};
 mod guard;
 mod journals;
 mod layout;
+mod machine;
 mod removal;
 pub(crate) mod room;
+mod trigger;
 mod wire;
 
 use journals::Journals;
@@ -73,6 +75,14 @@ struct Member {
     lane_numbers: Range<usize>,
 }
 
+impl Member {
+    /// Whether the devices below its files are reported.
+    fn reports_disks(&self) -> bool {
+        let report = self.job.report.as_ref();
+        self.engine.uses_files && report.is_some_and(|report| report.disks)
+    }
+}
+
 /// What groups of jobs leave for the next one.
 #[derive(Default)]
 struct State {
@@ -95,6 +105,8 @@ struct JobRound<'w> {
     /// Whether caches are dropped before those that read.
     drops_caches: bool,
     journals: &'w Journals,
+    /// What is asked for beside the jobs.
+    whole: Whole,
     /// Files of this rank's workers that could not be made ready, and why:
     /// those workers do nothing but fail.
     unmade: RefCell<BTreeMap<PathBuf, Failure>>,
@@ -125,6 +137,7 @@ pub async fn execute(
         round.live.clone_from(&live);
         round.drops_caches = all.drop_caches;
         round.iteration = plan.iteration(number);
+        round.whole.clone_from(&plan.whole);
         before.0 += jobs.len() as u32;
         before.1 += jobs.iter().map(|job| u64::from(job.numjobs)).sum::<u64>();
         let ended = round.go(group, listener, &mut state).await;
@@ -136,6 +149,7 @@ pub async fn execute(
             Ok((stopped, left)) => {
                 ending.left.extend(left);
                 if stopped {
+                    ending.complete = trigger::fire(group, &plan.whole.trigger).await?;
                     ending.trouble = stopped_by_itself(group);
                     return Ok(ending);
                 }
@@ -254,6 +268,7 @@ impl<'w> JobRound<'w> {
             live: None,
             drops_caches: false,
             journals,
+            whole: Whole::default(),
             unmade: RefCell::default(),
         }
     }
@@ -301,13 +316,23 @@ impl<'w> JobRound<'w> {
         }
         residency::turn_to(group, self.directories(group)).await?;
         let sink = Sink::default();
+        let watch = self.watch(group).await?;
+        self.set_trap(group).await?;
         let end = round::run(group, &self.phase(group, &sink)).await?;
+        let hosts = match watch {
+            Some(watch) => watch.end(group).await?,
+            None => Vec::new(),
+        };
         end.rows.into_iter().for_each(|row| listener.row(row));
         if !end.details.is_empty() {
             listener.details(self.iteration, &[], end.details);
         }
         self.report(group, &sink, listener).await?;
-        if end.stopped && group.is_root() && stopped_by_itself(group).is_none() {
+        if !hosts.is_empty() {
+            listener.machine(hosts);
+        }
+        let interrupted = matches!(group.stop_reason(), Some(StopReason::Signal(_)));
+        if end.stopped && group.is_root() && interrupted {
             listener.stopped();
         }
         let paths = self.to_remove(group, &state.made);
@@ -392,6 +417,7 @@ impl<'w> JobRound<'w> {
                     before: member.before * u64::from(group.world.size()),
                     sink: Arc::clone(sink),
                     live: self.live.clone(),
+                    aux: self.base.join(&self.whole.aux),
                 }),
                 kept: None,
                 logs: self.journals.of(member.index),

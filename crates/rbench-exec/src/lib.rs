@@ -37,6 +37,7 @@ mod stuck;
 pub mod target;
 mod testdirs;
 pub mod thread;
+mod trap;
 pub mod verify;
 pub mod worker;
 mod workload;

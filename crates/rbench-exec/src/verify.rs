@@ -18,11 +18,13 @@ use crate::data;
 mod damage;
 mod fio;
 mod pattern;
+mod speed;
 mod sums;
 
 pub use damage::Damage;
 pub(crate) use damage::{Difference, compare};
 pub use fio::FioHeaders;
+pub use speed::bytes_per_s;
 pub(crate) use sums::crc32c as fio_crc;
 
 /// Bits below the phase number in a generation of `rbench io`: the number of the

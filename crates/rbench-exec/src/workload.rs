@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::machine::HostUse;
 use rbench_core::outcome::{Details, PhaseOutcome};
 
 use crate::group::{ExecError, Group, StopReason};
@@ -51,6 +52,9 @@ pub trait Listener {
     /// worker.
     fn jobs(&mut self, outcomes: Vec<JobOutcome>);
 
+    /// At rank 0, behind each group of jobs that asks for it: what the hosts did meanwhile.
+    fn machine(&mut self, hosts: Vec<HostUse>);
+
     /// On every rank, where there is something: the logs of its workers.
     fn job_logs(&mut self, logs: Vec<JobLog>);
 }
@@ -74,7 +78,7 @@ pub(crate) trait Pass<G> {
 pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
     let limits = group.limits();
     match (group.stop_reason()?, limits.errors) {
-        (StopReason::Signal(_), _) => None,
+        (StopReason::Signal(_) | StopReason::Trigger, _) => None,
         (StopReason::Errors, Some(0) | None) => {
             Some("an operation failed, and that was to end the run (--on-error stop)".to_owned())
         }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use rbench_cli::Invocation;
 use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
-use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_core::Nanos;
+use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
 use rbench_plan::pattern::{Steps, largest, smallest};
 use rbench_plan::resolve::{Work, resolve};
 use rbench_plan::spec::Workload;
@@ -73,6 +75,8 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
         cpus: 2,
     };
     let invocation = match read(argv, &around) {
+        // Something else than jobs.
+        Ok(Invocation::Fio(_)) => return,
         Ok(invocation) => invocation,
         Err(stop) => return refusal::of_line(&stop),
     };
@@ -136,14 +140,18 @@ fn shell_words(text: &str) -> Vec<String> {
     words
 }
 
-/// A plan without what only says how it was typed.
+/// A plan without what only says how it was typed, and without what belongs to no job.
 fn bare(mut plan: JobsPlan) -> JobsPlan {
     plan.global_options.clear();
+    plan.whole = Whole::default();
     plan.rounds
         .iter_mut()
         .flatten()
         .filter_map(|job| job.report.as_mut())
-        .for_each(|report| report.options.clear());
+        .for_each(|report| {
+            report.options.clear();
+            report.moved_every = Nanos(0);
+        });
     plan
 }
 

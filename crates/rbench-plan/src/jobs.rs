@@ -13,11 +13,13 @@ use crate::name_ops::NameOp;
 use crate::process::Process;
 
 mod course;
+mod whole;
 
 pub use rbench_core::{Direction, Each};
 
 pub use crate::verify::{Checksum, FioLayout, TrimBacklog, Verify, VerifyPattern};
 pub use course::{Course, Sequel, Zones};
+pub use whole::{Trigger, Unified, Whole};
 
 /// Everything that is to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,8 @@ pub struct JobsPlan {
     pub ack_journal: Option<PathBuf>,
     /// Options that hold for all jobs as they were typed, for the report.
     pub global_options: Vec<(String, String)>,
+    /// What is asked for beside them.
+    pub whole: Whole,
 }
 
 /// Directions of a job.
@@ -459,6 +463,10 @@ pub struct Logs {
     pub histogram_every: Nanos,
     /// A column of offsets.
     pub offsets: bool,
+    /// `log_issue_time`: latencies have a last column with the time of submission.
+    pub issue_time: bool,
+    /// `log_store_compressed`: logs are compressed records.
+    pub compressed: bool,
     /// `per_job_logs=0`: one file for all workers.
     pub one_file: bool,
     /// `log_window_value`: what the line of an averaging interval gives of its latencies.
@@ -563,8 +571,12 @@ pub struct FioReport {
     pub job_start_clock: i32,
     /// Length of the samples of bandwidth, and of operations per second.
     pub sampled_every: [Nanos; 2],
-    /// Reads and writes in one.
-    pub unified: bool,
+    /// Whether reads and writes are shown in one.
+    pub unified: Unified,
+    /// `disk_util`: the devices below its files are reported.
+    pub disks: bool,
+    /// `--bandwidth-log`: what it moves is told in stretches of this length; 0: it is not.
+    pub moved_every: Nanos,
     /// The options as they were typed, for the report.
     pub options: Vec<(String, String)>,
 }

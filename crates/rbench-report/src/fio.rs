@@ -6,11 +6,14 @@
 //! Where fio's numbers are wrong ours are right: no percentile is above the
 //! maximum, and none is cut off at 17 s.
 
+pub mod compressed;
 mod json;
 pub mod logs;
+mod machine;
 mod measured;
 mod normal;
 mod numbers;
+pub mod rates;
 mod terse;
 mod tree;
 
@@ -20,6 +23,7 @@ use rbench_core::Nanos;
 use rbench_core::job::JobOutcome;
 
 pub use json::json;
+pub use machine::{Machine, calibration};
 pub use normal::normal;
 pub use numbers::Form;
 pub use terse::terse;
@@ -39,6 +43,8 @@ pub struct FioRun {
     pub global_options: Vec<(String, String)>,
     /// In the order of jobs and workers.
     pub entries: Vec<FioEntry>,
+    /// What devices and processors did meanwhile.
+    pub machine: Machine,
 }
 
 /// One entry of the report: a worker, or the workers of a group of jobs.
@@ -62,8 +68,8 @@ pub struct FioEntry {
     pub slat_percentiles: bool,
     /// How numbers of the normal output are written.
     pub form: Form,
-    /// Reads and writes are shown as one direction, `mixed`.
-    pub unified: bool,
+    /// Whether reads and writes are shown as one direction, `mixed`.
+    pub unified: Unified,
     /// `iodepth`
     pub depth: u32,
     /// `continue_on_error` was given: errors that did not end the job have a
@@ -76,6 +82,18 @@ pub struct FioEntry {
     /// Host of the worker, where a run has several hosts and each worker an
     /// entry. JSON names it, as fio's own client does.
     pub host: Option<String>,
+}
+
+/// `unified_rw_reporting`: whether reads and writes are shown as one direction, `mixed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unified {
+    /// Each by itself.
+    #[default]
+    Apart,
+    /// As one.
+    Mixed,
+    /// Both ways.
+    Both,
 }
 
 /// `latency_target`, `latency_window`, `latency_percentile`

@@ -4,7 +4,7 @@ use rbench_cli::Output;
 use rbench_core::Rank;
 use rbench_core::wire::{Reader, Writer};
 use rbench_exec::{ExecError, Group};
-use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
 use rbench_plan::meta::{Backend, PhaseKind};
 use rbench_plan::{MetaPlan, Plan, Work};
 use rbench_report::schema::{DataSize, Warning};
@@ -70,6 +70,7 @@ fn read_bytes(plan: &Plan) -> u64 {
                 iterations: jobs.iterations,
                 ack_journal: None,
                 global_options: Vec::new(),
+                whole: Whole::default(),
             };
             reading.data_bytes(plan.ranks).0
         }

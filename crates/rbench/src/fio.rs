@@ -13,16 +13,19 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
-use rbench_cli::{FioFormat, FioView, Invocation, Output};
+use rbench_cli::{FioFormat, FioView, IdleReport, Invocation, Output};
 use rbench_core::job::{JobLog, JobOutcome, Series};
+use rbench_core::machine::HostUse;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Latency, Nanos, Rank};
 use rbench_exec::LiveStats;
 use rbench_plan::Plan;
-use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut};
+use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut, Unified};
 use rbench_plan::resolve::Work;
 use rbench_report::RunResult;
-use rbench_report::fio::{FioEntry, FioRun, Form, Steadiness, Target, json, normal, terse};
+use rbench_report::fio::{
+    self as form, FioEntry, FioRun, Form, Machine, Steadiness, Target, json, normal, terse,
+};
 use rbench_sys::limits::{host_facts, page_size};
 
 use crate::files;
@@ -32,7 +35,12 @@ use crate::run::Refusal;
 use crate::show::render;
 use crate::{SUCCESS, print};
 
+mod debug;
 mod logs;
+mod rates;
+mod tools;
+
+pub use tools::tool;
 
 /// The version in fio's outputs: programs look for the version of fio whose
 /// format they know.
@@ -172,6 +180,8 @@ pub struct Front {
     status: Option<Status>,
     /// Logs of several workers that this run has begun.
     begun: BTreeSet<PathBuf>,
+    /// What the hosts did so far.
+    hosts: Vec<HostUse>,
 }
 
 impl Front {
@@ -181,6 +191,7 @@ impl Front {
             view,
             status: None,
             begun: BTreeSet::new(),
+            hosts: Vec::new(),
         }
     }
 }
@@ -210,6 +221,11 @@ impl FrontEnd for Front {
     fn open(&mut self, scope: Scope<'_>, rank: Rank) -> Result<(), String> {
         let cwd = Path::new(&scope.launch.cwd);
         logs::check(scope.plan, cwd, rank)?;
+        check_aux(scope.plan, cwd)?;
+        if rank == Rank(0) {
+            rates::check(scope.plan, cwd)?;
+            debug::tell(scope, &self.view.debug);
+        }
         match &self.view.output {
             Some(path) if rank == Rank(0) => {
                 let path = cwd.join(path);
@@ -239,6 +255,15 @@ impl FrontEnd for Front {
         }
     }
 
+    fn machine(&mut self, hosts: Vec<HostUse>) {
+        for host in hosts {
+            match self.hosts.iter_mut().find(|known| known.host == host.host) {
+                Some(known) => known.add(&host),
+                None => self.hosts.push(host),
+            }
+        }
+    }
+
     fn job_logs(&mut self, scope: Scope<'_>, logs: &[JobLog]) -> Result<(), String> {
         logs::write(
             scope.plan,
@@ -258,11 +283,30 @@ impl FrontEnd for Front {
         let own = self.view.report.then(|| render(result, output.format));
         let hosts = result.world.hosts.iter();
         let hosts: Vec<String> = hosts.map(|host| host.name.clone()).collect();
-        report(scope, &hosts, &self.view, jobs, own)
+        rates::write(scope, jobs)?;
+        let machine = Machine {
+            names: hosts,
+            hosts: self.hosts.clone(),
+            each_cpu: self.view.idle == Some(IdleReport::EachCpu),
+        };
+        debug::tell_machine(&machine, &self.view.debug);
+        report(scope, machine, &self.view, jobs, own)
     }
 
     fn tells_failures(&self) -> bool {
         false
+    }
+}
+
+/// `--aux-path` names a directory that is there, on each host.
+fn check_aux(plan: &Plan, cwd: &Path) -> Result<(), String> {
+    let Work::Jobs(jobs) = &plan.work else {
+        return Ok(());
+    };
+    let aux = cwd.join(&jobs.whole.aux);
+    match aux.is_dir() {
+        true => Ok(()),
+        false => Err(format!("--aux-path {} is not a directory", aux.display())),
     }
 }
 
@@ -292,7 +336,7 @@ fn emit(view: &FioView, cwd: &Path, text: &str) -> Result<u8, String> {
 /// One sentence that names the file of `--output`.
 fn report(
     Scope { plan, launch }: Scope<'_>,
-    hosts: &[String],
+    machine: Machine,
     view: &FioView,
     outcomes: &[JobOutcome],
     own: Option<String>,
@@ -300,7 +344,7 @@ fn report(
     let Work::Jobs(jobs) = &plan.work else {
         return Ok(SUCCESS);
     };
-    let run = run(jobs, plan, launch, hosts, outcomes);
+    let run = run(jobs, plan, launch, machine, outcomes);
     let code = emit(view, Path::new(&launch.cwd), &texts(&run, view))?;
     // On standard output, where people look, not in a file that programs read.
     Ok(own.map_or(code, |own| code.max(print(&format!("\n{own}")))))
@@ -320,7 +364,7 @@ fn run(
     jobs: &JobsPlan,
     plan: &Plan,
     launch: &Launch,
-    hosts: &[String],
+    machine: Machine,
     outcomes: &[JobOutcome],
 ) -> FioRun {
     let all: Vec<&JobPlan> = jobs.rounds.iter().flatten().collect();
@@ -340,7 +384,7 @@ fn run(
             }
             _ => {
                 // Of several hosts that of a worker which has an entry of its own.
-                let host = host_of(job, outcome, plan, hosts);
+                let host = host_of(job, outcome, plan, &machine.names);
                 let host = host.filter(|_| !report.group_reporting);
                 entries.push((entry(job, report, outcome, host), report.group_reporting));
             }
@@ -358,6 +402,7 @@ fn run(
             .into_iter()
             .map(|(entry, _)| with_steadiness(entry, &all))
             .collect(),
+        machine,
     }
 }
 
@@ -439,7 +484,11 @@ fn entry(
             figures: report.significant_figures as usize,
             bits: report.bits,
         },
-        unified: report.unified,
+        unified: match report.unified {
+            Unified::Apart => form::Unified::Apart,
+            Unified::Mixed => form::Unified::Mixed,
+            Unified::Both => form::Unified::Both,
+        },
         depth: job.depth,
         continue_on_error: job.errors != Errors::End(ContinueOn::default()),
         target: job.pace.latency_target.map(|target| Target {
@@ -489,7 +538,7 @@ impl Status {
             };
             while ended.recv_timeout(Duration::from(every)) == Err(mpsc::RecvTimeoutError::Timeout)
             {
-                let run = run(jobs, &plan, &launch, &[], &live.outcomes());
+                let run = run(jobs, &plan, &launch, Machine::default(), &live.outcomes());
                 // The report at the end says if it cannot be written.
                 let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view));
             }

@@ -9,6 +9,7 @@ use rbench_cli::{Invocation, Output};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::machine::HostUse;
 use rbench_core::outcome::OpTime;
 use rbench_core::spread::RowLimits;
 use rbench_exec::LiveStats;
@@ -90,6 +91,9 @@ pub trait FrontEnd {
     ) -> Result<(), String> {
         Ok(())
     }
+
+    /// At rank 0: what the hosts did while a group of jobs ran.
+    fn machine(&mut self, _hosts: Vec<HostUse>) {}
 
     /// Writes the logs of this rank's workers.
     ///
@@ -202,6 +206,7 @@ pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
         }
         Invocation::Testfs(_)
         | Invocation::Show { .. }
+        | Invocation::Fio(_)
         | Invocation::Verify(_)
         | Invocation::Clean(_) => Err(Refusal::Usage(
             "only meta, io, mdtest and fio run on several ranks".to_owned(),

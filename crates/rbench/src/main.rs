@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Show { file, format }) => show::show(&file, format),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
+        Ok(Invocation::Fio(tool)) => fio::tool(&tool),
         // Workloads, and mistakes too: rank 0's command line counts, and only
         // rank 0 prints.
         Ok(Invocation::Run(..)) | Err(_) => run::run(&argv),

@@ -7,6 +7,7 @@ use rbench_cli::Output;
 use rbench_comm::Clocks;
 use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::machine::HostUse;
 use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
@@ -197,6 +198,10 @@ impl Listener for Recording<'_> {
 
     fn jobs(&mut self, outcomes: Vec<JobOutcome>) {
         self.report.jobs.extend(outcomes);
+    }
+
+    fn machine(&mut self, hosts: Vec<HostUse>) {
+        self.report.front.machine(hosts);
     }
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {

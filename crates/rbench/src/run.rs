@@ -638,6 +638,6 @@ fn tell_trouble(result: &RunResult, people: bool) {
 fn stop_code(group: &Group<'_>) -> Option<u8> {
     match group.stop_reason()? {
         StopReason::Signal(number) => Some(128 + number as u8),
-        StopReason::Errors | StopReason::Stuck | StopReason::Start => None,
+        StopReason::Errors | StopReason::Stuck | StopReason::Start | StopReason::Trigger => None,
     }
 }

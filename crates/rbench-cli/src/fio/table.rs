@@ -15,6 +15,7 @@ mod line;
 mod process;
 mod refused;
 mod stats;
+mod whole;
 
 pub use refused::{REFUSED, Refused, refusal};
 
@@ -168,6 +169,10 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: "Output (command line only)",
         options: line::OUTPUT,
+    },
+    Group {
+        title: "The machine, what ends a run, and tools (command line only)",
+        options: whole::WHOLE,
     },
     Group {
         title: "Additions of rbench (command line only)",

@@ -472,7 +472,9 @@ impl BlockRunner {
             return;
         };
         let path = self.files.path(file).into_owned();
-        if let Err(error) = dump.write(&self.context.base, Path::new(&path)) {
+        let report = self.context.report.as_ref();
+        let place = report.map_or(&self.context.base, |report| &report.aux);
+        if let Err(error) = dump.write(place, Path::new(&path)) {
             self.not_kept(&path, "verify_dump", &error, meter);
         }
     }

@@ -72,6 +72,8 @@ pub struct Report {
     pub sink: Sink,
     /// Takes what was done so far.
     pub live: Option<Arc<LiveStats>>,
+    /// Where states and dumps of verified jobs go.
+    pub aux: PathBuf,
 }
 
 impl Report {
@@ -173,7 +175,7 @@ impl WorkerContext {
             name: self.job.name.clone(),
             ..State::default()
         };
-        let made = Progress::new(&self.base, now, saves, loads);
+        let made = Progress::new(&report.aux, now, saves, loads);
         made.map(|made| Some(Box::new(made)))
             .map_err(|(path, error)| Failure {
                 op: OpKind::Open,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rbench_core::{Failure, Rank};
+use rbench_core::{Failure, Nanos, Rank};
 use rbench_plan::jobs::{
     BlockSizes, Course, Directions, Each, FileNames, FioReport, JobPlan, Logs, Pace, Shares,
     Syncing,
@@ -29,6 +29,7 @@ pub(crate) fn over_nothing(
         index: 0,
         sink: Sink::default(),
         live: None,
+        aux: PathBuf::new(),
     });
     let asked = WorkerContext {
         engine: engine::find(&job.engine).unwrap_or(&ENGINES[0]),
@@ -78,6 +79,7 @@ pub(crate) fn over_nothing(
     job.syncing = Syncing::default();
     job.report = job.report.map(|report| FioReport {
         logs: Logs::default(),
+        moved_every: Nanos(0),
         ..report
     });
     job.pace = Pace {

@@ -6,6 +6,7 @@ use rbench_core::outcome::{Measured, OpStats};
 use rbench_core::{Direction, Latency, Nanos};
 use rbench_plan::jobs::{Each, JobPlan, Logs};
 
+use super::moving::Moving;
 use super::search::{DepthSearch, Stage, SteadyWatch};
 use super::stretch::{Kind, Stretches};
 use crate::meter::Span;
@@ -138,6 +139,8 @@ pub struct JobStats {
     next_window: Nanos,
     next_histogram: Nanos,
     log: JobLog,
+    /// What was moved over time, where that is asked for.
+    moving: Option<Moving>,
     verdict: Option<Verdict>,
     sampled: bool,
 }
@@ -251,6 +254,10 @@ impl JobStats {
             next_window: Nanos(0),
             next_histogram: Nanos(0),
             log,
+            moving: match job.report.as_ref().map(|report| report.moved_every) {
+                None | Some(Nanos(0)) => None,
+                Some(width) => Some(Moving::of(width)),
+            },
             verdict: None,
             sampled: false,
         }
@@ -259,6 +266,9 @@ impl JobStats {
     /// The worker starts at `start` and records from `from` on.
     pub fn begin(&mut self, start: Nanos, from: Nanos) {
         (self.start, self.from, self.measures_from) = (start, from, from);
+        if let Some(moving) = &mut self.moving {
+            moving.begin(start);
+        }
         self.next_window = after(from, self.logs.average);
         self.next_histogram = after(from, self.logs.histogram_every);
     }
@@ -269,8 +279,17 @@ impl JobStats {
         self.begin_samples(now.max(self.from));
     }
 
+    /// Takes down what was moved until `now`, where that is asked for.
+    fn note_moved(&mut self, now: Nanos) {
+        let bytes = [self.sides.read.bytes, self.sides.write.bytes];
+        if let Some(moving) = &mut self.moving {
+            moving.note(now, bytes);
+        }
+    }
+
     /// Samples of the rates begin at `from`.
     fn begin_samples(&mut self, from: Nanos) {
+        self.note_moved(from);
         (self.checked_at, self.next_check) = (from, self.check_after(from));
         self.sampled_at = [from; 2];
         self.next_samples = self.sampled_every.map(|every| after(from, every));
@@ -406,6 +425,10 @@ impl JobStats {
     /// depths. Logs go on.
     #[cold]
     fn restart(&mut self, now: Nanos) {
+        self.note_moved(now);
+        if let Some(moving) = &mut self.moving {
+            moving.restart();
+        }
         for side in self.sides.all_mut() {
             let (asynchronous, rated) = (side.slat.is_some(), side.response.is_some());
             *side = Side {
@@ -481,6 +504,7 @@ impl JobStats {
     }
 
     fn sample(&mut self, now: Nanos) {
+        self.note_moved(now);
         for which in 0..2 {
             if now < self.next_samples[which] {
                 continue;
@@ -648,6 +672,7 @@ impl JobStats {
             latency_depth: self.search.as_ref().map_or(0, DepthSearch::found),
             steady: steady.map(SteadyWatch::reached),
             steady_window: steady.map_or_else(Vec::new, SteadyWatch::window),
+            moved: self.moving.as_ref().map(Moving::moved).unwrap_or_default(),
             ..JobOutcome::default()
         }
     }
@@ -662,6 +687,7 @@ impl JobStats {
             self.next_histogram = end.max(self.from);
             self.close_histograms(end);
         }
+        self.note_moved(end);
         let rest = self.rest(end);
         let [read, write, trim] = self.stretches.runtimes(end, self.did());
         let mut outcome = JobOutcome {

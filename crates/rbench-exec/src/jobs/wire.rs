@@ -1,6 +1,7 @@
 //! How outcomes of jobs travel to rank 0: histograms as their buckets in use.
 
 use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
+use rbench_core::moved::Moved;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Latency, Nanos};
 
@@ -48,6 +49,7 @@ fn write(w: &mut Writer, outcome: &JobOutcome) {
         latency_depth,
         steady,
         steady_window,
+        moved,
     } = outcome;
     w.numbers(&[
         u64::from(*job),
@@ -77,6 +79,8 @@ fn write(w: &mut Writer, outcome: &JobOutcome) {
     w.numbers(&sync.to_words());
     let seconds: Vec<u64> = steady_window.iter().flat_map(|(i, b)| [*i, *b]).collect();
     w.numbers(&seconds);
+    let bytes: Vec<u64> = moved.bytes.iter().flatten().copied().collect();
+    w.number(moved.width.0).number(moved.end.0).numbers(&bytes);
 }
 
 fn write_direction(w: &mut Writer, direction: &DirectionOutcome) {
@@ -164,6 +168,11 @@ fn read(r: &mut Reader<'_>) -> Option<JobOutcome> {
             .chunks_exact(2)
             .map(|pair| (pair[0], pair[1]))
             .collect(),
+        moved: Moved {
+            width: Nanos(r.number()?),
+            end: Nanos(r.number()?),
+            bytes: r.numbers()?.as_chunks().0.to_vec(),
+        },
     })
 }
 
@@ -243,6 +252,7 @@ mod tests {
                 cpu_system: Nanos(numbers[6]), switches: numbers[7], faults_major: numbers[8],
                 faults_minor: 3, depths, submits: depths, completes: [0; 7],
                 latency_depth: small[2], steady, steady_window: vec![(numbers[1], 4); 3],
+                moved: Moved { width: Nanos(numbers[2]), end: Nanos(7), bytes: vec![[numbers[3], 7]; 2] },
             };
             let two = vec![outcome.clone(), JobOutcome { worker: 1, ..outcome }];
             prop_assert_eq!(decode(&encode(&two)), Some(two));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rbench_comm::{Clocks, Communicator as _, threads};
 use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::machine::HostUse;
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
 use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
@@ -140,6 +141,8 @@ pub struct Outcome {
     pub details: Vec<(u32, String, Details)>,
     /// What the workers of jobs did.
     pub jobs: Vec<JobOutcome>,
+    /// What the hosts did while groups of jobs ran.
+    pub machine: Vec<HostUse>,
     /// What people were told on the way, by any rank.
     pub troubles: Vec<String>,
     /// Logs of rank 0's workers.
@@ -164,6 +167,7 @@ struct Taker<'t, 'r> {
     rows: Vec<PhaseOutcome>,
     details: Vec<(u32, String, Details)>,
     jobs: Vec<JobOutcome>,
+    machine: Vec<HostUse>,
     logs: Vec<JobLog>,
     warnings: Vec<(&'static str, String)>,
 }
@@ -186,6 +190,10 @@ impl Listener for Taker<'_, '_> {
 
     fn jobs(&mut self, outcomes: Vec<JobOutcome>) {
         self.jobs.extend(outcomes);
+    }
+
+    fn machine(&mut self, hosts: Vec<HostUse>) {
+        self.machine.extend(hosts);
     }
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {
@@ -366,6 +374,7 @@ impl<'r> Run<'r> {
                     rows: Vec::new(),
                     details: Vec::new(),
                     jobs: Vec::new(),
+                    machine: Vec::new(),
                     logs: Vec::new(),
                     warnings: Vec::new(),
                 };
@@ -379,6 +388,7 @@ impl<'r> Run<'r> {
                     details: taker.details,
                     troubles: disturber.troubles.lock().expect("no panic").clone(),
                     jobs: taker.jobs,
+                    machine: taker.machine,
                     logs: taker.logs,
                     warnings: taker.warnings,
                 })

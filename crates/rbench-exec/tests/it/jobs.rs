@@ -19,6 +19,7 @@ mod depth;
 mod engines;
 mod faults;
 mod files;
+mod machine;
 mod names;
 mod pace;
 mod parts;

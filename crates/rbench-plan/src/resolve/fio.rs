@@ -72,11 +72,15 @@ pub(super) fn resolve(
     let repeated = (iterations, facts.ranks());
     let asked = options.ack_journal.as_ref();
     let ack_journal = journal::journal(&mut rounds, asked, repeated, notes)?;
+    if options.whole.rates {
+        report::log_together(&mut rounds);
+    }
     Ok(JobsPlan {
         iterations,
         ack_journal,
         rounds: again_and_again(rounds, options, iterations),
         global_options: options.globals.clone(),
+        whole: options.whole.clone(),
     })
 }
 
@@ -232,9 +236,7 @@ fn one(
     }
     let pace = pace(s, io, notes)?;
     let verify = verify::verify(s, &pattern, &pace, notes)?;
-    if s.logs.histogram.is_some() && s.logs.histogram_every.0 == 0 {
-        refuse!("write_hist_log needs log_hist_msec, the time between two histograms");
-    }
+    report::check_logs(s)?;
     let mut plan = JobPlan {
         name: job.name.clone(),
         numjobs,

@@ -7,7 +7,7 @@ use rbench_core::{Nanos, StatType};
 
 use crate::jobs::{
     Advised, Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
-    VerifyPattern,
+    Unified, VerifyPattern, Whole,
 };
 use crate::process::{MemoryPolicy, Nodes};
 
@@ -22,6 +22,8 @@ pub struct Fio {
     pub readonly: bool,
     /// `--ack-journal`: the beginning of the journals' names.
     pub ack_journal: Option<PathBuf>,
+    /// Switches of the whole run.
+    pub whole: Whole,
 }
 
 /// One job.
@@ -370,7 +372,9 @@ pub struct Settings {
     /// `new_group`
     pub new_group: Option<bool>,
     /// `unified_rw_reporting`
-    pub unified: Option<bool>,
+    pub unified: Option<Unified>,
+    /// `disk_util`
+    pub disk_util: Option<bool>,
     /// `percentile_list`
     pub percentile_list: Option<Vec<f64>>,
     /// `clat_percentiles`

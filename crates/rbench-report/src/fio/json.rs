@@ -1,14 +1,16 @@
 //! fio's JSON: keys, their order and their kinds of numbers as fio 3.33 has
 //! them, and `job_start`, which later versions added.
 //!
-//! `disk_util` is absent, as in fio when the target is not on a block device.
+//! `disk_util` is absent where the target is not on a block device, as in fio.
 
 use rbench_core::Latency;
 use rbench_core::job::Series;
 
-use super::measured::{self, BOUNDS, Direction, Shown, of_time, parts, percentiles, stddev_ns};
+use super::measured::{
+    self, BOUNDS, Direction, Shown, Way, of_time, parts, percentiles, stddev_ns,
+};
 use super::tree::Json;
-use super::{FioEntry, FioRun, Steadiness, mean};
+use super::{FioEntry, FioRun, Steadiness, Unified, mean};
 
 /// Keys of `iodepth_level`.
 const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
@@ -30,6 +32,10 @@ pub fn json(run: &FioRun, plus: bool) -> String {
     let entries = measured::entries(run);
     let jobs = entries.iter().map(|shown| job(run, shown, plus)).collect();
     fields.push(("jobs", Json::List(jobs)));
+    let disks = run.machine.disks_as_json();
+    fields.extend(disks.map(|disks| ("disk_util", disks)));
+    let idle = run.machine.idle_as_json();
+    fields.extend(idle.map(|idle| ("cpu_idleness", idle)));
     Json::map(fields).document()
 }
 
@@ -53,10 +59,13 @@ fn job(run: &FioRun, shown: &Shown, plus: bool) -> Json {
         ("elapsed", Json::from(elapsed_s)),
         ("job options", options(&entry.options)),
     ];
-    for one in &shown.directions {
-        fields.push((one.way.name(), direction(one, entry, plus)));
-    }
-    if !entry.unified {
+    let (mixed, apart): (Vec<_>, Vec<_>) = shown
+        .directions
+        .iter()
+        .map(|one| (one.way, (one.way.name(), direction(one, entry, plus))))
+        .partition(|(way, _)| *way == Way::Mixed);
+    fields.extend(apart.into_iter().map(|(_, field)| field));
+    if entry.unified != Unified::Mixed {
         let sync = &outcome.sync;
         let wanted = entry.clat_percentiles || entry.lat_percentiles;
         let latencies = latency(sync, wanted.then_some(&entry.percentiles), plus);
@@ -66,6 +75,7 @@ fn job(run: &FioRun, shown: &Shown, plus: bool) -> Json {
             Json::map([("total_ios", count), ("lat_ns", latencies)]),
         ));
     }
+    fields.extend(mixed.into_iter().map(|(_, field)| field));
     fields.extend([
         ("job_runtime", Json::from(outcome.elapsed_sum.0 / 1_000_000)),
         ("usr_cpu", Json::from(of_time(outcome.cpu_user, entry))),

@@ -7,8 +7,8 @@
 
 use std::fmt::Write as _;
 
-use rbench_core::Nanos;
 use rbench_core::job::{LogHistogram, LogSample};
+use rbench_core::{Direction, Nanos};
 
 /// What a log holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether its values are times.
+    fn is_latency(self) -> bool {
+        match self {
+            Kind::Slat | Kind::Clat | Kind::Lat => true,
+            Kind::Bandwidth | Kind::Iops => false,
+        }
+    }
+
     /// The name within the file name.
     pub fn name(self) -> &'static str {
         match self {
@@ -55,6 +63,52 @@ fn named(prefix: &str, what: &str, number: Option<u64>) -> String {
     format!("{prefix}_{what}{number}.log")
 }
 
+/// What a line of a log says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Its time, ms.
+    pub ms: u64,
+    /// Its value.
+    pub value: u64,
+    /// A second one, of an interval that has both.
+    pub largest: Option<u64>,
+    /// What was done.
+    pub direction: Direction,
+    /// Block size, bytes.
+    pub block: u64,
+    /// Where, bytes.
+    pub offset: u64,
+}
+
+impl Line {
+    /// That of one operation or interval.
+    pub fn of(kind: Kind, sample: &LogSample, form: Form) -> Line {
+        let [slat, clat, lat] = sample.max;
+        let rate = |amount: u64| per_second(amount, sample.span);
+        let (value, largest) = match kind {
+            Kind::Bandwidth => (rate(sample.bytes) / 1024, None),
+            Kind::Iops if form.averaged => (rate(sample.ios), None),
+            Kind::Iops => (u128::from(sample.ios), None),
+            Kind::Slat => form.latency(sample.slat, slat),
+            Kind::Clat => form.latency(sample.clat, clat),
+            Kind::Lat => form.latency(sample.lat, lat),
+        };
+        // An interval has neither.
+        let (block, offset) = match form.averaged {
+            true => (0, 0),
+            false => (sample.block, sample.offset),
+        };
+        Line {
+            ms: form.time_ms(sample.at),
+            value: u64::try_from(value).unwrap_or(u64::MAX),
+            largest,
+            direction: sample.direction,
+            block,
+            offset,
+        }
+    }
+}
+
 /// How a log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Form {
@@ -69,6 +123,8 @@ pub struct Form {
     pub max: bool,
     /// `log_prio`: the last column is a priority, as fio writes one.
     pub priority: bool,
+    /// `log_issue_time`: behind it latencies have the time of submission, ns.
+    pub issue_time: bool,
     /// `log_hist_coarseness`: a column of a histogram stands for 2 to this power.
     pub coarseness: u32,
     /// What times count from, ms before the start of the job.
@@ -76,12 +132,24 @@ pub struct Form {
 }
 
 impl Form {
-    /// The value of a latency.
-    fn latency(self, mean: Nanos, max: Nanos) -> String {
+    /// The value of a latency, and a second one.
+    fn latency(self, mean: Nanos, max: Nanos) -> (u128, Option<u64>) {
         match (self.averaged, self.mean, self.max) {
-            (true, true, true) => format!("{}, {}", mean.0, max.0),
-            (true, false, true) => max.0.to_string(),
-            _ => mean.0.to_string(),
+            (true, true, true) => (u128::from(mean.0), Some(max.0)),
+            (true, false, true) => (u128::from(max.0), None),
+            _ => (u128::from(mean.0), None),
+        }
+    }
+
+    /// When an operation was submitted, ns; an interval has no such time.
+    fn issued_ns(self, sample: &LogSample) -> u64 {
+        let at = self
+            .epoch_ms
+            .saturating_mul(1_000_000)
+            .saturating_add(sample.at.0);
+        match self.averaged {
+            true => 0,
+            false => at.saturating_sub(sample.clat.0),
         }
     }
 
@@ -93,30 +161,32 @@ impl Form {
 
 /// The line of one operation or interval; ends with a newline.
 pub fn line(kind: Kind, sample: &LogSample, form: Form) -> String {
-    let [slat, clat, lat] = sample.max;
-    let value = match kind {
-        Kind::Bandwidth => (per_second(u128::from(sample.bytes), sample.span) / 1024).to_string(),
-        Kind::Iops if form.averaged => per_second(u128::from(sample.ios), sample.span).to_string(),
-        Kind::Iops => sample.ios.to_string(),
-        Kind::Slat => form.latency(sample.slat, slat),
-        Kind::Clat => form.latency(sample.clat, clat),
-        Kind::Lat => form.latency(sample.lat, lat),
-    };
-    let (block, offset) = match form.averaged {
-        true => (0, 0),
-        false => (sample.block, sample.offset),
-    };
-    let ms = form.time_ms(sample.at);
-    let mut out = format!("{ms}, {value}, {}, {block}, ", sample.direction.number());
+    let Line {
+        ms,
+        value,
+        largest,
+        direction,
+        block,
+        offset,
+    } = Line::of(kind, sample, form);
+    let mut out = format!("{ms}, {value}, ");
+    if let Some(largest) = largest {
+        let _ = write!(out, "{largest}, ");
+    }
+    let _ = write!(out, "{}, {block}, ", direction.number());
     if form.offsets {
         let _ = write!(out, "{offset}, ");
     }
-    out.push_str(if form.priority { "0x0000\n" } else { "0\n" });
+    out.push_str(if form.priority { "0x0000" } else { "0" });
+    if form.issue_time && kind.is_latency() {
+        let _ = write!(out, ", {}", form.issued_ns(sample));
+    }
+    out.push('\n');
     out
 }
 
-fn per_second(amount: u128, span: Nanos) -> u128 {
-    amount * 1_000_000_000 / u128::from(span.0.max(1))
+fn per_second(amount: u64, span: Nanos) -> u128 {
+    u128::from(amount) * 1_000_000_000 / u128::from(span.0.max(1))
 }
 
 /// Columns of a histogram: 29 groups of 64.
@@ -210,6 +280,31 @@ mod tests {
             line(Kind::Lat, &WRITE, form),
             "3, 12118, 1, 4096, 28672, 0\n"
         );
+    }
+
+    #[test]
+    fn latencies_may_have_the_time_of_submission_behind_all() {
+        let form = Form {
+            offsets: true,
+            issue_time: true,
+            ..Form::default()
+        };
+        assert_eq!(
+            line(Kind::Clat, &WRITE, form),
+            "3, 11707, 1, 4096, 28672, 0, 3988292\n"
+        );
+        assert_eq!(line(Kind::Iops, &WRITE, form), "3, 1, 1, 4096, 28672, 0\n");
+        let later = Form {
+            epoch_ms: 1_795_364_912_000,
+            ..form
+        };
+        let text = line(Kind::Lat, &WRITE, later);
+        assert!(text.ends_with(", 0, 1795364912003988292\n"), "{text}");
+        let averaged = Form {
+            averaged: true,
+            ..form
+        };
+        assert!(line(Kind::Lat, &WRITE, averaged).ends_with(", 0, 0, 0, 0\n"));
     }
 
     #[test]

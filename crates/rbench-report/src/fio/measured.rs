@@ -7,7 +7,7 @@ use rbench_core::job::{DirectionOutcome, JobOutcome};
 use rbench_core::{Latency, Nanos};
 
 use super::numbers::percent;
-use super::{FioEntry, FioRun};
+use super::{FioEntry, FioRun, Unified};
 
 /// A direction of the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,17 +182,23 @@ fn shown(entry: &FioEntry) -> Shown<'_> {
     // Of names there are fewer operations than I/Os.
     let timed = latencies.iter().map(|clat| clat.count()).sum::<u64>();
     let spread = Spread::of(latencies, timed.min(read.ios + write.ios + trim.ios));
-    let directions = if entry.unified {
-        let mut all = read.clone();
-        all.merge(write);
-        all.merge(trim);
-        vec![Direction::of(Way::Mixed, Cow::Owned(all))]
-    } else {
-        vec![
+    let apart = || {
+        [
             Direction::of(Way::Read, Cow::Borrowed(read)),
             Direction::of(Way::Write, Cow::Borrowed(write)),
             Direction::of(Way::Trim, Cow::Borrowed(trim)),
         ]
+    };
+    let mixed = || {
+        let mut all = read.clone();
+        all.merge(write);
+        all.merge(trim);
+        [Direction::of(Way::Mixed, Cow::Owned(all))]
+    };
+    let directions = match entry.unified {
+        Unified::Apart => apart().into(),
+        Unified::Mixed => mixed().into(),
+        Unified::Both => apart().into_iter().chain(mixed()).collect(),
     };
     Shown {
         entry,

@@ -33,6 +33,8 @@ pub fn normal(run: &FioRun) -> String {
             push_total(&mut out, &total, form);
         }
     }
+    out.push_str(&run.machine.disks_as_text());
+    out.push_str(&run.machine.idle_as_text());
     out
 }
 
@@ -244,7 +246,7 @@ fn push_details(out: &mut String, shown: &Shown) {
     let _ = writeln!(out, "     submit    : {}", row(batches, &outcome.submits));
     let _ = writeln!(out, "     complete  : {}", row(batches, &outcome.completes));
     let by_way = |way: Way| shown.directions.iter().find(|d| d.way == way);
-    let first = by_way(Way::Mixed).or(by_way(Way::Read)).map(|d| &d.raw);
+    let first = by_way(Way::Read).or(by_way(Way::Mixed)).map(|d| &d.raw);
     let [writes, trims] = [Way::Write, Way::Trim].map(|way| by_way(way).map(|d| &d.raw));
     let [reads, writes, trims] =
         [first, writes, trims].map(|raw| raw.map_or((0, 0), |raw| (raw.ios, raw.short)));

@@ -44,8 +44,12 @@ fn line(run: &FioRun, shown: &Shown) -> String {
     for percent in shown.spread.us_with_ns.iter().chain(&shown.spread.ms) {
         let _ = write!(out, ";{percent:.2}%");
     }
+    out.push_str(&run.machine.disks_as_fields());
     if entry.continue_on_error {
         let _ = write!(out, ";{};{}", outcome.errors, outcome.first_error);
+    }
+    if let Some(text) = entry.description() {
+        let _ = write!(out, ";{text}");
     }
     out.push('\n');
     out

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rbench_core::Rank;
@@ -10,7 +10,7 @@ use rbench_core::job::JobLog;
 use rbench_plan::Plan;
 use rbench_plan::jobs::{JobPlan, WindowValue};
 use rbench_plan::resolve::Work;
-use rbench_report::fio::logs as form;
+use rbench_report::fio::{compressed, logs as form};
 
 use super::on_clock;
 use crate::files;
@@ -40,7 +40,10 @@ pub fn check(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
 }
 
 /// Whether a file starts as fio's logs do: a line of numbers between commas.
-fn is_log(start: &[u8]) -> bool {
+pub fn is_log(start: &[u8]) -> bool {
+    if compressed::is_stored(start) {
+        return true;
+    }
     let line = start
         .split(|byte| *byte == b'\n')
         .next()
@@ -92,6 +95,7 @@ fn write_log(
         mean: asked.values != WindowValue::Max,
         max: asked.values != WindowValue::Average,
         priority: asked.priority,
+        issue_time: asked.issue_time,
         coarseness: asked.coarseness,
         epoch_ms: match asked.of_clock {
             true => on_clock(log.start_ms, asked.clock),
@@ -113,6 +117,13 @@ fn write_log(
             Some(kind) => {
                 let none = kind == Kind::Slat && !asynchronous(job);
                 let samples = log.samples.iter().filter(|_| !none);
+                if asked.compressed {
+                    let stored = compressed::store(kind, samples, form);
+                    let stored =
+                        stored.map_err(|why| format!("the log {}: {why}", path.display()))?;
+                    write_file(&path, adds, &mut |file| file.write_all(&stored))?;
+                    continue;
+                }
                 let lines = samples.map(|sample| form::line(kind, sample, form));
                 write_lines(&path, adds, lines)?;
             }
@@ -136,7 +147,13 @@ fn log_paths(job: &JobPlan, number: u64, cwd: &Path) -> Vec<(Option<form::Kind>,
     let mut all = Vec::new();
     for (prefix, kinds) in wanted {
         let Some(prefix) = prefix else { continue };
-        let path = |kind| cwd.join(form::file_name(prefix, kind, number));
+        let path = |kind| {
+            let name = form::file_name(prefix, kind, number);
+            cwd.join(match asked.compressed {
+                true => compressed::file_name(&name),
+                false => name,
+            })
+        };
         all.extend(kinds.iter().map(|kind| (Some(*kind), path(*kind))));
     }
     if let Some(prefix) = &asked.histogram {
@@ -151,12 +168,21 @@ fn asynchronous(job: &JobPlan) -> bool {
 }
 
 /// Writes a log; `adds`: behind what this run has written to it.
-fn write_lines(
+pub fn write_lines(
     path: &Path,
     adds: bool,
     mut lines: impl Iterator<Item = String>,
 ) -> Result<(), String> {
-    let mut put = |file: &mut dyn Write| lines.try_for_each(|line| file.write_all(line.as_bytes()));
+    write_file(path, adds, &mut |file| {
+        lines.try_for_each(|line| file.write_all(line.as_bytes()))
+    })
+}
+
+fn write_file(
+    path: &Path,
+    adds: bool,
+    put: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), String> {
     let written = match adds {
         true => OpenOptions::new()
             .append(true)

@@ -1,7 +1,7 @@
 //! Options of jobs: how long and how fast, verification, statistics.
 
 use rbench_core::Nanos;
-use rbench_plan::jobs::ContinueOn;
+use rbench_plan::jobs::{ContinueOn, Unified};
 
 use super::{Given, Opt, put, put_each, text};
 use crate::fio::given::one_of;
@@ -390,7 +390,7 @@ pub const REPORT: &[Opt] = &[
     Opt::job(
         "unified_rw_reporting",
         "HOW",
-        "mixed (1): reads and writes in one row; none (0): apart",
+        "none (0): rows of reads and of writes; mixed (1): one row; both (2)",
         |s, g| put(&mut s.unified, unified(g)),
     )
     .default("none"),
@@ -484,13 +484,17 @@ fn percentile(g: Given<'_>) -> Result<f64, String> {
     }
 }
 
-fn unified(g: Given<'_>) -> Result<bool, String> {
-    if matches!(g.text, "both" | "2") {
-        return Err("both is not supported: use none or mixed".to_owned());
-    }
+fn unified(g: Given<'_>) -> Result<Unified, String> {
     one_of(
         g.text,
-        &[("none", false), ("0", false), ("mixed", true), ("1", true)],
+        &[
+            ("none", Unified::Apart),
+            ("0", Unified::Apart),
+            ("mixed", Unified::Mixed),
+            ("1", Unified::Mixed),
+            ("both", Unified::Both),
+            ("2", Unified::Both),
+        ],
     )
 }
 

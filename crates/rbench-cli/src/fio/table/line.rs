@@ -9,9 +9,17 @@ use crate::fio::given::{Base, one_of};
 use crate::fio::help;
 use crate::{FioFormat, Progress, values};
 
+/// The least of `--eta-interval`, as in fio.
+const ETA_LEAST: Nanos = Nanos(250_000_000);
+
 type SetLine = fn(&mut Line, &str) -> Result<(), String>;
 
-const fn value(name: &'static str, value: &'static str, help: &'static str, set: SetLine) -> Opt {
+pub(super) const fn value(
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+    set: SetLine,
+) -> Opt {
     Opt {
         name,
         aliases: &[],
@@ -22,7 +30,7 @@ const fn value(name: &'static str, value: &'static str, help: &'static str, set:
     }
 }
 
-const fn plain(name: &'static str, help: &'static str, set: SetLine) -> Opt {
+pub(super) const fn plain(name: &'static str, help: &'static str, set: SetLine) -> Opt {
     Opt {
         takes: Takes::Nothing,
         ..value(name, "", help, set)
@@ -114,7 +122,11 @@ pub const OUTPUT: &[Opt] = &[
         "TIME",
         "Interval between updates of the progress (s)",
         |l, v| {
-            l.view.progress_every = Some(seconds(v)?);
+            let every = seconds(v)?;
+            if every < ETA_LEAST {
+                return Err("it must be at least 250 ms".to_owned());
+            }
+            l.view.progress_every = Some(every);
             Ok(())
         },
     ),
@@ -372,7 +384,7 @@ fn format(word: &str) -> Result<FioFormat, String> {
     )
 }
 
-fn path(text: &str) -> Result<PathBuf, String> {
+pub(super) fn path(text: &str) -> Result<PathBuf, String> {
     values::path(text.as_ref())
 }
 
@@ -384,7 +396,7 @@ fn given(text: &str) -> Given<'_> {
     }
 }
 
-fn seconds(text: &str) -> Result<Nanos, String> {
+pub(super) fn seconds(text: &str) -> Result<Nanos, String> {
     match given(text).time(Nanos::SECOND)? {
         Nanos(0) => Err("it must be more than 0".to_owned()),
         time => Ok(time),

@@ -125,24 +125,9 @@ pub const REFUSED: &[Refused] = &[
         "",
     ),
     refused(
-        "cpuclock-test",
-        "rbench checks the processor's counter against the kernel's clock in every run",
-        "",
-    ),
-    refused(
-        "bandwidth-log",
-        "bandwidth is logged by the workers, not summed up over them",
-        "`write_bw_log`",
-    ),
-    refused(
         "latency-log",
         "logs are asked for by job",
         "`write_lat_log`",
-    ),
-    refused(
-        "inflate-log log_store_compressed",
-        "logs are written as text",
-        "`gzip` for the logs when the run is over",
     ),
     refused("end_syncfs", "data is synced file by file", "`end_fsync`"),
     refused("ramp_size", "a ramp is a time", "`ramp_time`"),
@@ -152,22 +137,10 @@ pub const REFUSED: &[Refused] = &[
         "`steadystate_duration`",
     ),
     refused(
-        "log_issue_time",
-        "logs have the time at which an operation ended, and its latency",
-        "`write_lat_log`",
-    ),
-    refused(
-        "aux-path",
-        "nothing but logs and reports is written",
-        "a path in the prefix of the log",
-    ),
-    refused(
         "block_error_percentiles",
         "it counts the trims after which blocks of a worn-out drive fail, and files have no such blocks",
         "`continue_on_error` to count errors",
     ),
-    refused("disk_util", "block devices are not watched", "`iostat`"),
-    refused("idle-prof", "idle time is not measured", "`mpstat`"),
     // The process and the machine
     refused(
         "cgroup cgroup_nodelete cgroup_weight",
@@ -180,11 +153,6 @@ pub const REFUSED: &[Refused] = &[
         "`/sys/block/*/queue/scheduler`",
     ),
     refused(
-        "trigger trigger-file trigger-remote trigger-timeout",
-        "nothing is triggered during a run",
-        "`--ack-journal` for crash tests",
-    ),
-    refused(
         "client daemonize remote-config server",
         "ranks on several hosts are started by MPI",
         "`mpirun`",
@@ -195,11 +163,7 @@ pub const REFUSED: &[Refused] = &[
         "there are no profiles",
         "a job file",
     ),
-    refused(
-        "crctest debug memcpytest",
-        "it tests or traces fio itself",
-        "",
-    ),
+    refused("memcpytest", "it tests fio itself", ""),
     // Engines
     of_engine(
         "cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage",

@@ -179,9 +179,36 @@ pub const STATS: &[Opt] = &[
         |_, g| g.within::<u64>(1024, 512 << 20).map(drop),
     ),
     Opt::job(
+        "log_store_compressed",
+        "0|1",
+        "Write logs compressed, to PREFIX_lat.N.log.fz: see --inflate-log",
+        |s, g| {
+            s.logs.compressed = g.flag()?;
+            Ok(())
+        },
+    )
+    .default("0"),
+    Opt::job(
+        "log_issue_time",
+        "0|1",
+        "Last column of latency logs: when each operation was submitted (ns)",
+        |s, g| {
+            s.logs.issue_time = g.flag()?;
+            Ok(())
+        },
+    )
+    .default("0"),
+    Opt::job(
+        "disk_util",
+        "0|1",
+        "Report what the block devices below the job's files did",
+        |s, g| put(&mut s.disk_util, g.flag()),
+    )
+    .default("1"),
+    Opt::job(
         "log_compression_cpus",
         "LIST",
-        "Accepted: nothing is compressed",
+        "Accepted: logs are compressed when they are written",
         |_, g| text(g).map(drop),
     ),
 ];

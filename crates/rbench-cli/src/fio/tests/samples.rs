@@ -1,11 +1,12 @@
 //! Every option, and what it changes.
 
 use rbench_core::StatType;
-use rbench_plan::jobs::Advised;
+use rbench_plan::jobs::{Advised, Unified};
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
 
 use super::*;
+use crate::{FioTool, IdleReport};
 
 /// An option of jobs without its dashes, and the change.
 pub type JobSample = (&'static str, fn(&mut Settings));
@@ -409,7 +410,15 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("verifysort=0", |_| ()),
     ("verifysort_nr=64", |_| ()),
     ("group_reporting", |s| s.group_reporting = Some(true)),
-    ("unified_rw_reporting=mixed", |s| s.unified = Some(true)),
+    ("unified_rw_reporting=mixed", |s| {
+        s.unified = Some(Unified::Mixed)
+    }),
+    ("unified_rw_reporting=2", |s| {
+        s.unified = Some(Unified::Both)
+    }),
+    ("disk_util=0", |s| s.disk_util = Some(false)),
+    ("log_store_compressed=1", |s| s.logs.compressed = true),
+    ("log_issue_time=1", |s| s.logs.issue_time = true),
     ("percentile_list=99:50", |s| {
         s.percentile_list = Some(vec![99.0, 50.0])
     }),
@@ -494,6 +503,37 @@ const LINE_OPTIONS: &[LineSample] = &[
     ("--section=a", |l| l.sections = vec!["a".into()]),
     ("--showcmd", |l| l.show_command = true),
     ("--parse-only", |l| l.view.parse_only = true),
+    ("--bandwidth-log", |l| l.fio.whole.rates = true),
+    ("--idle-prof=percpu", |l| {
+        l.fio.whole.idle = true;
+        l.view.idle = Some(IdleReport::EachCpu);
+    }),
+    ("--idle-prof=calibrate", |l| {
+        l.tool = Some(FioTool::Calibrate)
+    }),
+    ("--aux-path=a", |l| l.fio.whole.aux = "a".into()),
+    ("--trigger-file=f", |l| {
+        l.fio.whole.trigger.file = Some("f".into());
+    }),
+    ("--trigger-timeout=3", |l| {
+        l.fio.whole.trigger.after = Some(Nanos(3_000_000_000));
+    }),
+    ("--trigger-timeout=0", |_| {}),
+    ("--trigger=sync", |l| {
+        l.fio.whole.trigger.command = Some("sync".into());
+    }),
+    ("--trigger-remote=sync", |l| {
+        l.fio.whole.trigger.remote = Some("sync".into());
+    }),
+    ("--debug=file,time", |l| l.view.debug = vec!["file", "time"]),
+    ("--inflate-log=l.fz", |l| {
+        l.tool = Some(FioTool::Inflate("l.fz".into()));
+    }),
+    ("--crctest=md5,crc7", |l| {
+        let asked = vec![("md5", Checksum::Md5), ("crc7", Checksum::Crc7)];
+        l.tool = Some(FioTool::Checksums(asked));
+    }),
+    ("--cpuclock-test", |l| l.tool = Some(FioTool::ClockTest)),
     ("--warnings-fatal", |_| {}),
     ("--max-jobs=100", |_| {}),
     ("--alloc-size=65536", |_| {}),

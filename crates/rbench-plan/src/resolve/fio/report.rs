@@ -2,7 +2,8 @@
 
 use rbench_core::Nanos;
 
-use crate::jobs::{FioReport, LeftOut};
+use crate::jobs::{FioReport, JobPlan, LeftOut, WindowValue};
+use crate::resolve::PlanError;
 use crate::spec::fio::{Job, Settings};
 
 /// Percentiles that are reported when no list is given.
@@ -41,9 +42,41 @@ pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioRepor
         io_unit: None,
         job_start_clock: s.job_start_clock.unwrap_or(0),
         sampled_every: [every(s.bwavgtime), every(s.iopsavgtime)],
-        unified: s.unified.unwrap_or(false),
+        unified: s.unified.unwrap_or_default(),
+        disks: s.disk_util.unwrap_or(true),
+        moved_every: Nanos(0),
         options: job.options.clone(),
     }
+}
+
+/// With `--bandwidth-log`: stretches as short as any job's `bwavgtime`.
+pub(super) fn log_together(rounds: &mut [Vec<JobPlan>]) {
+    let jobs = rounds.iter().flatten();
+    let least = jobs.map(|job| job.sampled_every()[0]).min();
+    for job in rounds.iter_mut().flatten() {
+        if let (Some(report), Some(least)) = (&mut job.report, least) {
+            report.moved_every = least;
+        }
+    }
+}
+
+/// Whether logs can be what they are to be.
+pub(super) fn check_logs(s: &Settings) -> Result<(), PlanError> {
+    let logs = &s.logs;
+    if logs.histogram.is_some() && logs.histogram_every.0 == 0 {
+        refuse!("write_hist_log needs log_hist_msec, the time between two histograms");
+    }
+    if logs.issue_time && !(logs.latency.is_some() && logs.offsets) {
+        refuse!("log_issue_time needs write_lat_log and log_offset=1");
+    }
+    let room = !logs.issue_time && logs.values != WindowValue::Both;
+    if logs.compressed && !room {
+        refuse!(
+            "log_store_compressed: records have room for one value, and neither for \
+             log_window_value=both nor for log_issue_time"
+        );
+    }
+    Ok(())
 }
 
 /// `gtod_reduce` is all of them but `stats`.

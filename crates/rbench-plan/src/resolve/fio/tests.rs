@@ -3,7 +3,8 @@ use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
 use crate::jobs::{
-    BlockSizes, Checksum, Directions, FioLayout, FioReport, Shares, Verify, VerifyPattern,
+    BlockSizes, Checksum, Directions, FioLayout, FioReport, Shares, Unified, Verify, VerifyPattern,
+    Whole, WindowValue,
 };
 use crate::resolve::{Plan, Work};
 use crate::spec::fio::{Check, EngineSettings};
@@ -128,7 +129,8 @@ fn without_options_it_is_fios_default_job() {
         (plan.numjobs, plan.batch_submit, plan.batch_complete_min),
         (1, 1, 1)
     );
-    assert!(!plan.direct && !report(&plan).unified && !report(&plan).group_reporting);
+    assert!(!plan.direct && !report(&plan).group_reporting);
+    assert_eq!(report(&plan).unified, Unified::Apart);
     let files = &plan.files;
     assert_eq!(
         files.names,
@@ -845,6 +847,68 @@ fn readonly_forbids_every_job_that_writes() {
         let why = read_only(directions).expect_err("it writes");
         assert!(why.contains("--readonly"), "{why}");
     }
+}
+
+#[test]
+fn logs_have_room_for_what_is_asked_of_them() {
+    let refused = |change: fn(&mut Settings), expect: &str| {
+        let why = jobs(vec![job("a", change)]).expect_err("it cannot be");
+        assert!(why.contains(expect), "{why}");
+    };
+    refused(|s| s.logs.issue_time = true, "write_lat_log and log_offset");
+    refused(
+        |s| {
+            s.logs.issue_time = true;
+            s.logs.latency = Some("l".into());
+        },
+        "log_offset=1",
+    );
+    refused(
+        |s| {
+            s.logs.compressed = true;
+            s.logs.values = WindowValue::Both;
+        },
+        "log_store_compressed",
+    );
+    let timed = |s: &mut Settings| {
+        (s.logs.issue_time, s.logs.offsets) = (true, true);
+        s.logs.latency = Some("l".into());
+    };
+    assert!(single(timed).logs().expect("logs").issue_time);
+    let both = |s: &mut Settings| {
+        timed(s);
+        s.logs.compressed = true;
+    };
+    assert!(jobs(vec![job("a", both)]).is_err());
+}
+
+#[test]
+fn what_all_workers_move_is_told_in_the_shortest_stretches_of_any_job() {
+    let of = |rates: bool| {
+        let jobs = vec![
+            job("a", |s| s.bwavgtime = Some(Nanos(200_000_000))),
+            job("b", |_| {}),
+        ];
+        let whole = Whole {
+            rates,
+            ..Whole::default()
+        };
+        let plan = plan(Fio {
+            jobs,
+            whole,
+            ..Fio::default()
+        });
+        match plan.expect("two jobs").work {
+            Work::Jobs(jobs) => jobs.rounds,
+            other => panic!("{other:?}"),
+        }
+    };
+    let widths = |rounds: Vec<Vec<JobPlan>>| -> Vec<u64> {
+        let all = rounds.iter().flatten();
+        all.map(|job| report(job).moved_every.0).collect()
+    };
+    assert_eq!(widths(of(false)), [0, 0]);
+    assert_eq!(widths(of(true)), [200_000_000, 200_000_000]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rbench_core::job::{DirectionOutcome, JobOutcome};
 use rbench_core::{Latency, Nanos};
-use rbench_report::fio::{FioEntry, FioRun, Form, json, normal, terse};
+use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Unified, json, normal, terse};
 use serde_json::Value;
 
 fn run(values: &[u64], percentiles: Vec<f64>, lat: bool) -> FioRun {
@@ -40,13 +40,14 @@ fn run(values: &[u64], percentiles: Vec<f64>, lat: bool) -> FioRun {
             lat_percentiles: lat,
             slat_percentiles: lat,
             form: Form::default(),
-            unified: false,
+            unified: Unified::Apart,
             depth: 1,
             continue_on_error: false,
             target: None,
             steady: None,
             host: None,
         }],
+        machine: Machine::default(),
     }
 }
 

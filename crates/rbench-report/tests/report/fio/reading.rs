@@ -3,8 +3,9 @@
 
 use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
 use rbench_core::latency::BUCKETS;
+use rbench_core::machine::{CpuIdle, DiskUse, HostUse};
 use rbench_core::{Latency, Nanos};
-use rbench_report::fio::{FioEntry, FioRun, Form, Steadiness, Target};
+use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Steadiness, Target, Unified};
 use serde_json::Value;
 
 /// The parts of `--output-format=normal,terse,json+`.
@@ -51,6 +52,45 @@ pub fn run(output: &Output) -> FioRun {
             .next()
             .unwrap_or_default(),
         entries,
+        machine: machine(&json),
+    }
+}
+
+/// The devices and processors of fio's host.
+fn machine(json: &Value) -> Machine {
+    let disks = json.get("disk_util").and_then(Value::as_array);
+    let idle = json.get("cpu_idleness").and_then(Value::as_object);
+    let cpus = idle.into_iter().flatten().filter_map(|(key, percent)| {
+        Some(CpuIdle {
+            cpu: key.strip_prefix("cpu-")?.parse().expect("a number"),
+            idle: (float(percent) * 1e6).round() as u64,
+            all: 100_000_000,
+        })
+    });
+    Machine {
+        names: Vec::new(),
+        hosts: vec![HostUse {
+            disks: disks.into_iter().flatten().map(disk).collect(),
+            cpus: cpus.collect(),
+            ..HostUse::default()
+        }],
+        each_cpu: true,
+    }
+}
+
+fn disk(json: &Value) -> DiskUse {
+    let both = |name: &str| ["read", "write"].map(|way| int(&json[format!("{way}_{name}")]));
+    DiskUse {
+        name: json["name"].as_str().expect("a name").to_owned(),
+        ios: both("ios"),
+        // Of later versions.
+        sectors: [0; 2],
+        merges: both("merges"),
+        ticks_ms: both("ticks"),
+        in_queue_ms: int(&json["in_queue"]),
+        busy_ms: (float(&json["util"]) * 1e6).round() as u64,
+        span_ms: 100_000_000,
+        parts: Vec::new(),
     }
 }
 
@@ -85,15 +125,24 @@ fn entry(job: &Value, options: Vec<(String, String)>, head: &str) -> FioEntry {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
         digits.and_then(|d| d.parse().ok()).expect("a number")
     };
-    let unified = job.get("mixed").is_some();
-    let read = direction(&job[if unified { "mixed" } else { "read" }], &options);
+    let unified = match (job.get("mixed"), job.get("read")) {
+        (Some(_), Some(_)) => Unified::Both,
+        (Some(_), None) => Unified::Mixed,
+        (None, _) => Unified::Apart,
+    };
+    let first = if unified == Unified::Mixed {
+        "mixed"
+    } else {
+        "read"
+    };
+    let read = direction(&job[first], &options);
     let write = match unified {
-        true => DirectionOutcome::default(),
-        false => direction(&job["write"], &options),
+        Unified::Mixed => DirectionOutcome::default(),
+        Unified::Apart | Unified::Both => direction(&job["write"], &options),
     };
     let trim = match unified {
-        true => DirectionOutcome::default(),
-        false => direction(&job["trim"], &options),
+        Unified::Mixed => DirectionOutcome::default(),
+        Unified::Apart | Unified::Both => direction(&job["trim"], &options),
     };
     let ios = read.ios + write.ios + trim.ios;
     let mut outcome = JobOutcome {
@@ -235,8 +284,11 @@ fn latency(json: &Value) -> Latency {
 /// Where a bound of the latency distribution lies within a bin, fio knows how
 /// many values lie on either side: the bins are parted to hold as many.
 fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
-    let ways = ["mixed", "read", "write", "trim"].into_iter();
-    let ways: Vec<&str> = ways.filter(|way| job.get(*way).is_some()).collect();
+    let ways: &[&str] = match job.get("read") {
+        Some(_) => &["read", "write", "trim"],
+        None => &["mixed"],
+    };
+    let ways = ways.to_vec();
     let mut all: Vec<Vec<(u64, u64)>> = ways.iter().map(|w| bins(&job[*w]["clat_ns"])).collect();
     let mut share = 0.0;
     let units = [

@@ -107,7 +107,6 @@ fn shares_slack(line: &str) -> (f64, f64) {
 
 /// fio's text without what we do not say.
 fn normal_lines(text: &str) -> Vec<String> {
-    let text = text.split("\nDisk stats").next().unwrap_or(text);
     text.lines()
         .map(|line| match (line.find(" (file:"), line.find(", error=")) {
             (Some(from), Some(to)) => format!("{}{}", &line[..from], &line[to..]),
@@ -123,14 +122,8 @@ fn normal_lines(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Fields without the nine of each disk.
 fn terse_fields(line: &str) -> Vec<String> {
-    let fields: Vec<String> = line.split(';').map(str::to_owned).collect();
-    let is_name = |field: &String| field.starts_with(|c: char| c.is_ascii_alphabetic());
-    match fields.iter().skip(3).position(is_name) {
-        Some(disk) => [&fields[..3 + disk], &fields[3 + disk + 9..]].concat(),
-        None => fields,
-    }
+    line.split(';').map(str::to_owned).collect()
 }
 
 fn terse_slack(field: &str) -> Option<(f64, f64)> {
@@ -141,7 +134,7 @@ fn terse_slack(field: &str) -> Option<(f64, f64)> {
     }
 }
 
-/// Lines of JSON without bins, disks, and what only one of both has.
+/// Lines of JSON without bins and what only one of both has.
 fn json_lines(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut until: Option<String> = None;
@@ -157,8 +150,6 @@ fn json_lines(text: &str) -> Vec<String> {
         let key = bare.trim_start();
         if key == "\"bins\" : {" {
             until = Some(format!("{indent}}}"));
-        } else if key == "\"disk_util\" : [" {
-            until = Some(format!("{indent}]"));
         } else if !LATER.iter().any(|later| key.starts_with(later)) {
             out.push(bare.to_owned());
         }
@@ -208,8 +199,10 @@ pub fn differences(text: &str) -> String {
 }
 
 /// What later versions of fio have, and what cannot be compared.
-const LATER: [&str; 4] = [
+const LATER: [&str; 6] = [
     "\"job_start\"",
+    "\"read_sectors\"",
+    "\"write_sectors\"",
     "\"eta\"",
     "\"latency_target_ns\"",
     "\"latency_window_us\"",
@@ -218,6 +211,13 @@ const LATER: [&str; 4] = [
 /// Runs fio with these options in a folder of its own, and holds our texts of
 /// its numbers against its own texts.
 fn check(options: &str) {
+    let Some(text) = fios(options) else { return };
+    let found = differences(&text);
+    assert!(found.is_empty(), "fio {options}\n{found}");
+}
+
+/// What fio prints in all forms; `None` where there is none.
+fn fios(options: &str) -> Option<String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let fio = Command::new("fio")
         .arg("--output-format=normal,terse,json+")
@@ -226,14 +226,14 @@ fn check(options: &str) {
         .output();
     let fio = match fio {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            return skip("fio is not installed");
+            skip("fio is not installed");
+            return None;
         }
         done => done.expect("fio runs"),
     };
-    let text = String::from_utf8_lossy(&fio.stdout);
+    let text = String::from_utf8_lossy(&fio.stdout).into_owned();
     assert!(text.contains("fio-3.33"), "fio {options}: {fio:?}");
-    let found = differences(&text);
-    assert!(found.is_empty(), "fio {options}\n{found}");
+    Some(text)
 }
 
 #[test]
@@ -331,6 +331,43 @@ fn trims_are_a_direction() {
     check(
         "--name=t --ioengine=null --rw=trim --bs=16k --size=1g --rate=,,10m --time_based --runtime=1200ms",
     );
+}
+
+#[test]
+fn reads_and_writes_may_be_shown_apart_and_as_one() {
+    let options = "--name=u --rw=randrw --bs=4k --size=1M --unified_rw_reporting=both";
+    let Some(text) = fios(options) else { return };
+    let output = Output::of(&text);
+    let run = reading::run(&output);
+    let ours = json_lines(&json(&run, false));
+    let found = compare("json", &ours, &json_lines(output.json), json_slack);
+    assert!(found.is_empty(), "{found}");
+    // fio's row has no rates; its order and the rest of its lines are ours.
+    let kinds = |text: &str| -> Vec<String> {
+        let words = text
+            .lines()
+            .filter_map(|line| line.split_whitespace().next());
+        let rows = ["read:", "write:", "mixed:", "READ:", "WRITE:", "MIXED:"];
+        words
+            .filter(|word| rows.contains(word))
+            .map(str::to_owned)
+            .collect()
+    };
+    let shown = normal(&run);
+    assert_eq!(kinds(&shown), kinds(output.normal));
+    assert!(!shown.contains("mixed: IOPS=0,"), "{shown}");
+    let fields = |line: &str| line.split(';').count();
+    assert_eq!(fields(terse(&run).trim_end()), fields(output.terse[0]));
+}
+
+#[test]
+fn devices_and_descriptions_have_their_lines_and_fields() {
+    // Long enough for fio to look at the device.
+    check(
+        "--name=d --rw=randrw --bs=4k --size=4M --fsync=8 --time_based --runtime=1200ms \
+         --description=words --continue_on_error=all --percentile_list=50",
+    );
+    check("--name=d --rw=write --bs=4k --size=64k --disk_util=0 --description=more_words");
 }
 
 #[test]

@@ -1,0 +1,48 @@
+//! What ends the jobs early on purpose, and what is run then.
+
+use std::time::Duration;
+
+use rbench_plan::jobs::Trigger;
+use rbench_sys::command;
+
+use super::JobRound;
+use crate::group::{ExecError, Group, StopReason};
+use crate::thread::in_thread;
+
+impl JobRound<'_> {
+    /// Before the first group of jobs begins, at rank 0: waits from now on.
+    pub(super) async fn set_trap(&self, group: &Group<'_>) -> Result<(), ExecError> {
+        let trigger = &self.whole.trigger;
+        if self.number > 0 || !trigger.is_set() {
+            return Ok(());
+        }
+        let file = trigger.file.as_ref().map(|file| self.base.join(file));
+        let set = match group.is_root() {
+            true => group.trap.set(file, trigger.after.map(Duration::from)),
+            false => Ok(()),
+        };
+        group.agree(set).await
+    }
+}
+
+/// Whether the group was stopped by the trigger; runs its command on each host then. All
+/// workers have ended, and have left their states.
+pub(super) async fn fire(group: &Group<'_>, trigger: &Trigger) -> Result<bool, ExecError> {
+    if group.stop_reason() != Some(StopReason::Trigger) {
+        return Ok(false);
+    }
+    let mine = match (group.is_root(), group.is_leader()) {
+        (true, _) => &trigger.command,
+        (false, true) => &trigger.remote,
+        (false, false) => &None,
+    };
+    if let Some(text) = mine.clone() {
+        let done = in_thread(move || command::run(&text));
+        let done = group.attend(done, || 0).await?;
+        // How it ends is its own business, as with fio.
+        if let Err(why) = done.and_then(|done| done) {
+            group.trouble(&why);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,114 @@
+//! What ends a run early at a time or when a file appears, at rank 0.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rbench_sys::files::remove_named;
+use tokio::time::{Instant, sleep_until};
+
+/// How often it is looked for the file.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What is waited for; nothing until it is set, and again once it has happened.
+#[derive(Debug, Default)]
+pub struct Trap {
+    /// Set by the thread that looks for the file: the file system that it lies on may not
+    /// answer, and the control plane must not wait for that.
+    seen: RefCell<Option<Arc<AtomicBool>>>,
+    at: Cell<Option<Instant>>,
+    /// When it is looked at the next time. Waits are begun anew often, and this is not.
+    next: Cell<Option<Instant>>,
+}
+
+impl Trap {
+    /// Waits from now on for `file` to be there, and for the end of `after`.
+    ///
+    /// # Errors
+    /// A sentence when no thread can be started.
+    pub fn set(&self, file: Option<PathBuf>, after: Option<Duration>) -> Result<(), String> {
+        let now = Instant::now();
+        let first = file.is_some().then_some(now);
+        self.at.set(after.map(|after| now + after));
+        self.next.set(first.or(self.at.get()));
+        *self.seen.borrow_mut() = match file {
+            Some(file) => Some(watch(file)?),
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// Ready once it has happened; the file is removed.
+    pub async fn sprung(&self) {
+        loop {
+            let Some(next) = self.next.get() else {
+                return std::future::pending().await;
+            };
+            sleep_until(next).await;
+            let now = Instant::now();
+            let seen = self.seen.borrow();
+            let seen = seen.as_ref().map(|seen| seen.load(Ordering::Relaxed));
+            if seen == Some(true) || self.at.get().is_some_and(|at| at <= now) {
+                self.next.set(None);
+                return;
+            }
+            let look = seen.map(|_| now + LOOK_EVERY);
+            self.next.set(look.into_iter().chain(self.at.get()).min());
+        }
+    }
+}
+
+/// Looks for the file until it is there, or nobody asks any more.
+fn watch(file: PathBuf) -> Result<Arc<AtomicBool>, String> {
+    let seen = Arc::new(AtomicBool::new(false));
+    let told = Arc::downgrade(&seen);
+    let look = move || {
+        while told.strong_count() > 0 {
+            if remove_named(&file) {
+                if let Some(seen) = told.upgrade() {
+                    seen.store(true, Ordering::Relaxed);
+                }
+                return;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    };
+    std::thread::Builder::new()
+        .name("rbench-trigger".to_owned())
+        .spawn(look)
+        .map_err(|error| format!("--trigger-file: a thread cannot be started: {error}"))?;
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn happens(trap: &Trap, within: Duration) -> bool {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        let wait = async { tokio::time::timeout(within, trap.sprung()).await.is_ok() };
+        runtime.expect("a runtime").block_on(wait)
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a temporary directory")]
+    fn a_file_or_the_end_of_a_time_springs_it_once() {
+        let short = Duration::from_millis(200);
+        let trap = Trap::default();
+        assert!(!happens(&trap, short), "nothing is waited for");
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let file = dir.path().join("go");
+        trap.set(Some(file.clone()), None).expect("a thread");
+        assert!(!happens(&trap, short), "it is not there");
+        std::fs::write(&file, "").expect("written");
+        assert!(happens(&trap, Duration::from_secs(60)));
+        assert!(!file.exists(), "it is removed");
+        assert!(!happens(&trap, short), "once");
+        trap.set(Some(file), Some(short)).expect("a thread");
+        assert!(happens(&trap, Duration::from_secs(60)));
+    }
+}

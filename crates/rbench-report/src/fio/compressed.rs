@@ -1,0 +1,242 @@
+//! Logs that are stored compressed (`log_store_compressed`): the records that fio 3.33 writes,
+//! in one zlib stream after the other.
+//!
+//! A record is the time (ms, 8 bytes), the value (8), direction and flags (4), the priority
+//! (2, and 2 unused), the block size (8), and with a flag the offset (8); little-endian.
+
+use std::fmt::Write as _;
+use std::io::{self, Read as _, Write as _};
+
+use flate2::bufread::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use rbench_core::job::LogSample;
+
+use super::logs::{Form, Kind, Line};
+
+/// A record has an offset.
+const OFFSET: u32 = 1 << 31;
+/// The last column is a priority.
+const PRIORITY: u32 = 1 << 30;
+/// The largest value of an averaging interval, not the mean: of later versions of fio.
+const LARGEST: u32 = 1 << 29;
+
+/// Bytes of a record without an offset.
+const RECORD: usize = 32;
+
+/// The name of a log that is stored so.
+pub fn file_name(of_text: &str) -> String {
+    format!("{of_text}.fz")
+}
+
+/// A log of these operations or intervals.
+///
+/// # Errors
+/// None but for lack of memory.
+pub fn store<'s>(
+    kind: Kind,
+    samples: impl Iterator<Item = &'s LogSample>,
+    form: Form,
+) -> io::Result<Vec<u8>> {
+    let mut out = ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    for sample in samples {
+        out.write_all(&record(&Line::of(kind, sample, form), form))?;
+    }
+    out.finish()
+}
+
+fn record(line: &Line, form: Form) -> Vec<u8> {
+    let flags = [(form.offsets, OFFSET), (form.priority, PRIORITY)];
+    let set = flags.iter().filter(|(set, _)| *set);
+    let direction = set.fold(u32::from(line.direction.number()), |all, (_, flag)| {
+        all | flag
+    });
+    let mut bytes = Vec::with_capacity(RECORD + 8);
+    bytes.extend_from_slice(&line.ms.to_le_bytes());
+    bytes.extend_from_slice(&line.value.to_le_bytes());
+    bytes.extend_from_slice(&direction.to_le_bytes());
+    // No operation has a priority.
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&line.block.to_le_bytes());
+    if form.offsets {
+        bytes.extend_from_slice(&line.offset.to_le_bytes());
+    }
+    bytes
+}
+
+/// Whether a file with this beginning may be such a log: a zlib stream without records, or
+/// whose first one has a direction that there is.
+pub fn is_stored(start: &[u8]) -> bool {
+    let mut first = Vec::new();
+    let mut stream = ZlibDecoder::new(start).take(RECORD as u64);
+    let read = stream.read_to_end(&mut first);
+    match first.first_chunk::<RECORD>() {
+        None => read.is_ok() && first.is_empty() && !start.is_empty(),
+        Some(record) => {
+            let flags = record[16..]
+                .first_chunk()
+                .map_or(0, |b| u32::from_le_bytes(*b));
+            flags & !(OFFSET | PRIORITY | LARGEST) <= 2 && record[22..24] == [0; 2]
+        }
+    }
+}
+
+/// The lines of a log that was stored so, by rbench or by fio 3.33.
+///
+/// # Errors
+/// A clause about what is wrong with it.
+pub fn inflate(mut stored: &[u8]) -> Result<String, String> {
+    let mut text = String::new();
+    while !stored.is_empty() {
+        let mut stream = ZlibDecoder::new(stored);
+        let mut records = Vec::new();
+        stream
+            .read_to_end(&mut records)
+            .map_err(|error| format!("it is no sound log of log_store_compressed: {error}"))?;
+        stored = stream.into_inner();
+        push_lines(&mut text, &records)?;
+    }
+    Ok(text)
+}
+
+fn push_lines(text: &mut String, mut records: &[u8]) -> Result<(), String> {
+    while !records.is_empty() {
+        let cut = || "it ends within a record".to_owned();
+        let (head, rest) = records.split_first_chunk::<RECORD>().ok_or_else(cut)?;
+        let word = |at: usize| {
+            let bytes = head[at..].first_chunk::<8>();
+            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        let (flags, priority) = (word(16) as u32, (word(16) >> 32) as u16);
+        let (ms, value, block) = (word(0), word(8), word(24));
+        let direction = flags & !(OFFSET | PRIORITY | LARGEST);
+        let _ = write!(text, "{ms}, {value}, {direction}, {block}, ");
+        records = rest;
+        if flags & OFFSET != 0 {
+            let (offset, rest) = records.split_first_chunk::<8>().ok_or_else(cut)?;
+            let _ = write!(text, "{}, ", u64::from_le_bytes(*offset));
+            records = rest;
+        }
+        // Else it says whether the priority is one of real time.
+        let _ = match flags & PRIORITY != 0 {
+            true => writeln!(text, "0x{priority:04x}"),
+            false => writeln!(text, "{}", u8::from(priority >> 13 == 1)),
+        };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::logs::line;
+    use super::*;
+    use proptest::prelude::*;
+    use rbench_core::{Direction, Nanos};
+
+    fn sample(direction: Direction, at: u64, lat: u64, offset: u64) -> LogSample {
+        LogSample {
+            at: Nanos(at),
+            direction,
+            ios: 1,
+            bytes: 4096,
+            block: 4096,
+            offset,
+            span: Nanos(lat),
+            lat: Nanos(lat),
+            ..LogSample::default()
+        }
+    }
+
+    #[test]
+    fn a_record_has_fios_bytes() {
+        // The first two of a log that fio 3.33 wrote with log_offset=1 and log_prio=1.
+        let fios = [
+            "2600000000000000 2c54430200000000 000000c000000000 0010000000000000 0000000000000000",
+            "2600000000000000 7dd4020000000000 000000c000000000 0010000000000000 0050000000000000",
+        ];
+        let form = Form {
+            offsets: true,
+            priority: true,
+            ..Form::default()
+        };
+        let ours = [(37_966_892, 0), (185_469, 20_480)].map(|(lat, offset)| {
+            let bytes = record(
+                &Line::of(
+                    Kind::Lat,
+                    &sample(Direction::Read, 38_000_000, lat, offset),
+                    form,
+                ),
+                form,
+            );
+            let words = bytes.chunks(8).map(|word| {
+                word.iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect::<String>()
+            });
+            words.collect::<Vec<_>>().join(" ")
+        });
+        assert_eq!(ours, fios);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_stored_is_inflated_to_the_lines_of_the_log(
+            all in prop::collection::vec((any::<bool>(), 0..1_u64 << 50, 1..1_u64 << 40, any::<u64>()), 0..50),
+            offsets: bool,
+            priority: bool,
+        ) {
+            let form = Form { offsets, priority, ..Form::default() };
+            let all: Vec<LogSample> = all.into_iter().map(|(w, at, lat, to)| sample(if w { Direction::Write } else { Direction::Read }, at, lat, to)).collect();
+            for kind in [Kind::Lat, Kind::Iops, Kind::Bandwidth] {
+                let stored = store(kind, all.iter(), form).expect("memory");
+                let text: String = all.iter().map(|one| line(kind, one, form)).collect();
+                prop_assert_eq!(inflate(&stored), Ok(text.clone()));
+                // Several streams are one log.
+                let twice = [stored.clone(), stored].concat();
+                prop_assert_eq!(inflate(&twice), Ok(text.repeat(2)));
+            }
+        }
+
+        #[test]
+        fn nothing_makes_it_panic(stored: Vec<u8>) {
+            let _ = inflate(&stored);
+        }
+    }
+
+    #[test]
+    fn a_log_is_known_by_its_first_record() {
+        let of = |samples: &[LogSample]| {
+            store(Kind::Lat, samples.iter(), Form::default()).expect("memory")
+        };
+        assert!(is_stored(&of(&[])));
+        let long = of(&[sample(Direction::Write, 1, 2, 3); 5000]);
+        assert!(is_stored(&long) && is_stored(&long[..long.len() / 2]));
+        let mut text = ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        text.write_all(b"a thesis of the user's that is not written over")
+            .expect("memory");
+        assert!(!is_stored(&text.finish().expect("memory")));
+        for other in [&b"0, 1, 1, 4096, 0\n"[..], b"", b"\x78\x9c"] {
+            assert!(!is_stored(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_cut_off_or_damaged_is_told() {
+        let all = [
+            sample(Direction::Write, 1, 2, 3),
+            sample(Direction::Read, 4, 5, 6),
+        ];
+        let stored = store(Kind::Lat, all.iter(), Form::default()).expect("memory");
+        for length in 1..stored.len() {
+            assert!(inflate(&stored[..length]).is_err(), "{length}");
+        }
+        let mut half = ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        half.write_all(&[0; RECORD - 1]).expect("memory");
+        let half = half.finish().expect("memory");
+        assert!(
+            inflate(&half)
+                .expect_err("half a record")
+                .contains("within a record")
+        );
+        assert!(inflate(b"0, 1, 1, 4096, 0\n").is_err());
+    }
+}

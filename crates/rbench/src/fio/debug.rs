@@ -1,0 +1,144 @@
+//! `--debug`: what the plan says of each of fio's kinds of messages, on standard error before
+//! anything runs, and of the devices at the end. Nothing is told while operations are measured.
+
+use std::fmt::Write as _;
+
+use rbench_core::plain;
+use rbench_plan::jobs::JobPlan;
+use rbench_plan::resolve::Work;
+use rbench_report::fio::Machine;
+
+use crate::front::Scope;
+
+/// Tells what was asked for, at rank 0.
+pub fn tell(scope: Scope<'_>, kinds: &[&str]) {
+    let Work::Jobs(jobs) = &scope.plan.work else {
+        return;
+    };
+    if kinds.is_empty() {
+        return;
+    }
+    let mut told = Told::new(kinds);
+    let ranks = scope.plan.ranks;
+    told.line(
+        "process",
+        format_args!(
+            "rank 0 of {ranks} runs {} rounds of jobs",
+            jobs.rounds.len()
+        ),
+    );
+    told.line(
+        "time",
+        format_args!(
+            "the kernel keeps time by the processor's counter: {}",
+            rbench_sys::limits::counter_is_kept()
+        ),
+    );
+    for (name, value) in &jobs.global_options {
+        told.line("parse", format_args!("global: {name}={value}"));
+    }
+    for (number, round) in jobs.rounds.iter().enumerate() {
+        for job in round {
+            job_lines(&mut told, number, job);
+        }
+    }
+    eprint!("{}", told.text);
+}
+
+fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
+    let JobPlan {
+        name,
+        numjobs,
+        pattern,
+        files,
+        engine,
+        engine_options,
+        depth,
+        buffers,
+        verify,
+        pace,
+        process,
+        report,
+        ..
+    } = job;
+    let options = report.iter().flat_map(|report| &report.options);
+    for (option, value) in options {
+        told.line("parse", format_args!("{name}: {option}={value}"));
+    }
+    told.line(
+        "job",
+        format_args!("{name}: round {round}, {numjobs} workers of each rank, {pattern:?}"),
+    );
+    told.line("process", format_args!("{name}: {process:?}"));
+    told.line("file", format_args!("{name}: {files:?}"));
+    told.line(
+        "io",
+        format_args!("{name}: engine {engine}, {depth} requests in flight, {engine_options:?}"),
+    );
+    told.line("mem", format_args!("{name}: {buffers:?}"));
+    told.line(
+        "random",
+        format_args!(
+            "{name}: seed {:#x}, {:?}",
+            pattern.seed, pattern.distribution
+        ),
+    );
+    told.line("verify", format_args!("{name}: {verify:?}"));
+    told.line("rate", format_args!("{name}: {pace:?}"));
+    told.line("steadystate", format_args!("{name}: {:?}", pace.steady));
+    let compressed = report.as_ref().is_some_and(|report| report.logs.compressed);
+    told.line(
+        "compress",
+        format_args!("{name}: logs are stored compressed: {compressed}"),
+    );
+}
+
+/// Tells of the devices that were watched.
+pub fn tell_machine(machine: &Machine, kinds: &[&str]) {
+    let mut told = Told::new(kinds);
+    for host in &machine.hosts {
+        for disk in &host.disks {
+            told.line("diskutil", format_args!("host {}: {disk:?}", host.host));
+        }
+    }
+    eprint!("{}", told.text);
+}
+
+/// Messages of the kinds that were asked for, in fio's form.
+struct Told<'k> {
+    kinds: &'k [&'k str],
+    text: String,
+}
+
+impl<'k> Told<'k> {
+    fn new(kinds: &'k [&'k str]) -> Told<'k> {
+        let text = String::new();
+        Told { kinds, text }
+    }
+
+    fn line(&mut self, kind: &str, what: std::fmt::Arguments<'_>) {
+        if self.kinds.contains(&kind) {
+            let (process, what) = (std::process::id(), what.to_string());
+            let _ = writeln!(self.text, "{kind:8} {process:<5} {}", plain(&what));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_asked_for_is_told() {
+        let mut told = Told::new(&["io", "diskutil"]);
+        told.line("file", format_args!("x"));
+        told.line("io", format_args!("two\nlines"));
+        let process = std::process::id();
+        assert!(
+            told.text.starts_with(&format!("io       {process:<5} two")),
+            "{}",
+            told.text
+        );
+        assert_eq!(told.text.lines().count(), 1);
+    }
+}

@@ -22,12 +22,14 @@ import time
 
 from common import Testfs, attempt, check, finish, heading, result, run
 from offsets import offsets
+from switches import switches
 from verification import verification
 
 # What depends on time is tried so often before it counts as wrong.
 TRIES = 5
 # Keys that later versions of fio have, and what fio has only where a block device lies behind the files.
-NEWER, OF_DISKS = {"job_start", "latency_target_ns", "latency_window_us"}, {"disk_util"}
+NEWER = {"job_start", "latency_target_ns", "latency_window_us"} | {f"{way}_sectors" for way in ("read", "write")}
+OF_DISKS = {"disk_util"}
 DIRECTIONS = ("read", "write", "trim", "mixed")
 
 
@@ -908,6 +910,7 @@ def main():
     charts(place, options.plot)
     damage(place)
     verification(place)
+    switches(place)
     many_workers(place)
     rates(place)
     run_times(place)

@@ -13,6 +13,8 @@ the same is said by the line's kind:
           a busy machine keeps it from its latency or rate
   files   exit code and files only
   data    the same as `same`, and the files hold the same bytes
+  disks   the same as `same` on a disk, with the same devices and keys of them
+  inflated  the same as `same`, and each tool inflates the compressed logs of both to the same text
   fails   both refuse it or fail, and the files are the same
 A third entry says why the two differ, on purpose; when they do not any more, that is a failure as well.
 """
@@ -40,7 +42,7 @@ VARIABLE = {"disk_util", "percentile", "bins", "steadystate"}
 NEWER = {
     "comm": "jobs/process.rs", "end_syncfs": "", "filetype": "accepted, it changes nothing: files are looked at",
     "job_start_clock_id": "rbench-cli, that it is read", "log_window_value": "rbench-report, unit tests of logs",
-    "log_issue_time": "", "priohint": "rbench-plan, unit tests of process", "ramp_size": "",
+    "log_issue_time": "rbench-report, unit tests of logs", "priohint": "rbench-plan, unit tests of process", "ramp_size": "",
     "random_sequence_stride": "scripts/checks/offsets.py", "steadystate_check_interval": "",
     "thinkcycles": "jobs/pace.rs", "verify_header_seed": "rbench-cli, that it is read",
     "verify_write_sequence": "rbench-cli, that it is read", "verify_pattern_interval": "rbench-exec, unit tests of the layout",
@@ -107,7 +109,8 @@ CASES = {
     "disable_clat": [("same", f"{READ} --disable_clat=1")],
     "disable_lat": [("same", f"{READ} --disable_lat=1")],
     "disable_slat": [("same", f"{LIBAIO} --disable_slat=1")],
-    "disk_util": [("same", f"{READ} --disk_util=0")],
+    "disk_util": [("same", f"{READ} --disk_util=0"), ("disks", f"{WRITE} --end_fsync=1"),
+                  ("disks", f"{WRITE} --nrfiles=3 --directory={{dir}}/d1:{{dir}}/d2 --disk_util=1")],
     "do_verify": [("same", f"{VERIFY} --do_verify=0"), ("same", f"{VERIFY} --do_verify=1")],
     "end_fsync": [("same", f"{WRITE} --end_fsync=1")],
     "error_dump": [("same", f"{READ} --error_dump=1")],
@@ -188,7 +191,9 @@ CASES = {
     "log_offset": [("same", f"{READ} --write_lat_log=l --log_offset=1"),
                    ("same", f"{TRIMWRITE} --write_lat_log=l --log_offset=1")],
     "log_prio": [("same", f"{READ} --write_lat_log=l --log_prio=1")],
-    "log_store_compressed": [("files", f"{READ} --write_lat_log=l --log_compression=64k --log_store_compressed=1")],
+    "log_store_compressed": [("inflated", f"{READ} --write_lat_log=l --log_compression=64k --log_store_compressed=1"),
+                             ("inflated", f"{WRITE} --numjobs=2 --write_lat_log=l --write_bw_log=l --log_offset=1 --log_prio=1 "
+                                          "--per_job_logs=0 --log_store_compressed=1")],
     "log_unix_epoch": [("same", f"{READ} --write_bw_log=l --log_unix_epoch=1")],
     "loops": [("same", f"{WRITE} --loops=3"), ("same", f"{READ} --loops=2"), ("same", f"{TRIMWRITE} --loops=2")],
     "max_latency": [("same", f"{READ} --max_latency=10s")],
@@ -289,7 +294,8 @@ CASES = {
     "trim_verify_zero": [("same", f"{WRITE} --trim_percentage=50 --trim_verify_zero=1"),
                          ("same", f"{VERIFY} --trim_percentage=100 --trim_backlog=4 --trim_verify_zero=0", TRIM_BACKLOG)],
     "uid": [("same", f"{READ} --uid=0")],
-    "unified_rw_reporting": [("same", f"{MIX} --unified_rw_reporting=1"), ("sum", f"{MIX} --unified_rw_reporting=both", "both is refused: take none or mixed")],
+    "unified_rw_reporting": [("same", f"{MIX} --unified_rw_reporting=1"), ("sum", f"{MIX} --unified_rw_reporting=both"),
+                             ("same", f"{WRITE} --unified_rw_reporting=2")],
     "unique_filename": [("same", f"{WRITE} --unique_filename=0")],
     "unit_base": [("same", f"{READ} --unit_base=8")],
     "unlink": [("same", f"{WRITE} --unlink=1")],
@@ -409,7 +415,7 @@ def files(folder):
 
 
 def is_log(name):
-    return name.endswith(".log") or name.endswith(".txt") or name.endswith(".state") or name.endswith(".fz")
+    return name.endswith((".log", ".txt", ".state", ".fz"))
 
 
 def amounts(job, kind):
@@ -426,7 +432,28 @@ def shape(folder, name, kind):
     """Columns of a log's lines, and how many there are where that does not depend on time."""
     lines = (folder / name).read_text(errors="replace").splitlines() if name.endswith(".log") else []
     columns = {len(line.split(",")) for line in lines}
-    return columns, len(lines) if kind == "same" else bool(lines)
+    return columns, len(lines) if kind in ("same", "inflated") else bool(lines)
+
+
+def inflated(folders):
+    """What is wrong with compressed logs, as sentences: each tool reads those of both."""
+    found = []
+    for path in sorted(path for folder in folders for path in folder.glob("*.fz")):
+        texts = [subprocess.run([*tool, f"--inflate-log={path}"], capture_output=True, text=True, check=False).stdout
+                 for tool in (["fio"], [PROGRAM, "fio"])]
+        lines = [line.split(", ") for line in texts[0].splitlines()]
+        if texts[0] != texts[1] or (not lines and "slat" not in path.name):
+            found.append(f"{path.name}: inflated to {texts}")
+    counts = [{path.name: path.stat().st_size > 20 for path in folder.glob("*.fz")} for folder in folders]
+    if counts[0] != counts[1] or not counts[0]:
+        found.append(f"compressed logs: {counts}")
+    return found
+
+
+def devices(document):
+    """Names of devices and the kinds of what is said of them, without what later versions added."""
+    return [(disk["name"], [(key, type(value).__name__) for key, value in disk.items() if "sectors" not in key])
+            for disk in document.get("disk_util", [])]
 
 
 def differences(kind, ran, folders):
@@ -444,6 +471,9 @@ def differences(kind, ran, folders):
         same("exit code", theirs.returncode, ours.returncode)
     if found:
         return found + [ours.stderr.strip()[-300:]]
+    if kind == "disks":
+        same("devices", devices(fio), devices(rbench))
+        kind = "same"
     all_files = [files(folder) for folder in folders]
     plain = [{name: size for name, size in one.items() if not is_log(name)} for one in all_files]
     same("files", *plain)
@@ -454,6 +484,8 @@ def differences(kind, ran, folders):
     for name in all_files[0]:
         if is_log(name) and not name.startswith("trace"):
             same(f"{name}: columns, lines", *[shape(folder, name, kind) for folder in folders])
+    if kind == "inflated":
+        found += inflated(folders)
     if kind == "data":
         for name in plain[0]:
             same(f"data of {name}", *[hash((folder / name).read_bytes()) for folder in folders])
@@ -472,7 +504,8 @@ def differences(kind, ran, folders):
 
 def side_by_side(program, kind, line):
     tools = (["fio"], [program, "fio"])
-    folders = [pathlib.Path(tempfile.mkdtemp(prefix="o", dir=ROOT)) for _ in tools]
+    root = DISK if kind == "disks" else ROOT
+    folders = [pathlib.Path(tempfile.mkdtemp(prefix="o", dir=root)) for _ in tools]
     # Paths in command lines are as long for both.
     try:
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -506,9 +539,11 @@ def main():
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    global ROOT
-    ROOT = pathlib.Path(tempfile.mkdtemp(prefix="check-fio-options-", dir="/dev/shm"))
-    atexit.register(shutil.rmtree, ROOT, ignore_errors=True)
+    global ROOT, DISK, PROGRAM
+    PROGRAM = options.program
+    ROOT, DISK = [pathlib.Path(tempfile.mkdtemp(prefix="check-fio-options-", dir=place)) for place in ("/dev/shm", "/tmp")]
+    for folder in (ROOT, DISK):
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     names = sorted(options.only or options_of_fio() | set(NEWER))
     heading(f"{len(names)} options: held against fio, or refused with a reason")
     rows, tested, refused = [], 0, 0

@@ -33,7 +33,7 @@ SAME = (
     "--rw=trim --ioengine=falloc --size=64k --bs=4k,4k,8k",
     "--rw=trim:4k --ioengine=falloc --size=64k",
     "--rw=trimwrite --ioengine=falloc --size=64k",
-    "--rw=trimwrite --ioengine=falloc --size=64k --bs=4k,4k,16k",
+    "--rw=trimwrite --ioengine=falloc --size=64k --bs=4k,16k,16k",
     "--rw=trimwrite --ioengine=falloc --size=64k --loops=2",
     "--rw=trimwrite --ioengine=falloc --size=64k --io_size=16k",
 )

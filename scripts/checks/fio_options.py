@@ -40,7 +40,7 @@ TRIES = 5
 VARIABLE = {"disk_util", "percentile", "bins", "steadystate"}
 # Options that fio has gained after 3.33; they can only be held against their description.
 NEWER = {
-    "comm": "jobs/process.rs", "end_syncfs": "", "filetype": "accepted, it changes nothing: files are looked at",
+    "comm": "jobs/process.rs", "end_syncfs": "rbench-exec, jobs/filled.rs", "filetype": "accepted, it changes nothing: files are looked at",
     "job_start_clock_id": "rbench-cli, that it is read", "log_window_value": "rbench-report, unit tests of logs",
     "log_issue_time": "rbench-report, unit tests of logs", "priohint": "rbench-plan, unit tests of process", "ramp_size": "",
     "random_sequence_stride": "scripts/checks/offsets.py", "steadystate_check_interval": "",
@@ -174,8 +174,8 @@ CASES = {
                               "--latency_run=1")],
     "latency_target": [("timed", f"{READ} --time_based --runtime=1 --latency_target=30s --latency_window=100ms")],
     "latency_window": [("timed", f"{READ} --time_based --runtime=1 --latency_target=30s --latency_window=50ms")],
-    "lockfile": [("same", f"{WRITE} --lockfile=exclusive"), ("same", f"{WRITE} --lockfile=readwrite"),
-                 ("same", f"{WRITE} --lockfile=none")],
+    "lockfile": [("same", f"{WRITE} --lockfile=none"),
+                 ("same", f"{WRITE} --lockfile=exclusive", "fio's locks are in the memory of its processes: rbench has none")],
     "lockmem": [("same", f"{READ} --lockmem=1m")],
     "log_alternate_epoch": [("same", f"{READ} --write_bw_log=l --log_alternate_epoch=1")],
     "log_alternate_epoch_clock_id": [("same", f"{READ} --write_bw_log=l --log_alternate_epoch=1 "
@@ -279,7 +279,10 @@ CASES = {
     "steadystate_ramp_time": [("timed", f"{READ} --time_based --runtime=3 --ss=iops:90% --ss_dur=1s --ss_ramp=1s")],
     "stonewall": [("same", f"{READ} --name=p --stonewall --rw=read --size=64k")],
     "sync": [("same", f"{WRITE} --sync=1"), ("same", f"{WRITE} --sync=dsync")],
-    "sync_file_range": [("same", f"{WRITE} --sync_file_range=wait_before,write:4")],
+    "sync_file_range": [("same", f"{WRITE} --sync_file_range=wait_before,write:4",
+                         "fio 3.33 counts them among short reads, not among syncs"),
+                        ("same", f"{WRITE} --sync_file_range=write:0"), ("same", f"{READ} --sync_file_range=write:4"),
+                        ("fails", f"{WRITE} --sync_file_range=none:4")],
     "thinktime": [("same", f"{READ} --thinktime=100")], "thinktime_blocks": [("same", f"{READ} --thinktime=100 "
                                                                                      "--thinktime_blocks=4")],
     "thinktime_blocks_type": [("same", f"{READ} --thinktime=100 --thinktime_blocks_type=issue")],
@@ -299,7 +302,9 @@ CASES = {
     "unique_filename": [("same", f"{WRITE} --unique_filename=0")],
     "unit_base": [("same", f"{READ} --unit_base=8")],
     "unlink": [("same", f"{WRITE} --unlink=1")],
-    "unlink_each_loop": [("same", f"{WRITE} --loops=2 --unlink_each_loop=1")],
+    "unlink_each_loop": [("same", f"{WRITE} --loops=2 --unlink_each_loop=1"),
+                         ("same", f"{NAMES.format('filecreate')} --loops=3 --unlink_each_loop=1"),
+                         ("fails", f"{READ} --loops=2 --unlink_each_loop=1")],
     "verify": [("same", f"--rw=write --size=64k --verify={how}") for how in
                ("md5", "crc64", "crc32", "crc32c", "crc32c-intel", "crc16", "crc7", "xxhash", "sha1", "sha256", "sha512",
                 "sha3-224", "sha3-256", "sha3-384", "sha3-512", "meta", "null")]

@@ -133,10 +133,27 @@ pub fn mark(job: u32, worker: u64) -> u64 {
 struct Since {
     fsync: u64,
     datasync: u64,
+    /// With `sync_file_range`: writes, and which part of which file they went to.
+    range: u64,
+    range_file: u64,
+    range_part: (u64, u64),
     think: u64,
     /// When the last pause was over, and the latest operation.
     thought: Nanos,
     ended: Nanos,
+}
+
+impl Since {
+    /// Notes where a write went.
+    fn note_range(&mut self, what: &Planned) {
+        let end = what.offset.saturating_add(what.length as u64);
+        let (from, to) = match self.range > 0 && self.range_file == what.file {
+            true => self.range_part,
+            false => (what.offset, end),
+        };
+        (self.range_file, self.range_part) = (what.file, (from.min(what.offset), to.max(end)));
+        self.range += 1;
+    }
 }
 
 /// How a worker ended, and what it used.
@@ -228,7 +245,11 @@ impl BlockRunner {
     /// Pass after pass, each with what follows it.
     fn passes(&mut self, gate: &Gate, meter: &mut Meter) {
         let reads_back = self.reads_back();
+        let mut first = true;
         while !self.exhausted && !self.over {
+            if !std::mem::take(&mut first) {
+                self.begin_again(meter);
+            }
             let before = reads_back.then(|| (self.steps.clone(), self.generation));
             (self.pass_over, self.pass_steps) = (false, 0);
             if let Some(stats) = &mut self.stats {
@@ -338,6 +359,9 @@ impl BlockRunner {
             self.last_written = what.file;
             self.since.fsync += 1;
             self.since.datasync += 1;
+            if self.context.job.syncing.range.is_some() {
+                self.since.note_range(what);
+            }
             if self.how.remembers {
                 self.backlog.push(Written::of(what, false));
             }

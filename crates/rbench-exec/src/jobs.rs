@@ -197,7 +197,8 @@ fn directions(job: &JobPlan) -> [bool; 4] {
     let writes = directions.write && !verify.is_some_and(|v| v.only);
     let trims = directions.trim && !verify.is_some_and(|v| v.only);
     let trims_some = verify.is_some_and(|v| v.trims.is_some());
-    let syncs = writes && (job.syncing.fsync > 0 || job.syncing.fdatasync > 0);
+    let syncs = writes
+        && (job.syncing.fsync > 0 || job.syncing.fdatasync > 0 || job.syncing.range.is_some());
     [
         runs && (directions.read || reads_back),
         runs && writes,
@@ -502,7 +503,9 @@ impl<'w> JobRound<'w> {
     fn expected(&self, ranks: u32) -> Option<u64> {
         let of = |job: &JobPlan| {
             let steps = Steps::new(job, 0, |file| file_size(job, 0, file));
-            let each = steps.expected().filter(|_| job.pace.runtime.is_none())?;
+            let each = steps
+                .expected()
+                .filter(|_| job.pace.runtime.is_none() && !job.files.fill)?;
             Some(each.saturating_mul(u64::from(job.numjobs)))
         };
         let each: Option<Vec<u64>> = self.members.iter().map(|m| of(&m.job)).collect();

@@ -374,6 +374,8 @@ impl IoPlan {
                 advice: Advised::Mappings,
                 write_only: true,
                 unlink: false,
+                unlink_each_loop: false,
+                fill: false,
                 allow_mounted_write: true,
             },
             engine: self.engine.clone(),

@@ -202,6 +202,10 @@ pub struct Files {
     pub write_only: bool,
     /// Removed at the end.
     pub unlink: bool,
+    /// Removed before each further pass.
+    pub unlink_each_loop: bool,
+    /// Written until the file system is full, which is no error.
+    pub fill: bool,
     /// Whether devices are written to although they are in use.
     pub allow_mounted_write: bool,
 }
@@ -315,6 +319,19 @@ pub enum BufferContent {
     },
 }
 
+/// `sync_file_range`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeSync {
+    /// After so many writes.
+    pub every: u64,
+    /// SYNC_FILE_RANGE_WAIT_BEFORE: waits for what is being written.
+    pub wait_before: bool,
+    /// SYNC_FILE_RANGE_WRITE: begins to write what is not.
+    pub write: bool,
+    /// SYNC_FILE_RANGE_WAIT_AFTER: waits for it.
+    pub wait_after: bool,
+}
+
 /// When written data is brought to stable storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Syncing {
@@ -324,6 +341,10 @@ pub struct Syncing {
     pub fdatasync: u64,
     /// fsync when all writes are done, in run time.
     pub end_fsync: bool,
+    /// The same by one syncfs for each file system.
+    pub end_syncfs: bool,
+    /// sync_file_range of what was written, after so many writes.
+    pub range: Option<RangeSync>,
     /// fsync of each file before it is closed.
     pub fsync_on_close: bool,
     /// Files are closed in run time, and that is timed.
@@ -341,13 +362,16 @@ impl Syncing {
             fsync,
             fdatasync,
             end_fsync,
+            end_syncfs,
+            // The kernel promises nothing for it.
+            range: _,
             fsync_on_close,
             // Closing makes nothing stable by itself.
             close: _,
             o_sync,
             o_dsync,
         } = *self;
-        fsync > 0 || fdatasync > 0 || end_fsync || fsync_on_close || o_sync || o_dsync
+        fsync > 0 || fdatasync > 0 || end_fsync || end_syncfs || fsync_on_close || o_sync || o_dsync
     }
 }
 
@@ -711,6 +735,9 @@ impl JobsPlan {
     /// Bytes on the target when all files are there, for `ranks` ranks.
     pub fn data_bytes(&self, ranks: u32) -> Bytes {
         let of = |job: &JobPlan| {
+            if job.files.fill {
+                return 0;
+            }
             if job
                 .names
                 .is_some_and(|op| op.makes() || op.of_directories())

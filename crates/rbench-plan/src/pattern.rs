@@ -391,6 +391,11 @@ impl Steps {
         self.pass.saturating_mul(self.pass_bytes_max) + self.pass_bytes
     }
 
+    /// Whether there is no further pass.
+    pub fn is_over(&self) -> bool {
+        self.pass >= self.budget.passes || self.total == 0
+    }
+
     /// The largest operation that moves data, in bytes.
     pub fn length_max(job: &JobPlan) -> u64 {
         let Each { read, write, trim } = &job.pattern.sizes;

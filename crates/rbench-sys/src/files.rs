@@ -160,6 +160,36 @@ pub fn set_write_hint(fd: impl AsFd, hint: u64, of_descriptor: bool) -> Result<(
     Errno::result(done).map(drop)
 }
 
+/// The device number of the file system that a file is on.
+pub fn device(fd: impl AsFd) -> Result<u64, Errno> {
+    fstat(fd).map(|found| found.st_dev)
+}
+
+/// Brings all that was written to the file system of this file to stable storage (syncfs).
+pub fn sync_file_system(fd: impl AsFd) -> Result<(), Errno> {
+    // SAFETY: the descriptor is open, and no memory is involved.
+    let done = unsafe { libc::syncfs(fd.as_fd().as_raw_fd()) };
+    Errno::result(done).map(drop)
+}
+
+/// Has a part of a file written (sync_file_range): waits for what is under way, begins
+/// with the rest, waits for that. Nothing is promised of attributes, nor after a crash.
+pub fn sync_range(
+    fd: impl AsFd,
+    (offset, length): (u64, u64),
+    [wait_before, write, wait_after]: [bool; 3],
+) -> Result<(), Errno> {
+    let from = libc::off64_t::try_from(offset).map_err(|_| Errno::EFBIG)?;
+    let length = libc::off64_t::try_from(length).map_err(|_| Errno::EFBIG)?;
+    let flag = |on: bool, flag: libc::c_uint| if on { flag } else { 0 };
+    let flags = flag(wait_before, libc::SYNC_FILE_RANGE_WAIT_BEFORE)
+        | flag(write, libc::SYNC_FILE_RANGE_WRITE)
+        | flag(wait_after, libc::SYNC_FILE_RANGE_WAIT_AFTER);
+    // SAFETY: the descriptor is open, and no memory is involved.
+    let done = unsafe { libc::sync_file_range(fd.as_fd().as_raw_fd(), from, length, flags) };
+    Errno::result(done).map(drop)
+}
+
 /// Removes a regular file (the name: what has it open keeps it). A symbolic
 /// link, a device or anything else at that name stays.
 pub fn unlink_file(path: &Path) -> Result<(), Errno> {

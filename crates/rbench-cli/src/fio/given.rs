@@ -3,7 +3,7 @@
 
 use super::pattern::{self, Contents, DataPattern};
 use rbench_core::Nanos;
-use rbench_plan::jobs::{Checksum, Distribution, Each, VerifyPattern};
+use rbench_plan::jobs::{Checksum, Distribution, Each, RangeSync, VerifyPattern};
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::fio::{Check, Criterion, Extent, Split};
 
@@ -464,6 +464,29 @@ impl<'a> Given<'a> {
         blocks
             .collect::<Result<_, String>>()
             .map(Distribution::Sequence)
+    }
+
+    /// `wait_before,write:8`; without a number after every write.
+    pub fn range_sync(self) -> Result<RangeSync, String> {
+        let (words, every) = match self.text.split_once(':') {
+            Some((words, number)) => (words, self.part(number).number()?),
+            None => (self.text, 1),
+        };
+        let mut all = RangeSync {
+            every,
+            wait_before: false,
+            write: false,
+            wait_after: false,
+        };
+        for word in words.split(',') {
+            let names = [("wait_before", 0), ("write", 1), ("wait_after", 2)];
+            match one_of(word.trim(), &names)? {
+                0 => all.wait_before = true,
+                1 => all.write = true,
+                _ => all.wait_after = true,
+            }
+        }
+        Ok(all)
     }
 
     /// `iops:10%`, `bw_slope:5`

@@ -287,13 +287,16 @@ impl How {
         let turns = job.names.is_some() || job.files.window() < job.files.count;
         let syncs = syncing.fsync > 0
             || syncing.fdatasync > 0
+            || syncing.range.is_some()
             || syncing.end_fsync
+            || syncing.end_syncfs
             || syncing.fsync_on_close;
         let as_fio = context.report.is_some();
         let asynchronous = context.engine.depth_max > 1 && context.engine.moves_data;
         let careful = depth > 1 && (block >= LARGE || headed);
         let rated = context.open_loop || pace.together.is_some();
-        let counts = turns || syncs || pace.thinks() || job.verify.is_some();
+        let again = job.files.unlink_each_loop;
+        let counts = turns || again || syncs || pace.thinks() || job.verify.is_some();
         let submission = asynchronous && as_fio;
         let plain = !headed && context.logs.is_empty();
         How {
@@ -490,8 +493,9 @@ fn stops_at_pass(job: &JobPlan) -> bool {
         .verify
         .as_ref()
         .is_some_and(|v| v.read_back || v.backlog.is_some() || v.only);
-    let syncs = job.syncing.end_fsync || job.syncing.fsync_on_close;
-    verifies || (syncs && !job.pace.time_based)
+    let syncing = job.syncing;
+    let syncs = syncing.end_fsync || syncing.end_syncfs || syncing.fsync_on_close;
+    verifies || job.files.unlink_each_loop || (syncs && !job.pace.time_based)
 }
 
 /// Where the part of the worker `owner` begins in each of its files, and how long it is.

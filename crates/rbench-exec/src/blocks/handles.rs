@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use rbench_core::residency::Pages;
 use rbench_core::{Failure, OpKind};
-use rbench_plan::jobs::{Advised, JobPlan};
+use rbench_plan::jobs::{Advised, JobPlan, RangeSync};
 use rbench_plan::pattern::{Part, file_size};
 use rbench_sys::engine::EngineInfo;
 use rbench_sys::files::{self, Advice, OpenFlags};
@@ -238,6 +238,58 @@ impl Handles {
     /// Whether a file was written since it was last synced.
     pub fn is_dirty(&self, file: u64) -> bool {
         self.all[file as usize].dirty
+    }
+
+    /// Brings the file system of an open file to stable storage, unless it is among `done`.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn sync_file_system(&mut self, file: u64, done: &mut Vec<u64>) -> Result<(), Failure> {
+        let Some(fd) = &self.all[file as usize].fd else {
+            return Ok(());
+        };
+        let synced = files::device(fd).and_then(|device| {
+            if done.contains(&device) {
+                return Ok(());
+            }
+            done.push(device);
+            files::sync_file_system(fd)
+        });
+        synced.map_err(|errno| Failure::new(OpKind::Sync, self.path(file), errno))
+    }
+
+    /// Has a part of an open file written.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn sync_range(
+        &mut self,
+        file: u64,
+        part: (u64, u64),
+        how: RangeSync,
+    ) -> Result<(), Failure> {
+        let Some(fd) = &self.all[file as usize].fd else {
+            return Ok(());
+        };
+        let steps = [how.wait_before, how.write, how.wait_after];
+        files::sync_range(fd, part, steps)
+            .map_err(|errno| Failure::new(OpKind::Fsync, self.path(file), errno))
+    }
+
+    /// Removes the name of a file, or of a directory; that it is not there is no error.
+    ///
+    /// # Errors
+    /// Why it could not be removed.
+    pub fn remove(&self, file: u64, directory: bool) -> Result<(), Failure> {
+        let path = &self.all[file as usize].path;
+        let (op, removed) = match directory {
+            true => (OpKind::Rmdir, files::remove_directory(path)),
+            false => (OpKind::Unlink, files::unlink_file(path)),
+        };
+        match removed {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(Failure::new(op, self.path(file), errno)),
+        }
     }
 
     /// A file was synced.

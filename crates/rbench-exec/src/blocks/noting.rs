@@ -20,13 +20,17 @@ impl BlockRunner {
     pub(super) fn trouble(&mut self, failure: Failure, span: Option<Span>, meter: &mut Meter) {
         // What ended before it and is still being checked comes first.
         self.note_checked(meter, true);
+        if self.is_full(&failure) {
+            meter.went_on();
+            return self.give_up(None);
+        }
         if let (Some(span), Some(stats)) = (span, &mut self.stats) {
             stats.failed(span);
         }
         self.context.note_failed(self.part.worker, &failure);
         let lanes = self.context.lanes;
         let writes = match failure.op {
-            OpKind::Write | OpKind::Trim | OpKind::Fsync => true,
+            OpKind::Write | OpKind::Trim | OpKind::Fsync | OpKind::Sync => true,
             // What is lost there was written.
             OpKind::Close => lanes.write.is_some(),
             op if self.context.job.names.map(NameOp::kind) == Some(op) => lanes.write.is_some(),
@@ -48,7 +52,7 @@ impl BlockRunner {
             Errors::End(but) => but.tolerates(of, errno),
         };
         let lane = match failure.op {
-            OpKind::Fsync => lanes.sync,
+            OpKind::Fsync | OpKind::Sync => lanes.sync,
             OpKind::Trim => lanes.trim,
             OpKind::Close if span.is_some() => lanes.sync,
             _ if writes => lanes.write,
@@ -72,6 +76,12 @@ impl BlockRunner {
         }
         let verify = self.context.job.verify.as_ref();
         self.over |= !wrong || verify.is_some_and(|v| v.fatal);
+    }
+
+    /// Whether a job that fills a file system has done so.
+    fn is_full(&self, failure: &Failure) -> bool {
+        let full = [Errno::ENOSPC, Errno::EDQUOT].map(|errno| FailureKind::from(errno));
+        self.context.job.files.fill && full.contains(&failure.kind)
     }
 
     /// Tells what was done so far.

@@ -3,6 +3,8 @@
 use nix::errno::Errno;
 use rbench_core::clock::spin_cycles;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_plan::NameOp;
+use rbench_plan::jobs::RangeSync;
 use rbench_sys::{Request, Transfer};
 
 use super::{BlockRunner, Source};
@@ -106,9 +108,12 @@ impl BlockRunner {
     /// What belongs to the time of the writes after the last of them.
     pub(super) fn end_writes(&mut self, gate: &Gate, meter: &mut Meter) {
         let syncing = self.context.job.syncing;
-        let wanted = syncing.end_fsync || syncing.fsync_on_close;
+        let wanted = syncing.end_fsync || syncing.end_syncfs || syncing.fsync_on_close;
         let synced = wanted && !gate.stop.is_raised() && self.queue.failed().is_none();
         if synced {
+            if syncing.end_syncfs {
+                self.sync_file_systems(gate, meter);
+            }
             for file in self.files.dirty() {
                 self.sync_file(gate, (file, Transfer::Fsync, 0), false, meter);
             }
@@ -125,6 +130,45 @@ impl BlockRunner {
                 stats.end_writes(end);
             }
             stats.end_stretch(end);
+        }
+    }
+
+    /// Brings the file systems of all files that were written to stable storage, each by
+    /// one call.
+    fn sync_file_systems(&mut self, gate: &Gate, meter: &mut Meter) {
+        let mut done = Vec::new();
+        for file in self.files.dirty() {
+            let opened = self.files.fd(file, self.engine.as_mut()).map(drop);
+            let start = gate.clock.now();
+            let synced = opened.and_then(|()| self.files.sync_file_system(file, &mut done));
+            let span = Span {
+                intended: None,
+                start,
+                end: gate.clock.now(),
+            };
+            // What failed is not tried again.
+            self.files.clean(file);
+            match synced {
+                Ok(()) => meter.went_on(),
+                Err(failure) => self.trouble(failure, Some(span), meter),
+            }
+        }
+    }
+
+    /// Before a further pass: removes the files, where that was asked for.
+    pub(super) fn begin_again(&mut self, meter: &mut Meter) {
+        let job = &self.context.job;
+        if !job.files.unlink_each_loop || self.steps.is_over() || !self.context.engine.uses_files {
+            return;
+        }
+        let directories = job.names.is_some_and(NameOp::of_directories);
+        for file in 0..self.files.count() {
+            self.close(file, meter);
+            self.files.clean(file);
+            match self.files.remove(file, directories) {
+                Ok(()) => meter.went_on(),
+                Err(failure) => self.trouble(failure, None, meter),
+            }
         }
     }
 
@@ -195,7 +239,11 @@ impl BlockRunner {
     fn is_sync_due(&self) -> bool {
         let syncing = self.context.job.syncing;
         let reached = |count: u64, every: u64| every > 0 && count >= every;
-        reached(self.since.fsync, syncing.fsync) || reached(self.since.datasync, syncing.fdatasync)
+        reached(self.since.fsync, syncing.fsync)
+            || reached(self.since.datasync, syncing.fdatasync)
+            || syncing
+                .range
+                .is_some_and(|range| reached(self.since.range, range.every))
     }
 
     /// Syncs the file that was written last, by way of a slot that is free.
@@ -214,6 +262,49 @@ impl BlockRunner {
                 _ => self.since.datasync = 0,
             }
             self.sync_file(gate, (self.last_written, transfer, slot), true, meter);
+        }
+        if let Some(how) = syncing.range
+            && self.since.range >= how.every
+        {
+            self.sync_range(how, gate, meter);
+        }
+    }
+
+    /// Has what was written since the last time in the file that was written last on its
+    /// way to the disk.
+    fn sync_range(&mut self, how: RangeSync, gate: &Gate, meter: &mut Meter) {
+        self.since.range = 0;
+        let (file, (from, to)) = (self.since.range_file, self.since.range_part);
+        let opened = self.files.fd(file, self.engine.as_mut()).map(drop);
+        let start = gate.clock.now();
+        let part = (from, to.saturating_sub(from));
+        let synced = opened.and_then(|()| self.files.sync_range(file, part, how));
+        let end = gate.clock.now();
+        let span = Span {
+            intended: None,
+            start,
+            end,
+        };
+        self.queue.called(start, end);
+        match synced {
+            Err(failure) => self.trouble(failure, Some(span), meter),
+            Ok(()) => self.note_synced(span, true, meter),
+        }
+    }
+
+    /// Notes a sync that went well. `reported`: whether fio counts it.
+    fn note_synced(&mut self, span: Span, reported: bool, meter: &mut Meter) {
+        let recorded = match &mut self.stats {
+            None => span.start >= self.records_from,
+            Some(stats) if reported && stats.records(span.start) => {
+                stats.synced(span);
+                true
+            }
+            Some(_) => false,
+        };
+        match self.context.lanes.sync {
+            Some(lane) if recorded => meter.done(lane, span, 0),
+            _ => meter.went_on(),
         }
     }
 
@@ -277,17 +368,6 @@ impl BlockRunner {
             }
             return;
         }
-        let recorded = match &mut self.stats {
-            None => start >= self.records_from,
-            Some(stats) if reported && stats.records(start) => {
-                stats.synced(span);
-                true
-            }
-            Some(_) => false,
-        };
-        match self.context.lanes.sync {
-            Some(lane) if recorded => meter.done(lane, span, 0),
-            _ => meter.went_on(),
-        }
+        self.note_synced(span, reported, meter);
     }
 }

@@ -92,7 +92,7 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
     let no_data = job
         .names
         .is_some_and(|op| op.makes() || op.of_directories());
-    if leaves_alone || no_data || size == 0 {
+    if leaves_alone || no_data || job.files.fill || size == 0 {
         return File::default();
     }
     let makes = !job.files.create_on_open;

@@ -19,6 +19,7 @@ mod depth;
 mod engines;
 mod faults;
 mod files;
+mod filled;
 mod machine;
 mod names;
 mod pace;

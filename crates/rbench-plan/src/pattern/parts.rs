@@ -68,7 +68,7 @@ impl Files {
 
     /// The length that a file is given before the run, if the job makes it: bytes.
     pub fn laid_out(&self, jobnum: u64, given: u64) -> u64 {
-        match (self.shares.append, self.shares.of_file) {
+        match (self.shares.append || self.fill, self.shares.of_file) {
             (true, _) => 0,
             (false, true) => given,
             (false, false) if self.begins_by_length() => self.offset.saturating_add(given),

@@ -64,6 +64,8 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             advice: Advised::Nobody,
             write_only: false,
             unlink: false,
+            unlink_each_loop: false,
+            fill: false,
             allow_mounted_write: false,
         },
         engine: "null".to_owned(),

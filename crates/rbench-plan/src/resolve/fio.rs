@@ -379,6 +379,8 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Moved), PlanError> {
         advice: s.fadvise_hint.unwrap_or(Advised::Kernel(None)),
         write_only: false,
         unlink: s.unlink.unwrap_or(false),
+        unlink_each_loop: s.unlink_each_loop.unwrap_or(false),
+        fill: s.fill_device.unwrap_or(false),
         allow_mounted_write: s.allow_mounted_write.unwrap_or(false),
     };
     Ok((files, io))
@@ -495,6 +497,8 @@ fn syncing(s: &Settings) -> Syncing {
         fsync: s.fsync.unwrap_or(0),
         fdatasync: s.fdatasync.unwrap_or(0),
         end_fsync: s.end_fsync.unwrap_or(false),
+        end_syncfs: s.end_syncfs.unwrap_or(false),
+        range: s.sync_file_range.filter(|range| range.every > 0),
         fsync_on_close: s.fsync_on_close.unwrap_or(false),
         close: false,
         o_sync: sync == SyncMode::Sync,

@@ -7,7 +7,7 @@ use rbench_core::{Nanos, StatType};
 
 use crate::jobs::{
     Advised, Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
-    Unified, VerifyPattern, Whole,
+    RangeSync, Unified, VerifyPattern, Whole,
 };
 use crate::process::{MemoryPolicy, Nodes};
 
@@ -171,6 +171,10 @@ pub struct Settings {
     pub fadvise_hint: Option<Advised>,
     /// `unlink`
     pub unlink: Option<bool>,
+    /// `unlink_each_loop`
+    pub unlink_each_loop: Option<bool>,
+    /// `fill_device`
+    pub fill_device: Option<bool>,
     /// `allow_mounted_write`
     pub allow_mounted_write: Option<bool>,
     /// `rw`
@@ -241,6 +245,10 @@ pub struct Settings {
     pub fdatasync: Option<u64>,
     /// `end_fsync`
     pub end_fsync: Option<bool>,
+    /// `end_syncfs`
+    pub end_syncfs: Option<bool>,
+    /// `sync_file_range`
+    pub sync_file_range: Option<RangeSync>,
     /// `fsync_on_close`
     pub fsync_on_close: Option<bool>,
     /// `scramble_buffers`

@@ -203,6 +203,13 @@ pub const PACE: &[Opt] = &[
     )
     .default("none"),
     Opt::job(
+        "error_dump",
+        "0|1",
+        "Accepted: every kind of failure is reported with an example",
+        |_, g| g.flag().map(drop),
+    )
+    .default("0"),
+    Opt::job(
         "ignore_error",
         "LIST[,LIST[,LIST]]",
         "Errors to go on after: of reads, writes, verification (EIO:28)",

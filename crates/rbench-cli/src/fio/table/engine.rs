@@ -116,6 +116,19 @@ pub const ENGINE: &[Opt] = &[
     )
     .default("0"),
     Opt::job(
+        "end_syncfs",
+        "0|1",
+        "The same by one syncfs for each file system",
+        |s, g| put(&mut s.end_syncfs, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "sync_file_range",
+        "HOW[,...]:N",
+        "sync_file_range after every N writes: wait_before, write, wait_after",
+        |s, g| put(&mut s.sync_file_range, g.range_sync()),
+    ),
+    Opt::job(
         "fsync_on_close",
         "0|1",
         "Call fsync before a file is closed",

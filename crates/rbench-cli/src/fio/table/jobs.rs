@@ -237,6 +237,28 @@ pub const FILES: &[Opt] = &[
     })
     .default("0"),
     Opt::job(
+        "unlink_each_loop",
+        "0|1",
+        "Remove the files before each further pass (loops)",
+        |s, g| put(&mut s.unlink_each_loop, g.flag()),
+    )
+    .default("0"),
+    Opt::job(
+        "fill_device",
+        "0|1",
+        "Write until the file system is full",
+        |s, g| put(&mut s.fill_device, g.flag()),
+    )
+    .or(&["fill_fs"])
+    .default("0"),
+    Opt::job(
+        "lockfile",
+        "HOW",
+        "Only none: fio's locks hold between its processes alone",
+        lockfile,
+    )
+    .default("none"),
+    Opt::job(
         "allow_mounted_write",
         "0|1",
         "Write even to devices that are mounted or otherwise in use",
@@ -491,6 +513,15 @@ fn fadvise(g: Given<'_>) -> Result<Advised, String> {
 }
 
 /// What follows `rw`, and the number behind it.
+/// fio's other locks are in the memory of its own processes, on one machine.
+fn lockfile(_: &mut Settings, g: Given<'_>) -> Result<(), String> {
+    let words = [("none", false), ("exclusive", true), ("readwrite", true)];
+    match one_of(g.text, &words)? {
+        false => Ok(()),
+        true => Err("files are not locked: only none is taken".to_owned()),
+    }
+}
+
 fn directions(g: Given<'_>) -> Result<(Directions, Option<i64>), String> {
     let (word, number) = match g.text.split_once(':') {
         Some((word, number)) => (word, Some(number)),

@@ -49,18 +49,7 @@ const fn of_engine(names: &'static str, why: &'static str, instead: &'static str
 /// Every option that is refused, in the order of the documentation.
 pub const REFUSED: &[Refused] = &[
     // Files
-    refused(
-        "fill_device fill_fs",
-        "writing until the device is full is not a workload",
-        "`size`, with `--overfill` where it exceeds the free space",
-    ),
     refused("opendir", "files are named one by one", "`filename`"),
-    refused(
-        "unlink_each_loop",
-        "files are removed at the end of the job only",
-        "`unlink`",
-    ),
-    refused("lockfile", "workers do not lock files", ""),
     // Pattern and blocks
     refused(
         "percentage_sequential",
@@ -93,11 +82,6 @@ pub const REFUSED: &[Refused] = &[
     // Engine and buffers
     refused("io_submit_mode", "each worker submits its own requests", ""),
     refused(
-        "sync_file_range",
-        "data is synced for whole files",
-        "`fsync` or `fdatasync`",
-    ),
-    refused(
         "hugepage-size iomem iomem_align lockmem mem mem_align",
         "buffers are ordinary memory, aligned to pages",
         "",
@@ -113,11 +97,6 @@ pub const REFUSED: &[Refused] = &[
         "a job that ends does not end the others",
         "`runtime`, or `--on-error=stop`",
     ),
-    refused(
-        "error_dump",
-        "failed operations are always reported with an example",
-        "`--rbench-report` for the list",
-    ),
     // Statistics and logs
     refused(
         "gtod_cpu",
@@ -129,7 +108,6 @@ pub const REFUSED: &[Refused] = &[
         "logs are asked for by job",
         "`write_lat_log`",
     ),
-    refused("end_syncfs", "data is synced file by file", "`end_fsync`"),
     refused("ramp_size", "a ramp is a time", "`ramp_time`"),
     refused(
         "steadystate_check_interval ss_interval",

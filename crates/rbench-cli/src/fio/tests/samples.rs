@@ -1,7 +1,7 @@
 //! Every option, and what it changes.
 
 use rbench_core::StatType;
-use rbench_plan::jobs::{Advised, Unified};
+use rbench_plan::jobs::{Advised, RangeSync, Unified};
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
 
@@ -113,6 +113,20 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("offset=25%", |s| s.offset = Some(Extent::Percent(25))),
     ("offset_align=16k", |s| s.offset_align = Some(16_384)),
     ("file_append=1", |s| s.file_append = Some(true)),
+    ("unlink_each_loop=1", |s| s.unlink_each_loop = Some(true)),
+    ("fill_device=1", |s| s.fill_device = Some(true)),
+    ("fill_fs=1", |s| s.fill_device = Some(true)),
+    ("lockfile=none", |_| {}),
+    ("error_dump=1", |_| {}),
+    ("end_syncfs=1", |s| s.end_syncfs = Some(true)),
+    ("sync_file_range=wait_before,write:8", |s| {
+        s.sync_file_range = Some(RangeSync {
+            every: 8,
+            wait_before: true,
+            write: true,
+            wait_after: false,
+        })
+    }),
     ("fileoffset=2m", |s| s.offset = Some(Extent::Bytes(2 << 20))),
     ("offset_increment=3m", |s| {
         s.offset_increment = Some(Extent::Bytes(3 << 20))

@@ -33,6 +33,7 @@ pub(super) fn of_names(
     }
     for (option, on) in [
         ("end_fsync", &mut plan.syncing.end_fsync),
+        ("end_syncfs", &mut plan.syncing.end_syncfs),
         ("fsync_on_close", &mut plan.syncing.fsync_on_close),
     ] {
         if std::mem::take(on) {
@@ -92,8 +93,14 @@ fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
     if plan.files.pre_read {
         refuse!("pre_read: ioengine={engine} reads no data");
     }
-    if plan.files.shares.append {
-        refuse!("file_append: ioengine={engine} writes no data");
+    for (option, on) in [
+        ("file_append", plan.files.shares.append),
+        ("fill_device", plan.files.fill),
+        ("sync_file_range", plan.syncing.range.is_some()),
+    ] {
+        if on {
+            refuse!("{option}: ioengine={engine} writes no data");
+        }
     }
     for (option, every) in [("fsync", s.fsync), ("fdatasync", s.fdatasync)] {
         if every.is_some_and(|every| every > 0) {
@@ -111,6 +118,8 @@ fn passes(plan: &JobPlan, op: NameOp, notes: &mut Vec<String>) -> Result<(), Pla
         NameOp::DeleteFile | NameOp::DeleteDirectory if again => {
             refuse!("loops={loops}: ioengine={engine} has removed everything in the first pass")
         }
+        // What was made is removed in between.
+        NameOp::CreateFile | NameOp::CreateDirectory if plan.files.unlink_each_loop => {}
         NameOp::CreateDirectory if again => {
             refuse!("loops={loops}: ioengine={engine} has made everything in the first pass")
         }

@@ -44,8 +44,12 @@ pub(super) fn parts(s: &Settings, pattern: &Pattern, count: u64) -> Result<Parts
     let size = match (s.filesize, total) {
         (Some((a, b)), _) => share_of_files((a.min(b), a.max(b)), percent, offset, smallest)?,
         (None, Some(total)) => (total / count, total / count),
+        (None, None) if s.fill_device == Some(true) => (ENDLESS, ENDLESS),
         (None, None) => (0, 0),
     };
+    if s.fill_device == Some(true) {
+        fills(s, pattern)?;
+    }
     if size != (0, 0) && size.0 < smallest {
         let (option, share) = match s.filesize {
             Some(_) => ("filesize", String::new()),
@@ -147,6 +151,24 @@ fn moved(
         }
         (None, ..) => Moved::default(),
     })
+}
+
+/// The size of a file that is written until there is no more room, bytes: the end comes
+/// before.
+const ENDLESS: u64 = 1 << 60;
+
+/// A file system is filled by writing in sequence.
+fn fills(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
+    if pattern.directions.read || pattern.directions.random {
+        refuse!("fill_device needs rw=write: the file system is filled from front to back");
+    }
+    if s.create_only == Some(true) || s.overwrite == Some(true) {
+        refuse!("fill_device excludes create_only and overwrite: nothing is laid out");
+    }
+    if s.time_based == Some(true) {
+        refuse!("fill_device excludes time_based: it ends when there is no room");
+    }
+    Ok(())
 }
 
 /// What is appended is written, and so many bytes of it.

@@ -80,7 +80,7 @@ impl BlockRunner {
 
     /// Whether a job that fills a file system has done so.
     fn is_full(&self, failure: &Failure) -> bool {
-        let full = [Errno::ENOSPC, Errno::EDQUOT].map(|errno| FailureKind::from(errno));
+        let full = [Errno::ENOSPC, Errno::EDQUOT].map(FailureKind::from);
         self.context.job.files.fill && full.contains(&failure.kind)
     }
 

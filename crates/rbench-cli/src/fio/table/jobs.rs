@@ -272,7 +272,7 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "rw",
         "WHAT",
-        "read, write, rw, trim, trimwrite, each also with rand before it; :N below",
+        "read, write, rw, trim, trimwrite, each with rand before it; :N below",
         |s, g| {
             let (directions, number) = directions(g)?;
             (s.rw, s.rw_number) = (Some(directions), number);

@@ -26,8 +26,9 @@ fn trimmed(outcome: &Outcome) -> (u64, u64) {
 }
 
 fn engines() -> impl Iterator<Item = &'static str> {
-    let all = rbench_sys::engine::ENGINES.iter().map(|info| info.name);
-    all.filter(|name| *name != "ftruncate")
+    let all = rbench_sys::engine::ENGINES.iter();
+    all.filter(|info| !info.of_names && info.name != "ftruncate")
+        .map(|info| info.name)
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn allocated(file: &File) -> u64 {
 
 /// Engines that trim files.
 fn trimmers() -> impl Iterator<Item = &'static EngineInfo> {
-    let trims = |info: &&EngineInfo| info.uses_files && info.name != "ftruncate";
+    let trims = |info: &&EngineInfo| info.uses_files && !info.of_names && info.name != "ftruncate";
     ENGINES.iter().filter(trims)
 }
 

@@ -115,21 +115,23 @@ fn timed_direct_jobs_go_over_their_files_again_and_again() {
         ("randread", 4, 4),
         ("randwrite", 4, 1),
     ] {
-        let line = format!(
-            "-directory=. -ioengine=psync -rw={rw} -bs={block}k -direct=1 -group_reporting=1 \
-             -fallocate=none -time_based=1 -runtime=300ms -name=test_file_{rw} -numjobs={jobs} \
-             -nrfiles=1 -size=256k"
-        );
-        let outcome = run_well(target.path(), &line);
-        let all = only(&outcome);
-        let side = if rw.ends_with("read") {
-            &all.read
-        } else {
-            &all.write
+        let of = |ms: u64| {
+            let line = format!(
+                "-directory=. -ioengine=psync -rw={rw} -bs={block}k -direct=1 -group_reporting=1 \
+                 -fallocate=none -time_based=1 -runtime={ms}ms -name=test_file_{rw} -numjobs={jobs} \
+                 -nrfiles=1 -size=256k"
+            );
+            let side = match only(&run_well(target.path(), &line)) {
+                all if rw.ends_with("read") => all.read.clone(),
+                all => all.write.clone(),
+            };
+            assert_eq!(side.bytes, side.ios * block * KIB, "{line}");
+            assert!(side.runtime.0 > (ms - 50) * 1_000_000, "{line}");
+            side.bytes
         };
-        assert!(side.bytes > jobs * 256 * KIB, "{line}: {}", side.bytes);
-        assert_eq!(side.bytes, side.ios * block * KIB);
-        assert!(side.runtime.0 > 250_000_000 && side.runtime.0 < 900_000_000);
+        // A busy machine needs longer to come round once.
+        let comes_round = |ms| of(ms) > jobs * 256 * KIB;
+        assert!([300, 3000, 20_000].into_iter().any(comes_round), "{rw}");
         for job in 0..jobs {
             let name = format!("test_file_{rw}.{job}.0");
             assert_eq!(listing(target.path()).get(&name), Some(&(256 * KIB)));

@@ -2,7 +2,7 @@
 //!
 //! An operation is aimed outside the timer (path bytes patched, buffer
 //! filled), acted inside it, and checked after it. The loop around it is the
-//! same for all: [`ItemRunner`], in [`crate::single`].
+//! same for all (`single.rs`): [`ItemRunner`] is its program.
 
 use std::ffi::CStr;
 use std::sync::Arc;

@@ -289,7 +289,7 @@ fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
         None => &["mixed"],
     };
     let ways = ways.to_vec();
-    let mut all: Vec<Vec<(u64, u64)>> = ways.iter().map(|w| bins(&job[*w]["clat_ns"])).collect();
+    let mut all: Vec<Way> = ways.iter().map(|w| Way::of(&job[*w]["clat_ns"])).collect();
     let mut share = 0.0;
     let units = [
         ("latency_ns", 1),
@@ -303,7 +303,7 @@ fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
             part(&mut all, bound * scale, below);
         }
     }
-    for (way, bins) in ways.into_iter().zip(all) {
+    for (way, Way { bins, .. }) in ways.into_iter().zip(all) {
         let direction = match way {
             "write" => &mut outcome.write,
             "trim" => &mut outcome.trim,
@@ -313,13 +313,31 @@ fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
     }
 }
 
+/// The latencies of a direction, ns: bins, and the extremes, of which fio knows the side.
+struct Way {
+    bins: Vec<(u64, u64)>,
+    min: u64,
+    max: u64,
+}
+
+impl Way {
+    fn of(json: &Value) -> Way {
+        Way {
+            bins: bins(json),
+            min: int(&json["min"]),
+            max: int(&json["max"]),
+        }
+    }
+}
+
 /// Moves values of the bins that hold `bound` to its other side until `below`
-/// are below it.
-fn part(all: &mut [Vec<(u64, u64)>], bound: u64, below: u64) {
-    let values = all.iter().flatten().filter(|(ns, _)| *ns < bound);
+/// are below it. An extreme stays where it is.
+fn part(all: &mut [Way], bound: u64, below: u64) {
+    let values = all.iter().flat_map(|way| &way.bins);
+    let values = values.filter(|(ns, _)| *ns < bound);
     let have: u64 = values.map(|(_, n)| n).sum();
     let (down, mut missing) = (have < below, have.abs_diff(below));
-    for bins in all {
+    for Way { bins, min, max } in all {
         let holds = |ns: u64| {
             let width = 1_u64 << (u64::BITS - (ns | 64).leading_zeros() - 7);
             let low = ns / width * width;
@@ -327,9 +345,13 @@ fn part(all: &mut [Vec<(u64, u64)>], bound: u64, below: u64) {
         };
         let wrong = |(ns, _): &&mut (u64, u64)| (*ns < bound) != down && holds(*ns).is_some();
         if let Some((ns, n)) = bins.iter_mut().find(wrong) {
-            let moved = missing.min(*n);
-            (*n, missing) = (*n - moved, missing - moved);
             let (low, high) = holds(*ns).unwrap_or((*ns, *ns));
+            let stays = match down {
+                true => (bound..=high).contains(max),
+                false => (low..bound).contains(min),
+            };
+            let moved = missing.min(n.saturating_sub(u64::from(stays)));
+            (*n, missing) = (*n - moved, missing - moved);
             bins.push((if down { low } else { high }, moved));
         }
     }

@@ -67,11 +67,6 @@ pub trait ItemOp {
     /// Gets ready for the item: path and data. Outside the timer.
     fn prepare(&mut self, index: u64);
 
-    /// Whether somebody is told of the operation when it is prepared: then it is done.
-    fn announces(&self) -> bool {
-        false
-    }
-
     /// Whether what was prepared may be done; if not, the worker ends.
     fn may_act(&self) -> bool {
         true
@@ -145,6 +140,8 @@ pub struct ItemRunner<O> {
     issued: u64,
     /// So many are issued in this run.
     limit: u64,
+    /// The latest reading of the clock.
+    now: Nanos,
     failed: bool,
     /// The intended start that was taken from the schedule last, if its
     /// operation was not started.
@@ -161,6 +158,7 @@ impl<O: ItemOp> ItemRunner<O> {
             visit,
             issued: 0,
             limit: 0,
+            now: Nanos(0),
             failed: false,
             due: None,
             covered: None,
@@ -198,18 +196,13 @@ impl<O: ItemOp> Program for ItemRunner<O> {
 
     #[inline(always)]
     fn next(&mut self, gate: &Gate, _meter: &mut Meter) -> Next<Option<Nanos>> {
-        if self.issued >= self.limit {
-            return Next::End(true);
+        if self.issued >= self.limit || gate.closed(self.now) {
+            return Next::End(self.issued >= self.limit);
         }
         let intended = self.due.take().or_else(|| {
             let schedule = self.visit.schedule.as_mut()?;
             Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
         });
-        // What is recorded before it begins is done.
-        if self.op.announces() && gate.closed(gate.clock.now()) {
-            self.due = intended;
-            return Next::End(false);
-        }
         self.op.prepare(self.visit.index(self.issued));
         if !self.op.may_act() {
             self.failed = true;
@@ -224,8 +217,9 @@ impl<O: ItemOp> Program for ItemRunner<O> {
     }
 
     #[inline(always)]
-    fn is_announced(&self, _intended: &Option<Nanos>) -> bool {
-        self.op.announces()
+    fn is_sure(&self, _intended: &Option<Nanos>) -> bool {
+        // The gate was looked at before it was prepared.
+        true
     }
 
     #[inline(always)]
@@ -248,6 +242,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
         meter: &mut Meter,
     ) {
         self.issued += 1;
+        self.now = end;
         let span = Span {
             intended,
             start,
@@ -277,6 +272,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
 impl<O: ItemOp> Runner for ItemRunner<O> {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
         self.limit = upto.map_or(self.visit.visits, |u| u.min(self.visit.visits));
+        self.now = gate.clock.now();
         one_by_one(self, gate, meter);
         self.count_unissued(gate, meter);
     }

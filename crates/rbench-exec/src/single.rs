@@ -30,9 +30,9 @@ pub trait Program {
     /// Waits for its intended start. Whether it may start; if not, it is put back.
     fn may_start(&mut self, what: &Self::Operation, gate: &Gate) -> bool;
 
-    /// Whether it is done even where the time is over when it is to start: somebody was
-    /// told that it is.
-    fn is_announced(&self, what: &Self::Operation) -> bool;
+    /// Whether it is done even where the time is over when it is to start: it was looked
+    /// at that before, or somebody was told that it is done. Inside the timer.
+    fn is_sure(&self, what: &Self::Operation) -> bool;
 
     /// It does not start, and is the first one if the program goes on.
     fn put_back(&mut self, what: Self::Operation);
@@ -66,7 +66,7 @@ pub fn one_by_one<P: Program>(program: &mut P, gate: &Gate, meter: &mut Meter) -
             return false;
         }
         let start = gate.clock.now();
-        if gate.closed(start) && !program.is_announced(&what) {
+        if !program.is_sure(&what) && gate.closed(start) {
             program.put_back(what);
             return false;
         }

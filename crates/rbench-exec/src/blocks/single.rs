@@ -121,7 +121,7 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
     }
 
     #[inline(always)]
-    fn is_announced(&self, what: &Planned) -> bool {
+    fn is_sure(&self, what: &Planned) -> bool {
         // What the journal says is about to be written is written.
         !BARE && self.runner.log.is_some() && what.kind == Kind::Write
     }

@@ -225,10 +225,6 @@ impl ItemOp for SmallFile {
         self.announce();
     }
 
-    fn announces(&self) -> bool {
-        self.log.is_some()
-    }
-
     fn may_act(&self) -> bool {
         self.announced
     }

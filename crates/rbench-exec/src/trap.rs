@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rbench_sys::files::remove_named;
+use rbench_sys::files::take_sign;
 use tokio::time::{Instant, sleep_until};
 
 /// How often it is looked for the file.
@@ -40,7 +40,7 @@ impl Trap {
         Ok(())
     }
 
-    /// Ready once it has happened; the file is removed.
+    /// Ready once it has happened; the file is removed if it is empty.
     pub async fn sprung(&self) {
         loop {
             let Some(next) = self.next.get() else {
@@ -66,7 +66,7 @@ fn watch(file: PathBuf) -> Result<Arc<AtomicBool>, String> {
     let told = Arc::downgrade(&seen);
     let look = move || {
         while told.strong_count() > 0 {
-            if remove_named(&file) {
+            if take_sign(&file) {
                 if let Some(seen) = told.upgrade() {
                     seen.store(true, Ordering::Relaxed);
                 }
@@ -108,7 +108,11 @@ mod tests {
         assert!(happens(&trap, Duration::from_secs(60)));
         assert!(!file.exists(), "it is removed");
         assert!(!happens(&trap, short), "once");
-        trap.set(Some(file), Some(short)).expect("a thread");
+        trap.set(Some(file.clone()), Some(short)).expect("a thread");
         assert!(happens(&trap, Duration::from_secs(60)));
+        std::fs::write(&file, "of the user's").expect("written");
+        trap.set(Some(file.clone()), None).expect("a thread");
+        assert!(happens(&trap, Duration::from_secs(60)));
+        assert!(file.exists(), "what holds anything stays");
     }
 }

@@ -257,8 +257,16 @@ fn uninterrupted(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errn
     }
 }
 
-/// Removes the name `path`, whatever it is the name of but a directory; whether there was
-/// anything.
-pub fn remove_named(path: &Path) -> bool {
-    lstat(path).is_ok() && unistd::unlink(path).is_ok()
+/// Whether there is anything at `path`, a file that is a sign: an empty regular file is
+/// removed, anything else stays.
+pub fn take_sign(path: &Path) -> bool {
+    match named(path) {
+        Err(_) | Ok(Named::Nothing) => false,
+        Ok(Named::File(0)) => {
+            // It was seen, whether or not it can be removed.
+            let _ = unistd::unlink(path);
+            true
+        }
+        Ok(Named::File(_) | Named::Directory | Named::Other) => true,
+    }
 }

@@ -237,6 +237,12 @@ fn one(
     let pace = pace(s, io, notes)?;
     let verify = verify::verify(s, &pattern, &pace, notes)?;
     report::check_logs(s)?;
+    if files.unlink_each_loop && matches!(files.names, FileNames::Given(_)) {
+        refuse!(
+            "unlink_each_loop and filename exclude each other: what you name is removed only if the run has made \
+             it (unlink)"
+        );
+    }
     let mut plan = JobPlan {
         name: job.name.clone(),
         numjobs,

@@ -89,7 +89,7 @@ pub const WHOLE: &[Opt] = &[
     value(
         "trigger-file",
         "FILE",
-        "End the run when this file is there, and remove it",
+        "End the run when this file is there; an empty one is removed",
         |l, v| {
             l.fio.whole.trigger.file = Some(path(v)?);
             Ok(())

@@ -116,6 +116,20 @@ fn both<T: Copy>(value: T) -> Each<Option<T>> {
 }
 
 #[test]
+fn files_that_the_user_names_are_not_removed_between_passes() {
+    let named = |s: &mut Settings| {
+        s.filename = Some(vec!["f".into()]);
+        s.unlink_each_loop = Some(true);
+    };
+    check_refused(named, "unlink_each_loop and filename exclude each other");
+    assert!(
+        single(|s| s.unlink_each_loop = Some(true))
+            .files
+            .unlink_each_loop
+    );
+}
+
+#[test]
 fn without_options_it_is_fios_default_job() {
     let (plan, notes) = noted(|_| {});
     assert_eq!(plan.pattern.directions, READ);

@@ -26,6 +26,18 @@ impl Direction {
     }
 }
 
+/// `unified_rw_reporting`: whether all directions are shown as one, `mixed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unified {
+    /// Each has rows of its own.
+    #[default]
+    Apart,
+    /// All have one row.
+    Mixed,
+    /// Both ways.
+    Both,
+}
+
 /// A value for each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Each<T> {

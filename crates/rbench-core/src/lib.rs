@@ -25,7 +25,7 @@ pub mod units;
 pub mod wire;
 
 pub use clock::{Clock, Counter, CpuClock, ManualClock, MonotonicClock};
-pub use direction::{Direction, Each};
+pub use direction::{Direction, Each, Unified};
 pub use engine::{EngineOptions, StatType};
 pub use failure::{Failure, FailureKind, Failures};
 pub use latency::Latency;

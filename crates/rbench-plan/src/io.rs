@@ -394,21 +394,8 @@ impl IoPlan {
             },
             buffers: self.buffers.clone(),
             verify: self.verify.then(|| Verify {
-                fio: None,
-                interval: self.block(),
-                read_back: false,
-                once: false,
-                fatal: false,
-                backlog: None,
-                backlog_batch: 0,
-                only: false,
                 threads: self.verify_threads,
-                cpus: Vec::new(),
-                dump: false,
-                save_state: false,
-                load_state: false,
-                trims: None,
-                trimmed_is_zero: false,
+                ..Verify::stamped(self.block())
             }),
             pace: Pace {
                 runtime: self.time,

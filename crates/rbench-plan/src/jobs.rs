@@ -16,12 +16,12 @@ mod course;
 mod report;
 mod whole;
 
-pub use rbench_core::{Direction, Each};
+pub use rbench_core::{Direction, Each, Unified};
 
 pub use crate::verify::{Checksum, FioLayout, TrimBacklog, Verify, VerifyPattern};
 pub use course::{Course, Sequel, Zones};
 pub use report::{ContinueOn, ErrorOf, Errors, FioReport, LeftOut, Logs, WindowValue};
-pub use whole::{Trigger, Unified, Whole};
+pub use whole::{Trigger, Whole};
 
 /// Everything that is to be done.
 #[derive(Debug, Clone, PartialEq)]

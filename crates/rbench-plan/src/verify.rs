@@ -173,3 +173,26 @@ pub struct Verify {
     /// read back.
     pub trimmed_is_zero: bool,
 }
+
+impl Verify {
+    /// The stamps of `rbench io` every so many bytes, which are not read back in the run.
+    pub fn stamped(interval: u64) -> Verify {
+        Verify {
+            fio: None,
+            interval,
+            read_back: false,
+            once: false,
+            fatal: false,
+            backlog: None,
+            backlog_batch: 0,
+            only: false,
+            threads: 0,
+            cpus: Vec::new(),
+            dump: false,
+            save_state: false,
+            load_state: false,
+            trims: None,
+            trimmed_is_zero: false,
+        }
+    }
+}

@@ -20,6 +20,7 @@ mod tree;
 use jiff::Timestamp;
 use jiff::tz::Offset;
 use rbench_core::Nanos;
+pub use rbench_core::Unified;
 use rbench_core::job::JobOutcome;
 
 pub use json::json;
@@ -82,18 +83,6 @@ pub struct FioEntry {
     /// Host of the worker, where a run has several hosts and each worker an
     /// entry. JSON names it, as fio's own client does.
     pub host: Option<String>,
-}
-
-/// `unified_rw_reporting`: whether reads and writes are shown as one direction, `mixed`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Unified {
-    /// Each by itself.
-    #[default]
-    Apart,
-    /// As one.
-    Mixed,
-    /// Both ways.
-    Both,
 }
 
 /// `latency_target`, `latency_window`, `latency_percentile`

@@ -20,11 +20,11 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Latency, Nanos, Rank};
 use rbench_exec::LiveStats;
 use rbench_plan::Plan;
-use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut, Unified};
+use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut};
 use rbench_plan::resolve::Work;
 use rbench_report::RunResult;
 use rbench_report::fio::{
-    self as form, FioEntry, FioRun, Form, Machine, Steadiness, Target, json, normal, terse,
+    FioEntry, FioRun, Form, Machine, Steadiness, Target, json, normal, terse,
 };
 use rbench_sys::limits::{host_facts, page_size};
 
@@ -484,11 +484,7 @@ fn entry(
             figures: report.significant_figures as usize,
             bits: report.bits,
         },
-        unified: match report.unified {
-            Unified::Apart => form::Unified::Apart,
-            Unified::Mixed => form::Unified::Mixed,
-            Unified::Both => form::Unified::Both,
-        },
+        unified: report.unified,
         depth: job.depth,
         continue_on_error: job.errors != Errors::End(ContinueOn::default()),
         target: job.pace.latency_target.map(|target| Target {

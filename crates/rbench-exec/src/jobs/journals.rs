@@ -143,11 +143,8 @@ impl Place<'_, '_> {
             if !names.insert(whole) {
                 return Err(format!("{told} is written by two jobs"));
             }
-            Ok(NamedFile {
-                path,
-                from: job.files.start(jobnum),
-                length: file_size(job, jobnum, file),
-            })
+            let (from, length) = job.files.part(jobnum, file_size(job, jobnum, file), 0);
+            Ok(NamedFile { path, from, length })
         };
         (0..job.files.count).map(one).collect()
     }

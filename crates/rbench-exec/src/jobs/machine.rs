@@ -9,8 +9,8 @@ use rbench_plan::jobs::FileNames;
 use rbench_sys::disks::{CpuWatch, DiskWatch};
 use rbench_sys::speed;
 
-use super::JobRound;
 use super::layout::{self, Whose};
+use super::{JobRound, garbled};
 use crate::group::{ExecError, Group};
 use crate::thread::in_thread;
 
@@ -95,8 +95,9 @@ impl Watch {
         };
         let all = group.world.gather(Rank(0), mine.encode());
         let all = group.quietly(all).await?.unwrap_or_default();
+        let read: Option<Vec<HostUse>> = all.iter().map(|m| HostUse::decode(m)).collect();
         let mut hosts: Vec<HostUse> = Vec::new();
-        for one in all.iter().filter_map(|message| HostUse::decode(message)) {
+        for one in read.ok_or_else(garbled)? {
             match hosts.iter_mut().find(|known| known.host == one.host) {
                 Some(known) => known.join(one),
                 None => hosts.push(one),

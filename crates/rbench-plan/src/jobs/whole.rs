@@ -1,5 +1,4 @@
-//! What is asked for of the whole run, beside its jobs, and what reads and writes have in
-//! common in the report.
+//! What is asked for of the whole run, beside its jobs.
 
 use std::path::PathBuf;
 
@@ -36,16 +35,4 @@ impl Trigger {
     pub fn is_set(&self) -> bool {
         self.file.is_some() || self.after.is_some()
     }
-}
-
-/// `unified_rw_reporting`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Unified {
-    /// Reads and writes have their own rows.
-    #[default]
-    Apart,
-    /// They have one row.
-    Mixed,
-    /// Both.
-    Both,
 }

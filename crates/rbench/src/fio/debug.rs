@@ -2,6 +2,7 @@
 //! anything runs, and of the devices at the end. Nothing is told while operations are measured.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use rbench_core::plain;
 use rbench_plan::jobs::JobPlan;
@@ -42,7 +43,7 @@ pub fn tell(scope: Scope<'_>, kinds: &[&str]) {
             job_lines(&mut told, number, job);
         }
     }
-    eprint!("{}", told.text);
+    told.say();
 }
 
 fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
@@ -101,7 +102,7 @@ pub fn tell_machine(machine: &Machine, kinds: &[&str]) {
             told.line("diskutil", format_args!("host {}: {disk:?}", host.host));
         }
     }
-    eprint!("{}", told.text);
+    told.say();
 }
 
 /// Messages of the kinds that were asked for, in fio's form.
@@ -114,6 +115,11 @@ impl<'k> Told<'k> {
     fn new(kinds: &'k [&'k str]) -> Told<'k> {
         let text = String::new();
         Told { kinds, text }
+    }
+
+    /// Where standard error is closed, nobody asks for it.
+    fn say(&self) {
+        let _ = std::io::stderr().write_all(self.text.as_bytes());
     }
 
     fn line(&mut self, kind: &str, what: std::fmt::Arguments<'_>) {

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use super::super::PlanError;
 use super::blocks::bounds;
 use super::verify::divisor;
-use crate::jobs::{JobPlan, Verify};
+use crate::jobs::JobPlan;
 use crate::pattern::shares_files;
+use crate::verify::Verify;
 
 /// Bytes of a block at least, for its stamp.
 const BLOCK_MIN: u64 = 512;
@@ -38,7 +39,7 @@ pub(super) fn journal(
         if let Some(why) = unfit(job, ranks) {
             refuse!("job '{}': --ack-journal {why}", job.name);
         }
-        job.verify = Some(stamped(divisor(&job.pattern.sizes.write)));
+        job.verify = Some(Verify::stamped(divisor(&job.pattern.sizes.write)));
         writers += 1;
     }
     if writers == 0 {
@@ -78,8 +79,10 @@ fn unfit(job: &JobPlan, ranks: u32) -> Option<String> {
         "needs files of each worker's own: give no filename, or $jobnum in filename_format"
     } else if files.overwrite {
         "and overwrite exclude each other: what is laid out has no stamps"
-    } else if files.unlink {
-        "and unlink exclude each other: nothing would be left to verify"
+    } else if files.unlink || files.unlink_each_loop {
+        "excludes unlink and unlink_each_loop: what was synced would be gone"
+    } else if files.fill {
+        "and fill_device exclude each other: how long the file becomes is not known"
     } else if !pattern.course.is_plain() {
         "needs blocks in order or at random, without a number behind rw, zones or bs_is_seq_rand"
     } else if block < BLOCK_MIN {
@@ -97,25 +100,4 @@ fn unfit(job: &JobPlan, ranks: u32) -> Option<String> {
         return None;
     };
     Some(why.to_owned())
-}
-
-/// Stamps every so many bytes, which nobody reads back in the run.
-fn stamped(interval: u64) -> Verify {
-    Verify {
-        fio: None,
-        interval,
-        read_back: false,
-        once: false,
-        fatal: false,
-        backlog: None,
-        backlog_batch: 0,
-        only: false,
-        threads: 0,
-        cpus: Vec::new(),
-        dump: false,
-        save_state: false,
-        load_state: false,
-        trims: None,
-        trimmed_is_zero: false,
-    }
 }

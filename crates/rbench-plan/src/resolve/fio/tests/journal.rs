@@ -67,6 +67,8 @@ fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
     check(|s| s.filename = Some(vec!["f".into()]), "each worker's own");
     check(|s| s.overwrite = Some(true), "overwrite");
     check(|s| s.unlink = Some(true), "unlink");
+    check(|s| s.unlink_each_loop = Some(true), "unlink_each_loop");
+    check(|s| s.fill_device = Some(true), "fill_device");
     let beside = |s: &mut Settings| s.offset = Some(Extent::Bytes(512));
     check(beside, "multiples of the block");
     let small = |s: &mut Settings| {

@@ -16,6 +16,9 @@ JOB = ["--name=a", "--rw=write", "--size=64k", "--eta=never"]
 PACED = ["--name=a", "--ioengine=null", "--size=1g", "--rw=write", "--rate_iops=500", "--time_based", "--runtime=60",
          "--verify=crc32c", "--do_verify=0"]
 
+# fio reads the counter without a fence, and a processor may read it as much too early or late.
+UNORDERED_TICKS = 2000
+
 
 def ran(tool, words, folder):
     """Exit code, what it printed, and which files are there then."""
@@ -127,9 +130,17 @@ def tools(place):
     clocks = []
     for tool in place.both:
         done, _ = ran(tool, ["--cpuclock-test"], place.memory)
+        behind = [int(ticks) for ticks in re.findall(r"mismatch \(diff=(\d+)\)", done.stdout)]
         lines = [re.sub(r"\d+", "N", line) for line in done.stdout.splitlines() if line.startswith("cs: ")]
-        clocks.append((done.returncode, sorted(re.sub(r" +", " ", line) for line in lines)))
-    check(clocks[0] == clocks[1], f"--cpuclock-test: {clocks}")
+        clocks.append((done.returncode, max(behind, default=0), sorted({re.sub(r" +", " ", line) for line in lines})))
+    (code, behind, lines), (own_code, own_behind, own_lines) = clocks
+    if 0 < behind < UNORDERED_TICKS:
+        # Some of its readings were made out of order: what the counters are, it does not tell.
+        verdict = ("cs: CPU clock mismatch (diff=N):", "cs: Failed: N", "cs: Pass!")
+        lines, own_lines = ([line for line in some if line not in verdict] for some in (lines, own_lines))
+        check(lines == own_lines and (own_code != 0) == (own_behind > 0), f"--cpuclock-test: {clocks}")
+    else:
+        check((code, lines) == (own_code, own_lines), f"--cpuclock-test: {clocks}")
 
 
 def switches(place):

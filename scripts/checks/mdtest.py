@@ -7,11 +7,13 @@ usage: mdtest.py PROGRAM [--bed] [--parser PYTHON]
 
 import argparse
 import atexit
+import ctypes
 import os
 import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 
@@ -237,6 +239,60 @@ def others(place):
         place.nothing_left()
 
 
+def mdtest_bytes(packet, seed, rank, item, length):
+    """What mdtest 4.1 writes into a file; drawn by the C library, as mdtest does."""
+    def drawn(state):
+        state = ctypes.c_uint(state % 2**32)
+        while True:
+            yield ctypes.CDLL(None).rand_r(ctypes.byref(state))
+
+    number = length // 8
+    if packet in "to":
+        words = [rank << 32 | (seed + i) % 2**64 for i in range(number)]
+    elif packet == "i":
+        draws = drawn(seed + rank)
+        words = [next(draws) << 32 | next(draws)] * number
+    else:
+        x = next(drawn(seed + rank + item))
+        words = [x := x * 0x9E37FFFFFFFC0001 % 2**64 >> 3 for _ in range(number)]
+    if packet in "oi":
+        for k, i in enumerate(range(0, number, 512), 1):
+            words[i] = item * k % 2**32 | rank << 32
+    return struct.pack(f"<{number}Q", *words) + bytes(p % 256 for p in range(number * 8, length))
+
+
+def content(place):
+    heading("the bytes of files: mdtest's, written and read")
+    ranks, items, files = 3, 3, 0
+    seeds = (5, -7, 2_000_000_000)
+    for kind, packet in enumerate("toir"):
+        for step, length in enumerate((3, 8, 3901, 9000)):
+            seed = seeds[(kind + step) % len(seeds)]
+            data = ["--dataPacketType", packet, f"-G{seed}", "-F", "-u", "-n", items, "-d", place.target]
+            run(place.mpirun("-C", "-w", length, *data, ranks=ranks), quiet=True)
+            paths = {}
+            for rank in range(ranks):
+                for item in range(items):
+                    path = place.target / f"test-dir.0-0/mdtest_tree.{rank}.0/file.mdtest.{rank}.{item}"
+                    paths[path] = mdtest_bytes(packet, seed, rank, item, length)
+            wrong = [path for path, expected in paths.items() if path.read_bytes() != expected]
+            check(not wrong, f"type {packet}, -G {seed}, {length} bytes: {wrong[:2]}")
+            files += len(paths)
+            # What mdtest would have left is what the script makes; in the end one byte is damaged.
+            for path, expected in paths.items():
+                path.write_bytes(expected)
+            reading = place.mpirun("-E", "-X", "-e", length, *data, ranks=ranks)
+            run(reading, quiet=True)
+            if length == 3901:
+                victim, expected = list(paths.items())[4]
+                victim.write_bytes(expected[:-1] + bytes([expected[-1] ^ 1]))
+                done = run(reading, expect=1, quiet=True)
+                check(victim.name in done.stdout + done.stderr, f"{victim.name} is named: {done.stderr}")
+            run(place.mpirun("-r", *data, ranks=ranks), quiet=True)
+    print(f"   {files} files, four types: each byte as laid down")
+    place.nothing_left()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program", type=lambda p: pathlib.Path(p).resolve())
@@ -250,6 +306,8 @@ def main():
     interrupted(place)
     stonewall(place)
     others(place)
+    if not place.bed:
+        content(place)
     finish()
 
 

@@ -144,14 +144,21 @@ pub fn backend(text: &str) -> Result<Backend, String> {
     }
 }
 
+/// An integer that fits 32 bits, as C has it.
+pub fn signed(text: &str) -> Result<i32, String> {
+    text.parse()
+        .map_err(|_| format!("'{text}' is not an integer between -2147483648 and 2147483647"))
+}
+
 pub fn packet(text: &str) -> Result<Packet, String> {
     match text.to_ascii_lowercase().as_str() {
         "t" | "timestamp" => Ok(Packet::Timestamp),
         "o" | "offset" => Ok(Packet::Offset),
         "i" | "incompressible" => Ok(Packet::Incompressible),
         "r" | "random" => Ok(Packet::Random),
+        "u" | "unique" => Ok(Packet::Unique),
         _ => Err(format!(
-            "'{text}' is not one of t, o, i, r (timestamp, offset, incompressible, random)"
+            "'{text}' is not one of t, o, i, r, u (timestamp, offset, incompressible, random, unique)"
         )),
     }
 }

@@ -473,12 +473,8 @@ impl Places {
     }
 
     /// Whose content the prepared item has.
-    pub fn identity(&self, seed: u64) -> Identity {
-        let owner = if self.common {
-            0
-        } else {
-            u64::from(self.paths.owner().0)
-        };
+    pub fn identity(&self, seed: i32) -> Identity {
+        let owner = if self.common { 0 } else { self.paths.owner().0 };
         Identity {
             seed,
             owner,

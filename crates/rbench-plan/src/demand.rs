@@ -105,7 +105,7 @@ fn of_meta(meta: &MetaPlan, ranks: u64) -> (Demand, Demand) {
     };
     let dense = match meta.content {
         Content::Fresh => true,
-        Content::Packet { packet, .. } => matches!(packet, Packet::Incompressible | Packet::Random),
+        Content::Packet { packet, .. } => matches!(packet, Packet::Random | Packet::Unique),
     };
     let demand = |inodes: u64, bytes: u64, at_most: u64| Demand {
         bytes: if dense { bytes } else { 0 },

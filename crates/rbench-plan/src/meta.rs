@@ -306,18 +306,20 @@ pub enum Backend {
     Dummy,
 }
 
-/// What mdtest's `--dataPacketType` calls the content of files.
+/// What mdtest's `--dataPacketType` calls the content of files: the first four are its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Packet {
-    /// Seed and position.
+    /// Rank, and seed and position added up: the same in all files of a rank.
     #[default]
     Timestamp,
-    /// Offset.
+    /// As timestamps, but that each 4 KiB starts with rank and number of the file.
     Offset,
-    /// Incompressible.
+    /// One random word for all files of a rank, but for the start of each 4 KiB.
     Incompressible,
-    /// Random.
+    /// Random words.
     Random,
+    /// Ours: incompressible, and every 4 KiB of every file different.
+    Unique,
 }
 
 /// What is written into files.
@@ -329,8 +331,8 @@ pub enum Content {
     Packet {
         /// Its kind.
         packet: Packet,
-        /// `-G`
-        seed: u64,
+        /// `-G`, or the run's seed
+        seed: i32,
     },
 }
 
@@ -456,6 +458,16 @@ impl MetaPlan {
     /// Whether this run measures `kind`.
     pub fn runs(&self, kind: PhaseKind) -> bool {
         self.kinds().any(|k| k == kind)
+    }
+
+    /// How long the files are whose start is read, in bytes: those of this run, or of another run that wrote as much as is
+    /// read here.
+    pub fn content_length(&self) -> u64 {
+        if self.write.0 > 0 {
+            self.write.0
+        } else {
+            self.read.0
+        }
     }
 
     /// Whether nothing but the deadline ends creation.

@@ -229,7 +229,7 @@ pub struct Mdtest {
     /// `--verify-write`
     pub verify_write: bool,
     /// `-G`
-    pub data_seed: Option<u64>,
+    pub data_seed: Option<i32>,
     /// `--dataPacketType`
     pub packet: Option<Packet>,
     /// `-f`

@@ -270,13 +270,13 @@ const DATA: &[Opt] = &[
     ),
     short(
         'G',
-        Value("N", |l, v| put(&mut l.spec.data_seed, v, values::count)),
+        Value("N", |l, v| put(&mut l.spec.data_seed, v, values::signed)),
         "Seed of the data; give the same one to verify files of an earlier run",
     ),
     named(
         "dataPacketType",
         Value("TYPE", |l, v| put(&mut l.spec.packet, v, values::packet)),
-        "Content: t(imestamp), o(ffset), i(ncompressible), r(andom) [default: t]",
+        "Content: timestamp, offset, incompressible, random, unique [default: t]",
     ),
 ];
 

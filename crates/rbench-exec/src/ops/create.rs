@@ -59,7 +59,7 @@ fn make(scene: &OpContext, thread: u32) -> Prepared {
 /// Where the data comes from.
 enum Source {
     Fresh(DataStream),
-    Packet(rbench_plan::meta::Packet, u64),
+    Packet(rbench_plan::meta::Packet, i32),
 }
 
 struct Create {
@@ -93,7 +93,9 @@ impl ItemOp for Create {
         match &mut self.content {
             Source::Fresh(data) => data.fill(&mut self.buffer),
             Source::Packet(packet, seed) => {
-                content::fill(*packet, self.places.identity(*seed), &mut self.buffer);
+                let identity = self.places.identity(*seed);
+                let length = self.buffer.len() as u64;
+                content::fill(*packet, identity, length, &mut self.buffer);
             }
         }
     }

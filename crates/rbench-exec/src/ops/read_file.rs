@@ -21,6 +21,7 @@ fn make(scene: &OpContext, thread: u32) -> Prepared {
         Content::Packet { packet, seed } if scene.plan.verify_read => Some(Expected {
             packet,
             seed,
+            file_length: scene.plan.content_length(),
             buffer: buffer(length, OpKind::ReadFile)?,
         }),
         _ => None,
@@ -41,7 +42,9 @@ fn make(scene: &OpContext, thread: u32) -> Prepared {
 /// What should be in the prepared file.
 struct Expected {
     packet: Packet,
-    seed: u64,
+    seed: i32,
+    /// Bytes.
+    file_length: u64,
     buffer: AlignedBuffer,
 }
 
@@ -57,7 +60,12 @@ impl ItemOp for ReadFile {
         self.places.item(index);
         if let Some(expected) = &mut self.expected {
             let identity = self.places.identity(expected.seed);
-            content::fill(expected.packet, identity, &mut expected.buffer);
+            content::fill(
+                expected.packet,
+                identity,
+                expected.file_length,
+                &mut expected.buffer,
+            );
             // What is not overwritten by the read must not look right.
             for (stale, right) in self.buffer.iter_mut().zip(expected.buffer.iter()) {
                 *stale = !right;

@@ -148,7 +148,7 @@ pub(super) fn resolve(
         renaming: Renaming::Chain,
         content: Content::Packet {
             packet: options.packet.unwrap_or_default(),
-            seed: options.data_seed.unwrap_or(facts.seed),
+            seed: data_seed(options).unwrap_or(facts.seed as u32 as i32),
         },
         write,
         read,
@@ -165,6 +165,11 @@ pub(super) fn resolve(
         made,
         failures_end_the_run: options.warnings_are_errors,
     })
+}
+
+/// `-G`; -1 is mdtest's word for none.
+fn data_seed(options: &Mdtest) -> Option<i32> {
+    options.data_seed.filter(|seed| *seed != -1)
 }
 
 fn chosen(options: &Mdtest, notes: &mut Vec<String>) -> Result<Chosen, PlanError> {
@@ -387,7 +392,7 @@ fn sizes(options: &Mdtest, chosen: &Chosen) -> Result<(Bytes, Bytes), PlanError>
     if options.verify_read && options.backend == Backend::Dummy {
         refuse!("-a DUMMY does nothing, so that -X has nothing to check");
     }
-    if options.verify_read && !chosen.create && options.data_seed.is_none() {
+    if options.verify_read && !chosen.create && data_seed(options).is_none() {
         refuse!("-X on files of an earlier run needs its -G");
     }
     if options.verify_write && write.0 == 0 {

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn replay() -> Replay {
@@ -202,4 +204,26 @@ fn a_line_that_was_written_is_read_as_it_was() {
             length
         }
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn whatever_a_log_holds_is_read_or_told(
+        words in prop::collection::vec("[a-c0-9+x]{0,3}|add|open|close|read|write|trim|sync|wait|18446744073709551615", 0..60),
+        three: bool, speed in 1_u32..300, shift in 0_u32..40, scale in 1_u64..9,
+    ) {
+        let replay = Replay { speed, scale, align: 1 << shift, ..replay() };
+        let version = if three { Version::Three } else { Version::Two };
+        let mut follower = Follower::new(&replay, version);
+        let mut last = Nanos(0);
+        for line in words.chunks(5) {
+            if let Ok(Some(entry)) = follower.line(&line.join(" ")) {
+                prop_assert!((entry.file as usize) < follower.names().len());
+                prop_assert_eq!(entry.offset % (1 << shift), 0);
+                prop_assert!(entry.at().is_none_or(|at| at >= last), "times go back");
+                last = entry.at().unwrap_or(last);
+            }
+        }
+    }
 }

@@ -183,7 +183,13 @@ fn read_ahead(log: &Iolog, to: &SyncSender<Result<Piece, String>>) {
     let mut known = log.names.len();
     // Those of a pipe come as they are written.
     let wait = if log.counts.is_some() { PIECE } else { 1 };
+    let mut too_large = None;
     let followed = follow(&log.path, &log.replay, &mut |names, entry| {
+        // Buffers were made before.
+        if entry.length > log.largest {
+            too_large = Some(entry.length);
+            return false;
+        }
         piece
             .names
             .extend_from_slice(names.get(known..).unwrap_or_default());
@@ -191,8 +197,16 @@ fn read_ahead(log: &Iolog, to: &SyncSender<Result<Piece, String>>) {
         piece.entries.push(entry);
         piece.entries.len() < wait || to.send(Ok(std::mem::take(&mut piece))).is_ok()
     });
+    let ended = match too_large {
+        None => followed.map(|_| piece),
+        Some(bytes) => Err(format!(
+            "{}: an operation of {bytes} bytes, and no more than {} were to be expected",
+            told(&log.path),
+            log.largest
+        )),
+    };
     // Whoever is gone does not ask.
-    let _ = to.send(followed.map(|_| piece));
+    let _ = to.send(ended);
 }
 
 /// Where a worker is in the log that it replays.

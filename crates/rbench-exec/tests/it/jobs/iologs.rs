@@ -312,6 +312,11 @@ fn a_pipe_is_replayed_as_it_is_written_and_ends_where_it_is_wrong() {
         ("", "", 0),
         ("--read_iolog_chunked=1", "", 0),
         ("--read_iolog_chunked=1", "f bogus\n", Errno::EINVAL as i32),
+        (
+            "--read_iolog_chunked=1",
+            "f read 0 1048577\n",
+            Errno::EINVAL as i32,
+        ),
     ] {
         let place = pipe.clone();
         let text = "fio version 2 iolog\nf add\nf open\nf read 0 4096\nf read 4096 4096\n";

@@ -210,20 +210,33 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
     fn whatever_a_log_holds_is_read_or_told(
-        words in prop::collection::vec("[a-c0-9+x]{0,3}|add|open|close|read|write|trim|sync|wait|18446744073709551615", 0..60),
+        junk in prop::collection::vec("[a-c0-9+x ]{0,12}|a (read|write) 18446744073709551615 1", 0..20),
+        places in prop::collection::vec((0_u64..5_000_000, 0_u64..1 << 50, 0_u32..9000), 0..40),
         three: bool, speed in 1_u32..300, shift in 0_u32..40, scale in 1_u64..9,
     ) {
         let replay = Replay { speed, scale, align: 1 << shift, ..replay() };
         let version = if three { Version::Three } else { Version::Two };
+        let stamp = |at: u64| if three { format!("{at} ") } else { String::new() };
+        let begin = ["a add", "a open"].map(|line| format!("{}{line}", stamp(0)));
+        let reads = places.iter().map(|(at, offset, length)| {
+            format!("{}a read {offset} {length}", stamp(*at))
+        });
+        let lines: Vec<String> = begin.into_iter().chain(reads).collect();
         let mut follower = Follower::new(&replay, version);
-        let mut last = Nanos(0);
-        for line in words.chunks(5) {
-            if let Ok(Some(entry)) = follower.line(&line.join(" ")) {
-                prop_assert!((entry.file as usize) < follower.names().len());
-                prop_assert_eq!(entry.offset % (1 << shift), 0);
-                prop_assert!(entry.at().is_none_or(|at| at >= last), "times go back");
-                last = entry.at().unwrap_or(last);
+        let (mut last, mut given) = (Nanos(0), 0);
+        for (line, junk) in lines.iter().zip(junk.iter().map(Some).chain(std::iter::repeat(None))) {
+            if let Some(junk) = junk {
+                let _ = follower.line(junk);
             }
+            let Some(entry) = follower.line(line).expect("a sound line") else {
+                continue;
+            };
+            given += 1;
+            prop_assert!((entry.file as usize) < follower.names().len());
+            prop_assert_eq!(entry.offset % (1 << shift), 0);
+            prop_assert!(entry.at().is_none_or(|at| at >= last), "times go back");
+            last = entry.at().unwrap_or(last);
         }
+        prop_assert_eq!(given, places.len() + 1);
     }
 }

@@ -242,16 +242,24 @@ CASES = {
     "rate_iops_min": [("same", f"{READ} --rate_iops=1000 --rate_iops_min=1")],
     "rate_min": [("same", f"{READ} --rate=10m --rate_min=1k")],
     "rate_process": [("same", f"{READ} --rate_iops=1000 --rate_process=poisson")],
-    "read_iolog": [("same", "--read_iolog={dir}/trace.log --directory={dir}"),
-                   ("same", "--read_iolog={dir}/trace3.log --directory={dir} --replay_no_stall=1")],
-    "read_iolog_chunked": [("same", "--read_iolog={dir}/trace.log --read_iolog_chunked=1 --directory={dir}")],
+    "read_iolog": [("same", "--read_iolog={dir}/trace.log"), ("same", "--read_iolog={dir}/trace3.log"),
+                   ("same", "--read_iolog={dir}/trace.log:{dir}/trace3.log --numjobs=3"), ("fails", "--read_iolog={dir}/have"),
+                   ("fails", "--read_iolog={dir}/none"), ("same", "--read_iolog={dir}/trace.log --directory={dir}",
+                                                          "fio is ended by a segmentation fault")],
+    "read_iolog_chunked": [("same", "--read_iolog={dir}/trace.log --read_iolog_chunked=1"),
+                           ("same", "--read_iolog={dir}/trace3.log --read_iolog_chunked=1")],
     "refill_buffers": [("same", f"{WRITE} --refill_buffers")],
-    "replay_align": [("same", "--read_iolog={dir}/trace.log --replay_align=4k --directory={dir}")],
-    "replay_no_stall": [("same", "--read_iolog={dir}/trace.log --replay_no_stall=1 --directory={dir}")],
+    "replay_align": [("same", "--read_iolog={dir}/trace.log --replay_align=4k"),
+                     ("fails", "--read_iolog={dir}/trace.log --replay_align=3000")],
+    "replay_no_stall": [("same", "--read_iolog={dir}/trace3.log --replay_no_stall=1")],
     "replay_redirect": [("same", "--read_iolog={dir}/trace.log --replay_redirect={dir}/have")],
-    "replay_scale": [("same", "--read_iolog={dir}/trace.log --replay_scale=1 --directory={dir}")],
-    "replay_skip": [("same", "--read_iolog={dir}/trace.log --replay_skip=sync --directory={dir}")],
-    "replay_time_scale": [("same", "--read_iolog={dir}/trace.log --replay_time_scale=50 --directory={dir}")],
+    "replay_scale": [("same", "--read_iolog={dir}/trace.log --replay_scale=2"),
+                     ("same", "--read_iolog={dir}/trace.log --replay_scale=0")],
+    "replay_skip": [("same", "--read_iolog={dir}/trace.log --replay_skip=write",
+                     "fio 3.33 skips nothing but in traces of blktrace"),
+                    ("fails", "--read_iolog={dir}/trace.log --replay_skip=bogus")],
+    "replay_time_scale": [("same", "--read_iolog={dir}/trace3.log --replay_time_scale=50"),
+                          ("fails", "--read_iolog={dir}/trace3.log --replay_time_scale=0")],
     "runtime": [("timed", f"{READ} --time_based --runtime=1"), ("same", f"{READ} --runtime=10")],
     "rw": [("same", f"--rw={rw} --size=64k") for rw in ("read", "write", "randread", "randwrite")]
     + [("sum", f"--rw={rw} --size=64k") for rw in ("rw", "readwrite", "randrw")]
@@ -365,8 +373,9 @@ def options_of_fio():
         shown = subprocess.run(["fio", f"--enghelp={engine}"], capture_output=True, text=True, check=False).stdout
         names |= set(re.findall(r"^([a-z][\w-]*) *:", shown, re.M))
     # What the list of all leaves out, as it is read by its first word only.
-    return names | {"bs_is_seq_rand", "iomem_align", "percentage_sequential", "rwmixcycle", "softrandommap", "verifysort",
-                    "verifysort_nr", "verify_async_cpus"}
+    return names | {"bs_is_seq_rand", "iomem_align", "percentage_sequential", "read_iolog_chunked", "replay_align",
+                    "replay_no_stall", "replay_redirect", "replay_scale", "replay_skip", "replay_time_scale", "rwmixcycle",
+                    "softrandommap", "verifysort", "verifysort_nr", "verify_async_cpus"}
 
 
 def prepare(folder):
@@ -381,7 +390,7 @@ def prepare(folder):
     have = folder / "have"
     lines = [f"{have} add", f"{have} open"]
     lines += [f"{have} {what} {offset} 4096" for what, offset in (("read", 0), ("write", 8192), ("read", 4096))]
-    lines += [f"{have} sync 0 0", f"{have} wait 1000 0", f"{have} close"]
+    lines += [f"{have} sync 0 0", f"{have} wait 20 0", f"{have} close"]
     (folder / "trace.log").write_text("fio version 2 iolog\n" + "\n".join(lines) + "\n")
     lines = [f"0 {have} add", f"0 {have} open", f"1 {have} read 0 4096", f"2 {have} write 4096 4096", f"3 {have} close"]
     (folder / "trace3.log").write_text("fio version 3 iolog\n" + "\n".join(lines) + "\n")

@@ -6,7 +6,7 @@
 
 mod parts;
 
-pub use parts::{Cache, HostOutcome, RankOutcome, per_second};
+pub use parts::{Cache, HostOutcome, Lateness, RankOutcome, per_second};
 
 use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
@@ -118,6 +118,8 @@ pub struct OpStats {
     pub service: Latency,
     /// From the intended start to the end; in an open loop only.
     pub response: Option<Latency>,
+    /// From the intended start to the actual one; in an open loop only.
+    pub late: Lateness,
     /// Counts over time since the common start.
     pub timeline: Timeline,
     /// When these operations were measured; `None`: from the common start to
@@ -148,6 +150,7 @@ impl OpStats {
             again: Retries::default(),
             service: Latency::new(),
             response: open_loop.then(Latency::new),
+            late: Lateness::default(),
             timeline: Timeline::default(),
             measured: None,
             effort: Effort::default(),
@@ -186,6 +189,7 @@ impl OpStats {
             again,
             service,
             response,
+            late,
             timeline,
             measured,
             effort,
@@ -202,6 +206,7 @@ impl OpStats {
         self.again.add(*again);
         self.service.merge(service);
         merge_some(&mut self.response, response.as_ref());
+        self.late.merge(*late);
         self.timeline.merge(timeline);
         self.measured = match (self.measured, *measured) {
             (Some(mine), Some(theirs)) => Some(mine.joined(theirs)),
@@ -357,6 +362,8 @@ pub struct PhaseOutcome {
     pub service: Latency,
     /// Response times in an open loop.
     pub response: Option<Latency>,
+    /// How late operations started in an open loop.
+    pub late: Lateness,
     /// Hosts in the order of their first rank; of a crowd those at the ends.
     pub hosts: Vec<HostOutcome>,
     /// How all hosts lie apart, when they are more than have rows.
@@ -462,6 +469,7 @@ mod tests {
                 });
                 if let Some(response) = &mut lane.response {
                     response.record(Nanos(*ns + 7));
+                    lane.late.record(Nanos(*ns % 5));
                 }
                 lane.stonewalled
                     .get_or_insert_default()

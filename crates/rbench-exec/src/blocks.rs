@@ -31,6 +31,7 @@ mod checkers;
 mod checks;
 mod context;
 pub mod handles;
+mod iolog;
 mod many;
 mod moving;
 mod nothing;
@@ -38,6 +39,7 @@ mod noting;
 mod process;
 mod progress;
 mod queue;
+mod recorder;
 mod search;
 mod single;
 mod stats;
@@ -51,14 +53,17 @@ use checkers::Checkers;
 use checks::{Source, Written};
 use context::{How, epoch_ms};
 use handles::Handles;
+use iolog::Replayed;
 use progress::Progress;
 use queue::Queue;
+use recorder::Recorder;
 use stats::JobStats;
 use syncs::Interlude;
 use trims::Trims;
 use unwritten::Unwritten;
 
 pub use context::{Failures, Kept, Lanes, Report, Sink, WorkerContext, prepare, unprepared};
+pub use iolog::{Iolog, Iologs};
 pub(crate) use nothing::over_nothing;
 pub use process::check as check_process;
 
@@ -184,6 +189,10 @@ pub struct BlockRunner {
     headers: Option<Marks>,
     checkers: Option<Checkers>,
     log: Option<Log>,
+    /// The log of I/O that takes the place of the pattern.
+    replayed: Option<Box<Replayed>>,
+    /// The log of its own I/O.
+    recorder: Option<Box<Recorder>>,
     arrivals: Arrivals,
     /// Taken in `finish`.
     stats: Option<Box<JobStats>>,
@@ -447,15 +456,24 @@ impl Runner for BlockRunner {
         // What comes before the ramp's end is not counted, and what a job checks was
         // just written.
         let plain = job.pace.ramp == Nanos(0) && (job.verify.is_none() || self.stats.is_none());
+        let plain = plain && self.replayed.is_none();
         plain.then(|| self.steps.once()).flatten()
     }
 
     fn covered(&self) -> bool {
-        self.is_sound() && self.went_everywhere()
+        let everything = match self.replayed {
+            Some(_) => self.exhausted,
+            None => self.went_everywhere(),
+        };
+        self.is_sound() && everything
     }
 
     fn finish(&mut self, meter: &mut Meter) {
-        (0..self.files.count()).for_each(|file| self.close(file, meter));
+        for file in 0..self.files.count() {
+            self.record_close(file, self.ended.at);
+            self.close(file, meter);
+        }
+        self.end_record(meter);
         process::leave(&self.context.job, &self.context.base);
         self.save_progress(meter);
         // What was lost by the time of closing is not there.

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rbench_comm::{Combine, CommError};
 use rbench_core::job::{JobLog, JobOutcome};
@@ -29,19 +28,22 @@ use crate::live::LiveStats;
 use crate::phase::{Before, Looking, OpRow, Phase};
 use crate::residency;
 use crate::round;
-use crate::target::{SEEN_WITHIN, gather_texts};
+use crate::target::gather_texts;
 use crate::thread::in_thread;
 use crate::workload::{Ending, Listener, stopped_by_itself};
 
 mod guard;
+mod iologs;
 mod journals;
 mod layout;
 mod machine;
 mod removal;
 pub(crate) mod room;
+mod seen;
 mod trigger;
 mod wire;
 
+use iologs::AllIologs;
 use journals::Journals;
 use layout::{Needs, Task, Tasks, Unmade, Whose};
 use removal::{left_as_they_are, remove};
@@ -105,6 +107,7 @@ struct JobRound<'w> {
     /// Whether caches are dropped before those that read.
     drops_caches: bool,
     journals: &'w Journals,
+    iologs: &'w AllIologs,
     /// What is asked for beside the jobs.
     whole: Whole,
     /// Files of this rank's workers that could not be made ready, and why:
@@ -128,12 +131,14 @@ pub async fn execute(
 ) -> Result<Ending, ExecError> {
     let mut ending = Ending::default();
     check_directories(group, plan, base).await?;
+    let (plan, iologs) = AllIologs::look_through(group, plan, base).await?;
+    let plan = &*plan;
     guard::check(group, plan, base).await?;
     let journals = Journals::open(group, plan, base, run).await?;
     let mut before = (0, 0);
     let mut state = State::default();
     for (number, jobs) in plan.rounds.iter().enumerate() {
-        let mut round = JobRound::new((number, before), jobs, &journals, base, run);
+        let mut round = JobRound::new((number, before), jobs, (&journals, &iologs), base, run);
         round.live.clone_from(&live);
         round.drops_caches = all.drop_caches;
         round.iteration = plan.iteration(number);
@@ -199,6 +204,8 @@ fn directions(job: &JobPlan) -> [bool; 4] {
     let trims_some = verify.is_some_and(|v| v.trims.is_some());
     let syncs = writes
         && (job.syncing.fsync > 0 || job.syncing.fdatasync > 0 || job.syncing.range.is_some());
+    let found = job.replay.as_ref().and_then(|replay| replay.found);
+    let syncs = syncs || found.is_some_and(|found| found.syncs);
     [
         runs && (directions.read || reads_back),
         runs && writes,
@@ -211,7 +218,7 @@ impl<'w> JobRound<'w> {
     fn new(
         (number, (first, workers)): (usize, (u32, u64)),
         jobs: &[JobPlan],
-        journals: &'w Journals,
+        (journals, iologs): (&'w Journals, &'w AllIologs),
         base: &'w Path,
         run: u64,
     ) -> JobRound<'w> {
@@ -269,6 +276,7 @@ impl<'w> JobRound<'w> {
             live: None,
             drops_caches: false,
             journals,
+            iologs,
             whole: Whole::default(),
             unmade: RefCell::default(),
         }
@@ -388,9 +396,10 @@ impl<'w> JobRound<'w> {
     fn phase(&self, group: &Group<'_>, sink: &Sink) -> Phase {
         let rated = |job: &JobPlan| {
             let pace = &job.pace;
-            [pace.rate_iops, pace.rate_bytes]
-                .iter()
-                .any(|rate| rate.all().into_iter().any(Option::is_some))
+            job.replay.as_ref().is_some_and(|replay| replay.stalls)
+                || [pace.rate_iops, pace.rate_bytes]
+                    .iter()
+                    .any(|rate| rate.all().into_iter().any(Option::is_some))
         };
         let open_loop = self.members.iter().any(|member| rated(&member.job));
         let mut first = group.host.rank().0 * self.workers();
@@ -422,6 +431,7 @@ impl<'w> JobRound<'w> {
                 }),
                 kept: None,
                 logs: self.journals.of(member.index),
+                iologs: self.iologs.of(member.index),
                 unmade: Arc::new(self.unmade_of(&member.job, group.rank())),
             })
             .collect();
@@ -503,9 +513,11 @@ impl<'w> JobRound<'w> {
     fn expected(&self, ranks: u32) -> Option<u64> {
         let of = |job: &JobPlan| {
             let steps = Steps::new(job, 0, |file| file_size(job, 0, file));
-            let each = steps
-                .expected()
-                .filter(|_| job.pace.runtime.is_none() && !job.files.fill)?;
+            let each = match &job.replay {
+                None => steps.expected(),
+                Some(replay) => replay.found.and_then(|found| found.operations),
+            };
+            let each = each.filter(|_| job.pace.runtime.is_none() && !job.files.fill)?;
             Some(each.saturating_mul(u64::from(job.numjobs)))
         };
         let each: Option<Vec<u64>> = self.members.iter().map(|m| of(&m.job)).collect();
@@ -659,29 +671,6 @@ impl<'w> JobRound<'w> {
         }
         self.do_without(group, done.failed(), shared).await?;
         Ok(end.stopped)
-    }
-
-    /// Whether every host sees a file that rank 0 has.
-    async fn is_seen_everywhere(&self, group: &Group<'_>) -> Result<bool, ExecError> {
-        if group.host_names.len() == 1 {
-            return Ok(true);
-        }
-        let real = self.members.iter().find(|member| member.engine.uses_files);
-        let path = real.map(|member| self.base.join(file_path(&member.job, 0, 0)));
-        let there = |path: &Option<PathBuf>| path.as_deref().is_some_and(layout::is_there);
-        let root_has = u64::from(group.is_root() && there(&path));
-        let all = group.world.all_reduce(Combine::Max, vec![root_has]);
-        if group.quietly(all).await?[0] == 0 {
-            return Ok(true);
-        }
-        let mut seen = !group.is_leader() || there(&path);
-        let begun = group.clock.now();
-        while !seen && group.clock.now().since(begun) < SEEN_WITHIN {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            seen = there(&path);
-        }
-        let all = group.world.all_reduce(Combine::Min, vec![u64::from(seen)]);
-        Ok(group.quietly(all).await?[0] == 1)
     }
 
     /// Brings the outcomes of all workers to rank 0; logs stay with their rank.

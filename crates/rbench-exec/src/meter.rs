@@ -211,6 +211,7 @@ impl Meter {
         lane.service.record(service);
         if let (Some(response), Some(intended)) = (&mut lane.response, span.intended) {
             response.record(span.end.since(intended));
+            lane.late.record(span.start.since(intended));
         }
         let at = span.end.since(self.common_start);
         lane.timeline.record_done(at, bytes, service);

@@ -14,7 +14,7 @@ use rbench_comm::{Combine, CommError};
 use rbench_core::effort::{EFFORT_WORDS, Effort};
 use rbench_core::latency::SUM_WORDS;
 use rbench_core::outcome::{
-    FirstDone, Measured, OpStats, PhaseOutcome, Retries, Stonewall, WorkerOutcome,
+    FirstDone, Lateness, Measured, OpStats, PhaseOutcome, Retries, Stonewall, WorkerOutcome,
 };
 use rbench_core::residency::Round;
 use rbench_core::timeline::{Bin, Timeline};
@@ -124,6 +124,7 @@ pub async fn reduce(
             complete,
             service: total.service,
             response: total.response,
+            late: total.late,
             hosts,
             host_crowd,
             ranks,
@@ -347,6 +348,7 @@ struct Total {
     measured: Measured,
     service: Latency,
     response: Option<Latency>,
+    late: Lateness,
     timeline: Timeline,
     effort: Effort,
     stonewalled: Option<Latency>,
@@ -390,6 +392,7 @@ fn additive(lane: &OpStats, frame: &Frame) -> Vec<u64> {
         again,
         service,
         response,
+        late,
         timeline,
         measured: _,
         effort,
@@ -403,6 +406,7 @@ fn additive(lane: &OpStats, frame: &Frame) -> Vec<u64> {
     } = again;
     let mut words = vec![*items, *bytes, failures.total()];
     words.extend([unissued, unchecked, interrupted, continued]);
+    words.extend([late.operations, late.sum.0]);
     words.extend(rewritten.map_or([0; 2], |round| [round.once, round.done]));
     words.extend(effort.to_words());
     words.extend(service.sums());
@@ -440,7 +444,14 @@ fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
     let given_up_at = lane.given_up_at.map_or(0, |at| !at.0);
     let Measured { from, to, aside } = measured;
     let rewritten = lane.rewritten.map_or(0, |round| !round.after.0);
-    let mut words = vec![to.0, !from.0, !aside.0, given_up_at, rewritten];
+    let mut words = vec![
+        to.0,
+        !from.0,
+        !aside.0,
+        given_up_at,
+        rewritten,
+        lane.late.max.0,
+    ];
     let none = Latency::new();
     let stonewalled = lane.stonewalled.as_ref().unwrap_or(&none);
     let stonewalled = frame.stonewalled.is_some().then_some(stonewalled);
@@ -458,9 +469,17 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors] = sums.array();
     let [unissued, unchecked, interrupted, continued] = sums.array();
+    let [late_operations, late_sum] = sums.array();
     let [once, done] = sums.array();
     let effort: [u64; EFFORT_WORDS] = sums.array();
-    let [to, not_from, not_aside, given_up_at, not_rewritten] = maxima.array();
+    let [
+        to,
+        not_from,
+        not_aside,
+        given_up_at,
+        not_rewritten,
+        late_max,
+    ] = maxima.array();
     let mut latency = |range: &Range| {
         let scalars: [u64; SUM_WORDS] = sums.array();
         let counts = sums.take(range.count);
@@ -506,6 +525,11 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         },
         service,
         response,
+        late: Lateness {
+            operations: late_operations,
+            sum: Nanos(late_sum),
+            max: Nanos(late_max),
+        },
         timeline,
         effort: Effort::from_words(effort),
         stonewalled,

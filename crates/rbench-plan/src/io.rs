@@ -412,6 +412,8 @@ impl IoPlan {
             process: Process::default(),
             errors: Errors::Count,
             report: None,
+            replay: None,
+            iolog: None,
         }
     }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use rbench_core::{Bytes, EngineOptions, Nanos};
 
 use crate::arrival::Arrival;
+use crate::iolog::Replay;
 use crate::name_ops::NameOp;
 use crate::process::Process;
 
@@ -515,9 +516,22 @@ pub struct JobPlan {
     pub process: Process,
     /// What becomes of it when an operation fails.
     pub errors: Errors,
+    /// `read_iolog`: logs of I/O that its workers replay, whatever its pattern says.
+    pub replay: Option<Replay>,
+    /// `write_iolog`: the log of its own I/O; further workers of the run that name the same
+    /// one add a number to it ([`JobsPlan::iolog_of`]).
+    pub iolog: Option<String>,
     /// What is reported of it as fio does, beside its rows. Fewer bytes than asked for
     /// are a failure then only if there are none at all.
     pub report: Option<FioReport>,
+}
+
+/// The name of a log of I/O that is the n-th of this name in a run, from 0 on.
+fn iolog_name(name: &str, number: u64) -> String {
+    match number {
+        0 => name.to_owned(),
+        _ => format!("{name}.{number}"),
+    }
 }
 
 impl Files {
@@ -563,6 +577,20 @@ impl JobsPlan {
     /// The groups of one iteration.
     pub fn once(&self) -> &[Vec<JobPlan>] {
         &self.rounds[..self.rounds.len() / self.iterations.max(1) as usize]
+    }
+
+    /// The log of its I/O that a worker writes, of the job with that position among all, in a
+    /// run of so many ranks.
+    pub fn iolog_of(&self, job: u32, worker: u64, ranks: u32) -> Option<String> {
+        let mut all = self.rounds.iter().flatten();
+        let before = all.by_ref().take(job as usize);
+        let before: Vec<&JobPlan> = before.collect();
+        let name = all.next()?.iolog.as_deref()?;
+        let same = before
+            .iter()
+            .filter(|job| job.iolog.as_deref() == Some(name));
+        let workers = same.map(|job| u64::from(job.numjobs) * u64::from(ranks));
+        Some(iolog_name(name, workers.sum::<u64>() + worker))
     }
 
     /// The iteration of the group with that position, from 0 on.

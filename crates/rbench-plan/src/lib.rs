@@ -9,6 +9,7 @@ pub mod cache;
 pub mod demand;
 mod describe;
 pub mod io;
+pub mod iolog;
 pub mod jobs;
 pub mod meta;
 pub mod name_ops;

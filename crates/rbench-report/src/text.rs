@@ -120,6 +120,13 @@ fn phases(result: &RunResult) -> String {
             cells.extend([String::new(), String::new()]);
             table.row(cells);
         }
+        if let Some(late) = &phase.latency.lateness {
+            let mut cells = vec![String::new(); 12];
+            cells[0] = "  late to start".to_owned();
+            cells[5] = human_nanos(late.mean_ns as f64);
+            cells[9] = human_nanos(late.max_ns as f64);
+            table.row(cells);
+        }
         if let Some(stonewalled) = &phase.latency.stonewalled {
             let mut cells = vec![String::new(); 5];
             cells[0] = "  by the stonewall".to_owned();

@@ -16,6 +16,7 @@ pub mod files;
 pub mod fs;
 pub mod identity;
 pub mod in_use;
+pub mod inputs;
 pub mod limits;
 pub mod mountinfo;
 mod null_fs;

@@ -11,7 +11,7 @@ use tempfile::{NamedTempFile, PersistError};
 
 mod place;
 
-pub use place::{find, write_over};
+pub use place::{Place, find, write_over};
 
 /// A result file that is being made.
 #[derive(Debug)]

@@ -193,6 +193,11 @@ fn a_mounted_device_is_not_written_to_by_whatever_name() {
     ];
     bed.check_refused(&later, &["job 'b'", &mounted]);
     assert_eq!(fs::metadata(bed.path("file")).expect("there").len(), 0);
+    // What a log of I/O names.
+    let lines = format!("{device} add\n{device} open\n{device} write 0 4096\n");
+    fs::write(bed.path("log"), format!("fio version 2 iolog\n{lines}")).expect("written");
+    bed.check_refused(&["--read_iolog=log"], &[&mounted]);
+    bed.check_refused(&["--read_iolog=log", "--read_iolog_chunked=1"], &[&mounted]);
     // The file that stands behind it.
     let behind = format!("what stands behind the loop device {device}");
     bed.check_refused(&[&filename(bed.image())], &[&behind]);

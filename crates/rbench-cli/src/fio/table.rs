@@ -14,6 +14,7 @@ mod jobs;
 mod line;
 mod process;
 mod refused;
+mod replay;
 mod stats;
 mod whole;
 
@@ -165,6 +166,10 @@ pub const GROUPS: &[Group] = &[
     Group {
         title: "What is measured, and the form of reports and logs",
         options: stats::STATS,
+    },
+    Group {
+        title: "Logs of I/O",
+        options: replay::REPLAY,
     },
     Group {
         title: "Output (command line only)",

@@ -69,6 +69,44 @@ pub struct RankOutcome {
     pub cpu: Nanos,
 }
 
+/// How late operations with an intended start did start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lateness {
+    /// Operations that had one.
+    pub operations: u64,
+    /// Sum over them of the actual start less the intended one.
+    pub sum: Nanos,
+    /// The largest.
+    pub max: Nanos,
+}
+
+impl Lateness {
+    /// Notes one more.
+    #[inline]
+    pub fn record(&mut self, late: Nanos) {
+        self.operations += 1;
+        self.sum.0 = self.sum.0.saturating_add(late.0);
+        self.max = self.max.max(late);
+    }
+
+    /// Adds those of others.
+    pub fn merge(&mut self, other: Lateness) {
+        let Lateness {
+            operations,
+            sum,
+            max,
+        } = other;
+        self.operations += operations;
+        self.sum.0 = self.sum.0.saturating_add(sum.0);
+        self.max = self.max.max(max);
+    }
+
+    /// The mean; 0 of none.
+    pub fn mean(&self) -> Nanos {
+        Nanos(self.sum.0.checked_div(self.operations).unwrap_or(0))
+    }
+}
+
 /// `n` a second over `elapsed`; zero when no time passed.
 pub fn per_second(n: u64, elapsed: Nanos) -> f64 {
     if elapsed.0 == 0 {

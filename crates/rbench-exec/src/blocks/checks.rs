@@ -164,6 +164,9 @@ impl BlockRunner {
         if self.pass_over {
             return None;
         }
+        if !BARE && self.replayed.is_some() {
+            return self.draw_replayed();
+        }
         let asked = match BARE {
             true => None,
             false => self.arrivals.first(),
@@ -491,7 +494,13 @@ impl BlockRunner {
     }
 
     /// Notes that a file beside the job's own could not be written.
-    fn not_kept(&mut self, path: &str, option: &str, error: &io::Error, meter: &mut Meter) {
+    pub(super) fn not_kept(
+        &mut self,
+        path: &str,
+        option: &str,
+        error: &io::Error,
+        meter: &mut Meter,
+    ) {
         let failure = Failure {
             op: OpKind::Write,
             path: path.to_owned(),

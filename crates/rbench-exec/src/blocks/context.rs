@@ -19,10 +19,12 @@ use super::arrivals::Arrivals;
 use super::checkers::Checkers;
 use super::checks::Source;
 use super::handles::{Handles, Opening};
+use super::iolog::{Iolog, Iologs, Replayed, placed};
 use super::many;
 use super::process;
 use super::progress::{Progress, State};
 use super::queue::Queue;
+use super::recorder::Recorder;
 use super::stats::JobStats;
 use super::trims::Trims;
 use super::unwritten::Unwritten;
@@ -132,6 +134,8 @@ pub struct WorkerContext {
     pub kept: Option<Kept>,
     /// The journal of each worker of this rank, with `--ack-journal`.
     pub logs: Vec<Log>,
+    /// Logs of I/O that its workers replay and write.
+    pub iologs: Iologs,
     /// Workers whose files could not be made ready, and why: who uses these does
     /// nothing but fail.
     pub unmade: Arc<BTreeMap<u64, Failure>>,
@@ -183,6 +187,27 @@ impl WorkerContext {
                 kind: Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EINVAL as i32)).into(),
                 detail: format!("the state of a verified job: {error}"),
             })
+    }
+
+    /// The beginning of the log that a worker replays.
+    fn replay(&self, log: Arc<Iolog>) -> Result<Box<Replayed>, Failure> {
+        let begun = Replayed::begin(log, self.job.pace.number_ios);
+        begun.map(Box::new).map_err(|error| Failure {
+            op: OpKind::Read,
+            path: "read_iolog".to_owned(),
+            kind: Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
+            detail: format!("the thread that reads it cannot be started: {error}"),
+        })
+    }
+
+    /// The log that a worker writes of what it does to these files, if it does.
+    fn record(&self, clone: u32, files: &[PathBuf]) -> Result<Option<Box<Recorder>>, Failure> {
+        let Some(path) = self.iologs.written.get(clone as usize) else {
+            return Ok(None);
+        };
+        let names = files.iter().map(|file| file.display().to_string());
+        let begun = Recorder::begin(self.base.join(path), names.collect());
+        begun.map(|recorder| Some(Box::new(recorder)))
     }
 
     fn refused(&self, text: String) -> Failure {
@@ -294,9 +319,11 @@ impl How {
         let as_fio = context.report.is_some();
         let asynchronous = context.engine.depth_max > 1 && context.engine.moves_data;
         let careful = depth > 1 && (block >= LARGE || headed);
-        let rated = context.open_loop || pace.together.is_some();
+        let replays = job.replay.as_ref().is_some_and(|replay| replay.stalls);
+        let rated = context.open_loop || pace.together.is_some() || replays;
         let again = job.files.unlink_each_loop;
-        let counts = turns || again || syncs || pace.thinks() || job.verify.is_some();
+        let iologs = job.replay.is_some() || job.iolog.is_some();
+        let counts = turns || again || syncs || pace.thinks() || job.verify.is_some() || iologs;
         let submission = asynchronous && as_fio;
         let plain = !headed && context.logs.is_empty();
         How {
@@ -360,8 +387,18 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     let own = context.kept.as_ref().map(|_| context.base.as_path());
     let opening = Opening::of(&job, part, context.engine, how.turns, own);
     let numbered = context.kept.is_some().then(|| job.files.number(part.owner));
-    let paths = (0..job.files.count).map(|file| {
-        let path = context.base.join(file_path(&job, part.owner, file));
+    let replayed = context.iologs.replayed.get(clone as usize).cloned();
+    let named: Vec<PathBuf> = match &replayed {
+        Some(log) => {
+            let place = |name: &String| placed(&job.files.directory, name);
+            log.names.iter().map(place).collect()
+        }
+        None => (0..job.files.count)
+            .map(|file| file_path(&job, part.owner, file))
+            .collect(),
+    };
+    let paths = named.iter().map(|path| {
+        let path = context.base.join(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let key = match numbered {
             Some(number) => number,
@@ -376,11 +413,12 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         named.map_err(|errno| Failure::new(OpKind::Open, files.path(0), errno))?;
     }
     let runs = !job.files.create_only;
-    let (starts, regions) = match runs {
+    let patterned = runs && replayed.is_none();
+    let (starts, regions) = match patterned {
         true => parts(&job, part.owner, &mut files, engine.as_mut())?,
         false => Default::default(),
     };
-    if runs && !how.turns {
+    if patterned && !how.turns {
         files.open_all(engine.as_mut())?;
     }
     let steps = Steps::of(&job, part, |file| {
@@ -390,7 +428,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         true => steps.beginning_at(starts),
         false => steps,
     };
-    if runs && !steps.has_work() {
+    if patterned && !steps.has_work() {
         let text = "there is nothing to do: give size or filesize, since no file has room for a \
                     block behind offset";
         return Err(context.refused(text.to_owned()));
@@ -406,7 +444,12 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         });
     }
     let seed = job.pattern.seed;
-    let expected = steps.expected();
+    let expected = match &job.replay {
+        None => steps.expected(),
+        Some(replay) => replay.found.and_then(|found| found.operations),
+    };
+    let replayed = replayed.map(|log| context.replay(log)).transpose()?;
+    let recorder = context.record(clone, &named)?;
     let report = context.report.as_ref();
     Ok(BlockRunner {
         mark: report.map_or(0, |r| mark(r.index, part.worker)),
@@ -427,6 +470,8 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         planned: expected.unwrap_or(u64::MAX),
         unwritten: Unwritten::default(),
         source: Source::Work,
+        replayed,
+        recorder,
         context,
         part,
         how,

@@ -68,19 +68,20 @@ impl Opening {
             true => Advice::Random,
             false => Advice::Sequential,
         };
+        let makes = job.files.size.1 > 0 || job.replay.is_some();
         Opening {
             flags: OpenFlags {
                 read: directions.read || mapped || only_verifies || !job.files.write_only,
                 write: write || engine.always_writes,
                 // Without a size it is as long as it is: it must be there.
-                create: write && job.files.size.1 > 0 && job.files.may_create,
+                create: write && makes && job.files.may_create,
                 direct: job.direct,
                 sync: job.syncing.o_sync,
                 dsync: job.syncing.o_dsync,
                 noatime: false,
                 own: own.is_some(),
             },
-            sized: job.files.size.1 > 0,
+            sized: makes,
             // What was just read on purpose is not dropped again.
             invalidate: job.files.invalidate && !job.files.pre_read,
             advice: told.then_some(advice),
@@ -116,6 +117,19 @@ struct Handle {
     dirty: bool,
 }
 
+impl Handle {
+    fn new(path: PathBuf, key: u64) -> Handle {
+        Handle {
+            path,
+            key,
+            fd: None,
+            under_way: 0,
+            leaving: false,
+            dirty: false,
+        }
+    }
+}
+
 /// The files of one worker.
 pub struct Handles {
     opening: Opening,
@@ -125,18 +139,15 @@ pub struct Handles {
 impl Handles {
     /// Files by path, with what stands for the name of each in headers; none is open.
     pub fn new(opening: Opening, files: impl Iterator<Item = (PathBuf, u64)>) -> Handles {
-        let handle = |(path, key)| Handle {
-            path,
-            key,
-            fd: None,
-            under_way: 0,
-            leaving: false,
-            dirty: false,
-        };
         Handles {
             opening,
-            all: files.map(handle).collect(),
+            all: files.map(|(path, key)| Handle::new(path, key)).collect(),
         }
+    }
+
+    /// Adds a file, which is not open; they are numbered in the order in which they are added.
+    pub fn add(&mut self, path: PathBuf, key: u64) {
+        self.all.push(Handle::new(path, key));
     }
 
     /// The descriptor of a file, opened if it is not.

@@ -103,6 +103,12 @@ impl BlockRunner {
             if self.over {
                 break Pause::Closed;
             }
+            if !BARE && self.held.is_none() && self.is_event_next(gate, meter) {
+                break match gate.closed(gate.clock.now()) {
+                    true => Pause::Closed,
+                    false => Pause::Before(Interlude::Event),
+                };
+            }
             let slot = match self.held {
                 Some(slot) => slot,
                 None => match self.ready::<BARE>(meter) {
@@ -137,13 +143,13 @@ impl BlockRunner {
             }
             self.line_up(slot, now);
             if self.how.careful {
-                self.commit(gate);
+                self.commit::<BARE>(gate);
                 self.poll(gate);
             } else if self.pending.len() >= batch {
-                self.commit(gate);
+                self.commit::<BARE>(gate);
             }
         };
-        self.commit(gate);
+        self.commit::<BARE>(gate);
         pause
     }
 
@@ -244,7 +250,7 @@ impl BlockRunner {
     /// Gives the engine what has lined up. To the kernel it goes at once where that
     /// is to be timed or something else is done next; else with the next wait.
     #[inline]
-    fn commit(&mut self, gate: &Gate) {
+    fn commit<const BARE: bool>(&mut self, gate: &Gate) {
         let Some(first) = self.pending.first() else {
             return;
         };
@@ -261,6 +267,7 @@ impl BlockRunner {
         }
         self.queue.submitted(self.pending.len(), first);
         if !self.how.flushes {
+            self.record_pending::<BARE>();
             self.pending.clear();
             return;
         }
@@ -269,12 +276,26 @@ impl BlockRunner {
             true => gate.clock.now(),
             false => first,
         };
-        for slot in self.pending.drain(..) {
-            self.slots[slot].submitted = now;
+        for slot in &self.pending {
+            self.slots[*slot].submitted = now;
         }
+        self.record_pending::<BARE>();
+        self.pending.clear();
         if let Err(errno) = flushed {
             self.queue.fail(errno, now, self.held);
             self.give_up(Some(errno));
+        }
+    }
+
+    /// Writes down what was just submitted, where that is asked for.
+    #[inline(always)]
+    fn record_pending<const BARE: bool>(&mut self) {
+        if BARE || self.recorder.is_none() {
+            return;
+        }
+        for at in 0..self.pending.len() {
+            let Slot { what, start, .. } = self.slots[self.pending[at]];
+            self.record(&what, start);
         }
     }
 

@@ -13,6 +13,7 @@ use rbench_sys::engine::{self, ENGINES};
 
 use super::BlockRunner;
 use super::context::{How, Lanes, Report, Sink, WorkerContext, runner};
+use super::iolog::Iologs;
 
 /// Sequential reads of a job like `job` with the null engine: so many of that
 /// length, so many at a time.
@@ -47,6 +48,7 @@ pub(crate) fn over_nothing(
         report,
         kept: None,
         logs: Vec::new(),
+        iologs: Iologs::default(),
         unmade: Arc::default(),
     };
     // What has more to do around its operations is not measured without it.
@@ -61,6 +63,7 @@ pub(crate) fn over_nothing(
     (job.engine, job.depth, job.direct) = ("null".to_owned(), depth, false);
     (job.depth_low, job.names) = (None, None);
     (job.numjobs, job.verify) = (1, None);
+    (job.replay, job.iolog) = (None, None);
     job.pattern.directions = Directions {
         read: true,
         write: false,

@@ -80,6 +80,15 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
         if runner.over {
             return Next::End(false);
         }
+        if !BARE && runner.is_event_next(gate, meter) {
+            return match gate.closed(gate.clock.now()) {
+                true => Next::End(false),
+                false => {
+                    runner.take_event(gate, meter);
+                    Next::Again
+                }
+            };
+        }
         let drawn = match BARE && runner.next.is_none() {
             true => runner.draw::<BARE>(),
             false => runner.next_operation(meter),
@@ -158,6 +167,7 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
         runner.submitted += 1;
         if !BARE && runner.how.counts {
             runner.account(&what);
+            runner.record(&what, start);
             if what.kind == Kind::Write {
                 runner.files.wrote(what.file);
             }

@@ -23,6 +23,8 @@ pub(super) enum Interlude {
     Check,
     /// Written blocks are to be trimmed.
     Trim,
+    /// The log that is replayed has something else than an operation.
+    Event,
 }
 
 impl BlockRunner {
@@ -55,6 +57,7 @@ impl BlockRunner {
             Interlude::Check => self.check_backlog(gate, meter),
             Interlude::Think => self.think(gate),
             Interlude::Trim => self.trim_batch(gate, meter),
+            Interlude::Event => self.take_event(gate, meter),
         }
     }
 
@@ -172,6 +175,15 @@ impl BlockRunner {
         }
     }
 
+    /// Closes a file in the middle of the work, after the sync that is asked for.
+    pub(super) fn close_in_order(&mut self, file: u64, gate: &Gate, meter: &mut Meter) {
+        if self.context.job.syncing.fsync_on_close && self.files.is_dirty(file) {
+            self.sync_file(gate, (file, Transfer::Fsync, 0), false, meter);
+        }
+        self.files.clean(file);
+        self.close(file, meter);
+    }
+
     /// Closes a file, untimed.
     pub(super) fn close(&mut self, file: u64, meter: &mut Meter) {
         match self.files.close(file, self.engine.as_mut()) {
@@ -233,6 +245,7 @@ impl BlockRunner {
         if self.context.job.syncing.fsync_on_close && self.files.is_dirty(file) {
             self.sync_file(gate, (file, Transfer::Fsync, slot), false, meter);
         }
+        self.record_close(file, gate.clock.now());
         self.close(file, meter);
     }
 
@@ -310,7 +323,7 @@ impl BlockRunner {
 
     /// Brings a file to stable storage by way of a slot that is free, and notes how
     /// that went. `reported`: whether fio counts it among the job's syncs.
-    fn sync_file(
+    pub(super) fn sync_file(
         &mut self,
         gate: &Gate,
         (file, transfer, slot): (u64, Transfer, usize),
@@ -355,6 +368,9 @@ impl BlockRunner {
             start,
             end,
         };
+        if reported {
+            self.record_sync(file, transfer, start);
+        }
         if let Some(log) = &self.log {
             log.synced(result.is_ok(), key);
         }

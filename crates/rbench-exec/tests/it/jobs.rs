@@ -20,6 +20,7 @@ mod engines;
 mod faults;
 mod files;
 mod filled;
+mod iologs;
 mod machine;
 mod names;
 mod pace;

@@ -94,6 +94,8 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
         process: crate::process::Process::default(),
         errors: Errors::Count,
         report: None,
+        replay: None,
+        iolog: None,
     }
 }
 

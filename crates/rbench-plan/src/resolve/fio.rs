@@ -26,6 +26,7 @@ mod journal;
 mod names;
 mod parts;
 mod process;
+mod replay;
 mod report;
 mod trims;
 mod verify;
@@ -134,7 +135,10 @@ fn once(
         if index > 0 && (apart || settings.new_group == Some(true)) {
             group += 1;
         }
-        let plan = match one(job, index, group, facts, &mut told) {
+        let made = one(job, index, group, facts, &mut told);
+        let made =
+            made.and_then(|plan| replay::replay(plan, settings, options.readonly, &mut told));
+        let plan = match made {
             Ok(plan) => plan,
             Err(PlanError(why)) => {
                 wrong.push(of_job(why));
@@ -174,7 +178,8 @@ fn shift_readers(rounds: &mut [Vec<JobPlan>], shift: u32, ranks: u32) -> Result<
     for round in rounds {
         let reads = |job: &&mut JobPlan| {
             let directions = job.pattern.directions;
-            directions.read && !directions.changes() && !shares_files(&job.files)
+            let own = !shares_files(&job.files) && job.replay.is_none();
+            directions.read && !directions.changes() && own
         };
         let mut readers = round.iter_mut().filter(reads).peekable();
         step += u32::from(readers.peek().is_some());
@@ -267,6 +272,8 @@ fn one(
         pace,
         process: process::process(s)?,
         errors: Errors::End(continue_on(s)),
+        replay: None,
+        iolog: None,
         report: Some(report::report(job, group, notes)),
     };
     if let Some(op) = name_op {

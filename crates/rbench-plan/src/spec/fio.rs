@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rbench_core::{Nanos, StatType};
 
+use crate::iolog::Skip;
 use crate::jobs::{
     Advised, Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
     RangeSync, Unified, VerifyPattern, Whole,
@@ -446,6 +447,24 @@ pub struct Settings {
     pub exec_postrun: Option<String>,
     /// `continue_on_error`
     pub continue_on_error: Option<ContinueOn>,
+    /// `write_iolog`
+    pub write_iolog: Option<String>,
+    /// `read_iolog`: all that were given, in their order.
+    pub read_iolog: Option<Vec<String>>,
+    /// `read_iolog_chunked`
+    pub read_iolog_chunked: Option<bool>,
+    /// `replay_no_stall`
+    pub replay_no_stall: Option<bool>,
+    /// `replay_time_scale`, per cent.
+    pub replay_time_scale: Option<u32>,
+    /// `replay_redirect`
+    pub replay_redirect: Option<String>,
+    /// `replay_scale`
+    pub replay_scale: Option<u64>,
+    /// `replay_align`, bytes.
+    pub replay_align: Option<u64>,
+    /// `replay_skip`
+    pub replay_skip: Option<Skip>,
     /// `ignore_error`: errno values of reads, writes and verification.
     pub ignore_error: [Vec<i32>; 3],
 }

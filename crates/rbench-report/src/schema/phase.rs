@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rbench_core::failure::{Example, FailureKind, Failures};
 use rbench_core::outcome::{
-    FirstDone, HostOutcome, PhaseOutcome, RankOutcome, Stonewall, per_second,
+    FirstDone, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall, per_second,
 };
 use rbench_core::{Nanos, Timeline};
 use serde::{Deserialize, Serialize};
@@ -208,10 +208,34 @@ pub struct LatencyResult {
     pub service: Hist,
     /// From the intended start to the end; in an open loop only.
     pub response: Option<Hist>,
+    /// From the intended start to the actual one; in an open loop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<LatenessResult>,
     /// If the stonewall's deadline passed: the service times of operations that
     /// had begun by then, without the catching up after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stonewalled: Option<Hist>,
+}
+
+/// How late operations with an intended start did start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LatenessResult {
+    /// Operations that had one.
+    pub operations: u64,
+    /// Mean of the actual start less the intended one, ns.
+    pub mean_ns: u64,
+    /// The largest, ns.
+    pub max_ns: u64,
+}
+
+impl LatenessResult {
+    fn of(late: Lateness) -> Option<LatenessResult> {
+        (late.operations > 0).then(|| LatenessResult {
+            operations: late.operations,
+            mean_ns: late.mean().0,
+            max_ns: late.max.0,
+        })
+    }
 }
 
 /// One host's part in a phase.
@@ -305,6 +329,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             complete,
             service,
             response,
+            late,
             hosts,
             host_crowd,
             ranks,
@@ -351,6 +376,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             latency: LatencyResult {
                 service: Hist::from(service),
                 response: response.as_ref().map(Hist::from),
+                lateness: LatenessResult::of(*late),
                 stonewalled: stonewalled.as_ref().map(Hist::from),
             },
             hosts: hosts.iter().map(HostResult::from).collect(),

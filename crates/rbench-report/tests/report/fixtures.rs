@@ -4,7 +4,7 @@
 use rbench_core::effort::Effort;
 use rbench_core::failure::{Failure, FailureKind, Failures};
 use rbench_core::outcome::{
-    Cache, CommonStart, FirstDone, HostOutcome, PhaseOutcome, RankOutcome, Retries,
+    Cache, CommonStart, FirstDone, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Retries,
 };
 use rbench_core::timeline::Bin;
 use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
@@ -77,6 +77,7 @@ impl Made {
             complete: true,
             service: Latency::new(),
             response: None,
+            late: Lateness::default(),
             hosts: Vec::new(),
             host_crowd: None,
             ranks: Vec::new(),

@@ -265,6 +265,8 @@ fn an_open_loop_shows_response_times() {
         // A stall of 500 ms: what was due meanwhile waited for its end.
         (0..500_u64).for_each(|i| response.record(Nanos(500_000_000 - i * 1_000_000)));
         phase.response = Some(response);
+        phase.late.record(Nanos(0));
+        phase.late.record(Nanos(499_000_000));
         phase.cache = Some(Cache::Mixed);
     }
     let spec = json!({

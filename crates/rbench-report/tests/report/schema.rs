@@ -32,7 +32,8 @@ phases[].iteration phases[].name phases[].label phases[].op phases[].items phase
 phases[].errors phases[].elapsed_s phases[].rate phases[].bandwidth phases[].first_done
 phases[].first_done.elapsed_s phases[].first_done.items phases[].first_done.rate
 phases[].start_skew_s phases[].start_error_s phases[].cache phases[].latency phases[].latency.service
-phases[].latency.response phases[].hosts phases[].hosts[].host phases[].hosts[].items
+phases[].latency.response phases[].latency.lateness.mean_ns phases[].latency.lateness.max_ns
+phases[].latency.lateness.operations phases[].hosts phases[].hosts[].host phases[].hosts[].items
 phases[].hosts[].elapsed_s phases[].hosts[].latency
 phases[].ranks phases[].ranks[].rank phases[].ranks[].host phases[].ranks[].items
 phases[].ranks[].errors phases[].ranks[].elapsed_s phases[].ranks[].p50_ns
@@ -69,6 +70,7 @@ fn full() -> RunResult {
     let mut phase = Made::on(2, 2, 500, 4096, 100_000).phase("w", "Write", OpKind::Write);
     fail(&mut phase, 3, 2, no_space(OpKind::Write, "d/f"));
     phase.response = Some(phase.service.clone());
+    phase.late.record(Nanos(7));
     phase.cache = Some(Cache::Mixed);
     phase.residency = Some(everything());
     phase.stonewall = Some(Stonewall {

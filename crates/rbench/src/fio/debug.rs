@@ -60,6 +60,8 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
         pace,
         process,
         report,
+        replay,
+        iolog,
         ..
     } = job;
     let options = report.iter().flat_map(|report| &report.options);
@@ -74,7 +76,10 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
     told.line("file", format_args!("{name}: {files:?}"));
     told.line(
         "io",
-        format_args!("{name}: engine {engine}, {depth} requests in flight, {engine_options:?}"),
+        format_args!(
+            "{name}: engine {engine}, {depth} requests in flight, {engine_options:?}, replays {replay:?}, writes the \
+             log {iolog:?}"
+        ),
     );
     told.line("mem", format_args!("{name}: {buffers:?}"));
     told.line(

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rbench_core::Rank;
 use rbench_core::job::JobLog;
 use rbench_plan::Plan;
+use rbench_plan::iolog::Version;
 use rbench_plan::jobs::{JobPlan, WindowValue};
 use rbench_plan::resolve::Work;
 use rbench_report::fio::{compressed, logs as form};
@@ -25,7 +26,7 @@ pub fn check(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
         return Ok(());
     };
     let mut before = 0;
-    for job in jobs.rounds.iter().flatten() {
+    for (index, job) in (0..).zip(jobs.rounds.iter().flatten()) {
         let workers = u64::from(job.numjobs);
         let first = before + u64::from(rank.0) * workers + 1;
         before += workers * u64::from(plan.ranks);
@@ -35,8 +36,28 @@ pub fn check(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
                 found.map_err(|why| format!("the log {} {why}", path.display()))?;
             }
         }
+        let first = u64::from(rank.0) * workers;
+        for worker in first..first + workers {
+            if let Some(name) = jobs.iolog_of(index, worker, plan.ranks) {
+                check_iolog(&cwd.join(name))?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Checks where a log of I/O will go: in the place of an earlier one, or where nothing is.
+fn check_iolog(path: &Path) -> Result<(), String> {
+    let found = files::find(path, |start| Version::of(start).is_ok());
+    let linked = path
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_symlink());
+    let found = match (found, linked) {
+        (_, true) => Err("is a symbolic link".to_owned()),
+        (Ok(files::Place::Stream(_)), _) => Err("is no file".to_owned()),
+        (found, _) => found.map(drop),
+    };
+    found.map_err(|why| format!("write_iolog: {} {why}", path.display()))
 }
 
 /// Whether a file starts as fio's logs do: a line of numbers between commas.

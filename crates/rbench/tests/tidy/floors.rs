@@ -54,6 +54,7 @@ const HOUSES: &[House] = &[
                 "files",
                 "identity",
                 "in_use",
+                "inputs",
                 "limits",
                 "mountinfo",
                 "own_files",

@@ -73,11 +73,9 @@ pub const REFUSED: &[Refused] = &[
         "`zonemode=strided`",
     ),
     refused(
-        "merge-blktrace-only merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars read_iolog \
-         read_iolog_chunked replay_align replay_no_stall replay_redirect replay_scale replay_skip \
-         replay_time_scale write_iolog",
-        "traces are neither recorded nor replayed",
-        "",
+        "merge-blktrace-only merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars",
+        "traces of blktrace are of block devices",
+        "`read_iolog` with several logs of I/O, which run side by side",
     ),
     // Engine and buffers
     refused("io_submit_mode", "each worker submits its own requests", ""),

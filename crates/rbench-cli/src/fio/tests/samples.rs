@@ -1,6 +1,7 @@
 //! Every option, and what it changes.
 
 use rbench_core::StatType;
+use rbench_plan::iolog::Skip;
 use rbench_plan::jobs::{Advised, RangeSync, Unified};
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
@@ -438,6 +439,29 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     }),
     ("clat_percentiles=0", |s| s.clat_percentiles = Some(false)),
     ("lat_percentiles=1", |s| s.lat_percentiles = Some(true)),
+    ("write_iolog=t.log", |s| {
+        s.write_iolog = Some("t.log".into())
+    }),
+    ("read_iolog=a:b\\:c", |s| {
+        s.read_iolog = Some(vec!["a".into(), "b:c".into()])
+    }),
+    ("read_iolog_chunked=1", |s| {
+        s.read_iolog_chunked = Some(true)
+    }),
+    ("replay_no_stall=1", |s| s.replay_no_stall = Some(true)),
+    ("replay_time_scale=50", |s| s.replay_time_scale = Some(50)),
+    ("replay_redirect=/mnt/d/f", |s| {
+        s.replay_redirect = Some("/mnt/d/f".into())
+    }),
+    ("replay_scale=4", |s| s.replay_scale = Some(4)),
+    ("replay_align=4k", |s| s.replay_align = Some(4096)),
+    ("replay_skip=write,sync", |s| {
+        s.replay_skip = Some(Skip {
+            write: true,
+            sync: true,
+            ..Skip::default()
+        })
+    }),
     ("write_bw_log=b", |s| s.logs.bandwidth = Some("b".into())),
     ("write_iops_log=i", |s| s.logs.iops = Some("i".into())),
     ("write_lat_log=l", |s| s.logs.latency = Some("l".into())),

@@ -31,6 +31,11 @@ pub(super) fn journal(
             "--ack-journal and --iterations exclude each other: every iteration writes the same files"
         );
     }
+    if rounds.iter().flatten().any(|job| job.replay.is_some()) {
+        refuse!(
+            "--ack-journal and read_iolog exclude each other: what is replayed may write any place twice at a time"
+        );
+    }
     let mut writers = 0;
     for job in rounds.iter_mut().flatten() {
         if !job.pattern.directions.write {

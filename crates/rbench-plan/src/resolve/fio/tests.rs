@@ -13,6 +13,7 @@ use crate::spec::{Common, Spec, Workload};
 mod journal;
 mod names;
 mod parts;
+mod replay;
 mod trims;
 
 const MIB: u64 = 1 << 20;

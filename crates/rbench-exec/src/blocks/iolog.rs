@@ -1,0 +1,414 @@
+//! Logs of I/O that workers replay (`read_iolog`): how they are read, at once or in pieces,
+//! and how a worker follows one. What their lines say, and when they are due, is
+//! [`rbench_plan::iolog`]'s.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rbench_core::{Clock as _, Failure, Nanos, OpKind};
+use rbench_plan::iolog::{Action, Entry, Follower, Replay, Version};
+use rbench_sys::{Transfer, inputs};
+
+use super::{BlockRunner, Kind, Planned};
+use crate::meter::Meter;
+use crate::pace::Gate;
+use crate::verify::file_key;
+
+/// Longest line of a log, bytes, as in fio.
+const LINE_MAX: u64 = 4096;
+
+/// Entries that are read ahead at a time, and how many times that.
+const PIECE: usize = 4096;
+const PIECES: usize = 4;
+
+/// The largest operation of a log that can be read but once, while it is replayed: bytes of a
+/// buffer that must be there before.
+pub const UNSEEN_MAX: u32 = 1 << 20;
+
+/// How long a worker waits for a log that somebody still writes before it looks for a stop.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Logs of I/O of the workers of a job on this rank, by their position.
+#[derive(Debug, Clone, Default)]
+pub struct Iologs {
+    /// What they replay.
+    pub replayed: Vec<Arc<Iolog>>,
+    /// Where they write what they do.
+    pub written: Vec<PathBuf>,
+}
+
+/// How often a log asks for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Reads.
+    pub read: u64,
+    /// Writes.
+    pub write: u64,
+    /// Trims.
+    pub trim: u64,
+    /// Syncs.
+    pub sync: u64,
+}
+
+impl Counts {
+    fn add(&mut self, action: Action) {
+        let count = match action {
+            Action::Read => &mut self.read,
+            Action::Write => &mut self.write,
+            Action::Trim => &mut self.trim,
+            Action::Sync | Action::DataSync => &mut self.sync,
+            Action::Add | Action::Open | Action::Close | Action::Wait => return,
+        };
+        *count += 1;
+    }
+
+    /// All that move data or trim.
+    pub fn transfers(&self) -> u64 {
+        self.read + self.write + self.trim
+    }
+}
+
+/// A log of I/O as it was found.
+#[derive(Debug)]
+pub struct Iolog {
+    path: PathBuf,
+    replay: Replay,
+    /// The files that it names.
+    pub names: Vec<String>,
+    /// `None`: it can be read but once, and is read while it is replayed.
+    pub counts: Option<Counts>,
+    /// Its largest operation, bytes.
+    pub largest: u32,
+    /// Its entries, unless it is read while it is replayed.
+    entries: Option<Arc<[Entry]>>,
+}
+
+impl Iolog {
+    /// Looks a log through, and keeps it unless it is to be read in pieces.
+    ///
+    /// # Errors
+    /// A sentence with file and line.
+    pub fn look_through(path: &Path, replay: &Replay) -> Result<Iolog, String> {
+        let mut log = Iolog {
+            path: path.to_owned(),
+            replay: replay.clone(),
+            names: Vec::new(),
+            counts: None,
+            largest: UNSEEN_MAX,
+            entries: None,
+        };
+        let is_file = inputs::is_file(path).map_err(|e| unreadable(path, &e))?;
+        if replay.chunked && !is_file {
+            return Ok(log);
+        }
+        let (mut counts, mut largest, mut entries) = (Counts::default(), 0, Vec::new());
+        let names = follow(path, replay, &mut |_, entry| {
+            counts.add(entry.action);
+            largest = largest.max(entry.length);
+            if !replay.chunked {
+                entries.push(entry);
+            }
+            true
+        })?;
+        if counts.transfers() == 0 {
+            return Err(format!("{} has nothing to replay", told(path)));
+        }
+        (log.names, log.counts, log.largest) = (names, Some(counts), largest);
+        log.entries = (!replay.chunked).then(|| entries.into());
+        Ok(log)
+    }
+}
+
+fn told(path: &Path) -> String {
+    format!("the log of I/O {}", path.display())
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    format!("{} cannot be read: {error}", told(path))
+}
+
+/// Reads a log and hands its entries, with the files named so far, to `each` until that says
+/// no; the files that it names.
+fn follow(
+    path: &Path,
+    replay: &Replay,
+    each: &mut dyn FnMut(&[String], Entry) -> bool,
+) -> Result<Vec<String>, String> {
+    let input = inputs::open(path).map_err(|e| unreadable(path, &e))?;
+    let mut lines = BufReader::with_capacity(1 << 16, input.reader);
+    let (mut line, mut number) = (Vec::new(), 0_u64);
+    let mut next = |line: &mut Vec<u8>| {
+        line.clear();
+        let mut bounded = Read::take(&mut lines, LINE_MAX);
+        let read = bounded.read_until(b'\n', line);
+        read.map_err(|e| unreadable(path, &e))
+    };
+    next(&mut line)?;
+    let version = Version::of(&line).map_err(|why| format!("{}: {why}", told(path)))?;
+    let mut follower = Follower::new(replay, version);
+    loop {
+        number += 1;
+        if next(&mut line)? == 0 {
+            return Ok(follower.names().to_vec());
+        }
+        let wrong = |why: &str| format!("{}, line {}: {why}", told(path), number + 1);
+        if line.len() as u64 == LINE_MAX && line.last() != Some(&b'\n') {
+            return Err(wrong("it is longer than fio's lines, 4096 bytes"));
+        }
+        let text = std::str::from_utf8(&line).map_err(|_| wrong("it is no text"))?;
+        let entry = follower.line(text).map_err(|why| wrong(&why))?;
+        if let Some(entry) = entry
+            && !each(follower.names(), entry)
+        {
+            return Ok(Vec::new());
+        }
+    }
+}
+
+/// Entries of a log that were read ahead, and files that are new in it.
+#[derive(Debug, Default)]
+struct Piece {
+    entries: Vec<Entry>,
+    names: Vec<String>,
+}
+
+/// Reads a log in pieces, until nobody wants more.
+fn read_ahead(log: &Iolog, to: &SyncSender<Result<Piece, String>>) {
+    let mut piece = Piece::default();
+    let mut known = log.names.len();
+    // Those of a pipe come as they are written.
+    let wait = if log.counts.is_some() { PIECE } else { 1 };
+    let mut too_large = None;
+    let followed = follow(&log.path, &log.replay, &mut |names, entry| {
+        // Buffers were made before.
+        if entry.length > log.largest {
+            too_large = Some(entry.length);
+            return false;
+        }
+        piece
+            .names
+            .extend_from_slice(names.get(known..).unwrap_or_default());
+        known = known.max(names.len());
+        piece.entries.push(entry);
+        piece.entries.len() < wait || to.send(Ok(std::mem::take(&mut piece))).is_ok()
+    });
+    let ended = match too_large {
+        None => followed.map(|_| piece),
+        Some(bytes) => Err(format!(
+            "{}: an operation of {bytes} bytes, and no more than {} were to be expected",
+            told(&log.path),
+            log.largest
+        )),
+    };
+    // Whoever is gone does not ask.
+    let _ = to.send(ended);
+}
+
+/// Where a worker is in the log that it replays.
+#[derive(Debug)]
+pub(super) struct Replayed {
+    log: Arc<Iolog>,
+    position: usize,
+    /// What was read ahead, where that is not all, and what reads on.
+    ahead: VecDeque<Entry>,
+    reader: Option<Receiver<Result<Piece, String>>>,
+    /// Operations that may still come (`number_ios`).
+    left: u64,
+}
+
+impl Replayed {
+    /// At the beginning of a log.
+    ///
+    /// # Errors
+    /// When the thread that reads cannot be started.
+    pub(super) fn begin(log: Arc<Iolog>, most: Option<u64>) -> io::Result<Replayed> {
+        let reader = match log.entries {
+            Some(_) => None,
+            None => {
+                let (sender, receiver) = sync_channel(PIECES);
+                let log = Arc::clone(&log);
+                std::thread::Builder::new()
+                    .name("rbench-iolog".to_owned())
+                    .spawn(move || read_ahead(&log, &sender))?;
+                Some(receiver)
+            }
+        };
+        Ok(Replayed {
+            log,
+            position: 0,
+            ahead: VecDeque::new(),
+            reader,
+            left: most.unwrap_or(u64::MAX),
+        })
+    }
+
+    /// What comes next, if it was read.
+    #[inline]
+    fn peek(&self) -> Option<Entry> {
+        match &self.log.entries {
+            _ if self.left == 0 => None,
+            Some(all) => all.get(self.position).copied(),
+            None => self.ahead.front().copied(),
+        }
+    }
+
+    /// It is done.
+    #[inline]
+    fn advance(&mut self, entry: Entry) {
+        self.left -= u64::from(entry.action.is_transfer());
+        match self.log.entries {
+            Some(_) => self.position += 1,
+            None => drop(self.ahead.pop_front()),
+        }
+    }
+
+    /// Waits until something is there to be looked at, if the gate stays open that long;
+    /// files that are new.
+    ///
+    /// # Errors
+    /// What is wrong with the log.
+    #[inline]
+    fn look(&mut self, gate: &Gate) -> Result<Vec<String>, String> {
+        match self.ahead.is_empty() && self.reader.is_some() {
+            true => self.wait(gate),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    #[cold]
+    fn wait(&mut self, gate: &Gate) -> Result<Vec<String>, String> {
+        let mut names = Vec::new();
+        let begun = gate.clock.now();
+        while let Some(reader) = &self.reader {
+            match reader.recv_timeout(NAP) {
+                Ok(Ok(piece)) => {
+                    names.extend(piece.names);
+                    self.ahead.extend(piece.entries);
+                    if !self.ahead.is_empty() {
+                        break;
+                    }
+                }
+                Ok(Err(why)) => {
+                    self.reader = None;
+                    return Err(why);
+                }
+                Err(RecvTimeoutError::Disconnected) => self.reader = None,
+                Err(RecvTimeoutError::Timeout) if gate.closed(gate.clock.now()) => break,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        gate.waits.add(begun, gate.clock.now());
+        Ok(names)
+    }
+}
+
+impl BlockRunner {
+    /// Whether something else than an operation comes next in the log that is replayed. Files
+    /// that are new in it are known then.
+    #[inline]
+    pub(super) fn is_event_next(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
+        let Some(replayed) = &mut self.replayed else {
+            return false;
+        };
+        if self.next.is_some() || self.over {
+            return false;
+        }
+        match replayed.look(gate) {
+            Ok(names) => {
+                for name in names {
+                    let path = self
+                        .context
+                        .base
+                        .join(placed(&self.context.job.files.directory, &name));
+                    self.files.add(path, file_key(&name));
+                }
+            }
+            Err(why) => {
+                self.log_is_wrong(why, meter);
+                return false;
+            }
+        }
+        let next = self.replayed.as_deref().and_then(Replayed::peek);
+        next.is_some_and(|entry| !entry.action.is_transfer())
+    }
+
+    #[cold]
+    fn log_is_wrong(&mut self, why: String, meter: &mut Meter) {
+        let failure = Failure {
+            op: OpKind::Read,
+            path: "read_iolog".to_owned(),
+            kind: Errno::EINVAL.into(),
+            detail: why,
+        };
+        self.trouble(failure, None, meter);
+        self.give_up(Some(Errno::EINVAL));
+    }
+
+    /// Opens, closes or syncs a file as the log says, when it says so; nothing is in flight.
+    pub(super) fn take_event(&mut self, gate: &Gate, meter: &mut Meter) {
+        let Some(entry) = self.replayed.as_deref().and_then(Replayed::peek) else {
+            return;
+        };
+        // That the gate is closed is seen when the next thing is to start.
+        if let Some(at) = entry.at()
+            && !gate.wait(self.intended(at))
+        {
+            return;
+        }
+        if let Some(replayed) = &mut self.replayed {
+            replayed.advance(entry);
+        }
+        let file = u64::from(entry.file);
+        match entry.action {
+            Action::Open => match self.files.fd(file, self.engine.as_mut()) {
+                Ok(_) => meter.went_on(),
+                Err(failure) => self.cannot_open(failure, meter),
+            },
+            Action::Close => self.close_in_order(file, gate, meter),
+            Action::Sync => self.sync_file(gate, (file, Transfer::Fsync, 0), true, meter),
+            Action::DataSync => self.sync_file(gate, (file, Transfer::DataSync, 0), true, meter),
+            Action::Add | Action::Wait | Action::Read | Action::Write | Action::Trim => {}
+        }
+    }
+
+    fn intended(&self, at: Nanos) -> Nanos {
+        Nanos(self.start.0.saturating_add(at.0))
+    }
+
+    /// The next operation of the log.
+    #[inline(never)]
+    pub(super) fn draw_replayed(&mut self) -> Option<Planned> {
+        let replayed = self.replayed.as_mut()?;
+        let Some(entry) = replayed.peek().filter(|entry| entry.action.is_transfer()) else {
+            self.exhausted = true;
+            return None;
+        };
+        replayed.advance(entry);
+        Some(Planned {
+            kind: match entry.action {
+                Action::Write => Kind::Write,
+                Action::Trim => Kind::Trim,
+                _ => Kind::Read,
+            },
+            file: u64::from(entry.file),
+            offset: entry.offset,
+            length: entry.length as usize,
+            generation: 0,
+            last: false,
+            intended: entry.at().map(|at| self.intended(at)),
+        })
+    }
+}
+
+/// Where a file of a log lies, by its name there.
+pub fn placed(directory: &Path, name: &str) -> PathBuf {
+    match directory.as_os_str().is_empty() {
+        true => PathBuf::from(name),
+        false => directory.join(name.trim_start_matches('/')),
+    }
+}

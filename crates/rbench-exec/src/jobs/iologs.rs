@@ -1,0 +1,188 @@
+//! Logs of I/O around jobs: those that are replayed are looked through before anything else is
+//! done, and say then what their jobs do; those that are written get their names.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rbench_comm::Combine;
+use rbench_plan::iolog::{Found, Replay};
+use rbench_plan::jobs::{BlockSizes, Each, FileNames, FileService, JobPlan, JobsPlan};
+
+use crate::blocks::{Iolog, Iologs};
+use crate::group::{ExecError, Group};
+use crate::thread::in_thread;
+
+/// Those of this rank's workers of each job, by its position.
+#[derive(Debug, Default)]
+pub struct AllIologs {
+    of: Vec<Iologs>,
+}
+
+/// What is looked through: a log, and who replays it how.
+type Wanted = (PathBuf, Replay);
+
+impl AllIologs {
+    /// Looks through what this rank's workers replay; the plan with what was found.
+    ///
+    /// # Errors
+    /// A sentence with the file, and the line where it is one that is wrong; the same on every
+    /// rank.
+    pub async fn look_through<'p>(
+        group: &Group<'_>,
+        plan: &'p JobsPlan,
+        base: &Path,
+    ) -> Result<(Cow<'p, JobsPlan>, AllIologs), ExecError> {
+        let ranks = group.world.size();
+        let jobs = || plan.rounds.iter().flatten();
+        let mut all = AllIologs::default();
+        for (index, job) in (0..).zip(jobs()) {
+            let workers = workers(job, group.rank().0);
+            let written = workers.filter_map(|n| plan.iolog_of(index, n, ranks));
+            all.of.push(Iologs {
+                replayed: Vec::new(),
+                written: written.map(PathBuf::from).collect(),
+            });
+        }
+        if jobs().all(|job| job.replay.is_none()) {
+            return Ok((Cow::Borrowed(plan), all));
+        }
+        let wanted: Vec<Vec<Wanted>> = jobs()
+            .map(|job| wanted(job, group.rank().0, base))
+            .collect();
+        let sharers = jobs().find_map(|job| shared_input(job, ranks));
+        let looked = in_thread(move || match sharers {
+            Some(why) => Err(why),
+            None => look(wanted),
+        });
+        let looked = group.attend(looked, || 0).await?.and_then(|found| found);
+        let found = group.agree(looked).await.map_err(|error| match error {
+            ExecError::SetUp(message) => ExecError::Usage(message),
+            other => other,
+        })?;
+        let mut plan = plan.clone();
+        let jobs = plan.rounds.iter_mut().flatten();
+        for ((job, logs), own) in jobs.zip(found).zip(&mut all.of) {
+            if job.replay.is_some() {
+                complete(group, job, &logs).await?;
+                own.replayed = logs;
+            }
+        }
+        Ok((Cow::Owned(plan), all))
+    }
+
+    /// Those of the job with that position.
+    pub fn of(&self, job: u32) -> Iologs {
+        self.of.get(job as usize).cloned().unwrap_or_default()
+    }
+}
+
+/// The workers of a job on a rank, by their numbers among all of the job.
+fn workers(job: &JobPlan, rank: u32) -> std::ops::Range<u64> {
+    let first = u64::from(rank) * u64::from(job.numjobs);
+    first..first + u64::from(job.numjobs)
+}
+
+/// The logs of a job's workers on a rank, in their order.
+fn wanted(job: &JobPlan, rank: u32, base: &Path) -> Vec<Wanted> {
+    let Some(replay) = &job.replay else {
+        return Vec::new();
+    };
+    let own = workers(job, rank);
+    let of = |worker: u64| {
+        // As fio numbers them: the first of its clones is the last.
+        let turn = match worker - own.start {
+            0 => worker,
+            clone => own.end - clone,
+        };
+        let name = replay
+            .logs
+            .get((turn % (replay.logs.len() as u64).max(1)) as usize);
+        (base.join(name.map_or("", String::as_str)), replay.clone())
+    };
+    own.clone().map(of).collect()
+}
+
+/// Why standard input cannot be what a job replays, if it is: it can be read but once.
+fn shared_input(job: &JobPlan, ranks: u32) -> Option<String> {
+    let replay = job.replay.as_ref()?;
+    let reads = replay.logs.iter().any(|name| name == "-");
+    let workers = u64::from(job.numjobs) * u64::from(ranks);
+    (reads && workers > 1).then(|| {
+        let name = &job.name;
+        format!("job '{name}': read_iolog=- is for one worker, and there are {workers}")
+    })
+}
+
+/// Looks logs through, each once.
+fn look(wanted: Vec<Vec<Wanted>>) -> Result<Vec<Vec<Arc<Iolog>>>, String> {
+    let mut known: BTreeMap<PathBuf, Vec<(Replay, Arc<Iolog>)>> = BTreeMap::new();
+    let mut of = |(path, replay): Wanted| {
+        let same = known.entry(path.clone()).or_default();
+        if let Some((_, log)) = same.iter().find(|(how, _)| *how == replay) {
+            return Ok(Arc::clone(log));
+        }
+        let log = Arc::new(Iolog::look_through(&path, &replay)?);
+        same.push((replay, Arc::clone(&log)));
+        Ok(log)
+    };
+    let of_job = |logs: Vec<Wanted>| logs.into_iter().map(&mut of).collect();
+    wanted.into_iter().map(of_job).collect()
+}
+
+/// Gives a job what the logs say that its workers do: the directions of all ranks, the sizes
+/// and files of this one.
+async fn complete(
+    group: &Group<'_>,
+    job: &mut JobPlan,
+    logs: &[Arc<Iolog>],
+) -> Result<(), ExecError> {
+    // Of a log that cannot be looked through, all has to be expected.
+    let mut sums = [
+        0,
+        0,
+        0,
+        0,
+        u64::from(logs.iter().any(|log| log.counts.is_none())),
+    ];
+    for log in logs {
+        let counts = match log.counts {
+            Some(counts) => [counts.read, counts.write, counts.trim, counts.sync],
+            None => [1; 4],
+        };
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    let all = group.world.all_reduce(Combine::Sum, sums.to_vec());
+    let sums = group.quietly(all).await?;
+    let has = |which: usize| sums.get(which).is_some_and(|sum| *sum > 0);
+    let skip = job
+        .replay
+        .as_ref()
+        .map(|replay| replay.skip)
+        .unwrap_or_default();
+    let directions = &mut job.pattern.directions;
+    directions.read = has(0) && !skip.read;
+    directions.write = has(1) && !skip.write;
+    directions.trim = has(2) && !skip.trim;
+    let workers = u64::from(job.numjobs) * u64::from(group.world.size());
+    let transfers: u64 = sums.iter().take(3).sum();
+    if let Some(replay) = &mut job.replay {
+        replay.found = Some(Found {
+            syncs: has(3),
+            operations: (!has(4)).then(|| transfers.div_ceil(workers.max(1))),
+        });
+    }
+    let largest = logs.iter().map(|log| log.largest).max().unwrap_or(0);
+    job.pattern.sizes = Each::same(BlockSizes::Fixed(u64::from(largest.max(1))));
+    let names: BTreeSet<&String> = logs.iter().flat_map(|log| &log.names).collect();
+    let files = &mut job.files;
+    files.more_directories.clear();
+    files.count = names.len() as u64;
+    files.open = files.count;
+    files.service = FileService::RoundRobin(1);
+    files.names = FileNames::Given(names.into_iter().cloned().collect());
+    Ok(())
+}

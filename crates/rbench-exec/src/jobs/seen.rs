@@ -1,0 +1,36 @@
+//! Whether all hosts see the files that rank 0 sees.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rbench_comm::Combine;
+use rbench_plan::pattern::file_path;
+
+use super::{JobRound, layout};
+use crate::group::{ExecError, Group};
+use crate::target::SEEN_WITHIN;
+
+impl JobRound<'_> {
+    /// Whether every host sees a file that rank 0 has.
+    pub(super) async fn is_seen_everywhere(&self, group: &Group<'_>) -> Result<bool, ExecError> {
+        if group.host_names.len() == 1 {
+            return Ok(true);
+        }
+        let real = self.members.iter().find(|member| member.engine.uses_files);
+        let path = real.map(|member| self.base.join(file_path(&member.job, 0, 0)));
+        let there = |path: &Option<PathBuf>| path.as_deref().is_some_and(layout::is_there);
+        let root_has = u64::from(group.is_root() && there(&path));
+        let all = group.world.all_reduce(Combine::Max, vec![root_has]);
+        if group.quietly(all).await?[0] == 0 {
+            return Ok(true);
+        }
+        let mut seen = !group.is_leader() || there(&path);
+        let begun = group.clock.now();
+        while !seen && group.clock.now().since(begun) < SEEN_WITHIN {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            seen = there(&path);
+        }
+        let all = group.world.all_reduce(Combine::Min, vec![u64::from(seen)]);
+        Ok(group.quietly(all).await?[0] == 1)
+    }
+}

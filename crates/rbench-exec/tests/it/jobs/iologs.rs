@@ -1,0 +1,334 @@
+//! Logs of I/O: what is recorded, and what is replayed and when. That fio reads and writes the
+//! same is checked by scripts/checks/traces.py.
+
+use nix::errno::Errno;
+use rbench_core::outcome::Lateness;
+
+use super::*;
+use crate::clock::tried_again;
+use crate::truth::mount;
+
+/// Writes a log of so many versions into `dir`.
+fn log(dir: &Path, name: &str, version: u32, lines: &[String]) {
+    let text = format!("fio version {version} iolog\n{}\n", lines.join("\n"));
+    fs::write(dir.join(name), text).expect("written");
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.split(';').map(|line| line.trim().to_owned()).collect()
+}
+
+/// The words of the lines of a log, without its header and times.
+fn recorded(dir: &Path, name: &str) -> Vec<String> {
+    let text = String::from_utf8(data(dir, name)).expect("text");
+    let mut all = text.lines();
+    assert_eq!(all.next(), Some("fio version 3 iolog"), "{name}");
+    let without_time = |line: &str| line.split_once(' ').map(|(_, rest)| rest.to_owned());
+    all.map(|line| without_time(line).expect("a time"))
+        .collect()
+}
+
+fn stamps(dir: &Path, name: &str) -> Vec<u64> {
+    let text = String::from_utf8(data(dir, name)).expect("text");
+    let first = |line: &str| line.split(' ').next().and_then(|word| word.parse().ok());
+    text.lines()
+        .skip(1)
+        .map(|line| first(line).expect("a time"))
+        .collect()
+}
+
+/// Reads, writes, trims and syncs of the only entry.
+fn done(outcome: &Outcome) -> [u64; 4] {
+    let job = only(outcome);
+    [job.read.ios, job.write.ios, job.trim.ios, job.sync.count()]
+}
+
+fn usage(dir: &Path, line: &str) -> String {
+    match job(&[0], dir, line).go() {
+        Err(ExecError::Usage(message)) => message,
+        Err(other) => panic!("{line}: {other}"),
+        Ok(_) => panic!("{line}: it was done"),
+    }
+}
+
+/// The only row that has items, and how late its operations were.
+fn late(outcome: &Outcome, row: &str) -> Lateness {
+    outcome.row(row).late
+}
+
+#[test]
+fn what_is_recorded_is_replayed_with_every_engine_and_depth() {
+    for engine in [
+        "psync",
+        "libaio --iodepth=4",
+        "io_uring --iodepth=3",
+        "posixaio --iodepth=2",
+    ] {
+        let dir = tempdir();
+        let line = format!(
+            "--name=a --rw=randrw --size=64k --nrfiles=2 --fsync=4 --ioengine={engine} --write_iolog=t.log"
+        );
+        let first = run_well(dir.path(), &line);
+        let files = listing(dir.path());
+        let wanted = recorded(dir.path(), "t.log");
+        assert_eq!(wanted[..2], ["a.0.0 add", "a.0.1 add"], "{engine}");
+        assert_eq!(
+            wanted.len(),
+            16 + 6 + done(&first)[3] as usize,
+            "{engine}: {wanted:?}"
+        );
+        assert!(stamps(dir.path(), "t.log").is_sorted(), "{engine}");
+
+        for more in [
+            "",
+            "--replay_no_stall=1",
+            "--read_iolog_chunked=1",
+            "--number_ios=16",
+        ] {
+            let line = format!("--name=b --read_iolog=t.log --ioengine={engine} {more}");
+            let again = run_well(dir.path(), &line);
+            assert_eq!(done(&again), done(&first), "{line}");
+            assert_eq!(listing(dir.path()), files, "{line}");
+        }
+        let line = format!("--name=b --read_iolog=t.log --ioengine={engine} --number_ios=5");
+        assert_eq!(
+            done(&run_well(dir.path(), &line))[..3].iter().sum::<u64>(),
+            5
+        );
+    }
+}
+
+#[test]
+fn offsets_and_lengths_are_those_of_the_log() {
+    let dir = tempdir();
+    fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
+    let text = "f add; f open; f write 30000 100; f write 10000 50; f sync 0 0; f close";
+    log(dir.path(), "t", 2, &lines(text));
+    let written = |more: &str| {
+        fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
+        let line = format!("--name=a --read_iolog=t --zero_buffers {more}");
+        run_well(dir.path(), &line);
+        let bytes = data(dir.path(), "f");
+        let zero: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == 0).collect();
+        (zero.first().copied(), zero.last().copied(), zero.len())
+    };
+    assert_eq!(written(""), (Some(10_000), Some(30_099), 150));
+    assert_eq!(
+        written("--replay_scale=2"),
+        (Some(5_000), Some(15_099), 150)
+    );
+    assert_eq!(
+        written("--replay_align=4k"),
+        (Some(8_192), Some(28_771), 150)
+    );
+    let both = "--replay_scale=2 --replay_align=4k";
+    assert_eq!(written(both), (Some(4_096), Some(12_387), 150));
+}
+
+#[test]
+fn times_are_kept_scaled_and_left_out() {
+    tried_again(times_are_kept_scaled_and_left_out_once);
+}
+
+fn times_are_kept_scaled_and_left_out_once() {
+    let dir = tempdir();
+    fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
+    let mut text = lines("0 f add; 0 f open");
+    text.extend((1..=40).map(|n| format!("{} f read {} 512", n * 10_000, n * 512)));
+    log(dir.path(), "t", 3, &text);
+    let text =
+        "f add; f open; f read 0 512; f wait 150 0; f read 512 512; f wait 250 0; f sync 0 0";
+    log(dir.path(), "t2", 2, &lines(text));
+    for (more, least, most) in [
+        ("", 0.4, 0.6),
+        ("--replay_time_scale=200", 0.2, 0.35),
+        ("--replay_time_scale=50", 0.8, 1.1),
+        ("--read_iolog_chunked=1", 0.4, 0.6),
+        ("--ioengine=io_uring --iodepth=4", 0.4, 0.6),
+        ("--replay_no_stall=1", 0.0, 0.1),
+        ("--runtime=100ms", 0.05, 0.2),
+    ] {
+        let line = format!("--name=a --read_iolog=t {more}");
+        let outcome = run_well(dir.path(), &line);
+        let took = only(&outcome).elapsed.as_secs_f64();
+        assert!((least..most).contains(&took), "{more}: {took}");
+        let late = late(&outcome, "a-read");
+        if more.contains("no_stall") {
+            assert_eq!(late, Lateness::default());
+            continue;
+        }
+        assert_eq!(late.operations, outcome.row("a-read").items, "{more}");
+        assert!(late.max.0 < 20_000_000, "{more}: {late:?}");
+        assert!(
+            late.mean() <= late.max && late.max.0 > 0,
+            "{more}: {late:?}"
+        );
+    }
+    let outcome = run_well(dir.path(), "--name=a --read_iolog=t2");
+    let took = only(&outcome).elapsed.as_secs_f64();
+    assert!((0.25..0.4).contains(&took), "{took}");
+    let outcome = run_well(dir.path(), "--name=a --read_iolog=t2 --replay_no_stall=1");
+    assert!(only(&outcome).elapsed.as_secs_f64() < 0.1);
+}
+
+#[test]
+fn a_target_that_is_too_slow_makes_the_replay_late() {
+    let target = mount(|config| config.latency = "read=20ms".parse().expect("valid"));
+    fs::write(target.path().join("f"), vec![7; 65536]).expect("written");
+    let mut text = lines("0 f add; 0 f open");
+    text.extend((0..10).map(|n| format!("{} f read {} 512", n * 1000, n * 4096)));
+    log(target.path(), "t", 3, &text);
+    let line = "--name=a --read_iolog=t --direct=1 --invalidate=1";
+    let outcome = run_well(target.path(), line);
+    // The last one was due after 9 ms, and nine of 20 ms come before it.
+    let late = late(&outcome, "a-read");
+    assert!(late.max.0 >= 9 * 20_000_000 - 9_000_000, "{late:?}");
+    let response = outcome
+        .row("a-read")
+        .response
+        .as_ref()
+        .expect("times are kept");
+    assert!(response.extremes().1 >= late.max.0 + 20_000_000);
+    target.end();
+}
+
+#[test]
+fn each_worker_of_each_rank_takes_its_turn_at_the_logs() {
+    let dir = tempdir();
+    for (name, reads) in [("t0", 1), ("t1", 2), ("t2", 3)] {
+        let file = format!("f.{name}");
+        fs::write(dir.path().join(&file), vec![7; 65536]).expect("written");
+        let mut text = vec![format!("{file} add"), format!("{file} open")];
+        text.extend((0..reads).map(|n| format!("{file} read {} 4096", n * 4096)));
+        log(dir.path(), name, 2, &text);
+    }
+    let line = "--name=a --read_iolog=t0:t1:t2 --numjobs=2";
+    let outcome = run_on(&[0, 1], dir.path(), line);
+    check_sound(&outcome, line);
+    let ios: Vec<u64> = outcome.jobs.iter().map(|job| job.read.ios).collect();
+    assert_eq!(ios, [1, 2, 3, 1]);
+    // One reads and another writes: rows are there on every rank.
+    log(
+        dir.path(),
+        "w",
+        2,
+        &lines("g add; g open; g write 0 4096; g sync 0 0"),
+    );
+    let line = "--name=a --read_iolog=t1:w";
+    let outcome = run_on(&[0, 1], dir.path(), line);
+    check_sound(&outcome, line);
+    let items = |row: &str| outcome.row(row).items;
+    assert_eq!(
+        (items("a-read"), items("a-write"), items("a-sync")),
+        (2, 1, 1)
+    );
+    assert_eq!(listing(dir.path())["g"], 4096);
+}
+
+#[test]
+fn workers_that_name_one_log_write_one_each() {
+    let dir = tempdir();
+    let line = "--name=a --rw=write --size=8k --numjobs=2 --write_iolog=t --name=b --rw=write --size=4k \
+                --write_iolog=t";
+    run_on(&[0, 1], dir.path(), line);
+    for (name, file, writes) in [
+        ("t", "a.0.0", 2),
+        ("t.1", "a.1.0", 2),
+        ("t.2", "a.2.0", 2),
+        ("t.3", "a.3.0", 2),
+        ("t.4", "b.0.0", 1),
+        ("t.5", "b.1.0", 1),
+    ] {
+        let lines = recorded(dir.path(), name);
+        let writes_there = lines.iter().filter(|line| line.contains(" write ")).count();
+        assert_eq!(
+            (lines[0].as_str(), writes_there),
+            (format!("{file} add").as_str(), writes)
+        );
+    }
+}
+
+#[test]
+fn an_earlier_log_is_replaced_and_nothing_else() {
+    let dir = tempdir();
+    let line = "--name=a --rw=write --size=8k --write_iolog=t";
+    run_well(dir.path(), &format!("{line} --io_size=64k"));
+    run_well(dir.path(), line);
+    assert_eq!(recorded(dir.path(), "t").len(), 2 + 3);
+    fs::write(dir.path().join("t"), "of the user's").expect("written");
+    let told = refusal(dir.path(), line);
+    assert!(
+        told.contains("no log of I/O, and is not overwritten"),
+        "{told}"
+    );
+    assert_eq!(data(dir.path(), "t"), b"of the user's");
+    fs::remove_file(dir.path().join("t")).expect("removed");
+    fs::write(dir.path().join("other"), "fio version 3 iolog\n").expect("written");
+    std::os::unix::fs::symlink("other", dir.path().join("t")).expect("linked");
+    let told = refusal(dir.path(), line);
+    assert!(told.contains("write_iolog"), "{told}");
+    assert_eq!(data(dir.path(), "other"), b"fio version 3 iolog\n");
+}
+
+#[test]
+fn a_log_that_is_wrong_is_told_with_its_line_before_anything_is_done() {
+    let dir = tempdir();
+    let line = "--name=a --read_iolog=t";
+    let lost = usage(dir.path(), line);
+    assert!(lost.contains("t cannot be read"), "{lost}");
+    log(
+        dir.path(),
+        "t",
+        2,
+        &lines("f add; f open; f write 0 4096; f look 0 1"),
+    );
+    let wrong = usage(dir.path(), line);
+    assert!(wrong.contains("t, line 5: 'look' is none of"), "{wrong}");
+    log(dir.path(), "t", 2, &lines("f add; f open; f close"));
+    let empty = usage(dir.path(), line);
+    assert!(empty.contains("nothing to replay"), "{empty}");
+    let mut magic = 0x6561_7407_u32.to_le_bytes().to_vec();
+    magic.resize(64, 0);
+    fs::write(dir.path().join("t"), magic).expect("written");
+    let binary = usage(dir.path(), line);
+    assert!(binary.contains("blktrace"), "{binary}");
+    fs::write(
+        dir.path().join("t"),
+        format!("fio version 2 iolog\n{}", "x".repeat(9000)),
+    )
+    .expect("written");
+    let long = usage(dir.path(), line);
+    assert!(long.contains("line 2: it is longer"), "{long}");
+    assert_eq!(listing(dir.path()).len(), 1, "nothing was made");
+}
+
+#[test]
+fn a_pipe_is_replayed_as_it_is_written_and_ends_where_it_is_wrong() {
+    let dir = tempdir();
+    fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
+    let pipe = dir.path().join("p");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    for (more, end, error) in [
+        ("", "", 0),
+        ("--read_iolog_chunked=1", "", 0),
+        ("--read_iolog_chunked=1", "f bogus\n", Errno::EINVAL as i32),
+        (
+            "--read_iolog_chunked=1",
+            "f read 0 1048577\n",
+            Errno::EINVAL as i32,
+        ),
+    ] {
+        let place = pipe.clone();
+        let text = "fio version 2 iolog\nf add\nf open\nf read 0 4096\nf read 4096 4096\n";
+        let text = format!("{text}{end}");
+        let writer = std::thread::spawn(move || fs::write(place, text));
+        let line = format!("--name=a --read_iolog=p {more}");
+        let outcome = run(dir.path(), &line);
+        writer.join().expect("ends").expect("written");
+        assert_eq!(
+            (done(&outcome)[0], only(&outcome).error),
+            (2, error),
+            "{line} {end}"
+        );
+    }
+}

@@ -1,0 +1,242 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn replay() -> Replay {
+    Replay {
+        logs: vec!["t".to_owned()],
+        chunked: false,
+        stalls: true,
+        speed: 100,
+        redirect: None,
+        scale: 1,
+        align: 1,
+        skip: Skip::default(),
+        found: None,
+    }
+}
+
+/// What is to be done: when (µs), what, where.
+fn follow(replay: &Replay, version: Version, text: &str) -> Vec<(Option<u64>, String)> {
+    let mut follower = Follower::new(replay, version);
+    let mut all = Vec::new();
+    for line in text.lines() {
+        if let Some(entry) = follower.line(line.trim()).expect("a sound line") {
+            let (file, word) = (entry.file, entry.action.word());
+            let text = match entry.action.is_of_file() {
+                true => format!("{file} {word}"),
+                false => format!("{file} {word} {} {}", entry.offset, entry.length),
+            };
+            all.push((entry.at().map(|at| at.0 / 1000), text));
+        }
+    }
+    all
+}
+
+fn wrong(version: Version, text: &str) -> String {
+    let replay = replay();
+    let mut follower = Follower::new(&replay, version);
+    let mut lines = text.lines().map(|line| follower.line(line));
+    lines.find_map(Result::err).expect("a line is wrong")
+}
+
+const THREE: &str =
+    "7 a add\n7 a open\n1007 a read 8192 4096\n500 a write 0 512\n4007 a sync 0 0\n5007 a close";
+
+#[test]
+fn stamps_count_from_that_of_the_first_line_and_never_go_back() {
+    let done = follow(&replay(), Version::Three, THREE);
+    let text = |at: u64, text: &str| (Some(at), text.to_owned());
+    assert_eq!(
+        done,
+        [
+            text(0, "0 open"),
+            text(1000, "0 read 8192 4096"),
+            text(1000, "0 write 0 512"),
+            text(4000, "0 sync 0 0"),
+            text(5000, "0 close"),
+        ]
+    );
+}
+
+#[test]
+fn speed_is_per_cent_of_the_recorded_one_and_may_be_unlimited() {
+    let times = |replay: &Replay| -> Vec<Option<u64>> {
+        let done = follow(replay, Version::Three, THREE);
+        done.into_iter().map(|(at, _)| at).collect()
+    };
+    let half = Replay {
+        speed: 50,
+        ..replay()
+    };
+    let some = |all: [u64; 5]| all.map(Some).to_vec();
+    assert_eq!(times(&half), some([0, 2000, 2000, 8000, 10_000]));
+    let double = Replay {
+        speed: 200,
+        ..replay()
+    };
+    assert_eq!(times(&double), some([0, 500, 500, 2000, 2500]));
+    let at_once = Replay {
+        stalls: false,
+        ..replay()
+    };
+    assert_eq!(times(&at_once), vec![None; 5]);
+}
+
+#[test]
+fn a_wait_of_version_2_holds_up_what_follows_it() {
+    let text = "a add\na open\na read 0 512\na wait 20 0\na read 512 512\na read 1024 512\na wait 10 0\na close";
+    let done = follow(&replay(), Version::Two, text);
+    let times: Vec<_> = done.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [None, None, Some(20_000), None, Some(20_000)]);
+    let at_once = Replay {
+        stalls: false,
+        ..replay()
+    };
+    let done = follow(&at_once, Version::Two, text);
+    assert!(done.iter().all(|(at, _)| at.is_none()), "{done:?}");
+}
+
+#[test]
+fn offsets_are_divided_and_then_rounded_down() {
+    let scaled = Replay {
+        scale: 3,
+        align: 4096,
+        ..replay()
+    };
+    let done = follow(&scaled, Version::Two, "a add\na open\na read 30000 100");
+    assert_eq!(done[1].1, "0 read 8192 100");
+}
+
+#[test]
+fn what_is_skipped_is_left_out_and_all_names_may_lead_to_one_file() {
+    let text = "a add\nb add\na open\nb open\na read 0 1\nb write 1 1\na trim 2 1\nb sync 0 0\nb datasync 0 0\na close\n\
+                b read 3 1\nb close";
+    let skip = Skip {
+        read: false,
+        write: true,
+        trim: true,
+        sync: true,
+    };
+    let some = Replay {
+        skip,
+        redirect: Some("c".to_owned()),
+        ..replay()
+    };
+    let done = follow(&some, Version::Two, text);
+    let done: Vec<_> = done.into_iter().map(|(_, text)| text).collect();
+    let expected = [
+        "0 open",
+        "0 read 0 1",
+        "0 datasync 0 0",
+        "0 read 3 1",
+        "0 close",
+    ];
+    assert_eq!(done, expected);
+}
+
+#[test]
+fn what_is_malformed_is_told() {
+    for (text, why) in [
+        ("a", "the action is missing"),
+        ("a look", "'look' is none of add, open"),
+        ("a add\na open\na read 0", "the length is missing"),
+        ("a add\na open\na read x 1", "'x' is no offset"),
+        ("a add\na open\na read +1 1", "'+1' is no offset"),
+        ("a add\na open\na read 0 1 2", "'2' stands behind its end"),
+        ("a add\na open\na read 0 4294967296", "too many"),
+        (
+            "a add\na open\na read 9223372036854775807 1",
+            "past the end",
+        ),
+        ("a open", "'a' was not added before"),
+        ("a add\na read 0 1", "'a' is not open there"),
+        (
+            "a add\na open\na close\na read 0 1",
+            "'a' is not open there",
+        ),
+        ("fio version 2 iolog", "another log begins there"),
+    ] {
+        let told = wrong(Version::Two, text);
+        assert!(told.contains(why), "{text}: {told}");
+    }
+    for (text, why) in [
+        ("a add", "'a' is no time"),
+        ("1 a wait 1 1", "version 3 has no wait"),
+    ] {
+        let told = wrong(Version::Three, text);
+        assert!(told.contains(why), "{text}: {told}");
+    }
+}
+
+#[test]
+fn the_first_line_tells_the_version_and_blktrace_is_recognised() {
+    assert_eq!(Version::of(b"fio version 2 iolog\n"), Ok(Version::Two));
+    assert_eq!(Version::of(b"fio version 3 iolog"), Ok(Version::Three));
+    for magic in [0x6561_7407_u32.to_le_bytes(), 0x6561_7407_u32.to_be_bytes()] {
+        let told = Version::of(&[&magic[..], &[0; 44]].concat()).expect_err("binary");
+        assert!(told.contains("blktrace"), "{told}");
+    }
+    let told = Version::of(b"read,4096").expect_err("no log");
+    assert!(told.contains("does not begin with"), "{told}");
+}
+
+#[test]
+fn a_line_that_was_written_is_read_as_it_was() {
+    let mut log = Vec::new();
+    put_file(&mut log, Nanos(1_999), "d/a", Action::Open);
+    put_place(&mut log, Nanos(5_000), "d/a", Action::Trim, (1 << 40, 77));
+    let text = String::from_utf8(log).expect("text");
+    let lines: Vec<Line<'_>> = text
+        .lines()
+        .map(|line| Line::read(Version::Three, line).expect("sound"))
+        .collect();
+    assert_eq!((lines[0].stamp, lines[0].action), (Some(1), Action::Open));
+    let (stamp, file) = (Some(5), "d/a");
+    let (action, offset, length) = (Action::Trim, 1 << 40, 77);
+    assert_eq!(
+        lines[1],
+        Line {
+            stamp,
+            file,
+            action,
+            offset,
+            length
+        }
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn whatever_a_log_holds_is_read_or_told(
+        junk in prop::collection::vec("[a-c0-9+x ]{0,12}|a (read|write) 18446744073709551615 1", 0..20),
+        places in prop::collection::vec((0_u64..5_000_000, 0_u64..1 << 50, 0_u32..9000), 0..40),
+        three: bool, speed in 1_u32..300, shift in 0_u32..40, scale in 1_u64..9,
+    ) {
+        let replay = Replay { speed, scale, align: 1 << shift, ..replay() };
+        let version = if three { Version::Three } else { Version::Two };
+        let stamp = |at: u64| if three { format!("{at} ") } else { String::new() };
+        let begin = ["a add", "a open"].map(|line| format!("{}{line}", stamp(0)));
+        let reads = places.iter().map(|(at, offset, length)| {
+            format!("{}a read {offset} {length}", stamp(*at))
+        });
+        let lines: Vec<String> = begin.into_iter().chain(reads).collect();
+        let mut follower = Follower::new(&replay, version);
+        let (mut last, mut given) = (Nanos(0), 0);
+        for (line, junk) in lines.iter().zip(junk.iter().map(Some).chain(std::iter::repeat(None))) {
+            if let Some(junk) = junk {
+                let _ = follower.line(junk);
+            }
+            let Some(entry) = follower.line(line).expect("a sound line") else {
+                continue;
+            };
+            given += 1;
+            prop_assert!((entry.file as usize) < follower.names().len());
+            prop_assert_eq!(entry.offset % (1 << shift), 0);
+            prop_assert!(entry.at().is_none_or(|at| at >= last), "times go back");
+            last = entry.at().unwrap_or(last);
+        }
+        prop_assert_eq!(given, places.len() + 1);
+    }
+}

@@ -1,0 +1,89 @@
+//! Logs of I/O: what is replayed, and what is recorded.
+
+use super::super::PlanError;
+use crate::iolog::{Replay, Skip};
+use crate::jobs::{Directions, JobPlan};
+use crate::spec::fio::Settings;
+
+/// The job with what it replays or records.
+pub(super) fn replay(
+    mut plan: JobPlan,
+    s: &Settings,
+    readonly: bool,
+    notes: &mut Vec<String>,
+) -> Result<JobPlan, PlanError> {
+    let Some(logs) = s.read_iolog.clone() else {
+        plan.iolog.clone_from(&s.write_iolog);
+        if plan.names.is_some() && plan.iolog.is_some() {
+            refuse!("write_iolog: a log of I/O has no word for what this engine does with names");
+        }
+        return Ok(plan);
+    };
+    if let Some(option) = unfit(&plan, s) {
+        refuse!("read_iolog and {option} exclude each other");
+    }
+    if plan.names.is_some() {
+        refuse!("read_iolog needs an engine that moves data");
+    }
+    let repeats = s.loops.is_some_and(|loops| loops > 1) || plan.pace.time_based;
+    let without = [
+        (s.write_iolog.is_some(), "write_iolog"),
+        (repeats, "loops and time_based: a log is replayed once"),
+    ];
+    for (_, option) in without.iter().filter(|(given, _)| *given) {
+        notes.push(format!("read_iolog leaves out {option}, as in fio"));
+    }
+    let mut skip = s.replay_skip.unwrap_or_default();
+    if readonly {
+        notes.push("--readonly: writes and trims of the log are left out".to_owned());
+        skip = Skip {
+            write: true,
+            trim: true,
+            ..skip
+        };
+    }
+    // What it really does its logs say.
+    plan.pattern.directions = Directions {
+        read: true,
+        write: false,
+        trim: false,
+        random: plan.pattern.directions.random,
+    };
+    plan.pace.loops = 1;
+    plan.pace.time_based = false;
+    plan.files.size = (0, 0);
+    plan.replay = Some(Replay {
+        logs,
+        chunked: s.read_iolog_chunked.unwrap_or(false),
+        stalls: !s.replay_no_stall.unwrap_or(false),
+        speed: s.replay_time_scale.unwrap_or(100),
+        redirect: s.replay_redirect.clone(),
+        scale: s.replay_scale.unwrap_or(1).max(1),
+        align: s.replay_align.unwrap_or(1).max(1),
+        skip,
+        found: None,
+    });
+    Ok(plan)
+}
+
+/// An option that says otherwise what is done, or when.
+fn unfit(plan: &JobPlan, s: &Settings) -> Option<&'static str> {
+    let rates = plan
+        .pace
+        .rate_iops
+        .all()
+        .into_iter()
+        .chain(plan.pace.rate_bytes.all());
+    if rates.into_iter().any(Option::is_some) {
+        return Some("rates (replay_time_scale says how fast it is)");
+    }
+    let given = [
+        (plan.verify.is_some(), "verify"),
+        (plan.files.fill, "fill_device"),
+        (plan.files.create_only, "create_only"),
+        (plan.files.unlink_each_loop, "unlink_each_loop"),
+        (s.latency_target.is_some(), "latency_target"),
+    ];
+    let found = given.into_iter().find(|(given, _)| *given);
+    found.map(|(_, option)| option)
+}

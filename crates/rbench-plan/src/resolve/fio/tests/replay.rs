@@ -1,0 +1,119 @@
+//! Logs of I/O.
+
+use super::*;
+use crate::iolog::Skip;
+
+fn replays(s: &mut Settings) {
+    s.read_iolog = Some(vec!["t".into()]);
+}
+
+#[test]
+fn what_is_replayed_takes_the_place_of_the_pattern() {
+    let plan = single(|s| {
+        replays(s);
+        s.rw = Some(Directions {
+            write: true,
+            read: false,
+            trim: false,
+            random: false,
+        });
+        s.replay_time_scale = Some(50);
+        s.replay_scale = Some(0);
+        s.replay_align = Some(4096);
+        s.replay_no_stall = Some(true);
+        s.replay_redirect = Some("f".into());
+    });
+    let replay = plan.replay.expect("a log is given");
+    assert_eq!((replay.speed, replay.scale, replay.align), (50, 1, 4096));
+    assert_eq!((replay.stalls, replay.chunked), (false, false));
+    assert_eq!(
+        (replay.redirect.as_deref(), replay.found),
+        (Some("f"), None)
+    );
+    assert_eq!(
+        (plan.files.size, plan.pattern.directions.write),
+        ((0, 0), false)
+    );
+    let plan = single(replays).replay.expect("a log is given");
+    assert_eq!(
+        (plan.speed, plan.scale, plan.align, plan.stalls),
+        (100, 1, 1, true)
+    );
+    assert_eq!(single(|_| {}).replay, None);
+}
+
+#[test]
+fn what_a_replay_leaves_out_is_told_and_what_contradicts_it_is_refused() {
+    let (plan, notes) = noted(|s| {
+        replays(s);
+        s.loops = Some(3);
+        s.write_iolog = Some("u".into());
+    });
+    assert_eq!((plan.iolog, plan.pace.loops), (None, 1));
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    let with = |change: fn(&mut Settings), option: &str| {
+        check_refused(
+            |s| {
+                replays(s);
+                change(s);
+            },
+            option,
+        );
+    };
+    with(|s| s.rate_iops.read = Some(5), "rates");
+    with(|s| s.verify = Some(Check::With(Checksum::Crc32c)), "verify");
+    with(|s| s.create_only = Some(true), "create_only");
+    with(|s| s.unlink_each_loop = Some(true), "unlink_each_loop");
+    with(|s| s.ioengine = Some("filestat".into()), "moves data");
+    check_refused(
+        |s| {
+            s.ioengine = Some("filestat".into());
+            s.write_iolog = Some("u".into());
+        },
+        "write_iolog",
+    );
+}
+
+#[test]
+fn with_readonly_writes_of_a_log_are_left_out() {
+    let plan = plan(Fio {
+        jobs: vec![job("a", replays)],
+        readonly: true,
+        ..Fio::default()
+    });
+    let plan = plan.expect("it reads what is left");
+    let Work::Jobs(jobs) = plan.work else {
+        panic!("jobs");
+    };
+    let replay = jobs.rounds[0][0].replay.as_ref().expect("a log is given");
+    let skip = Skip {
+        write: true,
+        trim: true,
+        ..Skip::default()
+    };
+    assert_eq!(replay.skip, skip);
+}
+
+#[test]
+fn logs_of_one_name_are_numbered_over_jobs_and_ranks() {
+    let records = |name: &'static str| {
+        move |s: &mut Settings| {
+            s.write_iolog = Some(name.into());
+            s.numjobs = Some(2);
+        }
+    };
+    let all = vec![
+        job("a", records("t")),
+        job("b", |_| {}),
+        job("c", records("u")),
+        job("d", records("t")),
+    ];
+    let (plan, _) = jobs(all).expect("sound");
+    let of = |job, worker| plan.iolog_of(job, worker, 4);
+    assert_eq!(of(0, 0).as_deref(), Some("t"));
+    assert_eq!(of(0, 7).as_deref(), Some("t.7"));
+    assert_eq!(of(1, 0), None);
+    assert_eq!(of(2, 1).as_deref(), Some("u.1"));
+    assert_eq!(of(3, 0).as_deref(), Some("t.8"));
+    assert_eq!(of(4, 0), None);
+}

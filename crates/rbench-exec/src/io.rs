@@ -20,7 +20,7 @@ use rbench_sys::residency::Part;
 
 use crate::ack::journal::journal_path;
 use crate::ack::{self, Header, Journal, Log};
-use crate::blocks::{self, Failures, Kept, Lanes, WorkerContext};
+use crate::blocks::{self, Failures, Kept, Lanes, Others, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
@@ -477,6 +477,7 @@ impl IoPass<'_> {
             kept: Some(kept),
             logs: self.logs.clone(),
             unmade: Arc::default(),
+            others: Others::default(),
         }
     }
 

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rbench_comm::{Combine, CommError};
-use rbench_core::job::{JobLog, JobOutcome};
+use rbench_comm::Combine;
 use rbench_core::random::key;
 use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
@@ -37,13 +36,16 @@ mod guard;
 mod journals;
 mod layout;
 mod machine;
+mod others;
 mod removal;
+mod report;
 pub(crate) mod room;
 mod trigger;
 mod wire;
 
 use journals::Journals;
 use layout::{Needs, Task, Tasks, Unmade, Whose};
+use others::{Ends, Shared};
 use removal::{left_as_they_are, remove};
 
 /// Most threads that lay out files on one rank.
@@ -107,6 +109,7 @@ struct JobRound<'w> {
     journals: &'w Journals,
     /// What is asked for beside the jobs.
     whole: Whole,
+    ends: Ends,
     /// Files of this rank's workers that could not be made ready, and why:
     /// those workers do nothing but fail.
     unmade: RefCell<BTreeMap<PathBuf, Failure>>,
@@ -132,17 +135,22 @@ pub async fn execute(
     let journals = Journals::open(group, plan, base, run).await?;
     let mut before = (0, 0);
     let mut state = State::default();
+    let ends = Ends::of(plan);
     for (number, jobs) in plan.rounds.iter().enumerate() {
         let mut round = JobRound::new((number, before), jobs, &journals, base, run);
         round.live.clone_from(&live);
         round.drops_caches = all.drop_caches;
         round.iteration = plan.iteration(number);
         round.whole.clone_from(&plan.whole);
+        round.ends = ends;
         before.0 += jobs.len() as u32;
         before.1 += jobs.iter().map(|job| u64::from(job.numjobs)).sum::<u64>();
         let ended = round.go(group, listener, &mut state).await;
         let noted = match ended {
-            Ok(_) => journals.check(group, plan).await,
+            Ok(_) => match ends.agree(group).await {
+                Ok(()) => journals.check(group, plan).await,
+                Err(error) => Err(error),
+            },
             Err(_) => Ok(()),
         };
         match ended.and_then(|end| noted.map(|()| end)) {
@@ -270,6 +278,7 @@ impl<'w> JobRound<'w> {
             drops_caches: false,
             journals,
             whole: Whole::default(),
+            ends: Ends::default(),
             unmade: RefCell::default(),
         }
     }
@@ -399,6 +408,7 @@ impl<'w> JobRound<'w> {
             first += job.numjobs;
             before
         };
+        let mut shared = Shared::new(self.ends, (self.iteration, self.number), group);
         let contexts: Vec<WorkerContext> = self
             .members
             .iter()
@@ -423,6 +433,7 @@ impl<'w> JobRound<'w> {
                 kept: None,
                 logs: self.journals.of(member.index),
                 unmade: Arc::new(self.unmade_of(&member.job, group.rank())),
+                others: shared.of(member),
             })
             .collect();
         Phase {
@@ -482,7 +493,7 @@ impl<'w> JobRound<'w> {
             dropped: self.drops_caches,
             direct: readers.iter().all(|(member, _)| member.job.direct),
             verifies: checks.map(|(_, lane)| *lane).collect(),
-            ramps: readers.iter().any(|(m, _)| m.job.pace.ramp.0 > 0),
+            ramps: readers.iter().any(|(m, _)| m.job.pace.ramps()),
         })
     }
 
@@ -683,61 +694,4 @@ impl<'w> JobRound<'w> {
         let all = group.world.all_reduce(Combine::Min, vec![u64::from(seen)]);
         Ok(group.quietly(all).await?[0] == 1)
     }
-
-    /// Brings the outcomes of all workers to rank 0; logs stay with their rank.
-    async fn report(
-        &self,
-        group: &Group<'_>,
-        sink: &Sink,
-        listener: &mut dyn Listener,
-    ) -> Result<(), ExecError> {
-        let taken = sink.lock().map(|mut all| std::mem::take(&mut *all));
-        let (mut outcomes, mut logs): (Vec<JobOutcome>, Vec<JobLog>) =
-            taken.unwrap_or_default().into_iter().unzip();
-        outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
-        logs.retain(|log| !log.samples.is_empty() || !log.histograms.is_empty());
-        logs.sort_by_key(|log| (log.job, log.worker));
-        let message = wire::encode(&self.merge_groups(outcomes));
-        let all = group.quietly(group.world.gather(Rank(0), message)).await?;
-        if let Some(messages) = all {
-            let read: Option<Vec<_>> = messages.iter().map(|m| wire::decode(m)).collect();
-            let mut outcomes = read.ok_or_else(garbled)?.concat();
-            outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
-            if !outcomes.is_empty() {
-                listener.jobs(outcomes);
-            }
-        }
-        if !logs.is_empty() {
-            listener.job_logs(logs);
-        }
-        Ok(())
-    }
-
-    /// Merges the workers of this rank of each job that reports as a group.
-    fn merge_groups(&self, outcomes: Vec<JobOutcome>) -> Vec<JobOutcome> {
-        let grouped = |index: u32| {
-            let mut members = self.members.iter();
-            members.any(|m| {
-                let report = m.job.report.as_ref();
-                m.index == index && report.is_some_and(|report| report.group_reporting)
-            })
-        };
-        let mut merged: Vec<JobOutcome> = Vec::new();
-        for outcome in outcomes {
-            match merged.last_mut() {
-                Some(last) if last.job == outcome.job && grouped(outcome.job) => {
-                    last.merge(&outcome);
-                }
-                _ => merged.push(outcome),
-            }
-        }
-        merged
-    }
-}
-
-/// Both ends are the same program: this does not happen unless memory or the
-/// network damages a message.
-fn garbled() -> ExecError {
-    let text = "the outcomes of the jobs did not arrive whole at rank 0";
-    ExecError::Comm(CommError::Start(text.to_owned()))
 }

@@ -21,6 +21,11 @@ fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
 
+/// The directory d has one file.
+fn listed() -> BTreeMap<PathBuf, Vec<u8>> {
+    BTreeMap::from([(listing::question("d"), listing::answer(&["d/a".into()]))])
+}
+
 /// Nothing around: no files, no variables.
 fn bare(files: &BTreeMap<PathBuf, Vec<u8>>) -> Surroundings<'_> {
     static NONE: BTreeMap<PathBuf, String> = BTreeMap::new();
@@ -39,7 +44,7 @@ fn read_line(words: &[OsString]) -> Result<Line, Stop> {
 
 /// The whole way, as the program goes it.
 fn run(text: &str) -> Result<(Fio, Output), Stop> {
-    match parse(&words(&format!("rbench fio {text}")), None)? {
+    match read(&words(&format!("rbench fio {text}")), &bare(&listed()))? {
         Invocation::Run(spec, output) => match spec.workload {
             Workload::Fio(fio) => Ok((*fio, output)),
             other => panic!("{other:?}"),
@@ -569,7 +574,8 @@ proptest! {
         texts.sort_by_key(|text| !text.starts_with("directory="));
         let line = format!("rbench fio --name=a --{}", texts.join(" --"));
         let file = format!("[a]\n{}\n", texts.join("\n"));
-        let files = BTreeMap::from([("f".into(), file.into_bytes())]);
+        let mut files = listed();
+        files.insert("f".into(), file.into_bytes());
         let settings = |read: Result<Invocation, Stop>| match read {
             Ok(Invocation::Run(spec, _)) => match spec.workload {
                 Workload::Fio(fio) => Some(fio.jobs[0].settings.clone()),
@@ -577,7 +583,7 @@ proptest! {
             },
             _ => None,
         };
-        let of_line = settings(parse(&words(&line), None));
+        let of_line = settings(read(&words(&line), &bare(&listed())));
         prop_assert!(of_line.is_some(), "{}", line);
         prop_assert_eq!(of_line, settings(read(&words("rbench fio f"), &bare(&files))));
     }

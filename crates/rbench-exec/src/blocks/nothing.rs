@@ -12,6 +12,7 @@ use rbench_plan::process::Process;
 use rbench_sys::engine::{self, ENGINES};
 
 use super::BlockRunner;
+use super::Others;
 use super::context::{How, Lanes, Report, Sink, WorkerContext, runner};
 
 /// Sequential reads of a job like `job` with the null engine: so many of that
@@ -48,6 +49,7 @@ pub(crate) fn over_nothing(
         kept: None,
         logs: Vec::new(),
         unmade: Arc::default(),
+        others: Others::default(),
     };
     // What has more to do around its operations is not measured without it.
     let bare = How::new(
@@ -87,6 +89,7 @@ pub(crate) fn over_nothing(
         ..Pace::default()
     };
     job.process = Process::default();
+    (job.memory, job.others) = Default::default();
     let context = WorkerContext {
         engine: engine::find("null").unwrap_or(&ENGINES[0]),
         job: Arc::new(job),

@@ -54,6 +54,7 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
         files,
         engine,
         engine_options,
+        memory,
         depth,
         buffers,
         verify,
@@ -76,7 +77,7 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
         "io",
         format_args!("{name}: engine {engine}, {depth} requests in flight, {engine_options:?}"),
     );
-    told.line("mem", format_args!("{name}: {buffers:?}"));
+    told.line("mem", format_args!("{name}: {memory:?}, {buffers:?}"));
     told.line(
         "random",
         format_args!(

@@ -221,9 +221,8 @@ fn nothing_to_run_is_misuse() {
 fn what_this_program_lacks_is_refused_by_name() {
     for (option, expect) in [
         (
-            "--exitall",
-            "option '--exitall' is not supported: a job that ends does not end the others; use 'runtime', or \
-             '--on-error=stop'",
+            "--cgroup=x",
+            "option '--cgroup' is not supported: control groups are not managed; use 'systemd-run --scope'",
         ),
         ("--zonemode=zbd", "'--zonemode'"),
         ("--client=host", "mpirun"),
@@ -231,7 +230,11 @@ fn what_this_program_lacks_is_refused_by_name() {
         ("--dir=/x", "profiles"),
         ("--rw=readtrim", "is not one of"),
         ("--verify=crc33", "is not one of"),
-        ("--verify_policy=fsynced", "is not one of completed"),
+        ("--verify_policy=written", "is not one of completed"),
+        ("--mem=cudamalloc", "no memory of graphics processors"),
+        ("--mem=mmap:", "no path"),
+        ("--mem=shm:/x", "has no file"),
+        ("--opendir=none", "no directory that can be read"),
         ("--terse-version=5", "use 3"),
         ("--file_service_type=zipf:1.1", "use roundrobin"),
         ("--rw=randread:4k", "not a number of operations"),
@@ -352,7 +355,7 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
     let all = super::help::command("all").expect("help of all commands");
     assert!(all.contains("iodepth_batch_complete_min: Reap"), "{all}");
     check_misuse("--cmdhelp=nosuch", &["no such option"]);
-    check_misuse("--cmdhelp=exitall", &["not supported"]);
+    check_misuse("--cmdhelp=cgroup", &["not supported"]);
 }
 
 /// The text that these words print.

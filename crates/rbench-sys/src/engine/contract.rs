@@ -320,6 +320,8 @@ pub struct EngineInfo {
     /// Whether threads that are not the worker's make its calls: then workers must
     /// not have tables of open files of their own.
     pub one_file_table: bool,
+    /// Whether its requests move the position of the open file, which threads would share.
+    pub moves_position: bool,
     /// Whether it reaches files through mappings of them. Such an engine makes
     /// no file longer (a request beyond the end is short), serves regular
     /// files only, writes only to those open for reading and writing, and
@@ -349,6 +351,7 @@ impl EngineInfo {
             of_names: false,
             always_writes: false,
             one_file_table: false,
+            moves_position: false,
             mapped: false,
             make,
         }

@@ -112,8 +112,12 @@ struct Offload {
 /// makes its requests with an engine of its own.
 ///
 /// # Errors
-/// Those of the engine, and `EAGAIN` where there is no further thread.
+/// Those of the engine, `EAGAIN` where there is no further thread, and `EINVAL` for an
+/// engine that moves the position of files, or that works on names.
 pub fn make(info: &EngineInfo, configs: Vec<EngineConfig>) -> Result<Box<dyn Engine>, Errno> {
+    if info.moves_position || info.of_names {
+        return Err(Errno::EINVAL);
+    }
     let depth = configs.len();
     let engine = |config| {
         let config = EngineConfig {

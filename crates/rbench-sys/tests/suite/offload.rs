@@ -21,7 +21,9 @@ fn configs(depth: usize) -> Vec<EngineConfig> {
 
 /// Each engine that moves data, with so many threads.
 fn each(depth: usize) -> impl Iterator<Item = (&'static EngineInfo, Box<dyn Engine>)> {
-    let movers = ENGINES.iter().filter(|info| info.moves_data);
+    let movers = ENGINES
+        .iter()
+        .filter(|info| info.moves_data && !info.moves_position);
     movers.filter_map(move |info| match offload(info, configs(depth)) {
         Ok(engine) => Some((info, engine)),
         Err(errno @ (Errno::ENOSYS | Errno::EPERM)) => {
@@ -87,6 +89,20 @@ fn what_other_threads_cannot_do_is_the_error_of_the_request() {
         engine.wait(&mut done).expect("the engine is well");
         let ended: Vec<_> = done.iter().map(|c| (c.slot, c.result)).collect();
         assert_eq!(ended, [(1, Err(Errno::EBADF))], "{}", info.name);
+    }
+}
+
+#[test]
+fn threads_do_not_share_the_position_of_a_file() {
+    let names: Vec<&str> = ENGINES
+        .iter()
+        .filter(|info| info.moves_position)
+        .map(|info| info.name)
+        .collect();
+    assert_eq!(names, ["sync", "vsync"]);
+    for name in names {
+        let info = rbench_sys::engine::find(name).expect("it is in the table");
+        assert_eq!(offload(info, configs(2)).err(), Some(Errno::EINVAL));
     }
 }
 

@@ -31,7 +31,7 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "ramp_size",
         "SIZE",
-        "Bytes that are moved before anything is recorded, by the group's jobs together",
+        "Bytes moved before anything is recorded; group_reporting: in all",
         |s, g| put(&mut s.ramp_size, g.count(0)),
     )
     .default("0"),

@@ -67,7 +67,7 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "io_submit_mode",
         "HOW",
-        "Who makes requests: the worker (inline), or a pool of iodepth threads (offload)",
+        "Who makes requests: worker (inline), iodepth threads (offload)",
         |s, g| {
             let words = [("inline", false), ("offload", true)];
             put(&mut s.offload, one_of(g.text, &words))
@@ -329,7 +329,7 @@ pub const BUFFERS: &[Opt] = &[
     Opt::job(
         "iomem_align",
         "SIZE",
-        "Where the first buffer starts behind a page; the others follow (bytes)",
+        "Start of the first buffer behind a page; others follow (bytes)",
         |s, g| put(&mut s.iomem_align, g.count(0)),
     )
     .or(&["mem_align"])

@@ -78,7 +78,7 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "opendir",
         "DIR",
-        "All regular files of a directory and of those in it, as with filename",
+        "All regular files in and below a directory, as with filename",
         opendir,
     ),
     Opt::job(
@@ -261,7 +261,7 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "lockfile",
         "HOW",
-        "Operations lock their file among a rank's jobs: none, exclusive, readwrite",
+        "Lock the file for each operation: none, exclusive, readwrite",
         |s, g| {
             let words = [
                 ("none", FileLock::None),

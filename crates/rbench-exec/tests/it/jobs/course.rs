@@ -259,7 +259,7 @@ fn other_threads_make_the_requests_and_as_many_as_asked_for_are_in_flight() {
 
 fn other_threads_once() {
     let dir = tempdir();
-    for engine in ["psync", "libaio", "io_uring", "sync", "mmap"] {
+    for engine in ["psync", "libaio", "io_uring", "pvsync", "mmap"] {
         let line = format!(
             "--name=x --rw=randwrite --size=256k --verify=crc32c --ioengine={engine} --iodepth=4 \
              --io_submit_mode=offload --verify_state_save=0"

@@ -40,6 +40,12 @@ pub(super) fn engine(
         if NameOp::of_engine(name).is_some() {
             refuse!("io_submit_mode=offload: ioengine={name} makes one operation at a time");
         }
+        if matches!(name, "sync" | "vsync") {
+            refuse!(
+                "io_submit_mode=offload: with ioengine={name} threads would share the position of a file: take \
+                 p{name}"
+            );
+        }
         if depth > THREADS_MAX {
             refuse!(
                 "io_submit_mode=offload starts a thread for each of iodepth={depth}: {THREADS_MAX} at most"

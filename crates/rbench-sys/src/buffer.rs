@@ -110,14 +110,15 @@ impl DerefMut for AlignedBuffer {
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
         let given_back = match self.origin {
-            // SAFETY: they are those of the mapping as it was made, and no reference into it
-            // outlives `self`.
-            Origin::Mapping(start, length) => unsafe {
-                munmap(start.cast::<c_void>(), length.get())
-            },
-            // SAFETY: as above, of a segment.
+            Origin::Mapping(start, length) => {
+                // SAFETY: they are those of the mapping as it was made, and no reference into
+                // it outlives `self`.
+                unsafe { munmap(start.cast::<c_void>(), length.get()) }
+            }
             Origin::Segment(start) => {
-                Errno::result(unsafe { libc::shmdt(start.as_ptr().cast()) }).map(drop)
+                // SAFETY: as above, of a segment.
+                let detached = unsafe { libc::shmdt(start.as_ptr().cast()) };
+                Errno::result(detached).map(drop)
             }
         };
         debug_assert_eq!(given_back, Ok(()));

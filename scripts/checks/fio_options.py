@@ -15,6 +15,7 @@ the same is said by the line's kind:
   data    the same as `same`, and the files hold the same bytes
   disks   the same as `same` on a disk, with the same devices and keys of them
   inflated  the same as `same`, and each tool inflates the compressed logs of both to the same text
+  ratio   the same as `timed` for two jobs of a flow, and their I/Os are in the ratio of its weights
   fails   both refuse it or fail, and the files are the same
 A third entry says why the two differ, on purpose; when they do not any more, that is a failure as well.
 """
@@ -42,11 +43,11 @@ VARIABLE = {"disk_util", "percentile", "bins", "steadystate"}
 NEWER = {
     "comm": "jobs/process.rs", "end_syncfs": "rbench-exec, jobs/filled.rs", "filetype": "accepted, it changes nothing: files are looked at",
     "job_start_clock_id": "rbench-cli, that it is read", "log_window_value": "rbench-report, unit tests of logs",
-    "log_issue_time": "rbench-report, unit tests of logs", "priohint": "rbench-plan, unit tests of process", "ramp_size": "",
-    "random_sequence_stride": "scripts/checks/offsets.py", "steadystate_check_interval": "",
+    "log_issue_time": "rbench-report, unit tests of logs", "priohint": "rbench-plan, unit tests of process", "ramp_size": "rbench-exec, jobs/course.rs",
+    "random_sequence_stride": "scripts/checks/offsets.py", "steadystate_check_interval": "rbench-exec, jobs/course.rs",
     "thinkcycles": "jobs/pace.rs", "verify_header_seed": "rbench-cli, that it is read",
     "verify_write_sequence": "rbench-cli, that it is read", "verify_pattern_interval": "rbench-exec, unit tests of the layout",
-    "verify_policy": "rbench-cli, that it is read",
+    "verify_policy": "rbench-exec, unit tests of progress and jobs/verify.rs",
 }
 
 # Option → (kind, what follows `--name=o`), in {dir} a folder with a file "have" of 64 KiB and one "job.fio".
@@ -55,6 +56,9 @@ RAND, MIX = "--rw=randread --size=256k", "--rw=randrw --size=256k"
 LIBAIO = "--ioengine=libaio --iodepth=8 --rw=randread --size=256k"
 URING = "--ioengine=io_uring --iodepth=8 --rw=randread --size=256k"
 VERIFY = "--rw=write --size=64k --verify=crc32c"
+LONG = "--rw=read --size=64k --time_based --runtime=60"
+# Two jobs of a flow, by time.
+RATIO = "--ioengine=null --rw=read --size=1m --time_based --runtime=1 --thread"
 NAMES = "--ioengine={} --filesize=16k --nrfiles=10"
 TRIM, TRIMWRITE = "--ioengine=falloc --rw=trim --size=64k", "--ioengine=falloc --rw=trimwrite --size=64k"
 TRIM_BACKLOG = "fio 3.33 is aborted by an assertion where a job that writes is to trim"
@@ -117,9 +121,13 @@ CASES = {
     "exec_postrun": [("same", f"{READ} --exec_postrun=true")],
     "exec_prerun": [("same", f"{READ} --exec_prerun=true"), ("fails", f"{READ} --exec_prerun=false",
                                                              "fio ends without a report, and with exit code 0")],
-    "exit_what": [("timed", f"{READ} --exitall --exit_what=group --name=p --rw=read --size=64k --time_based --runtime=3")],
-    "exitall": [("timed", f"{READ} --name=p --rw=read --size=64k --time_based --runtime=3 --exitall")],
-    "exitall_on_error": [("same", f"{READ} --exitall_on_error")],
+    "exit_what": [("timed", f"{READ} --exitall --exit_what=group --name=p --rw=read --size=64k --time_based --runtime=30"),
+                  ("timed", f"{READ} --exitall --exit_what=stonewall --name=p --new_group {LONG}"),
+                  ("timed", f"{READ} --exitall --exit_what=all --name=p --new_group {LONG}"),
+                  ("fails", f"{READ} --exitall --exit_what=none")],
+    "exitall": [("timed", f"{READ} --exitall --name=p {LONG}")],
+    "exitall_on_error": [("same", f"{READ} --exitall_on_error"),
+                         ("timed", f"{VERIFY} --verify_only=1 --verify_state_save=0 --filename={{dir}}/have --exitall_on_error --name=p {LONG}")],
     "experimental_verify": [("same", f"{VERIFY} --experimental_verify=1")],
     "fadvise_hint": [("same", f"{READ} --fadvise_hint=0"), ("same", f"{READ} --fadvise_hint=random")],
     "fallocate": [("same", f"{WRITE} --fallocate={how}") for how in ("none", "native", "posix", "keep", "truncate")],
@@ -135,20 +143,25 @@ CASES = {
     "filename_format": [("same", f"{WRITE} --nrfiles=2 --filename_format=q.$jobname.$filenum")],
     "filesize": [("same", "--rw=write --filesize=8k --nrfiles=4"), ("same", "--rw=read --filesize=16k")],
     "fill_device": [("files", f"{READ} --fill_device=0")],
-    "flow": [("same", f"{READ} --flow=1")], "flow_id": [("same", f"{READ} --flow=1 --flow_id=3")],
-    "flow_sleep": [("same", f"{READ} --flow=1 --flow_sleep=10")],
+    "flow": [("same", f"{READ} --flow=1"), ("same", f"{READ} --flow=1 --name=p --rw=write --size=32k --flow=3"),
+             ("ratio", f"{RATIO} --flow=3 --name=p {RATIO} --flow=1"),
+             ("ratio", f"{RATIO} --flow=1 --flow_sleep=100 --name=p {RATIO} --flow=4 --flow_sleep=100")], "flow_id": [("same", f"{READ} --flow=1 --flow_id=3")],
+    "flow_sleep": [("same", f"{READ} --flow=1 --flow_sleep=10")], "flow_watermark": [("same", f"{READ} --flow_watermark=1k")],
     "fsync": [("same", f"{WRITE} --fsync=4")],
     "fsync_on_close": [("same", f"{WRITE} --fsync_on_close=1")],
     "gid": [("same", f"{READ} --gid=0")],
     "group_reporting": [("same", f"{WRITE} --numjobs=3 --group_reporting")],
     "gtod_cpu": [], "gtod_reduce": [("same", f"{READ} --gtod_reduce=1")],
-    "hugepage-size": [("same", f"{READ} --hugepage-size=2m")],
+    "hugepage-size": [("same", f"{READ} --hugepage-size=2m"), ("same", f"{READ} --mem=mmap --hugepage-size=4m")],
     "ignore_error": [("same", f"{READ} --ignore_error=EIO,ENOSPC")],
     "invalidate": [("same", f"{READ} --invalidate=0")],
     "io_size": [("same", f"{WRITE} --io_size=256k"), ("same", f"{RAND} --io_size=64k"), ("same", f"{READ} --io_limit=16k"),
                 ("same", f"{TRIMWRITE} --io_size=16k"), ("same", f"{TRIM} --io_size=128k"),
                 ("same", "--rw=read --io_size=50% --filename={dir}/have"), ("fails", f"{READ} --io_size=200%")],
-    "io_submit_mode": [("same", f"{LIBAIO} --io_submit_mode=offload")],
+    "io_submit_mode": [("same", f"{LIBAIO} --io_submit_mode=offload"), ("same", f"{WRITE} --io_submit_mode=inline"),
+                       ("same", f"{READ} --io_submit_mode=offload"),
+                       # Of writes fio 3.33 hangs now and then.
+                       ("same", f"{READ} --iodepth=4 --io_submit_mode=offload"), ("fails", f"{WRITE} --io_submit_mode=foo")],
     "iodepth": [("same", LIBAIO), ("same", URING)],
     "iodepth_batch": [("same", f"{LIBAIO} --iodepth_batch=4"), ("same", f"{LIBAIO} --iodepth_batch_submit=8")],
     "iodepth_batch_complete_max": [("same", f"{LIBAIO} --iodepth_batch_complete_max=4")],
@@ -175,8 +188,9 @@ CASES = {
     "latency_target": [("timed", f"{READ} --time_based --runtime=1 --latency_target=30s --latency_window=100ms")],
     "latency_window": [("timed", f"{READ} --time_based --runtime=1 --latency_target=30s --latency_window=50ms")],
     "lockfile": [("same", f"{WRITE} --lockfile=none"),
-                 ("same", f"{WRITE} --lockfile=exclusive", "fio's locks are in the memory of its processes: rbench has none")],
-    "lockmem": [("same", f"{READ} --lockmem=1m")],
+                 ("same", f"{WRITE} --lockfile=exclusive"), ("same", f"{WRITE} --lockfile=readwrite --filename=x --numjobs=2 --thread"),
+                 ("fails", f"{WRITE} --lockfile=foo")],
+    "lockmem": [("same", f"{READ} --lockmem=1m"), ("same", f"{READ} --lockmem=64k --numjobs=2")],
     "log_alternate_epoch": [("same", f"{READ} --write_bw_log=l --log_alternate_epoch=1")],
     "log_alternate_epoch_clock_id": [("same", f"{READ} --write_bw_log=l --log_alternate_epoch=1 "
                                               "--log_alternate_epoch_clock_id=1")],
@@ -197,8 +211,13 @@ CASES = {
     "log_unix_epoch": [("same", f"{READ} --write_bw_log=l --log_unix_epoch=1")],
     "loops": [("same", f"{WRITE} --loops=3"), ("same", f"{READ} --loops=2"), ("same", f"{TRIMWRITE} --loops=2")],
     "max_latency": [("same", f"{READ} --max_latency=10s")],
-    "mem": [("same", f"{READ} --mem=malloc"), ("same", f"{READ} --iomem=mmap"), ("same", f"{READ} --mem=shm")],
-    "iomem_align": [("same", f"{READ} --iomem_align=512")],
+    "mem": [("same", f"{READ} --mem=malloc"), ("same", f"{READ} --iomem=mmap"), ("same", f"{READ} --mem=shm"),
+            ("same", f"{READ} --mem=mmapshared"), ("same", f"{WRITE} --mem=mmap:{{dir}}/m"), ("fails", f"{WRITE} --mem=shmhuge"),
+            ("fails", f"{WRITE} --mem=mmaphuge"), ("fails", f"{WRITE} --mem=cudamalloc"), ("fails", f"{WRITE} --mem=foo"),
+            ("data", f"{WRITE} --mem=shm --buffer_pattern=0xdeadface"),
+            ("data", f"{WRITE} --mem=mmap:{{dir}}/m --buffer_pattern=0xdeadface --iomem_align=512")],
+    "iomem_align": [("same", f"{READ} --iomem_align=512"), ("same", f"{WRITE} --direct=1 --mem_align=4k"),
+                    ("same", f"{LIBAIO} --direct=1 --iomem_align=512")],
     "name": [("same", f"{READ} --name=second --rw=write --size=32k")],
     "new_group": [("same", f"{READ} --group_reporting --name=p --new_group --rw=read --size=64k")],
     "nice": [("same", f"{READ} --nice=2")],
@@ -218,7 +237,8 @@ CASES = {
                      ("same", "--rw=read --size=16k --offset=30% --offset_align=16k --filename={dir}/have")],
     "offset_increment": [("same", "--rw=read --size=16k --offset_increment=16k --numjobs=3 --filename={dir}/have"),
                          ("same", "--rw=read --size=8k --offset_increment=10% --numjobs=3 --filename={dir}/have")],
-    "opendir": [("same", f"--rw=read --opendir={{dir}}/tree")],
+    "opendir": [("same", "--rw=read --opendir={dir}/tree"), ("same", "--rw=read --opendir={dir}/tree --filename={dir}/have"),
+                ("fails", "--rw=read --opendir={dir}/none")],
     "openfiles": [("same", f"{WRITE} --nrfiles=4 --openfiles=2")],
     "overwrite": [("same", f"{WRITE} --overwrite=1")],
     "per_job_logs": [("same", f"{READ} --numjobs=2 --write_lat_log=l --per_job_logs=0"),
@@ -272,7 +292,8 @@ CASES = {
                      ("same", "--rw=randread:4 --rw_sequencer=identical --size=64k")],
     "rwmixcycle": [], "rwmixread": [("sum", f"{MIX} --rwmixread=30")], "rwmixwrite": [("sum", f"{MIX} --rwmixwrite=30")],
     "scramble_buffers": [("same", f"{WRITE} --scramble_buffers=0")],
-    "serialize_overlap": [("same", f"{LIBAIO} --serialize_overlap=1")],
+    "serialize_overlap": [("same", f"{LIBAIO} --serialize_overlap=1"), ("same", f"{LIBAIO} --norandommap --serialize_overlap=1"),
+                          ("same", f"{READ} --iodepth=4 --io_submit_mode=offload --serialize_overlap=1")],
     "significant_figures": [("same", f"{READ} --significant_figures=6")],
     "size": [("same", "--rw=write --size=100k"), ("same", "--rw=write --size=10000"),
              ("same", "--rw=read --size=50% --filename={dir}/have"), ("same", "--rw=read --size=50% --filesize=64k --nrfiles=2"),
@@ -419,7 +440,8 @@ def run(tool, line, folder):
     out = folder / "out.json"
     text = out.read_text() if out.exists() else ""
     start = re.search(r"^\{", text, re.M)
-    document = json.loads(text[start.start():]) if start else {"jobs": []}
+    # What fio says of an error may stand behind it.
+    document = json.JSONDecoder().raw_decode(text[start.start():])[0] if start else {"jobs": []}
     out.unlink(missing_ok=True)
     return done, document
 
@@ -434,12 +456,20 @@ def is_log(name):
 
 def amounts(job, kind):
     ways = [job[way] for way in (*DIRECTIONS, "mixed") if way in job]
-    if kind == "timed":
+    if kind in ("timed", "ratio"):
         return [way["total_ios"] > 0 for way in ways]
     counts = [(way["total_ios"], way["io_bytes"]) for way in ways]
     if kind == "sum":
         counts = [sum(column) for column in zip(*counts)]
     return counts + [job.get("sync", {}).get("total_ios")]
+
+
+def ratios(line, document):
+    """What is wrong with the I/Os of the two jobs of a flow, as sentences."""
+    weights = [int(weight) for weight in re.findall(r"--flow=(\d+)", line)]
+    first, second = (job["read"]["total_ios"] for job in document["jobs"])
+    ratio, meant = first / max(second, 1), weights[0] / weights[1]
+    return [] if 0.8 * meant < ratio < 1.25 * meant else [f"{first} and {second} I/Os: a ratio of {ratio:.2f}"]
 
 
 def shape(folder, name, kind):
@@ -470,10 +500,12 @@ def devices(document):
             for disk in document.get("disk_util", [])]
 
 
-def differences(kind, ran, folders):
+def differences(kind, line, ran, folders):
     """What is not the same, as sentences."""
     (theirs, fio), (ours, rbench) = ran
     found = []
+    if kind == "ratio":
+        found = [f"{tool}: {one}" for tool, document in (("fio", fio), ("rbench", rbench)) for one in ratios(line, document)]
 
     def same(what, a, b):
         if a != b:
@@ -527,7 +559,7 @@ def side_by_side(program, kind, line):
         for folder, (_, document) in zip(folders, ran):
             text = json.dumps(document).replace(str(folder), "DIR")
             ran[folders.index(folder)] = (ran[folders.index(folder)][0], json.loads(text))
-        return differences(kind, ran, folders)
+        return differences(kind, line, ran, folders)
     except (subprocess.TimeoutExpired, json.JSONDecodeError, OSError, KeyError) as error:
         return [f"{type(error).__name__}: {error}"]
     finally:
@@ -577,7 +609,7 @@ def main():
         for kind, line, *differs in cases:
             found = side_by_side(options.program, kind, line)
             for _ in range(TRIES - 1):
-                if not found or differs or kind != "timed":
+                if not found or differs or kind not in ("timed", "ratio"):
                     break
                 found = side_by_side(options.program, kind, line)
             if found and not differs:

@@ -22,6 +22,7 @@ use table::{Does, Found, Opt, Takes};
 mod file;
 pub(crate) mod given;
 mod help;
+pub mod listing;
 mod pattern;
 mod section;
 mod table;
@@ -103,6 +104,7 @@ pub fn files_named(argv: &[OsString], known: &BTreeMap<PathBuf, Vec<u8>>) -> Vec
 fn named_by(option: &Opt, value: &str) -> Vec<PathBuf> {
     match option.name {
         "buffer_pattern" | "verify_pattern" => pattern::quoted_files(value),
+        "opendir" => vec![listing::question(value)],
         _ => Vec::new(),
     }
 }

@@ -12,6 +12,7 @@ pub mod failure;
 pub mod job;
 pub mod latency;
 pub mod machine;
+pub mod memory;
 pub mod mountinfo;
 pub mod moved;
 pub mod op;

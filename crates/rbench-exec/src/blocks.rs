@@ -17,12 +17,12 @@ use rbench_core::{Clock as _, Direction, Nanos};
 use rbench_plan::pattern::{Part, Steps};
 use rbench_sys::engine::Completion;
 use rbench_sys::limits::{Usage, thread_usage};
-use rbench_sys::{Engine, Request, Transfer};
+use rbench_sys::{Engine, LockedMemory, Request, Transfer};
 
 use crate::ack::Log;
 use crate::data::Data;
 use crate::meter::Meter;
-use crate::pace::Gate;
+use crate::pace::{FlowShare, Gate};
 use crate::verify::{BlockHeader, Marks};
 use crate::worker::Runner;
 
@@ -36,6 +36,8 @@ mod many;
 mod moving;
 mod nothing;
 mod noting;
+mod order;
+mod others;
 mod process;
 mod progress;
 mod queue;
@@ -54,6 +56,8 @@ use checks::{Source, Written};
 use context::{How, epoch_ms};
 use handles::Handles;
 use iolog::Replayed;
+use order::Order;
+use others::Ramp;
 use progress::Progress;
 use queue::Queue;
 use recorder::Recorder;
@@ -65,6 +69,8 @@ use unwritten::Unwritten;
 pub use context::{Failures, Kept, Lanes, Report, Sink, WorkerContext, prepare, unprepared};
 pub use iolog::{Iolog, Iologs};
 pub(crate) use nothing::over_nothing;
+pub use order::{InFlight, Locks};
+pub use others::{Exit, Others};
 pub use process::check as check_process;
 
 /// What is done with a block.
@@ -234,6 +240,14 @@ pub struct BlockRunner {
     /// What starts earlier is not recorded (ramp).
     records_from: Nanos,
     how: How,
+    /// What its requests wait for.
+    order: Option<Box<Order>>,
+    /// What is moved before anything is recorded.
+    ramp: Ramp,
+    /// Its part in a flow.
+    flow: Option<FlowShare>,
+    /// What it keeps from others as long as it is there.
+    locked: Option<LockedMemory>,
 }
 
 impl BlockRunner {
@@ -242,17 +256,24 @@ impl BlockRunner {
         let pace = &self.context.job.pace;
         let start = gate.start.0.saturating_add(pace.delay.0);
         let end = |runtime: Nanos| start.saturating_add(pace.ramp.0).saturating_add(runtime.0);
+        let stop = self.context.others.stop.as_ref().unwrap_or(&gate.stop);
         Gate {
             clock: gate.clock,
             start: Nanos(start),
-            deadline: pace.runtime.map(|runtime| Nanos(end(runtime))),
-            stop: gate.stop.clone(),
+            // Where the ramp has no end yet, neither has the rest.
+            deadline: pace
+                .runtime
+                .filter(|_| !self.ramp.goes_on())
+                .map(|runtime| Nanos(end(runtime))),
+            stop: stop.clone(),
             waits: gate.waits.clone(),
         }
     }
 
     /// Pass after pass, each with what follows it.
     fn passes(&mut self, gate: &Gate, meter: &mut Meter) {
+        let mut gate = gate.clone();
+        let gate = &mut gate;
         let reads_back = self.reads_back();
         let mut first = true;
         while !self.exhausted && !self.over {
@@ -264,7 +285,10 @@ impl BlockRunner {
             if let Some(stats) = &mut self.stats {
                 stats.begin_stretch(stretch::Kind::Work, gate.clock.now());
             }
-            let open = self.pump(gate, meter);
+            let mut open = self.pump(gate, meter);
+            if self.end_ramp(gate) {
+                open = self.pump(gate, meter);
+            }
             self.end_writes(gate, meter);
             if let Some((steps, generation)) = before
                 && self.pass_steps > 0
@@ -407,7 +431,11 @@ impl Runner for BlockRunner {
         let own = self.own_gate(gate);
         (self.start, self.ended.at) = (own.start, own.start);
         let pace = &self.context.job.pace;
-        let from = Nanos(own.start.0.saturating_add(pace.ramp.0));
+        let from = match self.ramp.goes_on() {
+            // When that is, bytes will tell.
+            true => Nanos(u64::MAX),
+            false => Nanos(own.start.0.saturating_add(pace.ramp.0)),
+        };
         self.records_from = from;
         (self.since.thought, self.since.ended) = (own.start, own.start);
         if let Some(stats) = &mut self.stats {
@@ -432,6 +460,7 @@ impl Runner for BlockRunner {
             self.passes(&own, meter);
             self.close_timed(&own, meter);
         }
+        self.end_others(gate);
         if self.stats.is_some() {
             self.ended.at = gate.clock.now();
             gate.waits.at_work_until(self.ended.at);
@@ -455,7 +484,7 @@ impl Runner for BlockRunner {
         let job = &self.context.job;
         // What comes before the ramp's end is not counted, and what a job checks was
         // just written.
-        let plain = job.pace.ramp == Nanos(0) && (job.verify.is_none() || self.stats.is_none());
+        let plain = !job.pace.ramps() && (job.verify.is_none() || self.stats.is_none());
         let plain = plain && self.replayed.is_none();
         plain.then(|| self.steps.once()).flatten()
     }
@@ -474,6 +503,7 @@ impl Runner for BlockRunner {
             self.close(file, meter);
         }
         self.end_record(meter);
+        self.locked = None;
         process::leave(&self.context.job, &self.context.base);
         self.save_progress(meter);
         // What was lost by the time of closing is not there.

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,7 +15,7 @@ use rbench_core::spread::RowLimits;
 use rbench_core::{Clock, Counter, MonotonicClock, Rank};
 use rbench_plan::Limits;
 
-use crate::pace::StopFlag;
+use crate::pace::{Exits, StopFlag};
 use crate::sight::Sight;
 use crate::trap::Trap;
 
@@ -35,6 +36,9 @@ const NOTE_BUSY: u64 = 3;
 
 /// "I am there": once a second while phases run.
 const NOTE_ALIVE: u64 = 4;
+
+/// "This has ended, and whoever ends with it": a job that ends others.
+const NOTE_END: u64 = 5;
 
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
@@ -205,6 +209,8 @@ pub struct Group<'a> {
     pub sight: Sight,
     /// At rank 0: what ends the run early.
     pub(crate) trap: Trap,
+    /// Whom the end of a job ends.
+    pub(crate) exits: Arc<Exits>,
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -278,6 +284,7 @@ impl<'a> Group<'a> {
             told_alive: Cell::new(Instant::now()),
             sight: Sight::default(),
             trap: Trap::default(),
+            exits: Arc::default(),
         })
     }
 
@@ -470,6 +477,13 @@ impl<'a> Group<'a> {
         self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0]);
     }
 
+    /// Tells the other ranks which jobs have ended others here.
+    pub fn tell_exits(&self) {
+        for id in self.exits.news() {
+            self.post_to_others(NOTE_END, [id, 0, 0, 0, 0]);
+        }
+    }
+
     /// Whether an operation was given up on any rank, whatever was the first
     /// reason to stop: the same answer on every rank.
     ///
@@ -595,6 +609,7 @@ impl<'a> Group<'a> {
         self.alive.borrow_mut()[from] = Instant::now();
         match note.kind {
             NOTE_STOP => self.note_stop(StopReason::of_code(note.words[0])),
+            NOTE_END => self.exits.heard(note.words[0]),
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
                 self.heard.borrow_mut()[from] = note.words[1];
                 self.failed.borrow_mut()[from] = note.words[2];

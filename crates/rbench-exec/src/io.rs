@@ -20,7 +20,7 @@ use rbench_sys::residency::Part;
 
 use crate::ack::journal::journal_path;
 use crate::ack::{self, Header, Journal, Log};
-use crate::blocks::{self, Failures, Iologs, Kept, Lanes, WorkerContext};
+use crate::blocks::{self, Failures, Iologs, Kept, Lanes, Others, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
@@ -478,6 +478,7 @@ impl IoPass<'_> {
             logs: self.logs.clone(),
             iologs: Iologs::default(),
             unmade: Arc::default(),
+            others: Others::default(),
         }
     }
 

@@ -10,8 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rbench_comm::{Combine, CommError};
-use rbench_core::job::{JobLog, JobOutcome};
+use rbench_comm::Combine;
 use rbench_core::random::key;
 use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
@@ -37,7 +36,9 @@ mod iologs;
 mod journals;
 mod layout;
 mod machine;
+mod others;
 mod removal;
+mod report;
 pub(crate) mod room;
 mod seen;
 mod trigger;
@@ -46,6 +47,7 @@ mod wire;
 use iologs::AllIologs;
 use journals::Journals;
 use layout::{Needs, Task, Tasks, Unmade, Whose};
+use others::{Ends, Shared};
 use removal::{left_as_they_are, remove};
 
 /// Most threads that lay out files on one rank.
@@ -110,6 +112,7 @@ struct JobRound<'w> {
     iologs: &'w AllIologs,
     /// What is asked for beside the jobs.
     whole: Whole,
+    ends: Ends,
     /// Files of this rank's workers that could not be made ready, and why:
     /// those workers do nothing but fail.
     unmade: RefCell<BTreeMap<PathBuf, Failure>>,
@@ -137,17 +140,22 @@ pub async fn execute(
     let journals = Journals::open(group, plan, base, run).await?;
     let mut before = (0, 0);
     let mut state = State::default();
+    let ends = Ends::of(plan);
     for (number, jobs) in plan.rounds.iter().enumerate() {
         let mut round = JobRound::new((number, before), jobs, (&journals, &iologs), base, run);
         round.live.clone_from(&live);
         round.drops_caches = all.drop_caches;
         round.iteration = plan.iteration(number);
         round.whole.clone_from(&plan.whole);
+        round.ends = ends;
         before.0 += jobs.len() as u32;
         before.1 += jobs.iter().map(|job| u64::from(job.numjobs)).sum::<u64>();
         let ended = round.go(group, listener, &mut state).await;
         let noted = match ended {
-            Ok(_) => journals.check(group, plan).await,
+            Ok(_) => match ends.agree(group).await {
+                Ok(()) => journals.check(group, plan).await,
+                Err(error) => Err(error),
+            },
             Err(_) => Ok(()),
         };
         match ended.and_then(|end| noted.map(|()| end)) {
@@ -278,6 +286,7 @@ impl<'w> JobRound<'w> {
             journals,
             iologs,
             whole: Whole::default(),
+            ends: Ends::default(),
             unmade: RefCell::default(),
         }
     }
@@ -408,6 +417,7 @@ impl<'w> JobRound<'w> {
             first += job.numjobs;
             before
         };
+        let mut shared = Shared::new(self.ends, (self.iteration, self.number), group);
         let contexts: Vec<WorkerContext> = self
             .members
             .iter()
@@ -433,6 +443,7 @@ impl<'w> JobRound<'w> {
                 logs: self.journals.of(member.index),
                 iologs: self.iologs.of(member.index),
                 unmade: Arc::new(self.unmade_of(&member.job, group.rank())),
+                others: shared.of(member),
             })
             .collect();
         Phase {
@@ -492,7 +503,7 @@ impl<'w> JobRound<'w> {
             dropped: self.drops_caches,
             direct: readers.iter().all(|(member, _)| member.job.direct),
             verifies: checks.map(|(_, lane)| *lane).collect(),
-            ramps: readers.iter().any(|(m, _)| m.job.pace.ramp.0 > 0),
+            ramps: readers.iter().any(|(m, _)| m.job.pace.ramps()),
         })
     }
 
@@ -672,61 +683,4 @@ impl<'w> JobRound<'w> {
         self.do_without(group, done.failed(), shared).await?;
         Ok(end.stopped)
     }
-
-    /// Brings the outcomes of all workers to rank 0; logs stay with their rank.
-    async fn report(
-        &self,
-        group: &Group<'_>,
-        sink: &Sink,
-        listener: &mut dyn Listener,
-    ) -> Result<(), ExecError> {
-        let taken = sink.lock().map(|mut all| std::mem::take(&mut *all));
-        let (mut outcomes, mut logs): (Vec<JobOutcome>, Vec<JobLog>) =
-            taken.unwrap_or_default().into_iter().unzip();
-        outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
-        logs.retain(|log| !log.samples.is_empty() || !log.histograms.is_empty());
-        logs.sort_by_key(|log| (log.job, log.worker));
-        let message = wire::encode(&self.merge_groups(outcomes));
-        let all = group.quietly(group.world.gather(Rank(0), message)).await?;
-        if let Some(messages) = all {
-            let read: Option<Vec<_>> = messages.iter().map(|m| wire::decode(m)).collect();
-            let mut outcomes = read.ok_or_else(garbled)?.concat();
-            outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
-            if !outcomes.is_empty() {
-                listener.jobs(outcomes);
-            }
-        }
-        if !logs.is_empty() {
-            listener.job_logs(logs);
-        }
-        Ok(())
-    }
-
-    /// Merges the workers of this rank of each job that reports as a group.
-    fn merge_groups(&self, outcomes: Vec<JobOutcome>) -> Vec<JobOutcome> {
-        let grouped = |index: u32| {
-            let mut members = self.members.iter();
-            members.any(|m| {
-                let report = m.job.report.as_ref();
-                m.index == index && report.is_some_and(|report| report.group_reporting)
-            })
-        };
-        let mut merged: Vec<JobOutcome> = Vec::new();
-        for outcome in outcomes {
-            match merged.last_mut() {
-                Some(last) if last.job == outcome.job && grouped(outcome.job) => {
-                    last.merge(&outcome);
-                }
-                _ => merged.push(outcome),
-            }
-        }
-        merged
-    }
-}
-
-/// Both ends are the same program: this does not happen unless memory or the
-/// network damages a message.
-fn garbled() -> ExecError {
-    let text = "the outcomes of the jobs did not arrive whole at rank 0";
-    ExecError::Comm(CommError::Start(text.to_owned()))
 }

@@ -1,12 +1,18 @@
 //! When a worker acts: the common start, intended starts, the deadline, and
 //! the request to stop.
 
-use std::sync::Arc;
+mod exits;
+mod flow;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rbench_core::{Clock, CpuClock, Nanos};
 use rbench_plan::arrival::Schedule;
+
+pub use exits::Exits;
+pub use flow::{Flow, FlowShare, RampBytes};
 
 /// How long before an instant a worker stops sleeping and spins: the kernel
 /// wakes a thread that much late on a busy machine.
@@ -33,18 +39,55 @@ pub fn wait_until(clock: CpuClock, at: Nanos) {
 /// The group's request to end the phase at the next operation; clones share
 /// it.
 #[derive(Debug, Clone, Default)]
-pub struct StopFlag(Arc<AtomicBool>);
+pub struct StopFlag(Arc<Flag>);
+
+#[derive(Debug, Default)]
+struct Flag {
+    raised: AtomicBool,
+    /// What it follows.
+    of_all: Option<StopFlag>,
+    /// What is raised with it.
+    followers: Mutex<Vec<Weak<Flag>>>,
+}
 
 impl StopFlag {
     /// Asks.
     pub fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.raised.store(true, Ordering::Relaxed);
+        let followers = self.0.followers.lock();
+        for follower in followers.unwrap_or_else(PoisonError::into_inner).iter() {
+            if let Some(follower) = follower.upgrade() {
+                StopFlag(follower).raise();
+            }
+        }
     }
 
     /// Whether it was asked.
     #[inline]
     pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.raised.load(Ordering::Relaxed)
+    }
+
+    /// Whether all were asked, and not only those with this flag.
+    pub fn is_of_all(&self) -> bool {
+        self.0.of_all.as_ref().unwrap_or(self).is_raised()
+    }
+
+    /// A flag that is raised with this one, and can be by itself.
+    pub fn follower(&self) -> StopFlag {
+        let follower = StopFlag(Arc::new(Flag {
+            of_all: Some(self.clone()),
+            ..Flag::default()
+        }));
+        let followers = self.0.followers.lock();
+        let mut followers = followers.unwrap_or_else(PoisonError::into_inner);
+        followers.retain(|other| other.strong_count() > 0);
+        followers.push(Arc::downgrade(&follower.0));
+        drop(followers);
+        if self.is_raised() {
+            follower.raise();
+        }
+        follower
     }
 }
 
@@ -202,6 +245,18 @@ mod tests {
         assert!(gate(Nanos(clock.now().0 - 5_000_000)).wait_for_start() >= 5_000_000);
         let soon = gate(Nanos(clock.now().0 + 1_000_000));
         assert!(soon.wait_for_start() >= 0 && clock.now() >= soon.start);
+    }
+
+    #[test]
+    fn a_flag_is_raised_with_the_one_that_it_follows_and_not_the_other_way() {
+        let all = StopFlag::default();
+        let [one, two] = [all.follower(), all.follower()];
+        one.raise();
+        assert!(one.is_raised() && !one.is_of_all());
+        assert!(!two.is_raised() && !all.is_raised());
+        all.raise();
+        assert!(two.is_raised() && two.is_of_all() && one.is_of_all());
+        assert!(all.follower().is_raised());
     }
 
     #[test]

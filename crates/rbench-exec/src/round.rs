@@ -126,6 +126,7 @@ impl WorkerPool {
             all.any(|(worker, answer)| answer.is_none() && !self.watch.gave_up(worker))
         };
         while missing(&taken) {
+            group.tell_exits();
             tokio::select! {
                 biased;
                 report = self.next() => {
@@ -146,6 +147,7 @@ impl WorkerPool {
                 }
             }
         }
+        group.tell_exits();
         Ok(taken)
     }
 

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rbench_core::memory::Memory;
 use rbench_core::random::key;
 use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 
 use crate::jobs::{
     Advised, BlockSizes, BufferContent, Buffers, ContinueOn, Course, Directions, Distribution,
-    Each, Errors, Fallocate, Favourites, FileNames, FileService, Files, JobPlan, OpenLoop, Pace,
-    Pattern, Shares, Syncing, Verify,
+    Each, Errors, Fallocate, Favourites, FileLock, FileNames, FileService, Files, JobPlan,
+    OpenLoop, Others, Pace, Pattern, Shares, Submission, Syncing, Verify,
 };
 use crate::pattern;
 use crate::process::Process;
@@ -362,6 +363,7 @@ impl IoPlan {
                 ahead,
                 interleave: self.layout == Layout::SharedInterleaved,
                 service: FileService::RoundRobin(1),
+                lock: FileLock::None,
                 fallocate: Fallocate::None,
                 may_create: true,
                 create_fsync: true,
@@ -381,12 +383,14 @@ impl IoPlan {
             engine: self.engine.clone(),
             names: None,
             engine_options: EngineOptions::default(),
+            memory: Memory::default(),
             depth: self.depth,
             // As many as there is room for.
             batch_submit: self.depth,
             batch_complete_min: 1,
             batch_complete_max: 1,
             depth_low: None,
+            submission: Submission::default(),
             direct: self.direct,
             syncing: match rw.writes() {
                 true => self.syncing(),
@@ -409,6 +413,7 @@ impl IoPlan {
                 think_by_issue: true,
                 ..Pace::default()
             },
+            others: Others::default(),
             process: Process::default(),
             errors: Errors::Count,
             report: None,

@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::memory::Memory;
 use rbench_core::{Bytes, EngineOptions, Nanos};
 
 use crate::arrival::Arrival;
@@ -14,6 +15,7 @@ use crate::name_ops::NameOp;
 use crate::process::Process;
 
 mod course;
+mod others;
 mod report;
 mod whole;
 
@@ -21,6 +23,7 @@ pub use rbench_core::{Direction, Each, Unified};
 
 pub use crate::verify::{Checksum, FioLayout, TrimBacklog, Verify, VerifyPattern};
 pub use course::{Course, Sequel, Zones};
+pub use others::{Exit, ExitWhat, Flow, Others, Submission};
 pub use report::{ContinueOn, ErrorOf, Errors, FioReport, LeftOut, Logs, WindowValue};
 pub use whole::{Trigger, Whole};
 
@@ -179,6 +182,8 @@ pub struct Files {
     pub interleave: bool,
     /// Which file an operation goes to.
     pub service: FileService,
+    /// Whom an operation keeps from the file as long as it lasts.
+    pub lock: FileLock,
     /// How blocks are reserved when a file is laid out.
     pub fallocate: Fallocate,
     /// Files that are not there are made.
@@ -263,6 +268,18 @@ pub enum FileService {
     Random(u64),
     /// The next file when this one is done.
     Sequential,
+}
+
+/// `lockfile`: between the workers of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileLock {
+    /// Nobody.
+    #[default]
+    None,
+    /// Everybody.
+    Exclusive,
+    /// Everybody if it writes or trims, else those who do.
+    ReadWrite,
 }
 
 /// `fallocate`
@@ -387,6 +404,8 @@ pub struct Pace {
     pub time_based: bool,
     /// Before it nothing is recorded; added to `runtime`.
     pub ramp: Nanos,
+    /// Or until so many bytes are moved; where jobs are reported as a group, by all of it.
+    pub ramp_bytes: u64,
     /// Wait before the start.
     pub delay: Nanos,
     /// Passes over the work.
@@ -469,6 +488,8 @@ pub struct Steady {
     pub percent: bool,
     /// Window.
     pub duration: Nanos,
+    /// How often a value is taken.
+    pub every: Nanos,
     /// Before the first window.
     pub ramp: Nanos,
 }
@@ -490,6 +511,8 @@ pub struct JobPlan {
     pub names: Option<NameOp>,
     /// What else is asked of the engine.
     pub engine_options: EngineOptions,
+    /// What its buffers lie in.
+    pub memory: Memory,
     /// Requests under way per worker.
     pub depth: u32,
     /// Submit so many at a time; reap at least so many (io_uring).
@@ -502,6 +525,8 @@ pub struct JobPlan {
     /// Once `depth` are under way, no new ones are submitted until so few are left;
     /// `None`: each is replaced at once.
     pub depth_low: Option<u32>,
+    /// How requests come to the engine.
+    pub submission: Submission,
     /// O_DIRECT
     pub direct: bool,
     /// When data is synced.
@@ -512,6 +537,8 @@ pub struct JobPlan {
     pub verify: Option<Verify>,
     /// How long and how fast.
     pub pace: Pace,
+    /// What binds it to other jobs.
+    pub others: Others,
     /// What its threads are to the kernel.
     pub process: Process,
     /// What becomes of it when an operation fails.
@@ -552,6 +579,11 @@ impl Files {
 }
 
 impl Pace {
+    /// Whether something comes before the part that is recorded.
+    pub fn ramps(&self) -> bool {
+        self.ramp.0 > 0 || self.ramp_bytes > 0
+    }
+
     /// Whether there are pauses.
     pub fn thinks(&self) -> bool {
         self.think.0 > 0 || self.think_cycles > 0

@@ -167,6 +167,9 @@ pub struct Verify {
     pub save_state: bool,
     /// Such a file says how far to verify.
     pub load_state: bool,
+    /// `verify_policy=fsynced`: as far as the last sync went; else as far as writes
+    /// completed.
+    pub synced_only: bool,
     /// What is trimmed of the blocks that were written; `None`: nothing.
     pub trims: Option<TrimBacklog>,
     /// `trim_verify_zero`: what was trimmed is read back, and must be zeros; else it is not
@@ -191,6 +194,7 @@ impl Verify {
             dump: false,
             save_state: false,
             load_state: false,
+            synced_only: false,
             trims: None,
             trimmed_is_zero: false,
         }

@@ -1,12 +1,16 @@
 //! Memory for blocks that go to and come from files, `O_DIRECT` included.
 
+mod memory;
+
 use std::num::NonZeroUsize;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use nix::errno::Errno;
-use nix::libc::c_void;
+use nix::libc::{self, c_void};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+pub use memory::{BlockMemory, LockedMemory};
 
 /// Bytes of a mapping of its own, zeros at first, that start at a multiple of
 /// [`AlignedBuffer::ALIGNMENT`]. Its pages are there from the start, so that
@@ -15,6 +19,24 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 pub struct AlignedBuffer {
     base: NonNull<u8>,
     length: usize,
+    origin: Origin,
+}
+
+/// What has to be given back.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    /// A mapping of so many bytes.
+    Mapping(NonNull<u8>, NonZeroUsize),
+    /// A System V segment.
+    Segment(NonNull<u8>),
+}
+
+impl Origin {
+    fn start(self) -> NonNull<u8> {
+        match self {
+            Origin::Mapping(start, _) | Origin::Segment(start) => start,
+        }
+    }
 }
 
 // SAFETY: the mapping belongs to this value alone and to no thread.
@@ -38,10 +60,19 @@ impl AlignedBuffer {
                 MapFlags::MAP_PRIVATE | MapFlags::MAP_POPULATE,
             )
         }?;
-        Ok(AlignedBuffer {
-            base: base.cast(),
+        let origin = Origin::Mapping(base.cast(), mapped(length));
+        Ok(AlignedBuffer::within(origin, 0, length))
+    }
+
+    /// `length` bytes that lie `ahead` of the start of `origin`, in it, which becomes its
+    /// own.
+    fn within(origin: Origin, ahead: usize, length: usize) -> AlignedBuffer {
+        AlignedBuffer {
+            // SAFETY: so many bytes are in the mapping.
+            base: unsafe { origin.start().add(ahead) },
             length,
-        })
+            origin,
+        }
     }
 
     /// Where it starts, for the kernel: who writes there while a reference to
@@ -78,10 +109,19 @@ impl DerefMut for AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: base and length are those of the mapping made in `new`, and
-        // no reference into it outlives `self`.
-        let unmapped = unsafe { munmap(self.base.cast::<c_void>(), mapped(self.length).get()) };
-        debug_assert_eq!(unmapped, Ok(()));
+        let given_back = match self.origin {
+            Origin::Mapping(start, length) => {
+                // SAFETY: they are those of the mapping as it was made, and no reference into
+                // it outlives `self`.
+                unsafe { munmap(start.cast::<c_void>(), length.get()) }
+            }
+            Origin::Segment(start) => {
+                // SAFETY: as above, of a segment.
+                let detached = unsafe { libc::shmdt(start.as_ptr().cast()) };
+                Errno::result(detached).map(drop)
+            }
+        };
+        debug_assert_eq!(given_back, Ok(()));
     }
 }
 

@@ -13,6 +13,7 @@ mod libaio;
 mod mmap;
 mod names;
 mod null;
+mod offload;
 mod posixaio;
 mod progress;
 mod psync;
@@ -27,6 +28,8 @@ pub use contract::{
     Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, RetriesByTransfer,
     Transfer,
 };
+
+pub use offload::make as offload;
 
 /// Every engine. A new one is a file under `engine/` and a line here.
 pub const ENGINES: &[EngineInfo] = &[

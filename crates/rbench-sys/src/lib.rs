@@ -34,7 +34,7 @@ pub mod trace;
 pub mod waiting;
 pub mod workdir;
 
-pub use buffer::AlignedBuffer;
+pub use buffer::{AlignedBuffer, BlockMemory, LockedMemory};
 pub use engine::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer};
 pub use fault::FaultFs;
 pub use fs::{Fs, OpenMode};

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
-use rbench_cli::fio::{Surroundings, files_named, read, variables_named};
+use rbench_cli::fio::{Surroundings, files_named, listing, read, variables_named};
 use rbench_cli::{FioFormat, FioView, IdleReport, Invocation, Output};
 use rbench_core::job::{JobLog, JobOutcome, Series};
 use rbench_core::machine::HostUse;
@@ -145,12 +145,32 @@ impl JobFiles {
 }
 
 fn content(file: &Path) -> std::io::Result<Vec<u8>> {
+    if let Some(directory) = listing::asked(file) {
+        let mut paths = Vec::new();
+        list(&directory, &mut paths)?;
+        paths.sort();
+        return Ok(listing::answer(&paths));
+    }
     if file != Path::new("-") {
         return std::fs::read(file);
     }
     let mut bytes = Vec::new();
     std::io::stdin().lock().read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The regular files of a directory and of those in it; no symbolic link is followed.
+fn list(directory: &Path, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            list(&entry.path(), into)?;
+        } else if kind.is_file() {
+            into.push(entry.path());
+        }
+    }
+    Ok(())
 }
 
 /// The invocation of a command line of fio; `None` if it is another command.

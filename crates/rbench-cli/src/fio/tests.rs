@@ -21,6 +21,11 @@ fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
 
+/// The directory d has one file.
+fn listed() -> BTreeMap<PathBuf, Vec<u8>> {
+    BTreeMap::from([(listing::question("d"), listing::answer(&["d/a".into()]))])
+}
+
 /// Nothing around: no files, no variables.
 fn bare(files: &BTreeMap<PathBuf, Vec<u8>>) -> Surroundings<'_> {
     static NONE: BTreeMap<PathBuf, String> = BTreeMap::new();
@@ -39,7 +44,7 @@ fn read_line(words: &[OsString]) -> Result<Line, Stop> {
 
 /// The whole way, as the program goes it.
 fn run(text: &str) -> Result<(Fio, Output), Stop> {
-    match parse(&words(&format!("rbench fio {text}")), None)? {
+    match read(&words(&format!("rbench fio {text}")), &bare(&listed()))? {
         Invocation::Run(spec, output) => match spec.workload {
             Workload::Fio(fio) => Ok((*fio, output)),
             other => panic!("{other:?}"),
@@ -216,9 +221,8 @@ fn nothing_to_run_is_misuse() {
 fn what_this_program_lacks_is_refused_by_name() {
     for (option, expect) in [
         (
-            "--exitall",
-            "option '--exitall' is not supported: a job that ends does not end the others; use 'runtime', or \
-             '--on-error=stop'",
+            "--cgroup=x",
+            "option '--cgroup' is not supported: control groups are not managed; use 'systemd-run --scope'",
         ),
         ("--zonemode=zbd", "'--zonemode'"),
         ("--client=host", "mpirun"),
@@ -226,7 +230,11 @@ fn what_this_program_lacks_is_refused_by_name() {
         ("--dir=/x", "profiles"),
         ("--rw=readtrim", "is not one of"),
         ("--verify=crc33", "is not one of"),
-        ("--verify_policy=fsynced", "is not one of completed"),
+        ("--verify_policy=written", "is not one of completed"),
+        ("--mem=cudamalloc", "no memory of graphics processors"),
+        ("--mem=mmap:", "no path"),
+        ("--mem=shm:/x", "has no file"),
+        ("--opendir=none", "no directory that can be read"),
         ("--terse-version=5", "use 3"),
         ("--file_service_type=zipf:1.1", "use roundrobin"),
         ("--rw=randread:4k", "not a number of operations"),
@@ -347,7 +355,7 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
     let all = super::help::command("all").expect("help of all commands");
     assert!(all.contains("iodepth_batch_complete_min: Reap"), "{all}");
     check_misuse("--cmdhelp=nosuch", &["no such option"]);
-    check_misuse("--cmdhelp=exitall", &["not supported"]);
+    check_misuse("--cmdhelp=cgroup", &["not supported"]);
 }
 
 /// The text that these words print.
@@ -569,7 +577,8 @@ proptest! {
         texts.sort_by_key(|text| !text.starts_with("directory="));
         let line = format!("rbench fio --name=a --{}", texts.join(" --"));
         let file = format!("[a]\n{}\n", texts.join("\n"));
-        let files = BTreeMap::from([("f".into(), file.into_bytes())]);
+        let mut files = listed();
+        files.insert("f".into(), file.into_bytes());
         let settings = |read: Result<Invocation, Stop>| match read {
             Ok(Invocation::Run(spec, _)) => match spec.workload {
                 Workload::Fio(fio) => Some(fio.jobs[0].settings.clone()),
@@ -577,7 +586,7 @@ proptest! {
             },
             _ => None,
         };
-        let of_line = settings(parse(&words(&line), None));
+        let of_line = settings(read(&words(&line), &bare(&listed())));
         prop_assert!(of_line.is_some(), "{}", line);
         prop_assert_eq!(of_line, settings(read(&words("rbench fio f"), &bare(&files))));
     }

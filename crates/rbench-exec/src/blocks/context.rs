@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex};
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::memory::Memory;
 use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind, Rank};
-use rbench_plan::jobs::{JobPlan, Verify};
+use rbench_plan::jobs::{FileLock, JobPlan, Verify};
 use rbench_plan::pattern::{Part, Steps, file_path, file_size};
 use rbench_plan::shift;
-use rbench_sys::engine::{EngineConfig, EngineInfo};
-use rbench_sys::{AlignedBuffer, Engine};
+use rbench_sys::engine::{self, EngineConfig, EngineInfo};
+use rbench_sys::{AlignedBuffer, BlockMemory, Engine};
 
 use super::arrivals::Arrivals;
 use super::checkers::Checkers;
@@ -21,6 +22,8 @@ use super::checks::Source;
 use super::handles::{Handles, Opening};
 use super::iolog::{Iolog, Iologs, Replayed, placed};
 use super::many;
+use super::order::Order;
+use super::others::{Others, Ramp};
 use super::process;
 use super::progress::{Progress, State};
 use super::queue::Queue;
@@ -139,6 +142,8 @@ pub struct WorkerContext {
     /// Workers whose files could not be made ready, and why: who uses these does
     /// nothing but fail.
     pub unmade: Arc<BTreeMap<u64, Failure>>,
+    /// What its workers have to do with those of other jobs.
+    pub others: Others,
 }
 
 impl WorkerContext {
@@ -179,7 +184,7 @@ impl WorkerContext {
             name: self.job.name.clone(),
             ..State::default()
         };
-        let made = Progress::new(&report.aux, now, saves, loads);
+        let made = Progress::new(&report.aux, now, saves, (loads, verify.synced_only));
         made.map(|made| Some(Box::new(made)))
             .map_err(|(path, error)| Failure {
                 op: OpKind::Open,
@@ -219,13 +224,42 @@ impl WorkerContext {
         }
     }
 
+    /// What the buffers lie in, where that was asked for.
+    fn memory(&self, depth: usize, block: usize) -> Result<Option<BlockMemory>, Failure> {
+        let asked = &self.job.memory;
+        if asked.is_ordinary() {
+            return Ok(None);
+        }
+        let asked = Memory {
+            file: asked.file.as_ref().map(|file| self.base.join(file)),
+            ..asked.clone()
+        };
+        let made = BlockMemory::new(&asked, depth, block);
+        made.map(Some).map_err(|(errno, detail)| Failure {
+            op: OpKind::Open,
+            path: format!("job '{}': mem={}", self.job.name, asked.kind.name()),
+            kind: errno.into(),
+            detail,
+        })
+    }
+
     fn make_engine(&self, depth: usize, block: usize) -> Result<Box<dyn Engine>, Failure> {
         let name = self.engine.name;
-        let config = EngineConfig {
-            options: self.job.engine_options,
-            ..EngineConfig::new(depth, block)
+        let config = |depth| -> Result<EngineConfig, Failure> {
+            Ok(EngineConfig {
+                options: self.job.engine_options,
+                memory: self.memory(depth, block)?,
+                ..EngineConfig::new(depth, block)
+            })
         };
-        (self.engine.make)(config).map_err(|errno| Failure {
+        let made = match self.job.submission.offload {
+            true => {
+                let configs = (0..depth).map(|_| config(1)).collect::<Result<_, _>>()?;
+                engine::offload(self.engine, configs)
+            }
+            false => (self.engine.make)(config(depth)?),
+        };
+        made.map_err(|errno| Failure {
             op: OpKind::Open,
             path: match self.report {
                 Some(_) => format!("job '{}': engine {name}", self.job.name),
@@ -321,18 +355,22 @@ impl How {
         let careful = depth > 1 && (block >= LARGE || headed);
         let replays = job.replay.as_ref().is_some_and(|replay| replay.stalls);
         let rated = context.open_loop || pace.together.is_some() || replays;
+        let orders = job.submission.serialize || job.files.lock != FileLock::None;
         let again = job.files.unlink_each_loop;
+        let flows = job.others.flow.is_some();
         let iologs = job.replay.is_some() || job.iolog.is_some();
-        let counts = turns || again || syncs || pace.thinks() || job.verify.is_some() || iologs;
+        let counts =
+            turns || again || syncs || flows || pace.thinks() || job.verify.is_some() || iologs;
         let submission = asynchronous && as_fio;
         let plain = !headed && context.logs.is_empty();
         How {
             bare: plain
+                && !orders
                 && !counts
                 && !submission
                 && !rated
                 && job.files.count == 1
-                && (as_fio || pace.ramp.0 == 0),
+                && (as_fio || !pace.ramps()),
             plain,
             counts,
             remembers: job
@@ -355,7 +393,7 @@ impl How {
             submission,
             whole: !as_fio,
             names: job.names.is_some(),
-            ramps: pace.ramp.0 > 0,
+            ramps: pace.ramps(),
         }
     }
 }
@@ -367,7 +405,12 @@ impl How {
 /// Why it cannot do anything.
 pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
     let entered = process::enter(&context.job, context.first_on_host + clone, &context.base);
-    let made = entered.and_then(|()| runner(context.clone(), clone));
+    let made = entered.and_then(|locked| {
+        let mut runner = runner(context.clone(), clone)?;
+        runner.locked = locked;
+        runner.join_flow();
+        Ok(runner)
+    });
     made.inspect_err(|failure| context.note_failed(context.part(clone).worker, failure))
         .map(|runner| Box::new(runner) as Box<dyn Runner>)
 }
@@ -379,7 +422,10 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     if let Some(failure) = context.unmade.get(&part.owner) {
         return Err(failure.clone());
     }
-    let depth = job.depth.clamp(1, context.engine.depth_max as u32) as usize;
+    let depth = match job.submission.offload {
+        true => job.depth.max(1),
+        false => job.depth.clamp(1, context.engine.depth_max as u32),
+    } as usize;
     let block = (Steps::length_max(&job) as usize).max(1);
     let mut engine = context.make_engine(depth, block)?;
     let headers = Marks::new(&job);
@@ -443,6 +489,13 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
             log.file(ack::Kind::Opened, files.key(file));
         });
     }
+    let own = job.submission.serialize.then(Default::default);
+    let lock = |path| context.others.locks.of(path);
+    let locks = match job.files.lock {
+        FileLock::None => Vec::new(),
+        _ => files.paths().map(lock).collect(),
+    };
+    let order = Order::of(context.others.blocks.clone().or(own), job.files.lock, locks);
     let seed = job.pattern.seed;
     let expected = match &job.replay {
         None => steps.expected(),
@@ -472,6 +525,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         source: Source::Work,
         replayed,
         recorder,
+        ramp: Ramp::of(job.pace.ramp_bytes, &context.others),
         context,
         part,
         how,
@@ -492,6 +546,9 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         ended: Ended::default(),
         start: Nanos(0),
         records_from: Nanos(0),
+        locked: None,
+        flow: None,
+        order,
     })
 }
 

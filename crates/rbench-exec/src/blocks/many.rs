@@ -51,6 +51,8 @@ enum Pause {
     Early,
     /// Something has to come before the next one, with nothing in flight.
     Before(Interlude),
+    /// Its block overlaps with that of a request in flight.
+    Overlap,
     /// There is no further operation in this pass.
     End,
     /// No further operation may start.
@@ -72,11 +74,17 @@ impl BlockRunner {
         loop {
             match self.issue::<BARE>(gate, meter) {
                 Pause::Early => self.reap::<BARE>(gate, meter, false),
+                Pause::Overlap if self.queue.is_idle() => self.let_others_end(),
+                Pause::Overlap => self.reap::<BARE>(gate, meter, true),
                 Pause::Full => {
                     self.reap::<BARE>(gate, meter, false);
                     while self.queue.taken() > self.how.low {
                         self.reap::<BARE>(gate, meter, false);
                     }
+                }
+                // What is in flight goes on, as with fio, unless it sleeps then.
+                Pause::Before(Interlude::Flow) if self.flows_on() => {
+                    self.reap::<BARE>(gate, meter, false);
                 }
                 Pause::Before(interlude) => {
                     self.drain(gate, meter);
@@ -134,12 +142,20 @@ impl BlockRunner {
                 }
                 now = gate.clock.now();
             }
+            if !BARE && self.order.is_some() && !self.take_block(&self.slots[slot].what.clone()) {
+                break Pause::Overlap;
+            }
             if !BARE && self.log.is_some() {
                 let what = self.slots[slot].what;
                 if !self.announce(what) {
+                    self.leave_block(&what);
                     break Pause::Closed;
                 }
                 now = gate.clock.now();
+            }
+            if !BARE && self.order.as_ref().is_some_and(|order| order.locks()) {
+                self.start_locked(slot, gate);
+                continue;
             }
             self.line_up(slot, now);
             if self.how.careful {
@@ -350,6 +366,9 @@ impl BlockRunner {
                 depth,
             };
             self.complete::<BARE>(slot, what, times, completion.result, meter);
+            if !BARE && self.order.is_some() {
+                self.leave_block(&what);
+            }
             self.queue.give_back(slot);
             if !BARE && self.how.counts {
                 self.account_complete(end);
@@ -361,6 +380,25 @@ impl BlockRunner {
                 self.poll(gate);
             }
         }
+    }
+
+    /// Starts the request of `slot` while nobody else who locks its file uses it. As with
+    /// fio, that is over when the engine has it: with one that is asynchronous, when it is
+    /// handed over.
+    #[cold]
+    fn start_locked(&mut self, slot: usize, gate: &Gate) {
+        let what = self.slots[slot].what;
+        self.lock_file(what.file, what.kind);
+        self.line_up(slot, gate.clock.now());
+        self.commit::<false>(gate);
+        self.unlock_file();
+        self.poll(gate);
+    }
+
+    /// Whether something is in flight, and a flow that is ahead does not sleep.
+    fn flows_on(&self) -> bool {
+        let sleeps = self.context.job.others.flow.is_some_and(|f| f.sleep.0 > 0);
+        !sleeps && !self.queue.is_idle()
     }
 
     fn drain(&mut self, gate: &Gate, meter: &mut Meter) {

@@ -12,6 +12,7 @@ use rbench_plan::process::Process;
 use rbench_sys::engine::{self, ENGINES};
 
 use super::BlockRunner;
+use super::Others;
 use super::context::{How, Lanes, Report, Sink, WorkerContext, runner};
 use super::iolog::Iologs;
 
@@ -50,6 +51,7 @@ pub(crate) fn over_nothing(
         logs: Vec::new(),
         iologs: Iologs::default(),
         unmade: Arc::default(),
+        others: Others::default(),
     };
     // What has more to do around its operations is not measured without it.
     let bare = How::new(
@@ -90,6 +92,7 @@ pub(crate) fn over_nothing(
         ..Pace::default()
     };
     job.process = Process::default();
+    (job.memory, job.others) = Default::default();
     let context = WorkerContext {
         engine: engine::find("null").unwrap_or(&ENGINES[0]),
         job: Arc::new(job),

@@ -196,6 +196,9 @@ impl BlockRunner {
             if !stats.records(start) {
                 let late = stats.is_too_late(end.since(start));
                 meter.went_on();
+                if self.ramp.goes_on() {
+                    self.climb(bytes);
+                }
                 if late {
                     self.give_up(Some(Errno::ETIMEDOUT));
                 }

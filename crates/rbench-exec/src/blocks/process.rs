@@ -7,17 +7,21 @@ use nix::libc;
 use rbench_core::{Failure, FailureKind, OpKind};
 use rbench_plan::jobs::JobPlan;
 use rbench_plan::process::{MemoryPolicy, Nodes, Process};
-use rbench_sys::{command, thread};
+use rbench_sys::{LockedMemory, command, thread};
 
 /// Makes the calling thread what `job` says. It is the worker with that number among
-/// those on this host; `base` is the working directory.
+/// those on this host; `base` is the working directory. What it has locked comes back.
 ///
 /// # Errors
 /// What cannot be had, with the option's name.
-pub(super) fn enter(job: &JobPlan, number: u32, base: &Path) -> Result<(), Failure> {
+pub(super) fn enter(
+    job: &JobPlan,
+    number: u32,
+    base: &Path,
+) -> Result<Option<LockedMemory>, Failure> {
     let process = &job.process;
-    if *process == Process::default() {
-        return Ok(());
+    if *process == Process::default() && job.memory.locked == 0 {
+        return Ok(None);
     }
     let refused = |option: &str, kind: FailureKind, detail: String| Failure {
         op: OpKind::Open,
@@ -35,6 +39,14 @@ pub(super) fn enter(job: &JobPlan, number: u32, base: &Path) -> Result<(), Failu
     if !cpus.is_empty() {
         thread::stay_on_any(&cpus).map_err(clause("cpus_allowed"))?;
     }
+    // Before it may become somebody who must not.
+    let locked = match job.memory.locked {
+        0 => None,
+        bytes => Some(
+            LockedMemory::new(bytes)
+                .map_err(|(errno, why)| refused("lockmem", errno.into(), why))?,
+        ),
+    };
     if let Some(memory) = &process.memory {
         set_memory(memory).map_err(errno("numa_mem_policy"))?;
     }
@@ -49,7 +61,7 @@ pub(super) fn enter(job: &JobPlan, number: u32, base: &Path) -> Result<(), Failu
         run(job, before, "prerun", base)
             .map_err(|why| refused("exec_prerun", FailureKind::Command, why))?;
     }
-    Ok(())
+    Ok(locked)
 }
 
 /// Checks, before anything is made, that this host has the processors of `job`.

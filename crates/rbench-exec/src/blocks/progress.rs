@@ -25,6 +25,9 @@ const INDEX: usize = 24;
 const NAME: usize = 88;
 /// Bytes of a name with the zero behind it.
 const NAME_ROOM: usize = FIXED - NAME;
+/// Behind a name that is no longer: one more than the writes that a sync has covered. fio
+/// has zeros there, and reads the name up to the first one.
+const SYNCED: usize = FIXED - 8;
 
 /// What a state says: how many writes were begun, and the last ones of each file that
 /// completed, newest first.
@@ -35,6 +38,8 @@ pub(super) struct State {
     pub(super) writes: u64,
     pub(super) index: u64,
     pub(super) name: String,
+    /// Writes that the last sync has covered, where that is known.
+    pub(super) synced: Option<u64>,
     /// File and offset.
     pub(super) completed: Vec<(u64, u64)>,
 }
@@ -52,6 +57,9 @@ impl State {
         let name = self.name.as_bytes();
         let length = name.len().min(NAME_ROOM - 1);
         body[NAME..NAME + length].copy_from_slice(&name[..length]);
+        if let Some(synced) = self.synced.filter(|_| NAME + length < SYNCED) {
+            body[SYNCED..FIXED].copy_from_slice(&synced.saturating_add(1).to_le_bytes());
+        }
         for (file, offset) in &self.completed {
             body.extend_from_slice(&file.to_le_bytes());
             body.extend_from_slice(&offset.to_le_bytes());
@@ -76,6 +84,7 @@ impl State {
         let both = word(body, DEPTH)?;
         let name = &body[NAME..FIXED];
         let name = &name[..name.iter().position(|b| *b == 0).unwrap_or(name.len())];
+        let synced = word(body, SYNCED).filter(|_| NAME + name.len() < SYNCED);
         let list = body[FIXED..].chunks_exact(16);
         let listed = list.map(|entry| Some((word(entry, 0)?, word(entry, 8)?)));
         let completed: Vec<_> = listed.collect::<Option<_>>()?;
@@ -85,6 +94,7 @@ impl State {
             writes: word(body, NUMBER).unwrap_or(0),
             index: word(body, INDEX).unwrap_or(0),
             name: String::from_utf8_lossy(name).into_owned(),
+            synced: synced.and_then(|more| more.checked_sub(1)),
             completed,
         })
     }
@@ -112,11 +122,16 @@ pub(super) struct Progress {
     last: BTreeMap<u64, VecDeque<u64>>,
     /// Blocks verified so far.
     verified: u64,
+    /// What a loaded state says is synced is verified, else what completed.
+    synced_only: bool,
+    /// A sync has failed: what it was for may be lost, whatever later ones say.
+    sync_failed: bool,
 }
 
 impl Progress {
     /// For a worker with this number (`index`) among all, whose state lies in `base`.
-    /// `saves`: it is written at the end; `loads`: an earlier one is read.
+    /// `saves`: it is written at the end; `loads`: an earlier one is read, and says what is
+    /// verified: of its writes those that completed, or those that are synced.
     ///
     /// # Errors
     /// When it is to be read and cannot be, or to be written where something else is;
@@ -125,7 +140,7 @@ impl Progress {
         base: &Path,
         now: State,
         saves: bool,
-        loads: bool,
+        (loads, synced_only): (bool, bool),
     ) -> Result<Progress, (PathBuf, io::Error)> {
         let (name, index) = (&now.name, now.index);
         // As fio names it.
@@ -139,6 +154,11 @@ impl Progress {
             false => None,
             true => Some(read(&path).map_err(|error| (path.clone(), error))?),
         };
+        if synced_only && loaded.as_ref().is_some_and(|state| state.synced.is_none()) {
+            let text =
+                "verify_policy=fsynced: it does not say what was synced, as states of fio do not";
+            return Err((path, io::Error::new(io::ErrorKind::InvalidData, text)));
+        }
         Ok(Progress {
             path,
             saves,
@@ -146,6 +166,8 @@ impl Progress {
             now,
             last: BTreeMap::new(),
             verified: 0,
+            synced_only,
+            sync_failed: false,
         })
     }
 
@@ -158,11 +180,23 @@ impl Progress {
         last.push_front(offset);
     }
 
+    /// Notes that a sync has covered the first so many writes, or that one failed.
+    pub(super) fn synced(&mut self, writes: Result<u64, ()>) {
+        match writes {
+            Ok(writes) if !self.sync_failed => self.now.synced = Some(writes),
+            Ok(_) => {}
+            Err(()) => self.sync_failed = true,
+        }
+    }
+
     /// Whether verifying ends before this block, which an earlier run may not have
     /// written; else it counts as verified.
     pub(super) fn ends_at(&mut self, file: u64, offset: u64) -> bool {
         let loaded = self.loaded.as_ref();
-        let ends = loaded.is_some_and(|state| state.ends_at(self.verified, file, offset));
+        let ends = loaded.is_some_and(|state| match state.synced.filter(|_| self.synced_only) {
+            Some(synced) => self.verified >= synced,
+            None => state.ends_at(self.verified, file, offset),
+        });
         self.verified += u64::from(!ends);
         ends
     }
@@ -280,6 +314,7 @@ mod tests {
             writes: 12,
             index: 0,
             name: "p".to_owned(),
+            synced: None,
             completed: [0, 1]
                 .iter()
                 .flat_map(|file| offsets.map(|offset| (*file, offset)))
@@ -322,8 +357,8 @@ mod tests {
             ..State::default()
         };
         let saved = || -> Result<(), io::Error> {
-            let mut progress =
-                Progress::new(dir.path(), now(), true, false).map_err(|(_, error)| error)?;
+            let mut progress = Progress::new(dir.path(), now(), true, (false, false))
+                .map_err(|(_, error)| error)?;
             progress.completed(0, 4096);
             progress.save(1).map_err(|(_, error)| error)
         };
@@ -353,6 +388,46 @@ mod tests {
         dump.write(dir.path(), file).expect("nothing was there");
         let again = dump.write(dir.path(), file).expect_err("it is there");
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a temporary directory")]
+    fn what_the_last_good_sync_covered_is_kept_in_a_state_and_alone_is_verified() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let new = |loads| {
+            let now = State {
+                name: "j".to_owned(),
+                depth: 1,
+                ..State::default()
+            };
+            Progress::new(dir.path(), now, true, loads)
+        };
+        let mut progress = new((false, false)).expect("nothing is there");
+        for write in 0..9 {
+            progress.completed(0, write * 4096);
+            progress.synced(match write {
+                3 => Ok(4),
+                5 => Err(()),
+                7 => Ok(8),
+                _ => continue,
+            });
+        }
+        progress.save(9).map_err(|(_, error)| error).expect("saved");
+        let verified = |synced_only| {
+            let mut progress = new((true, synced_only)).expect("it is there");
+            (0..20)
+                .take_while(|n| !progress.ends_at(0, n * 4096))
+                .count()
+        };
+        assert_eq!((verified(true), verified(false)), (4, 9));
+        // One of fio's does not say it.
+        let path = dir.path().join("local-j-0-verify.state");
+        fs::write(&path, of_fio().to_bytes()).expect("written");
+        let (_, error) = new((true, true)).expect_err("nothing is known");
+        assert!(
+            error.to_string().contains("verify_policy=fsynced"),
+            "{error}"
+        );
     }
 
     #[test]

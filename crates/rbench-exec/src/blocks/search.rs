@@ -131,9 +131,9 @@ pub struct SteadyWatch {
 }
 
 impl SteadyWatch {
-    /// Nothing seen yet. The window holds a value for each second.
+    /// Nothing seen yet. The window holds as many values as are taken in its time.
     pub fn new(rule: Steady) -> SteadyWatch {
-        let room = (rule.duration.0 / Nanos::SECOND.0).max(2) as usize;
+        let room = (rule.duration.0 / rule.every.0.max(1)).max(2) as usize;
         SteadyWatch {
             rule,
             values: VecDeque::with_capacity(room),
@@ -246,6 +246,7 @@ mod tests {
             limit,
             percent,
             duration: Nanos(5_000_000_000),
+            every: Nanos::SECOND,
             ramp: Nanos(2_000_000_000),
         }
     }

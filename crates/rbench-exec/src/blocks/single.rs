@@ -55,6 +55,9 @@ impl BlockRunner {
         {
             return false;
         }
+        if self.order.is_some() && !self.take_its_turn(what, gate) {
+            return false;
+        }
         match self.log {
             None => true,
             Some(_) => !gate.closed(gate.clock.now()) && self.announce(*what),
@@ -137,6 +140,9 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
 
     #[inline(always)]
     fn put_back(&mut self, what: Planned) {
+        if !BARE && self.runner.order.is_some() {
+            self.runner.end_its_turn(&what);
+        }
         self.runner.next = Some(what);
     }
 
@@ -165,6 +171,9 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
     ) {
         let runner = &mut *self.runner;
         runner.submitted += 1;
+        if !BARE && runner.order.is_some() {
+            runner.end_its_turn(&what);
+        }
         if !BARE && runner.how.counts {
             runner.account(&what);
             runner.record(&what, start);

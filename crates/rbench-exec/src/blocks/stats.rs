@@ -134,6 +134,7 @@ pub struct JobStats {
     checked_at: Nanos,
     search: Option<DepthSearch>,
     steady: Option<SteadyWatch>,
+    steady_every: Nanos,
     logs: Logs,
     logs_samples: bool,
     next_window: Nanos,
@@ -249,6 +250,7 @@ impl JobStats {
                 .latency_target
                 .map(|target| DepthSearch::new(target, job.depth)),
             steady: pace.steady.map(SteadyWatch::new),
+            steady_every: pace.steady.map_or(Nanos::SECOND, |steady| steady.every),
             logs,
             logs_samples,
             next_window: Nanos(0),
@@ -273,6 +275,16 @@ impl JobStats {
         self.next_histogram = after(from, self.logs.histogram_every);
     }
 
+    /// Recording begins `now`, where a ramp of bytes is over.
+    #[cold]
+    pub fn end_ramp(&mut self, now: Nanos) {
+        (self.from, self.measures_from) = (now, now);
+        self.next_window = after(now, self.logs.average);
+        self.next_histogram = after(now, self.logs.histogram_every);
+        self.stretches.end_ramp(now);
+        self.begin_samples(now);
+    }
+
     /// A stretch of operations begins; the one before is over.
     pub fn begin_stretch(&mut self, kind: Kind, now: Nanos) {
         self.stretches.begin(kind, now, self.from);
@@ -293,7 +305,7 @@ impl JobStats {
         (self.checked_at, self.next_check) = (from, self.check_after(from));
         self.sampled_at = [from; 2];
         self.next_samples = self.sampled_every.map(|every| after(from, every));
-        (self.next_second, self.second_at) = (after(from, Nanos::SECOND), from);
+        (self.next_second, self.second_at) = (after(from, self.steady_every), from);
         for side in self.sides.all_mut() {
             side.sampled = [side.bytes, side.ios];
             side.at_second = (side.ios, side.bytes);
@@ -522,10 +534,10 @@ impl JobStats {
         self.next_sample = self.next_due();
     }
 
-    /// A second of recording has passed.
+    /// A second of recording has passed, or how often else values are taken.
     fn second(&mut self, now: Nanos) {
         let seconds = now.since(self.second_at).as_secs_f64();
-        (self.second_at, self.next_second) = (now, after(now, Nanos::SECOND));
+        (self.second_at, self.next_second) = (now, after(now, self.steady_every));
         let (mut ios, mut bytes) = (0.0, 0.0);
         for side in self.sides.all_mut() {
             ios += (side.ios - side.at_second.0) as f64 / seconds;

@@ -125,6 +125,13 @@ impl Stretches {
         }
     }
 
+    /// It is recorded from now on.
+    pub fn end_ramp(&mut self, now: Nanos) {
+        if let Some(stretch) = &mut self.now {
+            (stretch.from, stretch.counts_from) = (now, now);
+        }
+    }
+
     /// This one, if there is any, is over. `did`: whether anything was read, written and
     /// trimmed at all.
     pub fn end(&mut self, now: Nanos, did: [bool; 3]) {

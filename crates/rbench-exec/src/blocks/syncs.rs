@@ -7,7 +7,7 @@ use rbench_plan::NameOp;
 use rbench_plan::jobs::RangeSync;
 use rbench_sys::{Request, Transfer};
 
-use super::{BlockRunner, Source};
+use super::{BlockRunner, Kind, Source};
 use crate::ack;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
@@ -25,14 +25,27 @@ pub(super) enum Interlude {
     Trim,
     /// The log that is replayed has something else than an operation.
     Event,
+    /// It is the turn of the others of its flow.
+    Flow,
 }
 
 impl BlockRunner {
     /// What has to come before the next operation.
-    pub(super) fn interlude(&self) -> Option<Interlude> {
-        if !matches!(self.source, Source::Work) {
-            return None;
-        }
+    #[inline]
+    pub(super) fn interlude(&mut self) -> Option<Interlude> {
+        let due = match self.source {
+            Source::Work => self.due(),
+            _ => None,
+        };
+        // Last: what may be done counts.
+        due.or_else(|| {
+            let waits = self.flow.as_mut().is_some_and(|flow| !flow.take());
+            waits.then_some(Interlude::Flow)
+        })
+    }
+
+    /// What of its own work has to come before the next operation.
+    fn due(&self) -> Option<Interlude> {
         let job = &self.context.job;
         let reached = |count: u64, every: u64| every > 0 && count >= every;
         let backlog = job.verify.as_ref().and_then(|v| v.backlog).unwrap_or(0);
@@ -58,6 +71,7 @@ impl BlockRunner {
             Interlude::Think => self.think(gate),
             Interlude::Trim => self.trim_batch(gate, meter),
             Interlude::Event => self.take_event(gate, meter),
+            Interlude::Flow => self.wait_for_turn(gate),
         }
     }
 
@@ -112,7 +126,7 @@ impl BlockRunner {
     pub(super) fn end_writes(&mut self, gate: &Gate, meter: &mut Meter) {
         let syncing = self.context.job.syncing;
         let wanted = syncing.end_fsync || syncing.end_syncfs || syncing.fsync_on_close;
-        let synced = wanted && !gate.stop.is_raised() && self.queue.failed().is_none();
+        let synced = wanted && !gate.stop.is_of_all() && self.queue.failed().is_none();
         if synced {
             if syncing.end_syncfs {
                 self.sync_file_systems(gate, meter);
@@ -151,6 +165,7 @@ impl BlockRunner {
             };
             // What failed is not tried again.
             self.files.clean(file);
+            self.note_covered(synced.is_ok());
             match synced {
                 Ok(()) => meter.went_on(),
                 Err(failure) => self.trouble(failure, Some(span), meter),
@@ -305,6 +320,22 @@ impl BlockRunner {
         }
     }
 
+    /// Notes for the state of a verified job what a sync has covered: all writes, once no
+    /// file has any left.
+    fn note_covered(&mut self, ok: bool) {
+        let Some(progress) = &mut self.progress else {
+            return;
+        };
+        // The next one is drawn, and not written.
+        let waiting = self.next.is_some_and(|next| next.kind == Kind::Write);
+        let written = self.generation - u64::from(waiting);
+        match ok {
+            false => progress.synced(Err(())),
+            true if self.files.dirty().is_empty() => progress.synced(Ok(written)),
+            true => {}
+        }
+    }
+
     /// Notes a sync that went well. `reported`: whether fio counts it.
     fn note_synced(&mut self, span: Span, reported: bool, meter: &mut Meter) {
         let recorded = match &mut self.stats {
@@ -357,11 +388,14 @@ impl BlockRunner {
             length: 0,
             at: 0,
         };
+        // A sync counts as a write to those who lock the file.
+        self.lock_file(file, Kind::Write);
         let start = gate.clock.now();
         self.queue.submitted(1, start);
         self.engine.submit(slot, request);
         let engine = self.engine.as_mut();
         let (result, end) = self.queue.reap_slot(engine, gate.clock, slot);
+        self.unlock_file();
         self.queue.took(end.since(start));
         let span = Span {
             intended: None,
@@ -376,6 +410,7 @@ impl BlockRunner {
         }
         // What failed is not tried again: the next success would say nothing of it.
         self.files.clean(file);
+        self.note_covered(result.is_ok());
         if let Err(errno) = result {
             let failure = Failure::new(OpKind::Fsync, self.files.path(file), errno);
             self.trouble(failure, Some(span), meter);

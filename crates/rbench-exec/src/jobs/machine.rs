@@ -9,8 +9,9 @@ use rbench_plan::jobs::FileNames;
 use rbench_sys::disks::{CpuWatch, DiskWatch};
 use rbench_sys::speed;
 
+use super::JobRound;
 use super::layout::{self, Whose};
-use super::{JobRound, garbled};
+use super::report::garbled;
 use crate::group::{ExecError, Group};
 use crate::thread::in_thread;
 

@@ -15,6 +15,7 @@ use rbench_plan::spec::{Common, Fio, Workload};
 use crate::group::{Outcome, Run, check_adds_up};
 
 mod buffers;
+mod course;
 mod depth;
 mod engines;
 mod faults;

@@ -10,9 +10,9 @@ use rbench_core::{Nanos, plain};
 use super::{Facts, PlanError};
 use crate::io::COMPRESS_CHUNK;
 use crate::jobs::{
-    Advised, BufferContent, Buffers, ContinueOn, Distribution, Each, Errors, Fallocate, Favourites,
-    FileNames, FileService, Files, JobPlan, JobsPlan, LatencyTarget, Pace, Pattern, Steady,
-    Syncing, WorkingSet,
+    Advised, BufferContent, Buffers, ContinueOn, Distribution, Each, Errors, Exit, Fallocate,
+    Favourites, FileNames, FileService, Files, Flow, JobPlan, JobsPlan, LatencyTarget, Others,
+    Pace, Pattern, Steady, Submission, Syncing, WorkingSet,
 };
 use crate::name_ops::NameOp;
 use crate::pattern::shares_files;
@@ -256,6 +256,7 @@ fn one(
         engine,
         names: name_op,
         engine_options,
+        memory: engine::memory(s)?,
         depth,
         batch_submit: match s.iodepth_batch.unwrap_or(1) {
             0 => depth,
@@ -265,11 +266,16 @@ fn one(
         batch_complete_max: s.iodepth_batch_complete_max.unwrap_or(1).min(depth),
         // As in fio, a mark that is no lower than the depth is none.
         depth_low: s.iodepth_low.filter(|low| (1..depth).contains(low)),
+        submission: Submission {
+            offload: s.offload.unwrap_or(false),
+            serialize: s.serialize_overlap.unwrap_or(false),
+        },
         direct,
         syncing: syncing(s),
         buffers: buffers(s, smallest)?,
         verify,
         pace,
+        others: others(s, notes),
         process: process::process(s)?,
         errors: Errors::End(continue_on(s)),
         replay: None,
@@ -280,6 +286,30 @@ fn one(
         names::of_names(&mut plan, op, s, notes)?;
     }
     Ok(plan)
+}
+
+/// What binds the job to others.
+fn others(s: &Settings, notes: &mut Vec<String>) -> Others {
+    let always = s.exitall.unwrap_or(false);
+    let on_error = s.exitall_on_error.unwrap_or(false);
+    let weight = s.flow.unwrap_or(0);
+    if s.exit_what.is_some() && !always && !on_error {
+        notes.push("exit_what has no effect without exitall".to_owned());
+    }
+    if weight == 0 && (s.flow_id.is_some() || s.flow_sleep.is_some()) {
+        notes.push("flow_id and flow_sleep have no effect without flow".to_owned());
+    }
+    Others {
+        exit: (always || on_error).then(|| Exit {
+            what: s.exit_what.unwrap_or_default(),
+            always,
+        }),
+        flow: (weight > 0).then(|| Flow {
+            id: s.flow_id.unwrap_or(0),
+            weight,
+            sleep: s.flow_sleep.unwrap_or_default(),
+        }),
+    }
 }
 
 /// Errors after which the job goes on: a list of them switches that on, as in fio.
@@ -380,6 +410,7 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Moved), PlanError> {
         ahead: 0,
         interleave: false,
         service: s.file_service_type.unwrap_or(FileService::RoundRobin(1)),
+        lock: s.lockfile.unwrap_or_default(),
         fallocate: s.fallocate.unwrap_or(Fallocate::Native),
         may_create: s.allow_file_create.unwrap_or(true),
         create_fsync: s.create_fsync.unwrap_or(true),
@@ -583,6 +614,9 @@ fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanEr
     if think_spin > think {
         refuse!("thinktime_spin is a part of thinktime, and cannot be longer");
     }
+    if s.ramp_time.is_some_and(|time| time.0 > 0) && s.ramp_size.is_some_and(|bytes| bytes > 0) {
+        refuse!("ramp_time and ramp_size exclude each other");
+    }
     let think_after = s.thinktime_iotime.filter(|time| time.0 > 0);
     if think_after.is_some() && think.0 == 0 {
         refuse!("thinktime_iotime needs thinktime");
@@ -592,6 +626,7 @@ fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanEr
         runtime,
         time_based,
         ramp: s.ramp_time.unwrap_or_default(),
+        ramp_bytes: s.ramp_size.unwrap_or(0),
         delay: s.startdelay.unwrap_or_default(),
         loops: s.loops.unwrap_or(1).max(1),
         number_ios: s.number_ios.filter(|n| *n > 0),
@@ -667,6 +702,12 @@ fn steady(s: &Settings) -> Result<Option<Steady>, PlanError> {
         }
         return Ok(None);
     };
+    let every = s.steadystate_check_interval.unwrap_or(Nanos::SECOND);
+    if every.0 == 0 || every > duration {
+        refuse!(
+            "steadystate_check_interval is longer than 0, and no longer than steadystate_duration"
+        );
+    }
     let criterion = s.steadystate.unwrap_or(Criterion {
         bandwidth: false,
         slope: true,
@@ -679,6 +720,7 @@ fn steady(s: &Settings) -> Result<Option<Steady>, PlanError> {
         limit: criterion.limit,
         percent: criterion.percent,
         duration,
+        every,
         ramp: s.steadystate_ramp_time.unwrap_or_default(),
     }))
 }

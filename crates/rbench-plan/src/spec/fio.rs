@@ -3,12 +3,13 @@
 
 use std::path::PathBuf;
 
+use rbench_core::memory::MemoryKind;
 use rbench_core::{Nanos, StatType};
 
 use crate::iolog::Skip;
 use crate::jobs::{
-    Advised, Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, Logs,
-    RangeSync, Unified, VerifyPattern, Whole,
+    Advised, Checksum, ContinueOn, Directions, Distribution, Each, ExitWhat, Fallocate, FileLock,
+    FileService, Logs, RangeSync, Unified, VerifyPattern, Whole,
 };
 use crate::process::{MemoryPolicy, Nodes};
 
@@ -236,6 +237,12 @@ pub struct Settings {
     pub iodepth_batch_complete_max: Option<u32>,
     /// `iodepth_low`
     pub iodepth_low: Option<u32>,
+    /// `io_submit_mode=offload`
+    pub offload: Option<bool>,
+    /// `serialize_overlap`
+    pub serialize_overlap: Option<bool>,
+    /// `lockfile`
+    pub lockfile: Option<FileLock>,
     /// `direct`, or the contrary of `buffered`.
     pub direct: Option<bool>,
     /// `sync`
@@ -272,6 +279,14 @@ pub struct Settings {
     pub dedupe_working_set_percentage: Option<u32>,
     /// `dedupe_global`
     pub dedupe_global: Option<bool>,
+    /// `mem`, with the file behind it.
+    pub mem: Option<(MemoryKind, Option<PathBuf>)>,
+    /// `hugepage-size`, bytes.
+    pub hugepage_size: Option<u64>,
+    /// `iomem_align`, bytes.
+    pub iomem_align: Option<u64>,
+    /// `lockmem`, bytes.
+    pub lockmem: Option<u64>,
     /// `runtime`
     pub runtime: Option<Nanos>,
     /// `time_based`
@@ -332,6 +347,22 @@ pub struct Settings {
     pub steadystate_duration: Option<Nanos>,
     /// `steadystate_ramp_time`
     pub steadystate_ramp_time: Option<Nanos>,
+    /// `steadystate_check_interval`
+    pub steadystate_check_interval: Option<Nanos>,
+    /// `ramp_size`, bytes.
+    pub ramp_size: Option<u64>,
+    /// `exitall`
+    pub exitall: Option<bool>,
+    /// `exitall_on_error`
+    pub exitall_on_error: Option<bool>,
+    /// `exit_what`
+    pub exit_what: Option<ExitWhat>,
+    /// `flow`
+    pub flow: Option<u32>,
+    /// `flow_id`
+    pub flow_id: Option<u64>,
+    /// `flow_sleep`
+    pub flow_sleep: Option<Nanos>,
     /// `verify`
     pub verify: Option<Check>,
     /// `verify_interval`, bytes.
@@ -358,6 +389,8 @@ pub struct Settings {
     pub verify_state_save: Option<bool>,
     /// `verify_state_load`
     pub verify_state_load: Option<bool>,
+    /// `verify_policy=fsynced`
+    pub verify_fsynced: Option<bool>,
     /// `do_verify`
     pub do_verify: Option<bool>,
     /// `verify_fatal`

@@ -4,30 +4,41 @@
 use nix::errno::Errno;
 
 use super::contract::EngineConfig;
-use crate::buffer::AlignedBuffer;
+use crate::buffer::{AlignedBuffer, BlockMemory};
 
 /// The buffers of all slots.
 pub(super) struct Buffers {
     memory: AlignedBuffer,
+    /// Whether it is what it is without any option.
+    ordinary: bool,
     stride: usize,
     depth: usize,
     block: usize,
 }
 
 impl Buffers {
-    /// Maps the buffers. `EINVAL` when depth or block is 0 or depth exceeds
+    /// Takes the memory that `config` has, or maps the buffers. `EINVAL` when depth or block is 0 or depth exceeds
     /// `depth_max`; `ENOMEM` when they do not fit.
-    pub(super) fn new(config: EngineConfig, depth_max: usize) -> Result<Buffers, Errno> {
-        let EngineConfig { depth, block, .. } = config;
+    pub(super) fn new(config: &mut EngineConfig, depth_max: usize) -> Result<Buffers, Errno> {
+        let EngineConfig { depth, block, .. } = *config;
         if depth == 0 || depth > depth_max || block == 0 {
             return Err(Errno::EINVAL);
         }
-        let stride = block
-            .checked_next_multiple_of(AlignedBuffer::ALIGNMENT)
-            .ok_or(Errno::ENOMEM)?;
-        let length = stride.checked_mul(depth).ok_or(Errno::ENOMEM)?;
+        let given = config.memory.take();
+        let ordinary = given.is_none();
+        let BlockMemory {
+            bytes: memory,
+            stride,
+        } = match given {
+            Some(given) => given,
+            None => BlockMemory::of_pages(depth, block)?,
+        };
+        if stride < block || memory.len() / stride < depth {
+            return Err(Errno::EINVAL);
+        }
         Ok(Buffers {
-            memory: AlignedBuffer::new(length)?,
+            memory,
+            ordinary,
             stride,
             depth,
             block,
@@ -41,7 +52,7 @@ impl Buffers {
 
     /// See [`crate::Engine::exchange`].
     pub(super) fn exchange(&mut self, buffer: &mut AlignedBuffer) -> bool {
-        let fits = self.depth == 1 && buffer.len() == self.memory.len();
+        let fits = self.ordinary && self.depth == 1 && buffer.len() == self.memory.len();
         if fits {
             std::mem::swap(&mut self.memory, buffer);
         }
@@ -81,8 +92,8 @@ mod tests {
 
     #[test]
     fn every_slot_is_aligned_zeroed_and_its_own() {
-        let config = EngineConfig::new(5, 5000);
-        let mut buffers = Buffers::new(config, 8).expect("20 pages are there");
+        let mut config = EngineConfig::new(5, 5000);
+        let mut buffers = Buffers::new(&mut config, 8).expect("20 pages are there");
         for slot in 0..5 {
             let bytes = buffers.slice(slot);
             assert_eq!(bytes.as_ptr().addr() % AlignedBuffer::ALIGNMENT, 0);
@@ -97,7 +108,7 @@ mod tests {
     #[test]
     fn impossible_configurations_are_refused() {
         let check = |depth, block, expect| {
-            let made = Buffers::new(EngineConfig::new(depth, block), 8);
+            let made = Buffers::new(&mut EngineConfig::new(depth, block), 8);
             assert_eq!(made.err(), Some(expect), "{depth} x {block}");
         };
         check(0, 4096, Errno::EINVAL);

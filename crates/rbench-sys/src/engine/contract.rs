@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use rbench_core::outcome::Retries;
 use rbench_core::{EngineOptions, Nanos};
 
-use crate::buffer::AlignedBuffer;
+use crate::buffer::{AlignedBuffer, BlockMemory};
 use crate::files::Advice;
 
 /// The direction of a transfer.
@@ -85,7 +85,7 @@ pub struct Completion {
 }
 
 /// What a worker asks of its engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct EngineConfig {
     /// Most requests under way at a time: the number of slots, at least 1.
     pub depth: usize,
@@ -93,6 +93,11 @@ pub struct EngineConfig {
     pub block: usize,
     /// What else; an engine takes what belongs to it.
     pub options: EngineOptions,
+    /// What the buffers lie in, with room for all of them; `None`: pages of the process,
+    /// each buffer at the start of one.
+    pub memory: Option<BlockMemory>,
+    /// Whether several threads use it, one after the other.
+    pub goes_round: bool,
 }
 
 impl EngineConfig {
@@ -102,6 +107,8 @@ impl EngineConfig {
             depth,
             block,
             options: EngineOptions::default(),
+            memory: None,
+            goes_round: false,
         }
     }
 }
@@ -190,8 +197,8 @@ impl EngineCounts {
 
 /// Moves blocks. One engine belongs to one worker.
 ///
-/// Each slot has a buffer of [`EngineConfig::block`] bytes, aligned to 4096,
-/// that the worker fills before it submits a write and looks at after a read
+/// Each slot has a buffer of [`EngineConfig::block`] bytes, aligned to 4096 unless
+/// [`EngineConfig::memory`] is aligned otherwise, that the worker fills before it submits a write and looks at after a read
 /// has completed. Beside `attach` and `detach` no call allocates. Using a slot whose request is under way,
 /// or a request longer than the buffer, is a mistake of the program: it
 /// panics.
@@ -313,6 +320,8 @@ pub struct EngineInfo {
     /// Whether threads that are not the worker's make its calls: then workers must
     /// not have tables of open files of their own.
     pub one_file_table: bool,
+    /// Whether its requests move the position of the open file, which threads would share.
+    pub moves_position: bool,
     /// Whether it reaches files through mappings of them. Such an engine makes
     /// no file longer (a request beyond the end is short), serves regular
     /// files only, writes only to those open for reading and writing, and
@@ -342,6 +351,7 @@ impl EngineInfo {
             of_names: false,
             always_writes: false,
             one_file_table: false,
+            moves_position: false,
             mapped: false,
             make,
         }

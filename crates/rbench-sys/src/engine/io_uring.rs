@@ -84,10 +84,10 @@ struct Uring {
     counts: EngineCounts,
 }
 
-fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
-    let buffers = Buffers::new(config, INFO.depth_max)?;
+fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
+    let buffers = Buffers::new(&mut config, INFO.depth_max)?;
     let options = &config.options;
-    let ring = open_ring(config.depth as u32, options)?;
+    let ring = open_ring(config.depth as u32, options, config.goes_round)?;
     let registered = Registered::new(&ring, &buffers, options)?;
     let free = Slot {
         request: None,
@@ -112,10 +112,11 @@ fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
 /// knows: completions are handled when the worker asks for them instead of
 /// interrupting it (6.1), or at its next system call (5.19), or at once. Where a
 /// thread of the kernel takes the requests, that thread does all of it.
-fn open_ring(depth: u32, options: &EngineOptions) -> Result<IoUring, Errno> {
+fn open_ring(depth: u32, options: &EngineOptions, goes_round: bool) -> Result<IoUring, Errno> {
     let builders = match options.sqthread_poll {
         true => vec![polled_queue(options.sqthread_poll_cpu)],
-        false => own_queues(),
+        // The best is bound to one thread.
+        false => own_queues().split_off(usize::from(goes_round)),
     };
     let mut refused = Errno::EINVAL;
     for mut builder in builders {

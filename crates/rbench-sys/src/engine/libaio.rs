@@ -85,8 +85,8 @@ struct Aio {
 // to the process, not to a thread.
 unsafe impl Send for Aio {}
 
-fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
-    let buffers = Buffers::new(config, INFO.depth_max)?;
+fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
+    let buffers = Buffers::new(&mut config, INFO.depth_max)?;
     let depth = config.depth;
     let context = calls::io_setup(depth as u32)?;
     let free = Slot {

@@ -25,8 +25,8 @@ struct Null {
     counts: EngineCounts,
 }
 
-fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
-    let buffers = Buffers::new(config, INFO.depth_max)?;
+fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
+    let buffers = Buffers::new(&mut config, INFO.depth_max)?;
     let done = Vec::with_capacity(buffers.depth());
     Ok(Box::new(Null {
         buffers,

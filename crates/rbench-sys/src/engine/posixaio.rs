@@ -58,8 +58,8 @@ struct PosixAio {
 // functions may be called from any thread.
 unsafe impl Send for PosixAio {}
 
-fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
-    let buffers = Buffers::new(config, INFO.depth_max)?;
+fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
+    let buffers = Buffers::new(&mut config, INFO.depth_max)?;
     let depth = config.depth;
     let free = Slot {
         request: None,

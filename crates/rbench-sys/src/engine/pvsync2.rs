@@ -14,7 +14,10 @@ use super::synchronous::{self, Calls, Rest, bytes};
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "pvsync2",
-    ..EngineInfo::of(|config| synchronous::make(config, Pvsync2::new(&config.options)))
+    ..EngineInfo::of(|config| {
+        let calls = Pvsync2::new(&config.options);
+        synchronous::make(config, calls)
+    })
 };
 
 /// What the choice of polled calls derives from.

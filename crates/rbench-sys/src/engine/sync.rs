@@ -17,6 +17,7 @@ use crate::files::Advice;
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "sync",
+    moves_position: true,
     ..EngineInfo::of(|config| {
         let positions = FdTable::new();
         synchronous::make(config, Sync { positions })

@@ -105,11 +105,11 @@ pub(super) fn bytes(returned: isize) -> Result<usize, Errno> {
 
 /// Makes an engine of `calls` with one slot.
 pub(super) fn make<C: Calls + 'static>(
-    config: EngineConfig,
+    mut config: EngineConfig,
     calls: C,
 ) -> Result<Box<dyn Engine>, Errno> {
     Ok(Box::new(Synchronous {
-        buffers: Buffers::new(config, 1)?,
+        buffers: Buffers::new(&mut config, 1)?,
         calls,
         done: None,
         requests: 0,

@@ -13,6 +13,7 @@ use super::synchronous::{self, Calls, Rest, bytes};
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
     name: "vsync",
+    moves_position: true,
     ..EngineInfo::of(|config| synchronous::make(config, Vsync))
 };
 

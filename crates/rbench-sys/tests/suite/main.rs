@@ -9,6 +9,7 @@ mod conformance;
 mod engines;
 mod files;
 mod host;
+mod offload;
 mod options;
 mod residency;
 mod support;

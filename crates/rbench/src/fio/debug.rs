@@ -54,6 +54,7 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
         files,
         engine,
         engine_options,
+        memory,
         depth,
         buffers,
         verify,
@@ -81,7 +82,7 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
              log {iolog:?}"
         ),
     );
-    told.line("mem", format_args!("{name}: {buffers:?}"));
+    told.line("mem", format_args!("{name}: {memory:?}, {buffers:?}"));
     told.line(
         "random",
         format_args!(

@@ -24,6 +24,7 @@ const HOUSES: &[House] = &[
             &[
                 "direction",
                 "engine",
+                "memory",
                 "mountinfo",
                 "op",
                 "plain",
@@ -85,6 +86,7 @@ const HOUSES: &[House] = &[
                 "engine/mmap",
                 "engine/names",
                 "engine/null",
+                "engine/offload",
                 "engine/posixaio",
                 "engine/psync",
                 "engine/pvsync",

@@ -1,7 +1,7 @@
 //! Options of jobs: how long and how fast, verification, statistics.
 
 use rbench_core::Nanos;
-use rbench_plan::jobs::{ContinueOn, Unified};
+use rbench_plan::jobs::{ContinueOn, ExitWhat, Unified};
 
 use super::{Given, Opt, put, put_each, text};
 use crate::fio::given::one_of;
@@ -26,6 +26,13 @@ pub const PACE: &[Opt] = &[
         "TIME",
         "Time before anything is recorded; added to runtime (s)",
         |s, g| put(&mut s.ramp_time, g.time(SECOND)),
+    )
+    .default("0"),
+    Opt::job(
+        "ramp_size",
+        "SIZE",
+        "Bytes moved before anything is recorded; group_reporting: in all",
+        |s, g| put(&mut s.ramp_size, g.count(0)),
     )
     .default("0"),
     Opt::job(
@@ -196,6 +203,62 @@ pub const PACE: &[Opt] = &[
     .or(&["ss_ramp", "ss_ramp_time"])
     .default("0"),
     Opt::job(
+        "steadystate_check_interval",
+        "TIME",
+        "Time between two values of that window (s)",
+        |s, g| put(&mut s.steadystate_check_interval, g.time(SECOND)),
+    )
+    .or(&["ss_interval"])
+    .default("1"),
+    Opt::switch(
+        "exitall",
+        "When a worker of the job ends, the other jobs of exit_what end",
+        |s, g| put(&mut s.exitall, g.flag()),
+    ),
+    Opt::switch(
+        "exitall_on_error",
+        "The same when a worker of the job ends with an error",
+        |s, g| put(&mut s.exitall_on_error, g.flag()),
+    ),
+    Opt::job(
+        "exit_what",
+        "WHICH",
+        "Jobs that end: of the group, of the stonewall (all that run), all",
+        |s, g| {
+            let words = [
+                ("group", ExitWhat::Group),
+                ("stonewall", ExitWhat::Stonewall),
+                ("all", ExitWhat::All),
+            ];
+            put(&mut s.exit_what, one_of(g.text, &words))
+        },
+    )
+    .default("group"),
+    Opt::job(
+        "flow",
+        "N",
+        "Weight of the job's operations among those of its flow; 0: none",
+        |s, g| put(&mut s.flow, g.count(0)),
+    )
+    .default("0"),
+    Opt::job("flow_id", "N", "Flow that the job belongs to", |s, g| {
+        put(&mut s.flow_id, g.count(0))
+    })
+    .default("0"),
+    Opt::job(
+        "flow_sleep",
+        "TIME",
+        "Wait so long when it is the turn of the flow's others (us)",
+        |s, g| put(&mut s.flow_sleep, g.time(MICRO)),
+    )
+    .default("0"),
+    Opt::job(
+        "flow_watermark",
+        "N",
+        "Deprecated, and without effect as in fio",
+        |_, g| g.count::<u64>(0).map(drop),
+    ),
+    Opt::job(
         "continue_on_error",
         "WHICH",
         "Errors that do not end a job: none, read, write, io, verify, all",
@@ -359,8 +422,11 @@ pub const VERIFY: &[Opt] = &[
     Opt::job(
         "verify_policy",
         "WHICH",
-        "With a loaded state, verify what completed: completed",
-        |_, g| one_of(g.text, &[("completed", ())]),
+        "With a loaded state, verify what completed, or what was fsynced",
+        |s, g| {
+            let words = [("completed", false), ("fsynced", true)];
+            put(&mut s.verify_fsynced, one_of(g.text, &words))
+        },
     )
     .default("completed"),
     Opt::job(

@@ -1,6 +1,9 @@
 //! Options of the engine and of the data that is written.
 
+use std::path::PathBuf;
+
 use rbench_core::StatType;
+use rbench_core::memory::MemoryKind;
 use rbench_plan::spec::fio::{EngineSettings, Settings, SyncMode};
 
 use super::{Given, Opt, put, text};
@@ -61,6 +64,23 @@ pub const ENGINE: &[Opt] = &[
         |s, g| put(&mut s.iodepth_low, g.count(0)),
     )
     .default("iodepth"),
+    Opt::job(
+        "io_submit_mode",
+        "HOW",
+        "Who makes requests: worker (inline), iodepth threads (offload)",
+        |s, g| {
+            let words = [("inline", false), ("offload", true)];
+            put(&mut s.offload, one_of(g.text, &words))
+        },
+    )
+    .default("inline"),
+    Opt::job(
+        "serialize_overlap",
+        "0|1",
+        "Requests of overlapping blocks wait for each other",
+        |s, g| put(&mut s.serialize_overlap, g.flag()),
+    )
+    .default("0"),
     Opt::job("direct", "0|1", "Open files with O_DIRECT", |s, g| {
         put(&mut s.direct, g.flag())
     })
@@ -291,6 +311,36 @@ pub const BUFFERS: &[Opt] = &[
         |s, g| put(&mut s.dedupe_global, g.flag()),
     )
     .default("0"),
+    Opt::job(
+        "mem",
+        "KIND[:PATH]",
+        "Memory of buffers: malloc, shm, shmhuge, mmap, mmaphuge, mmapshared",
+        |s, g| put(&mut s.mem, memory(g)),
+    )
+    .or(&["iomem"])
+    .default("malloc"),
+    Opt::job(
+        "hugepage-size",
+        "SIZE",
+        "Size of a huge page (bytes)",
+        |s, g| put(&mut s.hugepage_size, g.count(1)),
+    )
+    .default("2m"),
+    Opt::job(
+        "iomem_align",
+        "SIZE",
+        "Start of the first buffer behind a page; others follow (bytes)",
+        |s, g| put(&mut s.iomem_align, g.count(0)),
+    )
+    .or(&["mem_align"])
+    .default("the page"),
+    Opt::job(
+        "lockmem",
+        "SIZE",
+        "Memory that each worker locks, so that others lack it (bytes)",
+        |s, g| put(&mut s.lockmem, g.count(0)),
+    )
+    .default("0"),
 ];
 /// An engine does not inherit what was given for another one.
 fn engine(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
@@ -320,4 +370,25 @@ fn sync(g: Given<'_>) -> Result<SyncMode, String> {
             ("dsync", SyncMode::Dsync),
         ],
     )
+}
+
+/// A kind of memory, and the file behind a colon that some can be mapped from.
+fn memory(g: Given<'_>) -> Result<(MemoryKind, Option<PathBuf>), String> {
+    use MemoryKind::{Malloc, Mmap, MmapHuge, MmapShared, Shm, ShmHuge};
+    let (word, file) = match g.text.split_once(':') {
+        Some((word, file)) => (word, Some(PathBuf::from(file))),
+        None => (g.text, None),
+    };
+    if word == "cudamalloc" {
+        return Err("there is no memory of graphics processors here".to_owned());
+    }
+    let kinds = [Malloc, Shm, ShmHuge, Mmap, MmapHuge, MmapShared];
+    let kind = one_of(word, &kinds.map(|kind| (kind.name(), kind)))?;
+    match (kind, file) {
+        (Mmap | MmapHuge | MmapShared, Some(file)) if file.as_os_str().is_empty() => {
+            Err(format!("{word}: there is no path behind the colon"))
+        }
+        (Malloc | Shm | ShmHuge, Some(_)) => Err(format!("{word} has no file")),
+        (kind, file) => Ok((kind, file)),
+    }
 }

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use rbench_plan::jobs::{Advised, Directions, Fallocate, FileService};
+use rbench_plan::jobs::{Advised, Directions, Fallocate, FileLock, FileService};
 use rbench_plan::spec::fio::Settings;
 
 use super::{Does, Given, Opt, Takes, put, put_each, text};
 use crate::fio::given::one_of;
+use crate::fio::listing;
 
 /// Jobs, and the order in which they run.
 pub const JOBS: &[Opt] = &[
@@ -73,6 +74,12 @@ pub const FILES: &[Opt] = &[
         "LIST",
         "File names, separated by colons, shared by all workers",
         filenames,
+    ),
+    Opt::job(
+        "opendir",
+        "DIR",
+        "All regular files in and below a directory, as with filename",
+        opendir,
     ),
     Opt::job(
         "filename_format",
@@ -254,8 +261,15 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "lockfile",
         "HOW",
-        "Only none: fio's locks hold between its processes alone",
-        lockfile,
+        "Lock the file for each operation: none, exclusive, readwrite",
+        |s, g| {
+            let words = [
+                ("none", FileLock::None),
+                ("exclusive", FileLock::Exclusive),
+                ("readwrite", FileLock::ReadWrite),
+            ];
+            put(&mut s.lockfile, one_of(g.text, &words))
+        },
     )
     .default("none"),
     Opt::job(
@@ -462,6 +476,21 @@ fn filenames(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// The files of a directory are names like others.
+fn opendir(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
+    let directory = s.directory.clone().unwrap_or_default();
+    let names = match g.files {
+        // It is known later.
+        None => return Ok(()),
+        Some(files) => listing::read(g.text, files)?,
+    };
+    let all = s.filename.get_or_insert_default();
+    s.filename_directories
+        .resize(all.len() + names.len(), directory);
+    all.extend(names);
+    Ok(())
+}
+
 fn service(g: Given<'_>) -> Result<FileService, String> {
     let (word, number) = match g.text.split_once(':') {
         Some((word, number)) => (word, Some(number)),
@@ -513,14 +542,6 @@ fn fadvise(g: Given<'_>) -> Result<Advised, String> {
 }
 
 /// What follows `rw`, and the number behind it.
-/// fio's other locks are in the memory of its own processes, on one machine.
-fn lockfile(_: &mut Settings, g: Given<'_>) -> Result<(), String> {
-    let words = [("none", false), ("exclusive", true), ("readwrite", true)];
-    match one_of(g.text, &words)? {
-        false => Ok(()),
-        true => Err("files are not locked: only none is taken".to_owned()),
-    }
-}
 
 fn directions(g: Given<'_>) -> Result<(Directions, Option<i64>), String> {
     let (word, number) = match g.text.split_once(':') {

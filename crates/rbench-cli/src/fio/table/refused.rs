@@ -48,8 +48,6 @@ const fn of_engine(names: &'static str, why: &'static str, instead: &'static str
 
 /// Every option that is refused, in the order of the documentation.
 pub const REFUSED: &[Refused] = &[
-    // Files
-    refused("opendir", "files are named one by one", "`filename`"),
     // Pattern and blocks
     refused(
         "percentage_sequential",
@@ -62,11 +60,6 @@ pub const REFUSED: &[Refused] = &[
         "`rwmixread`",
     ),
     refused(
-        "serialize_overlap",
-        "requests in flight may overlap where blocks repeat",
-        "`norandommap=0`, with which no block repeats within a pass",
-    ),
-    refused(
         "ignore_zone_limits job_max_open_zones max_open_zones read_beyond_wp zone_reset_frequency \
          zone_reset_threshold zonecapacity",
         "a mounted file system has no zones",
@@ -76,24 +69,6 @@ pub const REFUSED: &[Refused] = &[
         "merge-blktrace-only merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars",
         "traces of blktrace are of block devices",
         "`read_iolog` with several logs of I/O, which run side by side",
-    ),
-    // Engine and buffers
-    refused("io_submit_mode", "each worker submits its own requests", ""),
-    refused(
-        "hugepage-size iomem iomem_align lockmem mem mem_align",
-        "buffers are ordinary memory, aligned to pages",
-        "",
-    ),
-    // Duration, rate, errors
-    refused(
-        "flow flow_id flow_sleep flow_watermark",
-        "jobs are not balanced against each other",
-        "`rate` or `rate_iops` of each job",
-    ),
-    refused(
-        "exit_what exitall exitall_on_error",
-        "a job that ends does not end the others",
-        "`runtime`, or `--on-error=stop`",
     ),
     // Statistics and logs
     refused(
@@ -105,12 +80,6 @@ pub const REFUSED: &[Refused] = &[
         "latency-log",
         "logs are asked for by job",
         "`write_lat_log`",
-    ),
-    refused("ramp_size", "a ramp is a time", "`ramp_time`"),
-    refused(
-        "steadystate_check_interval ss_interval",
-        "values are taken every second",
-        "`steadystate_duration`",
     ),
     refused(
         "block_error_percentiles",

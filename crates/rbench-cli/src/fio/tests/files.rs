@@ -285,8 +285,8 @@ fn what_is_wrong_is_told_with_file_and_line() {
     check_wrong("[a]\nSIZE=1m\n", &["unknown option 'SIZE'"]);
     check_wrong("[a]\n--bs=8k\n", &["unknown option '--bs'"]);
     check_wrong(
-        "[a]\n\nexitall\n",
-        &["f, line 3: option 'exitall'", "not supported"],
+        "[a]\n\ncgroup=x\n",
+        &["f, line 3: option 'cgroup'", "not supported"],
     );
     check_wrong(
         "[a]\noutput=x\n",

@@ -1,8 +1,9 @@
 //! Every option, and what it changes.
 
 use rbench_core::StatType;
+use rbench_core::memory::MemoryKind;
 use rbench_plan::iolog::Skip;
-use rbench_plan::jobs::{Advised, RangeSync, Unified};
+use rbench_plan::jobs::{Advised, ExitWhat, FileLock, RangeSync, Unified};
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
 
@@ -63,6 +64,14 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.dedupe_working_set_percentage = Some(7)
     }),
     ("dedupe_global=1", |s| s.dedupe_global = Some(true)),
+    ("mem=shm", |s| s.mem = Some((MemoryKind::Shm, None))),
+    ("iomem=mmaphuge:/huge/m", |s| {
+        s.mem = Some((MemoryKind::MmapHuge, Some("/huge/m".into())))
+    }),
+    ("hugepage-size=4m", |s| s.hugepage_size = Some(4 << 20)),
+    ("iomem_align=512", |s| s.iomem_align = Some(512)),
+    ("mem_align=1k", |s| s.iomem_align = Some(1024)),
+    ("lockmem=1m", |s| s.lockmem = Some(1 << 20)),
     ("rate_iops_min=100,200", |s| {
         s.rate_iops_min = Each {
             read: Some(100),
@@ -88,6 +97,11 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("ignore_error=EIO:122,ENOSPC", |s| {
         s.ignore_error = [vec![5, 122], vec![28], Vec::new()]
     }),
+    ("opendir=d", |s| {
+        s.filename = Some(vec!["d/a".into()]);
+        s.filename_directories = vec![PathBuf::new()];
+    }),
+    ("verify_policy=fsynced", |s| s.verify_fsynced = Some(true)),
     ("filename_format=x.$jobnum", |s| {
         s.filename_format = Some("x.$jobnum".into())
     }),
@@ -117,7 +131,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("unlink_each_loop=1", |s| s.unlink_each_loop = Some(true)),
     ("fill_device=1", |s| s.fill_device = Some(true)),
     ("fill_fs=1", |s| s.fill_device = Some(true)),
-    ("lockfile=none", |_| {}),
+    ("lockfile=none", |s| s.lockfile = Some(FileLock::None)),
     ("error_dump=1", |_| {}),
     ("end_syncfs=1", |s| s.end_syncfs = Some(true)),
     ("sync_file_range=wait_before,write:8", |s| {
@@ -249,6 +263,11 @@ pub const JOB_OPTIONS: &[JobSample] = &[
         s.iodepth_batch_complete_max = Some(16)
     }),
     ("iodepth_low=8", |s| s.iodepth_low = Some(8)),
+    ("io_submit_mode=offload", |s| s.offload = Some(true)),
+    ("serialize_overlap=1", |s| s.serialize_overlap = Some(true)),
+    ("lockfile=readwrite", |s| {
+        s.lockfile = Some(FileLock::ReadWrite)
+    }),
     ("iodepth_batch_complete=5", |s| {
         s.iodepth_batch_complete_min = Some(5)
     }),
@@ -307,6 +326,20 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("ramp_time=500ms", |s| {
         s.ramp_time = Some(Nanos(500_000_000))
     }),
+    ("ramp_size=1m", |s| s.ramp_size = Some(1 << 20)),
+    ("steadystate_check_interval=500ms", |s| {
+        s.steadystate_check_interval = Some(Nanos(500_000_000))
+    }),
+    ("ss_interval=2", |s| {
+        s.steadystate_check_interval = Some(Nanos(2_000_000_000))
+    }),
+    ("exitall", |s| s.exitall = Some(true)),
+    ("exitall_on_error", |s| s.exitall_on_error = Some(true)),
+    ("exit_what=all", |s| s.exit_what = Some(ExitWhat::All)),
+    ("flow=3", |s| s.flow = Some(3)),
+    ("flow_id=7", |s| s.flow_id = Some(7)),
+    ("flow_sleep=10", |s| s.flow_sleep = Some(Nanos(10_000))),
+    ("flow_watermark=8", |_| {}),
     ("startdelay=2", |s| {
         s.startdelay = Some(Nanos(2_000_000_000))
     }),
@@ -421,7 +454,9 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("experimental_verify=1", |s| {
         s.experimental_verify = Some(true)
     }),
-    ("verify_policy=completed", |_| ()),
+    ("verify_policy=completed", |s| {
+        s.verify_fsynced = Some(false)
+    }),
     ("verifysort=0", |_| ()),
     ("verifysort_nr=64", |_| ()),
     ("group_reporting", |s| s.group_reporting = Some(true)),

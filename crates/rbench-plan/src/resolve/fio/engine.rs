@@ -1,8 +1,10 @@
 //! The engine of a job: its depth, and the options that belong to it.
 
 use rbench_core::EngineOptions;
+use rbench_core::memory::{Memory, MemoryKind};
 
 use super::super::{Facts, PlanError};
+use crate::name_ops::NameOp;
 use crate::spec::fio::{EngineSettings, Settings};
 
 /// Engines of fio that rbench may not have.
@@ -11,6 +13,9 @@ const ENGINES: &str = "sync psync vsync pvsync pvsync2 libaio io_uring io_uring_
     filedelete exec e4defrag gfapi gfapi_async mtd nbd pmemblk dev-dax libpmem external http \
     libhdfs libiscsi libzbc libblkio solarisaio windowsaio guasi dircreate dirstat dirdelete \
     xnvme";
+
+/// Most threads of a worker that make requests for it.
+const THREADS_MAX: u32 = 1024;
 
 /// The engine and its depth.
 pub(super) fn engine(
@@ -30,6 +35,23 @@ pub(super) fn engine(
     };
     if depth == 0 {
         refuse!("iodepth must be at least 1");
+    }
+    if s.offload == Some(true) {
+        if NameOp::of_engine(name).is_some() {
+            refuse!("io_submit_mode=offload: ioengine={name} makes one operation at a time");
+        }
+        if matches!(name, "sync" | "vsync") {
+            refuse!(
+                "io_submit_mode=offload: with ioengine={name} threads would share the position of a file: take \
+                 p{name}"
+            );
+        }
+        if depth > THREADS_MAX {
+            refuse!(
+                "io_submit_mode=offload starts a thread for each of iodepth={depth}: {THREADS_MAX} at most"
+            );
+        }
+        return Ok((name.to_owned(), depth));
     }
     if *most == 1 && depth > 1 {
         notes.push(format!(
@@ -117,5 +139,24 @@ pub(super) fn options(
         atomic: settings.atomic.unwrap_or(default.atomic),
         userspace_reap: settings.userspace_reap.unwrap_or(default.userspace_reap),
         stat_type: settings.stat_type.unwrap_or(default.stat_type),
+    })
+}
+
+/// What the buffers lie in, and what is locked.
+pub(super) fn memory(s: &Settings) -> Result<Memory, PlanError> {
+    let (kind, file) = s.mem.clone().unwrap_or_default();
+    if kind == MemoryKind::MmapHuge && file.is_none() {
+        refuse!("mem=mmaphuge needs the path of a file on hugetlbfs: mem=mmaphuge:/path/to/file");
+    }
+    let huge_page = s.hugepage_size.unwrap_or(Memory::HUGE_PAGE);
+    if !huge_page.is_power_of_two() {
+        refuse!("hugepage-size={huge_page}: it is a power of 2");
+    }
+    Ok(Memory {
+        kind,
+        file,
+        align: s.iomem_align.filter(|align| *align > 0),
+        huge_page,
+        locked: s.lockmem.unwrap_or(0),
     })
 }

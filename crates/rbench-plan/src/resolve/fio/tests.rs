@@ -12,6 +12,7 @@ use crate::spec::{Common, Spec, Workload};
 
 mod journal;
 mod names;
+mod others;
 mod parts;
 mod replay;
 mod trims;
@@ -595,6 +596,7 @@ fn verification_takes_its_intervals_from_the_blocks() {
         dump: false,
         save_state: true,
         load_state: false,
+        synced_only: false,
         trims: None,
         trimmed_is_zero: true,
     };

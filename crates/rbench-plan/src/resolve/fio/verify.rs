@@ -68,6 +68,7 @@ pub(super) fn verify(
         dump: s.verify_dump.unwrap_or(false),
         save_state: s.verify_state_save.unwrap_or(true) && directions.write,
         load_state: s.verify_state_load.unwrap_or(false),
+        synced_only: s.verify_fsynced.unwrap_or(false),
         trims: trimmed,
         trimmed_is_zero: s.trim_verify_zero.unwrap_or(true),
     }))

@@ -147,7 +147,7 @@ mod tests {
     /// What the entries of so many reads and a write are, as the kernel numbers them:
     /// `22` reads without a vector, `+A` at once by a thread.
     fn entries(options: EngineOptions) -> Option<String> {
-        let buffers = Buffers::new(EngineConfig::new(1, 4096), 1).expect("a page is there");
+        let buffers = Buffers::new(&mut EngineConfig::new(1, 4096), 1).expect("a page is there");
         // Where a ring is forbidden there is nothing to see.
         let ring = IoUring::new(1).ok()?;
         let registered = Registered::new(&ring, &buffers, &options).expect("it is permitted");

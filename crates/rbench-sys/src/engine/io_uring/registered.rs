@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn places_in_the_table_are_given_out_again() {
-        let buffers = Buffers::new(EngineConfig::new(1, 4096), 1).expect("a page is there");
+        let buffers = Buffers::new(&mut EngineConfig::new(1, 4096), 1).expect("a page is there");
         // Where a ring is forbidden there is nothing to see.
         let Ok(ring) = IoUring::new(1) else {
             return;

@@ -1,0 +1,69 @@
+//! What workers did comes to rank 0, as fio reports it.
+
+use rbench_comm::CommError;
+use rbench_core::Rank;
+use rbench_core::job::{JobLog, JobOutcome};
+
+use super::{JobRound, wire};
+use crate::blocks::Sink;
+use crate::group::{ExecError, Group};
+use crate::workload::Listener;
+
+impl JobRound<'_> {
+    /// Brings the outcomes of all workers to rank 0; logs stay with their rank.
+    pub(super) async fn report(
+        &self,
+        group: &Group<'_>,
+        sink: &Sink,
+        listener: &mut dyn Listener,
+    ) -> Result<(), ExecError> {
+        let taken = sink.lock().map(|mut all| std::mem::take(&mut *all));
+        let (mut outcomes, mut logs): (Vec<JobOutcome>, Vec<JobLog>) =
+            taken.unwrap_or_default().into_iter().unzip();
+        outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
+        logs.retain(|log| !log.samples.is_empty() || !log.histograms.is_empty());
+        logs.sort_by_key(|log| (log.job, log.worker));
+        let message = wire::encode(&self.merge_groups(outcomes));
+        let all = group.quietly(group.world.gather(Rank(0), message)).await?;
+        if let Some(messages) = all {
+            let read: Option<Vec<_>> = messages.iter().map(|m| wire::decode(m)).collect();
+            let mut outcomes = read.ok_or_else(garbled)?.concat();
+            outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
+            if !outcomes.is_empty() {
+                listener.jobs(outcomes);
+            }
+        }
+        if !logs.is_empty() {
+            listener.job_logs(logs);
+        }
+        Ok(())
+    }
+
+    /// Merges the workers of this rank of each job that reports as a group.
+    fn merge_groups(&self, outcomes: Vec<JobOutcome>) -> Vec<JobOutcome> {
+        let grouped = |index: u32| {
+            let mut members = self.members.iter();
+            members.any(|m| {
+                let report = m.job.report.as_ref();
+                m.index == index && report.is_some_and(|report| report.group_reporting)
+            })
+        };
+        let mut merged: Vec<JobOutcome> = Vec::new();
+        for outcome in outcomes {
+            match merged.last_mut() {
+                Some(last) if last.job == outcome.job && grouped(outcome.job) => {
+                    last.merge(&outcome);
+                }
+                _ => merged.push(outcome),
+            }
+        }
+        merged
+    }
+}
+
+/// Both ends are the same program: this does not happen unless memory or the
+/// network damages a message.
+pub(super) fn garbled() -> ExecError {
+    let text = "the outcomes of the jobs did not arrive whole at rank 0";
+    ExecError::Comm(CommError::Start(text.to_owned()))
+}

@@ -1,0 +1,417 @@
+//! Buffers in other memory than a process's own pages: System V segments, huge pages,
+//! mapped files, starts off a page; and memory that is kept from others.
+
+use std::ffi::c_void;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, OFlag, fallocate, open};
+use nix::libc;
+use nix::sys::mman::{MapFlags, ProtFlags, mlock, mmap, mmap_anonymous};
+use nix::sys::stat::Mode;
+use nix::sys::statfs::{FsType, fstatfs};
+use nix::unistd::{ftruncate, unlink};
+use rbench_core::memory::{Memory, MemoryKind};
+
+use super::{AlignedBuffer, Origin};
+
+/// What is left to everybody else when memory is locked, in bytes, as with fio.
+const LEFT: u64 = 128 << 20;
+
+/// `HUGETLBFS_MAGIC` of the kernel.
+const HUGETLBFS: FsType = FsType(0x9584_58f6);
+
+/// Why memory cannot be had: the kernel's answer, and what it means where more is known.
+pub type Refusal = (Errno, String);
+
+/// The memory of all buffers of a worker.
+#[derive(Debug)]
+pub struct BlockMemory {
+    pub(crate) bytes: AlignedBuffer,
+    /// From one buffer to the next, bytes.
+    pub(crate) stride: usize,
+}
+
+impl BlockMemory {
+    /// Pages of the process, each buffer at the start of one. `ENOMEM` when they do not
+    /// fit.
+    pub(crate) fn of_pages(depth: usize, block: usize) -> Result<BlockMemory, Errno> {
+        let stride = block.checked_next_multiple_of(AlignedBuffer::ALIGNMENT);
+        let stride = stride.ok_or(Errno::ENOMEM)?;
+        let length = stride.checked_mul(depth).ok_or(Errno::ENOMEM)?;
+        let bytes = AlignedBuffer::new(length)?;
+        Ok(BlockMemory { bytes, stride })
+    }
+
+    /// Room for `depth` buffers of `block` bytes in what is asked for. Its pages are there
+    /// from the start.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub fn new(asked: &Memory, depth: usize, block: usize) -> Result<BlockMemory, Refusal> {
+        let none = || (Errno::ENOMEM, String::new());
+        let align = asked.align.map(usize::try_from).transpose();
+        let align = align.map_err(|_| none())?;
+        let stride = match align {
+            Some(_) => Some(block),
+            None => block.checked_next_multiple_of(AlignedBuffer::ALIGNMENT),
+        };
+        let stride = stride.ok_or_else(none)?;
+        let length = stride.checked_mul(depth).ok_or_else(none)?;
+        // A page more than the buffers need would cost a huge one.
+        let needed = length.checked_add(align.unwrap_or(0));
+        let whole = match asked.kind.is_huge() {
+            true => usize::try_from(asked.huge_page).map_err(|_| none())?.max(1),
+            false => AlignedBuffer::ALIGNMENT,
+        };
+        let needed = needed.and_then(|needed| needed.max(1).checked_next_multiple_of(whole));
+        let needed = NonZeroUsize::new(needed.ok_or_else(none)?).ok_or_else(none)?;
+        let origin = match asked.kind {
+            MemoryKind::Shm | MemoryKind::ShmHuge => segment(asked.kind, needed)?,
+            MemoryKind::Malloc => pages(MapFlags::MAP_PRIVATE, needed)?,
+            kind => match &asked.file {
+                Some(path) => mapped_file(kind, path, needed)?,
+                // As with fio, which shares no mapping without a file.
+                None => pages(MapFlags::MAP_PRIVATE, needed)?,
+            },
+        };
+        Ok(BlockMemory {
+            bytes: AlignedBuffer::within(origin, ahead(origin.start(), align), length),
+            stride,
+        })
+    }
+}
+
+/// Bytes from the start of a mapping to the first buffer.
+fn ahead(start: NonNull<u8>, align: Option<usize>) -> usize {
+    match align {
+        None | Some(0) => 0,
+        Some(align) if align < AlignedBuffer::ALIGNMENT => align,
+        Some(align) => start.addr().get().next_multiple_of(align) - start.addr().get(),
+    }
+}
+
+fn plain(errno: Errno) -> Refusal {
+    (errno, String::new())
+}
+
+fn pages(flags: MapFlags, length: NonZeroUsize) -> Result<Origin, Refusal> {
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is
+    // in use.
+    let start = unsafe {
+        mmap_anonymous(
+            None,
+            length,
+            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+            flags | MapFlags::MAP_POPULATE,
+        )
+    };
+    let start = start.map_err(plain)?;
+    Ok(Origin::Mapping(start.cast(), length))
+}
+
+/// A System V segment, which goes with the process: nobody else gets at it.
+fn segment(kind: MemoryKind, length: NonZeroUsize) -> Result<Origin, Refusal> {
+    let huge = match kind {
+        MemoryKind::ShmHuge => libc::SHM_HUGETLB,
+        _ => 0,
+    };
+    let flags = libc::IPC_CREAT | 0o600 | huge;
+    let refused = |errno| {
+        (
+            errno,
+            if huge == 0 {
+                String::new()
+            } else {
+                no_huge_pages(errno)
+            },
+        )
+    };
+    // SAFETY: a call without pointers.
+    let id = unsafe { libc::shmget(libc::IPC_PRIVATE, length.get(), flags) };
+    let id = Errno::result(id).map_err(refused)?;
+    // SAFETY: a new segment, at an address of the kernel's choice.
+    let start = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+    let failed = (start.addr() == usize::MAX).then(Errno::last);
+    // SAFETY: removing takes no argument; the segment stays as long as it is attached.
+    unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+    if let Some(errno) = failed {
+        return Err(refused(errno));
+    }
+    let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| plain(Errno::ENOMEM))?;
+    for at in (0..length.get()).step_by(AlignedBuffer::ALIGNMENT) {
+        // SAFETY: `at` lies in the segment, which nobody else uses; it is zeros.
+        unsafe { start.add(at).write_volatile(0) };
+    }
+    Ok(Origin::Segment(start))
+}
+
+fn no_huge_pages(errno: Errno) -> String {
+    match errno {
+        Errno::ENOMEM => {
+            "no huge pages are free: /proc/sys/vm/nr_hugepages sets how many there are"
+        }
+        Errno::EPERM => {
+            "huge pages of segments are for root and the group in /proc/sys/vm/hugetlb_shm_group"
+        }
+        Errno::EINVAL => "check that there are free huge pages, and that hugepage-size is theirs",
+        Errno::ENOSYS => "the system has no huge pages",
+        _ => "",
+    }
+    .to_owned()
+}
+
+/// A mapping of a new file that has its name only until it is mapped: each worker has its
+/// own, and nothing is left behind.
+fn mapped_file(kind: MemoryKind, path: &Path, length: NonZeroUsize) -> Result<Origin, Refusal> {
+    if fs::symlink_metadata(path).is_ok() {
+        let why = format!(
+            "{} is there, and buffers do not take its place",
+            path.display()
+        );
+        return Err((Errno::EEXIST, why));
+    }
+    let own = own_name(path);
+    let told = |errno| (errno, path.display().to_string());
+    let flags =
+        OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = open(&own, flags, Mode::from_bits_truncate(0o600)).map_err(told)?;
+    let mapped = map(kind, &file, length).map_err(|(errno, why)| {
+        let colon = if why.is_empty() { "" } else { ": " };
+        (errno, format!("{}{colon}{why}", path.display()))
+    });
+    let removed = unlink(&own).map_err(told);
+    let origin = mapped?;
+    removed.map(|()| origin)
+}
+
+/// The name of this worker's file: workers and ranks may be given the same path.
+fn own_name(path: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.{number}", std::process::id()));
+    PathBuf::from(name)
+}
+
+fn map(kind: MemoryKind, file: &OwnedFd, length: NonZeroUsize) -> Result<Origin, Refusal> {
+    let bytes = i64::try_from(length.get()).map_err(|_| plain(Errno::EFBIG))?;
+    let huge = kind == MemoryKind::MmapHuge;
+    if huge && fstatfs(file).map_err(plain)?.filesystem_type() != HUGETLBFS {
+        let why = "it does not lie on a file system of huge pages (hugetlbfs)";
+        return Err((Errno::EINVAL, why.to_owned()));
+    }
+    ftruncate(file, bytes).map_err(plain)?;
+    let shared = huge || kind == MemoryKind::MmapShared;
+    if shared && !huge {
+        // What the file system has no room for would end the process.
+        fallocate(file, FallocateFlags::empty(), 0, bytes).map_err(plain)?;
+    }
+    let flags = match shared {
+        true => MapFlags::MAP_SHARED,
+        false => MapFlags::MAP_PRIVATE,
+    };
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is
+    // in use; the file is nobody else's and stays as long as it is.
+    let start = unsafe {
+        mmap(
+            None,
+            length,
+            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+            flags | MapFlags::MAP_POPULATE,
+            file,
+            0,
+        )
+    };
+    let refused = |errno| {
+        (
+            errno,
+            if huge {
+                no_huge_pages(errno)
+            } else {
+                String::new()
+            },
+        )
+    };
+    let start = start.map_err(refused)?;
+    Ok(Origin::Mapping(start.cast(), length))
+}
+
+/// Memory that is locked, so that nobody else has it; given back when it is dropped.
+#[derive(Debug)]
+pub struct LockedMemory {
+    _bytes: AlignedBuffer,
+}
+
+impl LockedMemory {
+    /// Locks so many bytes, 1 or more.
+    ///
+    /// # Errors
+    /// Where they cannot be had or locked, or nearly all that is free would be taken.
+    pub fn new(bytes: u64) -> Result<LockedMemory, Refusal> {
+        if let Some(free) = available()
+            && bytes.saturating_add(LEFT) > free
+        {
+            let why = format!(
+                "{bytes} bytes are more than the host can spare: {free} are available, and {LEFT} are left to others"
+            );
+            return Err((Errno::ENOMEM, why));
+        }
+        let length = usize::try_from(bytes).map_err(|_| plain(Errno::ENOMEM))?;
+        // Not of a kind that has its pages at once: locking makes them.
+        let length = NonZeroUsize::new(length).unwrap_or(NonZeroUsize::MIN);
+        // SAFETY: a new private mapping at an address of the kernel's choice touches no
+        // memory that is in use.
+        let start = unsafe {
+            mmap_anonymous(
+                None,
+                length,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_PRIVATE,
+            )
+        };
+        let start: NonNull<c_void> = start.map_err(plain)?;
+        let origin = Origin::Mapping(start.cast(), length);
+        let bytes = AlignedBuffer::within(origin, 0, length.get());
+        // SAFETY: the mapping is there, and unmapping it unlocks it.
+        unsafe { mlock(start, length.get()) }.map_err(|errno| {
+            let why = match errno {
+                Errno::ENOMEM | Errno::EPERM => "more than the limit of locked memory (ulimit -l)",
+                _ => "",
+            };
+            (errno, why.to_owned())
+        })?;
+        Ok(LockedMemory { _bytes: bytes })
+    }
+}
+
+/// `MemAvailable` in bytes, where the kernel says it.
+fn available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(kind: MemoryKind) -> Memory {
+        Memory {
+            kind,
+            ..Memory::default()
+        }
+    }
+
+    /// Every byte of the buffers can be written and keeps what it is given.
+    fn check(memory: &mut BlockMemory, length: usize) {
+        assert_eq!(memory.bytes.len(), length);
+        assert!(memory.bytes.iter().all(|byte| *byte == 0));
+        memory.bytes.fill(7);
+        assert!(memory.bytes.iter().all(|byte| *byte == 7));
+    }
+
+    #[test]
+    fn buffers_lie_in_memory_of_each_kind() {
+        for kind in [
+            MemoryKind::Malloc,
+            MemoryKind::Shm,
+            MemoryKind::Mmap,
+            MemoryKind::MmapShared,
+        ] {
+            let mut memory = BlockMemory::new(&of(kind), 3, 5000).expect("8 pages are there");
+            assert_eq!(memory.stride, 8192);
+            check(&mut memory, 3 * 8192);
+        }
+    }
+
+    #[test]
+    fn a_segment_is_gone_with_its_buffers() {
+        let segments = || {
+            let text = fs::read_to_string("/proc/sysvipc/shm").expect("the kernel has segments");
+            let mine = std::process::id().to_string();
+            let of_mine = |line: &&str| line.split_whitespace().nth(4) == Some(mine.as_str());
+            text.lines().filter(of_mine).count()
+        };
+        let before = segments();
+        let memory = BlockMemory::new(&of(MemoryKind::Shm), 1, 4096).expect("a page is there");
+        assert_eq!(segments(), before + 1);
+        drop(memory);
+        assert_eq!(segments(), before);
+    }
+
+    #[test]
+    fn a_mapped_file_is_made_and_gone_and_one_that_is_there_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let path = folder.path().join("m");
+        for kind in [MemoryKind::Mmap, MemoryKind::MmapShared] {
+            let asked = Memory {
+                file: Some(path.clone()),
+                ..of(kind)
+            };
+            let mut memory = BlockMemory::new(&asked, 2, 4096).expect("there is room");
+            check(&mut memory, 8192);
+            let left = fs::read_dir(folder.path()).expect("it is there").count();
+            assert_eq!(left, 0, "{kind:?}");
+            fs::write(&path, "of the user's").expect("written");
+            let (errno, why) = BlockMemory::new(&asked, 2, 4096).expect_err("it is there");
+            assert_eq!(errno, Errno::EEXIST);
+            assert!(why.contains("is there"), "{why}");
+            assert_eq!(fs::read(&path).expect("there"), b"of the user's");
+            fs::remove_file(&path).expect("removed");
+        }
+    }
+
+    #[test]
+    fn a_file_for_huge_pages_has_to_lie_where_these_are() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let asked = Memory {
+            file: Some(folder.path().join("m")),
+            ..of(MemoryKind::MmapHuge)
+        };
+        let (errno, why) = BlockMemory::new(&asked, 1, 4096).expect_err("no hugetlbfs");
+        assert_eq!(errno, Errno::EINVAL);
+        assert!(why.contains("hugetlbfs"), "{why}");
+        assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 0);
+    }
+
+    #[test]
+    fn starts_are_as_far_behind_a_page_as_asked_for_and_buffers_follow_without_gaps() {
+        for (align, block) in [(512, 512), (512, 4096), (4096, 1000), (1 << 20, 4096)] {
+            let asked = Memory {
+                align: Some(align),
+                ..Memory::default()
+            };
+            let mut memory = BlockMemory::new(&asked, 4, block).expect("some pages");
+            let start = memory.bytes.as_ptr().addr() as u64;
+            assert_eq!(start % align, 0, "{align}");
+            assert_eq!(start % 4096, align % 4096);
+            assert_eq!(memory.stride, block);
+            check(&mut memory, 4 * block);
+        }
+    }
+
+    #[test]
+    fn memory_that_is_locked_counts_as_that_and_is_given_back() {
+        let locked = || {
+            let text = fs::read_to_string("/proc/self/status").expect("of this process");
+            let line = text.lines().find_map(|l| l.strip_prefix("VmLck:"));
+            let number = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+            number.expect("the kernel says it")
+        };
+        let before = locked();
+        let memory = LockedMemory::new(64 << 10).expect("that little may be locked");
+        assert!(locked() >= before + 64);
+        drop(memory);
+        assert_eq!(locked(), before);
+        let (errno, why) = LockedMemory::new(1 << 60).expect_err("nobody has that much");
+        assert_eq!(errno, Errno::ENOMEM);
+        assert!(why.contains("more than the host can spare"), "{why}");
+    }
+}

@@ -542,7 +542,6 @@ fn fadvise(g: Given<'_>) -> Result<Advised, String> {
 }
 
 /// What follows `rw`, and the number behind it.
-
 fn directions(g: Given<'_>) -> Result<(Directions, Option<i64>), String> {
     let (word, number) = match g.text.split_once(':') {
         Some((word, number)) => (word, Some(number)),

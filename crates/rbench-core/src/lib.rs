@@ -15,6 +15,7 @@ pub mod machine;
 pub mod mountinfo;
 pub mod moved;
 pub mod op;
+pub mod ops_table;
 pub mod outcome;
 pub mod plain;
 pub mod random;

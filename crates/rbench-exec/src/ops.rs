@@ -12,7 +12,7 @@ use rbench_core::outcome::Retries;
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
-use rbench_plan::meta::{ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan};
+use rbench_plan::meta::{ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan, Showing};
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
@@ -25,20 +25,31 @@ use crate::pace::Gate;
 use crate::single::{Next, Program, one_by_one};
 use crate::worker::{Prepared, Runner};
 
+mod attributes;
 mod create;
+mod fill;
 mod link;
 mod list;
 mod mkdir;
+mod mknod;
+mod named;
+mod opened;
 mod read_file;
 mod rename;
 mod rmdir;
 mod stat;
+mod symlink;
+mod synced;
 mod unlink;
 
 /// Stands behind the names of items after the native rename phase.
 const RENAMED: &str = ".r";
 /// Stands behind the names of hard links to items.
 const LINKED: &str = ".l";
+/// Stands behind the names of nodes beside items.
+const NODE: &str = ".n";
+/// Stands behind the names of symbolic links to items.
+const SYMLINKED: &str = ".s";
 
 /// How a metadata operation is made for a worker.
 pub struct OpEntry {
@@ -60,6 +71,24 @@ pub const OPS: &[OpEntry] = &[
     create::WRITE_ROW,
     read_file::ROW,
     unlink::ROW,
+    mknod::ROW,
+    symlink::ROW,
+    symlink::READ_ROW,
+    named::LOOKUP_ROW,
+    named::CHMOD_ROW,
+    named::UTIMES_ROW,
+    named::ACCESS_ROW,
+    opened::GETATTR_ROW,
+    opened::TRUNCATE_ROW,
+    opened::STATFS_ROW,
+    attributes::SET_ROW,
+    attributes::GET_ROW,
+    attributes::LIST_ROW,
+    attributes::REMOVE_ROW,
+    synced::WRITE_ROW,
+    synced::READ_ROW,
+    fill::ROW,
+    fill::EMPTY_ROW,
 ];
 
 /// One kind of operation on items that are known by their index.
@@ -83,6 +112,29 @@ pub trait ItemOp {
     /// # Errors
     /// What is wrong with it, with details.
     fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        Ok(())
+    }
+
+    /// Whether a second step follows, which is timed on its own and counts in the
+    /// second lane.
+    fn has_second_step(&self) -> bool {
+        false
+    }
+
+    /// The second step, once what was prepared is done. Timed.
+    ///
+    /// # Errors
+    /// Why it does not count as done.
+    fn act_again(&mut self, _fs: &dyn Fs) -> Result<(), FailureKind> {
+        Ok(())
+    }
+
+    /// Behind the last item, outside the timer: what is still to be closed or put
+    /// back.
+    ///
+    /// # Errors
+    /// What did not succeed, with details.
+    fn finish(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
         Ok(())
     }
 
@@ -238,7 +290,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
         intended: Option<Nanos>,
         outcome: Result<u64, FailureKind>,
         (start, end): (Nanos, Nanos),
-        _gate: &Gate,
+        gate: &Gate,
         meter: &mut Meter,
     ) {
         self.issued += 1;
@@ -254,16 +306,44 @@ impl<O: ItemOp> Program for ItemRunner<O> {
         };
         match result {
             Ok(bytes) => meter.done(0, span, bytes),
-            Err((kind, detail)) => {
-                self.failed = true;
-                let (op, path) = (self.op.op(), self.op.path());
-                let failure = Failure {
-                    op,
-                    path,
-                    kind,
-                    detail,
-                };
+            Err(why) => {
+                let failure = self.failure(why);
                 meter.failed(0, span, failure);
+            }
+        }
+        if self.op.has_second_step() && outcome.is_ok() {
+            self.second_step(gate, meter);
+        }
+    }
+}
+
+impl<O: ItemOp> ItemRunner<O> {
+    #[cold]
+    fn failure(&mut self, (kind, detail): (FailureKind, String)) -> Failure {
+        self.failed = true;
+        Failure {
+            op: self.op.op(),
+            path: self.op.path(),
+            kind,
+            detail,
+        }
+    }
+
+    fn second_step(&mut self, gate: &Gate, meter: &mut Meter) {
+        let start = gate.clock.now();
+        let outcome = self.op.act_again(self.fs.as_ref());
+        let end = gate.clock.now();
+        self.now = end;
+        let span = Span {
+            intended: None,
+            start,
+            end,
+        };
+        match outcome {
+            Ok(()) => meter.done(1, span, 0),
+            Err(kind) => {
+                let failure = self.failure((kind, String::new()));
+                meter.failed(1, span, failure);
             }
         }
     }
@@ -314,6 +394,10 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
     }
 
     fn finish(&mut self, meter: &mut Meter) {
+        if let Err(why) = self.op.finish(self.fs.as_ref()) {
+            let failure = self.failure(why);
+            meter.failed_untimed(0, failure);
+        }
         meter.again(0, self.op.again());
         if let Some(covered) = self.covered.as_ref().filter(|_| !self.failed) {
             let there = self.visit.first + self.issued.min(self.visit.count);
@@ -399,6 +483,8 @@ pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
             who: ItemOwner::Each { ahead: 0 },
             shuffled: false,
             deadline: None,
+            showing: Showing::Phase,
+            part: None,
         },
         info: PhaseKind::FileStat.info(),
         fs: Arc::new(NullFs),
@@ -537,6 +623,12 @@ impl OpContext {
         self.suffixed(LINKED)
     }
 
+    /// A runner of `op` over what worker `thread` visits.
+    fn runner<O: ItemOp + 'static>(&self, op: O, thread: u32) -> Prepared {
+        let visit = self.visit(thread);
+        Ok(Box::new(ItemRunner::new(op, self.fs.clone(), visit)))
+    }
+
     fn suffixed(&self, suffix: &'static str) -> Places {
         let kind = self.info.items.unwrap_or(ItemKind::Dir);
         let for_all = self.phase.who == ItemOwner::FirstForAll;
@@ -592,10 +684,18 @@ impl OpContext {
             self.info.kind as u64,
         ];
         let order = (self.phase.shuffled && count > 0).then(|| Permutation::new(count, &parts));
+        let (count, visits) = match self.phase.part {
+            None => (count, count),
+            Some(part) => {
+                let count = part.items.min(count);
+                let again = part.again.filter(|_| count > 0);
+                (count, again.unwrap_or(count))
+            }
+        };
         Visit {
             first,
             count,
-            visits: count,
+            visits,
             order,
             schedule: None,
         }
@@ -610,8 +710,13 @@ impl OpContext {
             Layout::Unique => ranks,
             Layout::Shared => 1,
         };
-        match (self.info.op, self.phase.who) {
-            (OpKind::List, _) => (nodes.end - nodes.start) * trees,
+        if let Some(part) = self.phase.part {
+            let workers = ranks * u64::from(self.threads);
+            let items = part.items.min(each / u64::from(self.threads));
+            return part.again.unwrap_or(items).saturating_mul(workers);
+        }
+        match (self.info.kind, self.phase.who) {
+            (PhaseKind::DirList, _) => (nodes.end - nodes.start) * trees,
             (_, ItemOwner::Each { .. } | ItemOwner::FirstForAll) => each.saturating_mul(ranks),
             (_, ItemOwner::First) => each,
         }

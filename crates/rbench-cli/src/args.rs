@@ -369,8 +369,10 @@ struct TestfsArgs {
     /// Serve this directory instead of memory
     #[arg(long, value_name = "DIR")]
     passthrough: Option<PathBuf>,
-    /// Least time from a request's arrival to its reply, by kind of request:
-    /// create=2ms,read=100us; all=TIME is for every kind [default: none]
+    /// Least time from a request's arrival to its reply, by kind of request
+    /// (lookup, getattr, setattr, mknod, create, symlink, readlink, access,
+    /// setxattr, statfs …): create=2ms,read=100us; all=TIME is for every kind
+    /// [default: none]
     #[arg(long, value_name = "LIST")]
     latency: Option<String>,
     /// Inject a fault, such as read:stall=500ms@nth=100 or write:EIO@p=0.01

@@ -150,10 +150,10 @@ fn misuse_names_the_flag_and_ends_with_2() {
         "'file-dance' is not one of tree-create",
     );
     check_misuse(
-        "rbench ops --only mkdri",
-        "'mkdri' is not one of mkdir, mvdir, rmdir,",
+        "rbench ops --only mkdr",
+        "'mkdr' is not one of mkdir, mvdir, rmdir,",
     );
-    check_misuse("rbench ops --only mkdri", "(nearest: mkdir)");
+    check_misuse("rbench ops --only mkdr", "(nearest: mkdir)");
     check_misuse(
         "rbench io --rw readwrite",
         "'readwrite' is not one of write, read",

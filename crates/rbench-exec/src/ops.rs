@@ -19,7 +19,6 @@ use rbench_plan::{MetaPlan, shift};
 use rbench_sys::residency::Resident;
 use rbench_sys::{AlignedBuffer, Fs, NullFs, OpenMode};
 
-use crate::content::Identity;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::single::{Next, Program, one_by_one};
@@ -34,6 +33,7 @@ mod mkdir;
 mod mknod;
 mod named;
 mod opened;
+mod places;
 mod read_file;
 mod rename;
 mod rmdir;
@@ -41,6 +41,8 @@ mod stat;
 mod symlink;
 mod synced;
 mod unlink;
+
+pub use places::Places;
 
 /// Stands behind the names of items after the native rename phase.
 const RENAMED: &str = ".r";
@@ -95,6 +97,12 @@ pub const OPS: &[OpEntry] = &[
 pub trait ItemOp {
     /// Gets ready for the item: path and data. Outside the timer.
     fn prepare(&mut self, index: u64);
+
+    /// Whether preparing and looking make calls themselves, such as opening the item:
+    /// then their time is none of the worker's.
+    fn calls_untimed(&self) -> bool {
+        false
+    }
 
     /// Whether what was prepared may be done; if not, the worker ends.
     fn may_act(&self) -> bool {
@@ -255,7 +263,14 @@ impl<O: ItemOp> Program for ItemRunner<O> {
             let schedule = self.visit.schedule.as_mut()?;
             Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
         });
-        self.op.prepare(self.visit.index(self.issued));
+        let index = self.visit.index(self.issued);
+        if self.op.calls_untimed() {
+            let begun = gate.clock.now();
+            self.op.prepare(index);
+            gate.waits.add(begun, gate.clock.now());
+        } else {
+            self.op.prepare(index);
+        }
         if !self.op.may_act() {
             self.failed = true;
             return Next::End(false);
@@ -301,6 +316,11 @@ impl<O: ItemOp> Program for ItemRunner<O> {
             end,
         };
         let result = match outcome {
+            Ok(bytes) if self.op.calls_untimed() => {
+                let checked = self.op.check(self.fs.as_ref());
+                gate.waits.add(end, gate.clock.now());
+                checked.map(|()| bytes)
+            }
             Ok(bytes) => self.op.check(self.fs.as_ref()).map(|()| bytes),
             Err(kind) => Err((kind, String::new())),
         };
@@ -501,78 +521,6 @@ pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
     stat::over_nothing(&scene, operations)
 }
 
-/// The paths of a phase by the index of what a worker visits: of one owner's
-/// trees, or of all owners' one after the other.
-pub struct Places {
-    paths: Paths,
-    /// Indices of each owner, where a worker visits those of all.
-    of_each: Option<u64>,
-    /// Index among the owner's.
-    number: u64,
-    /// All ranks have the items in common.
-    common: bool,
-}
-
-impl Places {
-    #[inline]
-    fn turn(&mut self, index: u64) {
-        self.number = index;
-        if let Some(of_each) = self.of_each {
-            self.paths.set_owner(Rank((index / of_each) as u32));
-            self.number = index % of_each;
-        }
-    }
-
-    /// Aims at the item with that index.
-    #[inline]
-    pub fn item(&mut self, index: u64) {
-        self.turn(index);
-        self.paths.item(self.number);
-    }
-
-    /// The same with `suffix` behind its name.
-    pub fn item_as(&mut self, index: u64, suffix: &str) {
-        self.turn(index);
-        self.paths.item_as(self.number, suffix);
-    }
-
-    /// Aims at the tree directory with that index.
-    pub fn node(&mut self, index: u64) {
-        self.turn(index);
-        self.paths.node(self.number);
-    }
-
-    /// The prepared path.
-    #[inline]
-    pub fn current(&self) -> &CStr {
-        self.paths.current()
-    }
-
-    /// The same for messages.
-    pub fn to_text(&self) -> String {
-        self.current().to_string_lossy().into_owned()
-    }
-
-    /// Items of one tree.
-    pub fn items_per_tree(&self) -> u64 {
-        self.paths.items_per_tree()
-    }
-
-    /// Whose content the prepared item has.
-    pub fn identity(&self, seed: u64) -> Identity {
-        let owner = if self.common {
-            0
-        } else {
-            u64::from(self.paths.owner().0)
-        };
-        Identity {
-            seed,
-            owner,
-            number: self.number,
-        }
-    }
-}
-
 /// What one metadata phase works on, the same for all workers of a rank.
 #[derive(Clone)]
 pub struct OpContext {
@@ -632,12 +580,11 @@ impl OpContext {
     fn suffixed(&self, suffix: &'static str) -> Places {
         let kind = self.info.items.unwrap_or(ItemKind::Dir);
         let for_all = self.phase.who == ItemOwner::FirstForAll;
-        Places {
-            paths: Paths::new(Arc::clone(&self.forest), self.owner(), kind).suffixed(suffix),
-            of_each: for_all.then(|| self.of_one_owner()),
-            number: 0,
-            common: self.plan.naming.common.is_some(),
-        }
+        Places::new(
+            Paths::new(Arc::clone(&self.forest), self.owner(), kind).suffixed(suffix),
+            for_all.then(|| self.of_one_owner()),
+            self.plan.naming.common.is_some(),
+        )
     }
 
     /// Items or tree directories of one owner that the phase visits.

@@ -96,7 +96,19 @@ fn table(result: &RunResult) -> String {
                 .to_owned(),
         );
     }
-    table.render() + &notes.concat()
+    let meaning =
+        "per second: all workers by the clock, without the opening and closing that is not timed\n";
+    table.render() + meaning + &notes.concat()
+}
+
+/// Operations per second by the clock, without the time in which workers prepared them
+/// by calls of their own; `None` without any.
+fn rate(phase: &PhaseResult) -> Option<f64> {
+    let waited_s = phase.workers.as_ref().map_or(0.0, |workers| {
+        workers.waited_s / workers.count.max(1) as f64
+    });
+    let elapsed_s = phase.elapsed_s - waited_s;
+    (phase.items > 0 && elapsed_s > 0.0).then(|| phase.items as f64 / elapsed_s)
 }
 
 fn cells(row: &OpsRow, phase: &PhaseResult) -> Vec<String> {
@@ -114,10 +126,7 @@ fn cells(row: &OpsRow, phase: &PhaseResult) -> Vec<String> {
         micros(times.p50_ns as f64, 2),
         micros(times.p99_ns as f64, 100),
         micros(times.max_ns as f64, 1),
-        match phase.items {
-            0 => NONE.to_owned(),
-            _ => human_rate(phase.rate),
-        },
+        rate(phase).map_or(NONE.to_owned(), human_rate),
         human_count(phase.error_count()),
         caches::cell(phase),
     ]

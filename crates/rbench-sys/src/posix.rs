@@ -234,8 +234,7 @@ impl Fs for PosixFs {
 
     #[inline]
     fn access(&self, path: &CStr) -> Result<(), Errno> {
-        // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::faccessat(self.at, path.as_ptr(), libc::R_OK, 0) })
+        calls::faccessat(self.at, path, libc::R_OK)
     }
 
     #[inline]

@@ -104,6 +104,10 @@ impl<C: FileCall> ItemOp for Opened<C> {
         self.file = self.fs.open(self.places.current(), C::MODE, false);
     }
 
+    fn calls_untimed(&self) -> bool {
+        true
+    }
+
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
         self.call.call(fs, self.file?)
     }

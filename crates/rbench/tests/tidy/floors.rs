@@ -26,6 +26,7 @@ const HOUSES: &[House] = &[
                 "engine",
                 "mountinfo",
                 "op",
+                "ops_table",
                 "plain",
                 "random",
                 "wire",

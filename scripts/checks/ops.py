@@ -27,14 +27,14 @@ KINDS = sorted({kind for kinds in REQUESTS.values() for kind in kinds})
 LATENCY_MS = {kind: 4 + 2 * place for place, kind in enumerate(KINDS)}
 CACHED = ["--attr-timeout", "100", "--entry-timeout", "100"]
 # What the caches would answer, or takes many requests to prepare, is asked in runs of its own: (row, kind, requests of
-# an operation, time-outs). A path is looked up name by name: those of the pass, the rank and the item, and for
+# an operation, time-outs, ms of latency). A path is looked up name by name: those of the pass, the rank and the item, and for
 # `resolve` of the four below it.
 ASKED = [
-    ("readdir_10", "opendir", 1, CACHED),
-    ("readdir_1k", "opendir", 1, CACHED),
-    ("getattr", "getattr", 1, CACHED),
-    ("lookup", "lookup", 3, ["--attr-timeout", "100", "--entry-timeout", "0"]),
-    ("resolve", "lookup", 7, ["--attr-timeout", "100", "--entry-timeout", "0"]),
+    ("readdir_10", "opendir", 1, CACHED, 20),
+    ("readdir_1k", "opendir", 1, CACHED, 20),
+    ("getattr", "getattr", 1, CACHED, 10),
+    ("lookup", "lookup", 3, ["--attr-timeout", "100", "--entry-timeout", "0"], 5),
+    ("resolve", "lookup", 7, ["--attr-timeout", "100", "--entry-timeout", "0"], 5),
 ]
 # Kinds of which preparing and removing take thousands.
 PREPARING = ["mkdir", "mknod", "unlink"]
@@ -87,14 +87,14 @@ def own_latencies(program, folder):
         expected = sum(LATENCY_MS[kind] for kind in kinds)
         # The base of a busy machine is not steady: half a millisecond is below every difference of two kinds.
         wrong.append(own(name, mean_ms(found[name]), expected, mean_ms(bases[name]) + 0.5))
-    for name, kind, requests, timeouts in ASKED:
+    for name, kind, requests, timeouts, ms in ASKED:
         plain = Testfs(program, *timeouts)
         base = mean_ms(rows(program, plain, folder, "--ops", "20", "--only", name)[name]) + 0.5
         plain.end()
-        slow = Testfs(program, *timeouts, "--latency", f"{kind}=5ms")
+        slow = Testfs(program, *timeouts, "--latency", f"{kind}={ms}ms")
         phase = rows(program, slow, folder, "--ops", "20", "--only", name)[name]
         slow.end()
-        wrong.append(own(name, mean_ms(phase), 5 * requests, base))
+        wrong.append(own(name, mean_ms(phase), ms * requests, base))
         late = [other for other in KINDS if other not in (*PREPARING, kind)]
         others = Testfs(program, *timeouts, "--latency", ",".join(f"{other}=5ms" for other in late))
         phase = rows(program, others, folder, "--ops", "20", "--only", name)[name]

@@ -136,7 +136,7 @@ def system_calls(program, folder):
         # What the table names is what is timed.
         row = [line for line in done.stdout.splitlines() if line.split()[:1] == [name] and " and " not in line]
         check(len(row) == 1, f"{name}: {len(row)} rows: {done.stdout}")
-        timed = [word for word in row[0].split()[1:] if word.isalnum() and not word.isdigit()]
+        timed = [word for word in "".join(row).split()[1:] if word.isalnum() and not word.isdigit()]
         check(bool(timed) and set(timed) - {"warm", "cold", "forced"} <= set(once), f"{name}: {timed} of {once}")
     print(f"   {len(SYSTEM_CALLS)} rows")
 

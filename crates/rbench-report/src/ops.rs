@@ -1,6 +1,8 @@
 //! The per-operation table of `rbench ops`: one row for each operation, in the order of
 //! the table, with the system calls that stand for it.
 
+use std::collections::BTreeSet;
+
 use rbench_core::ops_table::{OPS_ROWS, OpsRow};
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_count, human_rate};
@@ -59,9 +61,12 @@ fn table(result: &RunResult) -> String {
     ]);
     let (mut notes, mut known) = (Vec::new(), false);
     let total = iterations(result);
-    for iteration in 0..total.max(1) {
+    // Only those that have phases: how many were asked for the file may say as it likes.
+    let reached: BTreeSet<u32> = result.phases.iter().map(|p| p.iteration).collect();
+    for iteration in reached {
         if total > 1 {
-            table.heading(format!("Iteration {} of {total}", iteration + 1));
+            let nth = iteration.saturating_add(1);
+            table.heading(format!("Iteration {nth} of {total}"));
         }
         for row in rows(result) {
             let mut phases = result.phases.iter();

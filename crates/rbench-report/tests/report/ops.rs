@@ -66,6 +66,15 @@ fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
 }
 
 #[test]
+fn a_file_that_asks_for_endless_iterations_has_those_that_it_has() {
+    let phase = Made::solo(10, 0, 100_000).phase("mkdir", "mkdir", OpKind::Mkdir);
+    let spec = json!({"rows": "mkdir,newchunk", "iterations": "4000000000"});
+    let text = ops::render(&run(1, 1, spec, vec![phase]));
+    assert!(text.contains("Iteration 1 of 4000000000"), "{text}");
+    assert!(text.lines().count() < 40, "{text}");
+}
+
+#[test]
 fn other_results_are_no_table_and_render_all_the_same() {
     let result = run(1, 1, meta_spec(), meta_phases(1, 1));
     assert!(!ops::is_table(&result));

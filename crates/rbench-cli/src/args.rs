@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
 use clap::{Parser, Subcommand, ValueEnum};
+use rbench_core::ops_table::OpsRow;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
@@ -28,6 +29,8 @@ pub struct Args {
 enum Command {
     /// Metadata rates: trees, directories and small files
     Meta(Meta),
+    /// The per-operation table: each metadata operation by its own system call
+    Ops(Ops),
     /// Data rates: reads and writes of large and small files
     Io(Box<Io>),
     /// Mount the built-in FUSE file system in the foreground
@@ -186,9 +189,9 @@ struct Meta {
     /// Call fsync after each write
     #[arg(long)]
     fsync: bool,
-    /// Run only these phases, separated by commas; creation is added where it
-    /// is needed. Hard links (file-link, link-remove) are made only when asked
-    /// for here [default: all others]
+    /// Run only these phases, separated by commas; creation and what else they
+    /// need is added. Any name that does not exist lists them all; docs/ops.md
+    /// says what each does [default: those that mdtest has]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::phase)]
     phases: Option<Vec<PhaseKind>>,
     /// Stat, read, rename, link and remove in random order
@@ -198,6 +201,28 @@ struct Meta {
     /// all workers then catch up with the one that made most
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     stonewall: Option<Nanos>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Each row of the table is one operation, measured through its own system call. What it works on is \
+    prepared before, untimed. The row newchunk is n/a: no system call reaches it. docs/ops.md defines every row.\n\n\
+    Examples:\n  rbench ops --dir /mnt/fs\n  rbench ops --dir /mnt/fs --only mkdir,rename,lookup --ops 10000 \
+    --drop-caches\n  mpirun -np 12 --hostfile myhost rbench ops --dir /mnt/fs --time 10 --out ops.json"
+)]
+struct Ops {
+    /// Only these rows, separated by commas [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::ops_row)]
+    only: Option<Vec<&'static OpsRow>>,
+    /// Operations of each row and worker [default: 1000]
+    #[arg(long, value_name = "N")]
+    ops: Option<u64>,
+    /// Instead of --ops: stop each row after this time (s), or when all that
+    /// was made for it, in as long a time, is used up
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    time: Option<Nanos>,
     #[command(flatten)]
     common: Common,
 }
@@ -344,8 +369,10 @@ struct TestfsArgs {
     /// Serve this directory instead of memory
     #[arg(long, value_name = "DIR")]
     passthrough: Option<PathBuf>,
-    /// Least time from a request's arrival to its reply, by kind of request:
-    /// create=2ms,read=100us; all=TIME is for every kind [default: none]
+    /// Least time from a request's arrival to its reply, by kind of request
+    /// (lookup, getattr, setattr, mknod, create, symlink, readlink, access,
+    /// setxattr, statfs …): create=2ms,read=100us; all=TIME is for every kind
+    /// [default: none]
     #[arg(long, value_name = "LIST")]
     latency: Option<String>,
     /// Inject a fault, such as read:stall=500ms@nth=100 or write:EIO@p=0.01
@@ -459,6 +486,7 @@ impl Args {
     pub fn communicator(&self) -> Communicator {
         match &self.command {
             Command::Meta(meta) => meta.common.communicator,
+            Command::Ops(ops) => ops.common.communicator,
             Command::Io(io) => io.common.communicator,
             Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
                 Communicator::Solo
@@ -469,6 +497,7 @@ impl Args {
     pub fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
         match self.command {
             Command::Meta(meta) => meta.invocation(env_dir),
+            Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
@@ -561,6 +590,19 @@ impl Meta {
             }),
             output,
         )
+    }
+}
+
+impl Ops {
+    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+        let (common, output) = self.common.split(env_dir);
+        let ops = spec::Ops {
+            only: self.only,
+            operations: self.ops,
+            time: self.time,
+        };
+        let workload = Workload::Ops(ops);
+        Invocation::Run(Box::new(Spec { common, workload }), output)
     }
 }
 

@@ -13,7 +13,9 @@ fn meta(line: &str) -> rbench_plan::spec::Meta {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Meta(meta) => meta,
-            Workload::Mdtest(_) | Workload::Io(_) | Workload::Fio(_) => panic!("not meta"),
+            Workload::Ops(_) | Workload::Mdtest(_) | Workload::Io(_) | Workload::Fio(_) => {
+                panic!("not meta")
+            }
         },
         other => panic!("{other:?}"),
     }
@@ -23,7 +25,9 @@ fn io(line: &str) -> rbench_plan::spec::Io {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Io(io) => io,
-            Workload::Meta(_) | Workload::Mdtest(_) | Workload::Fio(_) => panic!("not io"),
+            Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) | Workload::Fio(_) => {
+                panic!("not io")
+            }
         },
         other => panic!("{other:?}"),
     }
@@ -86,6 +90,25 @@ fn what_native_options_share_with_fio_is_read_alike_but_for_native_sizes() {
 }
 
 #[test]
+fn ops_takes_rows_by_their_names_and_a_number_or_a_time() {
+    let ops = |line: &str| match read(line) {
+        Ok(Invocation::Run(spec, _)) => match spec.workload {
+            Workload::Ops(ops) => ops,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ops("rbench ops"), rbench_plan::spec::Ops::default());
+    let some = ops("rbench ops --only rename,mkdir --ops 20");
+    let names: Vec<&str> = some.only.iter().flatten().map(|row| row.name).collect();
+    assert_eq!(
+        (names, some.operations),
+        (vec!["rename", "mkdir"], Some(20))
+    );
+    assert_eq!(ops("rbench ops --time 2").time, Some(Nanos(2_000_000_000)));
+}
+
+#[test]
 fn verify_takes_journals_and_where_the_data_lies_now() {
     let i = io("rbench io --verify --ack-journal /var/acks");
     assert_eq!((i.verify, i.ack_journal), (true, Some("/var/acks".into())));
@@ -126,6 +149,11 @@ fn misuse_names_the_flag_and_ends_with_2() {
         "rbench meta --phases file-dance",
         "'file-dance' is not one of tree-create",
     );
+    check_misuse(
+        "rbench ops --only mkdr",
+        "'mkdr' is not one of mkdir, mvdir, rmdir,",
+    );
+    check_misuse("rbench ops --only mkdr", "(nearest: mkdir)");
     check_misuse(
         "rbench io --rw readwrite",
         "'readwrite' is not one of write, read",

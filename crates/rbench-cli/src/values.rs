@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::io::{FsyncRule, Rw};
@@ -14,6 +15,7 @@ use rbench_plan::meta::{Backend, PHASES, Packet, PhaseKind};
 use rbench_plan::spec::{OnError, Split};
 
 use crate::fio::given::{Base, Given};
+use crate::near::nearest;
 
 pub fn bytes(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
@@ -40,6 +42,16 @@ pub fn phase(text: &str) -> Result<PhaseKind, String> {
             let names: Vec<&str> = PHASES.iter().map(|info| info.name).collect();
             format!("'{text}' is not one of {}", names.join(", "))
         })
+}
+
+pub fn ops_row(text: &str) -> Result<&'static OpsRow, String> {
+    ops_table::find(text).ok_or_else(|| {
+        let names = || OPS_ROWS.iter().map(|row| row.name);
+        let near = nearest(text, names());
+        let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));
+        let all: Vec<&str> = names().collect();
+        format!("'{text}' is not one of {}{near}", all.join(", "))
+    })
 }
 
 pub fn rw(text: &str) -> Result<Rw, String> {

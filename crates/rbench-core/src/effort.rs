@@ -17,7 +17,7 @@ pub struct Effort {
     /// wait behind it; without `waited`, and without the pause in which a
     /// stonewall is agreed on.
     pub active: Nanos,
-    /// Waits for intended starts, think time and start delays.
+    /// Waits for intended starts, think time, start delays and calls that only prepare operations.
     pub waited: Nanos,
     /// The part of `active` in which a timed call was under way, successful or
     /// not: between the two clock readings of an operation; with several

@@ -16,6 +16,7 @@ pub mod memory;
 pub mod mountinfo;
 pub mod moved;
 pub mod op;
+pub mod ops_table;
 pub mod outcome;
 pub mod plain;
 pub mod random;

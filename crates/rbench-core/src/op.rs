@@ -64,6 +64,58 @@ op_kinds! {
     Truncate => "truncate",
     /// Reserve blocks of a file: `fallocate`.
     Allocate => "fallocate",
+    /// Make a symbolic link: `symlinkat`.
+    Symlink => "symlink",
+    /// Read the target of a symbolic link: `readlinkat`.
+    Readlink => "readlink",
+    /// Change the permissions of a name: `fchmodat`.
+    Chmod => "chmod",
+    /// Change the times of a name: `utimensat`.
+    Utimes => "utimes",
+    /// Ask whether a name may be read: `faccessat`.
+    Access => "access",
+    /// Find a name, with its attributes: `statx`.
+    Lookup => "lookup",
+    /// Read the attributes of an open file from where they are kept: `statx` with
+    /// `AT_EMPTY_PATH | AT_STATX_FORCE_SYNC`.
+    Getattr => "getattr",
+    /// Read the totals of the file system: `fstatfs`.
+    Statfs => "statfs",
+    /// Set an extended attribute of an open file: `fsetxattr`.
+    Setxattr => "setxattr",
+    /// Read an extended attribute of an open file: `fgetxattr`.
+    Getxattr => "getxattr",
+    /// Read the names of the extended attributes of an open file: `flistxattr`.
+    Listxattr => "listxattr",
+    /// Remove an extended attribute of an open file: `fremovexattr`.
+    Removexattr => "removexattr",
+    /// Make what lies in a directory: `mknodat` or `mkdirat` of each.
+    Fill => "fill",
+    /// Remove what lies in a directory: `unlinkat` of each.
+    Empty => "empty",
+    /// Write to an open file and bring it to stable storage: `pwrite`, `fsync`.
+    WriteSync => "write-sync",
+}
+
+impl OpKind {
+    /// Whether it asks for what is there and changes nothing: memory of the client
+    /// could answer.
+    pub fn asks(self) -> bool {
+        matches!(
+            self,
+            OpKind::Stat
+                | OpKind::List
+                | OpKind::ReadFile
+                | OpKind::Read
+                | OpKind::Readlink
+                | OpKind::Access
+                | OpKind::Lookup
+                | OpKind::Getattr
+                | OpKind::Statfs
+                | OpKind::Getxattr
+                | OpKind::Listxattr
+        )
+    }
 }
 
 impl fmt::Display for OpKind {

@@ -155,7 +155,13 @@ impl Requests {
             return *total;
         }
         match op {
-            OpKind::Stat => of(&["lookup", "getattr", "statx"]),
+            OpKind::Stat | OpKind::Lookup => of(&["lookup", "getattr", "statx"]),
+            OpKind::Getattr => of(&["getattr", "statx"]),
+            OpKind::Access => of(&["lookup", "getattr", "access"]),
+            OpKind::Readlink => of(&["readlink"]),
+            OpKind::Statfs => of(&["statfs"]),
+            OpKind::Getxattr => of(&["getxattr"]),
+            OpKind::Listxattr => of(&["listxattr"]),
             OpKind::List => of(&["readdir", "readdirplus"]),
             OpKind::ReadFile if empty => of(&["open"]),
             _ => of(&["read"]),
@@ -249,6 +255,8 @@ pub enum Verdict {
     ColdThenPerhaps,
     /// Hosts, or parts of what a host read, differ.
     Mixed,
+    /// The calls themselves ask past the caches.
+    Forced,
     /// Nothing is known.
     Unknown,
 }
@@ -278,6 +286,8 @@ pub enum Reason {
     Touched,
     /// The host had made or used some of the items; nothing was measured.
     TouchedPartly,
+    /// `AT_STATX_FORCE_SYNC`: no cache of attributes may answer.
+    Forced,
     /// The hosts differ.
     Hosts,
     /// Neither who has used the items nor what answered is known.
@@ -299,6 +309,7 @@ impl Reason {
             Reason::Emptied => "caches were empty",
             Reason::Touched => "own items, unmeasured",
             Reason::TouchedPartly => "partly own items",
+            Reason::Forced => "past the caches",
             Reason::Hosts => "hosts differ",
             Reason::NotKnown => "not known",
         }
@@ -315,6 +326,7 @@ impl Verdict {
             Verdict::ColdThenMemory => "cold-then-memory",
             Verdict::ColdThenPerhaps => "cold-then-perhaps",
             Verdict::Mixed => "mixed",
+            Verdict::Forced => "forced",
             Verdict::Unknown => "unknown",
         }
     }
@@ -327,7 +339,7 @@ impl Verdict {
             Verdict::ColdThenMemory | Verdict::ColdThenPerhaps | Verdict::Mixed => {
                 Some(Cache::Mixed)
             }
-            Verdict::Unknown => None,
+            Verdict::Forced | Verdict::Unknown => None,
         }
     }
 }
@@ -484,6 +496,14 @@ impl Residency {
     pub fn judge(&self, op: OpKind, look: &CacheLook) -> (Verdict, Reason) {
         if self.ground == Evidence::Memory {
             return (Verdict::Memory, Reason::InMemory);
+        }
+        if op == OpKind::Getattr {
+            // What the file system does with it the requests tell, where they are counted.
+            return match look.by_requests(op) {
+                Measured::Memory(reason) => (Verdict::Memory, reason),
+                Measured::Partly => (Verdict::Mixed, Reason::Partly),
+                Measured::Reached | Measured::Nothing => (Verdict::Forced, Reason::Forced),
+            };
         }
         let pages = look.by_pages(op, self.direct);
         let over_all = [look.by_requests(op), look.by_fetched()]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rbench_core::{Nanos, OpKind, Rank};
 use rbench_plan::cache::Seen;
-use rbench_plan::meta::{Backend, Layout, PhaseInfo, PhaseKind, PhasePlan, Renaming};
+use rbench_plan::meta::{Backend, Layout, PhaseInfo, PhaseKind, PhasePlan, Renaming, Showing};
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, Plan, shift};
 
@@ -108,6 +108,14 @@ impl<G: Workspace> Pass<G> for MetaPass<'_> {
     }
 }
 
+/// The smaller of two limits, as far as there are any.
+fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
 impl MetaPass<'_> {
     /// The phases that run without the ranks meeting in between.
     fn steps<'a>(&self, plans: &'a [PhasePlan]) -> Vec<&'a [PhasePlan]> {
@@ -160,7 +168,10 @@ impl MetaPass<'_> {
             details,
         } = end;
         let info = plan.kind.info();
-        rows.into_iter().for_each(|row| listener.row(row));
+        let untimed = plan.showing == Showing::Untimed;
+        rows.into_iter()
+            .filter(|row| !untimed || row.failures.total() > 0)
+            .for_each(|row| listener.row(row));
         if !details.is_empty() {
             listener.details(self.iteration, &[info.name], details);
         }
@@ -171,6 +182,8 @@ impl MetaPass<'_> {
                 made.all_there = covered && most.is_none();
             }
             PhaseKind::DirRename | PhaseKind::FileRename => made.renamed = true,
+            // What it did not come to is not there for later phases either.
+            _ if info.makes() => made.each = least(made.each, most),
             _ => {}
         }
         if failed && self.meta.failures_end_the_run {
@@ -204,7 +217,7 @@ impl MetaPass<'_> {
         let seen = self.made(info.items).seen.visit(caches, plan.who);
         // In a shared tree every host has the directories in its cache, and
         // shared files are everybody's.
-        let common = info.op == OpKind::List && self.meta.layout == Layout::Shared
+        let common = info.kind == PhaseKind::DirList && self.meta.layout == Layout::Shared
             || self.meta.naming.common.is_some();
         let shares = match (self.meta.makes(items), common) {
             // Made by an earlier run: nobody knows who has seen them since.
@@ -224,6 +237,26 @@ impl MetaPass<'_> {
             },
             ramps: false,
         }))
+    }
+
+    /// The rows of a phase.
+    fn lanes(&self, plan: &PhasePlan) -> Vec<OpRow> {
+        let info = plan.kind.info();
+        let row = |op: OpKind, name: &str, label: &str| OpRow {
+            op,
+            name: name.to_owned(),
+            label: label.to_owned(),
+            unsynced: info.kind == PhaseKind::FileCreate && self.meta.leaves_unsynced(),
+        };
+        let (name, label) = match plan.showing {
+            Showing::Row(name) => (name, name),
+            Showing::Phase | Showing::Untimed => (info.name, info.label),
+        };
+        let mut lanes = vec![row(info.op, name, label)];
+        if info.kind == PhaseKind::FileCreate && self.meta.is_table() {
+            lanes.push(row(OpKind::Close, "close", "close"));
+        }
+        lanes
     }
 
     fn phase<G: Workspace>(
@@ -250,8 +283,13 @@ impl MetaPass<'_> {
             renamed: made.renamed && info.items.is_some() && self.meta.renaming == Renaming::Suffix,
             all_there: made.all_there,
         };
-        let total = plan.deadline.is_none().then(|| scene.total());
-        let tops_up = info.creates() && plan.deadline.is_some();
+        let lanes = self.lanes(&plan);
+        let steps = lanes.len() as u64;
+        let total = plan
+            .deadline
+            .is_none()
+            .then(|| scene.total().saturating_mul(steps));
+        let tops_up = info.makes() && plan.deadline.is_some();
         let after = After {
             sync: self.meta.around.sync && info.items.is_some(),
             command: self
@@ -266,21 +304,20 @@ impl MetaPass<'_> {
         let make = OPS.iter().find(|row| row.op == info.op).map(|row| row.make);
         Phase {
             iteration: self.iteration,
-            label: info.label.to_owned(),
-            lanes: vec![OpRow {
-                op: info.op,
-                name: info.name.to_owned(),
-                label: info.label.to_owned(),
-                unsynced: info.kind == PhaseKind::FileCreate && self.meta.leaves_unsynced(),
-            }],
+            label: match plan.showing {
+                Showing::Phase => info.label.to_owned(),
+                Showing::Row(name) => name.to_owned(),
+                Showing::Untimed => format!("{} (untimed)", info.label),
+            },
+            lanes,
             open_loop: false,
             deadline: plan.deadline,
-            wear_out: info.creates(),
+            wear_out: info.makes(),
             cache,
             total,
             threads: self.plan.threads,
             lanes_of: Vec::new(),
-            log_operations: self.plan.log,
+            log_operations: self.plan.log && plan.showing != Showing::Untimed,
             before: self.before(&plan),
             make: Arc::new(move |thread| {
                 let make = make.ok_or_else(|| {

@@ -12,33 +12,46 @@ use rbench_core::outcome::Retries;
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
-use rbench_plan::meta::{ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan};
+use rbench_plan::meta::{ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan, Showing};
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
 use rbench_sys::residency::Resident;
 use rbench_sys::{AlignedBuffer, Fs, NullFs, OpenMode};
 
-use crate::content::Identity;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::single::{Next, Program, one_by_one};
 use crate::worker::{Prepared, Runner};
 
+mod attributes;
 mod create;
+mod fill;
 mod link;
 mod list;
 mod mkdir;
+mod mknod;
+mod named;
+mod opened;
+mod places;
 mod read_file;
 mod rename;
 mod rmdir;
 mod stat;
+mod symlink;
+mod synced;
 mod unlink;
+
+pub use places::Places;
 
 /// Stands behind the names of items after the native rename phase.
 const RENAMED: &str = ".r";
 /// Stands behind the names of hard links to items.
 const LINKED: &str = ".l";
+/// Stands behind the names of nodes beside items.
+const NODE: &str = ".n";
+/// Stands behind the names of symbolic links to items.
+const SYMLINKED: &str = ".s";
 
 /// How a metadata operation is made for a worker.
 pub struct OpEntry {
@@ -60,12 +73,36 @@ pub const OPS: &[OpEntry] = &[
     create::WRITE_ROW,
     read_file::ROW,
     unlink::ROW,
+    mknod::ROW,
+    symlink::ROW,
+    symlink::READ_ROW,
+    named::LOOKUP_ROW,
+    named::CHMOD_ROW,
+    named::UTIMES_ROW,
+    named::ACCESS_ROW,
+    opened::GETATTR_ROW,
+    opened::TRUNCATE_ROW,
+    opened::STATFS_ROW,
+    attributes::SET_ROW,
+    attributes::GET_ROW,
+    attributes::LIST_ROW,
+    attributes::REMOVE_ROW,
+    synced::WRITE_ROW,
+    synced::READ_ROW,
+    fill::ROW,
+    fill::EMPTY_ROW,
 ];
 
 /// One kind of operation on items that are known by their index.
 pub trait ItemOp {
     /// Gets ready for the item: path and data. Outside the timer.
     fn prepare(&mut self, index: u64);
+
+    /// Whether preparing and looking make calls themselves, such as opening the item:
+    /// then their time is none of the worker's.
+    fn calls_untimed(&self) -> bool {
+        false
+    }
 
     /// Whether what was prepared may be done; if not, the worker ends.
     fn may_act(&self) -> bool {
@@ -83,6 +120,29 @@ pub trait ItemOp {
     /// # Errors
     /// What is wrong with it, with details.
     fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        Ok(())
+    }
+
+    /// Whether a second step follows, which is timed on its own and counts in the
+    /// second lane.
+    fn has_second_step(&self) -> bool {
+        false
+    }
+
+    /// The second step, once what was prepared is done. Timed.
+    ///
+    /// # Errors
+    /// Why it does not count as done.
+    fn act_again(&mut self, _fs: &dyn Fs) -> Result<(), FailureKind> {
+        Ok(())
+    }
+
+    /// Behind the last item, outside the timer: what is still to be closed or put
+    /// back.
+    ///
+    /// # Errors
+    /// What did not succeed, with details.
+    fn finish(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
         Ok(())
     }
 
@@ -203,7 +263,14 @@ impl<O: ItemOp> Program for ItemRunner<O> {
             let schedule = self.visit.schedule.as_mut()?;
             Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
         });
-        self.op.prepare(self.visit.index(self.issued));
+        let index = self.visit.index(self.issued);
+        if self.op.calls_untimed() {
+            let begun = gate.clock.now();
+            self.op.prepare(index);
+            gate.waits.add(begun, gate.clock.now());
+        } else {
+            self.op.prepare(index);
+        }
         if !self.op.may_act() {
             self.failed = true;
             return Next::End(false);
@@ -238,7 +305,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
         intended: Option<Nanos>,
         outcome: Result<u64, FailureKind>,
         (start, end): (Nanos, Nanos),
-        _gate: &Gate,
+        gate: &Gate,
         meter: &mut Meter,
     ) {
         self.issued += 1;
@@ -249,21 +316,54 @@ impl<O: ItemOp> Program for ItemRunner<O> {
             end,
         };
         let result = match outcome {
+            Ok(bytes) if self.op.calls_untimed() => {
+                let checked = self.op.check(self.fs.as_ref());
+                gate.waits.add(end, gate.clock.now());
+                checked.map(|()| bytes)
+            }
             Ok(bytes) => self.op.check(self.fs.as_ref()).map(|()| bytes),
             Err(kind) => Err((kind, String::new())),
         };
         match result {
             Ok(bytes) => meter.done(0, span, bytes),
-            Err((kind, detail)) => {
-                self.failed = true;
-                let (op, path) = (self.op.op(), self.op.path());
-                let failure = Failure {
-                    op,
-                    path,
-                    kind,
-                    detail,
-                };
+            Err(why) => {
+                let failure = self.failure(why);
                 meter.failed(0, span, failure);
+            }
+        }
+        if self.op.has_second_step() && outcome.is_ok() {
+            self.second_step(gate, meter);
+        }
+    }
+}
+
+impl<O: ItemOp> ItemRunner<O> {
+    #[cold]
+    fn failure(&mut self, (kind, detail): (FailureKind, String)) -> Failure {
+        self.failed = true;
+        Failure {
+            op: self.op.op(),
+            path: self.op.path(),
+            kind,
+            detail,
+        }
+    }
+
+    fn second_step(&mut self, gate: &Gate, meter: &mut Meter) {
+        let start = gate.clock.now();
+        let outcome = self.op.act_again(self.fs.as_ref());
+        let end = gate.clock.now();
+        self.now = end;
+        let span = Span {
+            intended: None,
+            start,
+            end,
+        };
+        match outcome {
+            Ok(()) => meter.done(1, span, 0),
+            Err(kind) => {
+                let failure = self.failure((kind, String::new()));
+                meter.failed(1, span, failure);
             }
         }
     }
@@ -314,6 +414,10 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
     }
 
     fn finish(&mut self, meter: &mut Meter) {
+        if let Err(why) = self.op.finish(self.fs.as_ref()) {
+            let failure = self.failure(why);
+            meter.failed_untimed(0, failure);
+        }
         meter.again(0, self.op.again());
         if let Some(covered) = self.covered.as_ref().filter(|_| !self.failed) {
             let there = self.visit.first + self.issued.min(self.visit.count);
@@ -399,6 +503,8 @@ pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
             who: ItemOwner::Each { ahead: 0 },
             shuffled: false,
             deadline: None,
+            showing: Showing::Phase,
+            part: None,
         },
         info: PhaseKind::FileStat.info(),
         fs: Arc::new(NullFs),
@@ -413,74 +519,6 @@ pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
         plan,
     };
     stat::over_nothing(&scene, operations)
-}
-
-/// The paths of a phase by the index of what a worker visits: of one owner's
-/// trees, or of all owners' one after the other.
-pub struct Places {
-    paths: Paths,
-    /// Indices of each owner, where a worker visits those of all.
-    of_each: Option<u64>,
-    /// Index among the owner's.
-    number: u64,
-    /// All ranks have the items in common.
-    common: bool,
-}
-
-impl Places {
-    #[inline]
-    fn turn(&mut self, index: u64) {
-        self.number = index;
-        if let Some(of_each) = self.of_each {
-            self.paths.set_owner(Rank((index / of_each) as u32));
-            self.number = index % of_each;
-        }
-    }
-
-    /// Aims at the item with that index.
-    #[inline]
-    pub fn item(&mut self, index: u64) {
-        self.turn(index);
-        self.paths.item(self.number);
-    }
-
-    /// The same with `suffix` behind its name.
-    pub fn item_as(&mut self, index: u64, suffix: &str) {
-        self.turn(index);
-        self.paths.item_as(self.number, suffix);
-    }
-
-    /// Aims at the tree directory with that index.
-    pub fn node(&mut self, index: u64) {
-        self.turn(index);
-        self.paths.node(self.number);
-    }
-
-    /// The prepared path.
-    #[inline]
-    pub fn current(&self) -> &CStr {
-        self.paths.current()
-    }
-
-    /// The same for messages.
-    pub fn to_text(&self) -> String {
-        self.current().to_string_lossy().into_owned()
-    }
-
-    /// Items of one tree.
-    pub fn items_per_tree(&self) -> u64 {
-        self.paths.items_per_tree()
-    }
-
-    /// Whose content the prepared item has.
-    pub fn identity(&self, seed: i32) -> Identity {
-        let owner = if self.common { 0 } else { self.paths.owner().0 };
-        Identity {
-            seed,
-            owner,
-            number: self.number,
-        }
-    }
 }
 
 /// What one metadata phase works on, the same for all workers of a rank.
@@ -533,15 +571,20 @@ impl OpContext {
         self.suffixed(LINKED)
     }
 
+    /// A runner of `op` over what worker `thread` visits.
+    fn runner<O: ItemOp + 'static>(&self, op: O, thread: u32) -> Prepared {
+        let visit = self.visit(thread);
+        Ok(Box::new(ItemRunner::new(op, self.fs.clone(), visit)))
+    }
+
     fn suffixed(&self, suffix: &'static str) -> Places {
         let kind = self.info.items.unwrap_or(ItemKind::Dir);
         let for_all = self.phase.who == ItemOwner::FirstForAll;
-        Places {
-            paths: Paths::new(Arc::clone(&self.forest), self.owner(), kind).suffixed(suffix),
-            of_each: for_all.then(|| self.of_one_owner()),
-            number: 0,
-            common: self.plan.naming.common.is_some(),
-        }
+        Places::new(
+            Paths::new(Arc::clone(&self.forest), self.owner(), kind).suffixed(suffix),
+            for_all.then(|| self.of_one_owner()),
+            self.plan.naming.common.is_some(),
+        )
     }
 
     /// Items or tree directories of one owner that the phase visits.
@@ -588,10 +631,18 @@ impl OpContext {
             self.info.kind as u64,
         ];
         let order = (self.phase.shuffled && count > 0).then(|| Permutation::new(count, &parts));
+        let (count, visits) = match self.phase.part {
+            None => (count, count),
+            Some(part) => {
+                let count = part.items.min(count);
+                let again = part.again.filter(|_| count > 0);
+                (count, again.unwrap_or(count))
+            }
+        };
         Visit {
             first,
             count,
-            visits: count,
+            visits,
             order,
             schedule: None,
         }
@@ -606,8 +657,13 @@ impl OpContext {
             Layout::Unique => ranks,
             Layout::Shared => 1,
         };
-        match (self.info.op, self.phase.who) {
-            (OpKind::List, _) => (nodes.end - nodes.start) * trees,
+        if let Some(part) = self.phase.part {
+            let workers = ranks * u64::from(self.threads);
+            let items = part.items.min(each / u64::from(self.threads));
+            return part.again.unwrap_or(items).saturating_mul(workers);
+        }
+        match (self.info.kind, self.phase.who) {
+            (PhaseKind::DirList, _) => (nodes.end - nodes.start) * trees,
             (_, ItemOwner::Each { .. } | ItemOwner::FirstForAll) => each.saturating_mul(ranks),
             (_, ItemOwner::First) => each,
         }

@@ -4,14 +4,6 @@ use rbench_core::outcome::OpStats;
 use rbench_core::residency::Round;
 use rbench_core::{OpKind, Timeline};
 
-/// Whether operations of this kind ask for what is there: memory could answer.
-pub fn asks(op: OpKind) -> bool {
-    matches!(
-        op,
-        OpKind::Stat | OpKind::List | OpKind::ReadFile | OpKind::Read
-    )
-}
-
 /// When and how often a worker went over its part again.
 pub fn round<'l>(lanes: impl Iterator<Item = &'l OpStats>, once: Option<u64>) -> Option<Round> {
     let once = once.filter(|once| *once > 0)?;
@@ -30,7 +22,7 @@ pub fn round<'l>(lanes: impl Iterator<Item = &'l OpStats>, once: Option<u64>) ->
 /// Notes of a worker that did nothing but write that it had written everything,
 /// which takes it `once` operations, and wrote over it from then on.
 pub fn note_rewritten(lanes: &mut [OpStats], once: Option<u64>) {
-    if lanes.iter().any(|lane| asks(lane.op)) {
+    if lanes.iter().any(|lane| lane.op.asks()) {
         return;
     }
     let found = round(lanes.iter(), once);

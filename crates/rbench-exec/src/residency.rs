@@ -21,7 +21,7 @@ use rbench_sys::residency::{RequestCounter, fetched};
 
 use crate::group::{ExecError, Group};
 use crate::phase::{Looking, Phase};
-use crate::repeats::{asks, round};
+use crate::repeats::round;
 use crate::sight::Sight;
 use crate::thread::in_thread;
 
@@ -222,7 +222,7 @@ pub(crate) struct Seen {
 /// The numbers of the lanes that ask.
 fn asking(phase: &Phase) -> impl Iterator<Item = usize> + '_ {
     let lanes = phase.lanes.iter().enumerate();
-    lanes.filter(|(_, info)| asks(info.op)).map(|(at, _)| at)
+    lanes.filter(|(_, info)| info.op.asks()).map(|(at, _)| at)
 }
 
 /// The lanes of a worker's outcome with their numbers among the phase's.
@@ -395,7 +395,7 @@ fn rows_of<'r>(
     rows: &'r mut [PhaseOutcome],
 ) -> impl Iterator<Item = (&'r mut PhaseOutcome, (usize, usize))> {
     let rows = rows.iter_mut().zip(&phase.lanes).enumerate();
-    let asking = rows.filter(|(_, (_, info))| asks(info.op));
+    let asking = rows.filter(|(_, (_, info))| info.op.asks());
     asking
         .enumerate()
         .map(|(nth, (lane, (row, _)))| (row, (nth, lane)))

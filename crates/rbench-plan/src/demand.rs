@@ -4,6 +4,7 @@ use crate::io::{IoPlan, Rw};
 use crate::jobs::{BufferContent, Buffers};
 use crate::meta::{Content, Layout, Location, MetaPlan, Packet, PhaseKind};
 use crate::resolve::{Plan, Work};
+use crate::tree::ItemKind;
 
 /// Bytes and inodes at the fullest moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,7 +69,7 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
     match &plan.work {
         Work::Meta(meta) => {
             let ranks = u64::from(ranks);
-            let (peak, left) = of_meta(meta, ranks);
+            let (peak, left) = of_meta(meta, ranks, u64::from(plan.threads));
             let stays = plan.keep || meta.site != Location::Own;
             let earlier = if stays { passes - 1 } else { 0 };
             peak.and(left.times(earlier))
@@ -82,7 +83,7 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
 }
 
 /// At the fullest moment of a pass, and at its end.
-fn of_meta(meta: &MetaPlan, ranks: u64) -> (Demand, Demand) {
+fn of_meta(meta: &MetaPlan, ranks: u64, threads: u64) -> (Demand, Demand) {
     let runs = |kind| meta.runs(kind);
     // A deadline may come before anything is made.
     let timed = |kind| {
@@ -98,9 +99,9 @@ fn of_meta(meta: &MetaPlan, ranks: u64) -> (Demand, Demand) {
         (true, Layout::Unique) => meta.nodes.saturating_mul(meta.loops).saturating_mul(ranks),
         (true, Layout::Shared) => meta.nodes.saturating_mul(meta.loops),
     };
-    let written = files.saturating_mul(meta.write.0);
+    let written = files.saturating_mul(meta.file_bytes());
     let at_most = match runs(PhaseKind::FileCreate) && !meta.open_ended() {
-        true => items.saturating_mul(meta.write.0),
+        true => items.saturating_mul(meta.file_bytes()),
         false => written,
     };
     let dense = match meta.content {
@@ -114,9 +115,24 @@ fn of_meta(meta: &MetaPlan, ranks: u64) -> (Demand, Demand) {
         inodes,
     };
     let dirs_left = if runs(PhaseKind::DirRemove) { 0 } else { dirs };
+    // What lies in, or beside, items while it is used.
+    let besides = |of: ItemKind| {
+        let phases = meta.phases.iter();
+        let own = phases.filter(|p| p.kind.info().items == Some(of) && !timed(p.kind));
+        own.map(|phase| {
+            let each = phase.part.map_or(items, |part| {
+                part.items.saturating_mul(ranks.saturating_mul(threads))
+            });
+            each.saturating_mul(phase.kind.makes_besides())
+        })
+        .max()
+        .unwrap_or(0)
+    };
+    let with_dirs = dirs.saturating_add(besides(ItemKind::Dir));
+    let with_files = files.saturating_add(besides(ItemKind::File));
     let fullest = trees
-        .saturating_add(dirs)
-        .max(trees.saturating_add(dirs_left).saturating_add(files));
+        .saturating_add(with_dirs)
+        .max(trees.saturating_add(dirs_left).saturating_add(with_files));
     let removed = runs(PhaseKind::FileRemove);
     let files_left = if removed { 0 } else { files };
     let trees_left = if runs(PhaseKind::TreeRemove) {

@@ -8,7 +8,6 @@ use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
 use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
 use crate::meta::{
     Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
-    PhaseKind,
 };
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
@@ -17,6 +16,7 @@ impl Plan {
     /// The options that shaped the run, as (name, value), for reports.
     pub fn describe(&self) -> Vec<(&'static str, String)> {
         let mut rows = match &self.work {
+            Work::Meta(meta) if meta.is_table() => describe_table(meta, self.threads),
             Work::Meta(meta) => describe_meta(meta),
             Work::Io(io) => describe_io(io),
             Work::Jobs(jobs) => return describe_jobs(jobs),
@@ -54,6 +54,21 @@ fn yes_rows(flags: &[(&'static str, bool)]) -> impl Iterator<Item = (&'static st
         .map(|(name, _)| (*name, "yes".to_owned()))
 }
 
+/// The rows of the per-operation table, and how long each is.
+fn describe_table(meta: &MetaPlan, threads: u32) -> Vec<(&'static str, String)> {
+    let time = meta.phases.iter().find_map(|phase| phase.deadline);
+    vec![
+        ("rows", meta.rows.join(",")),
+        match time {
+            Some(time) => ("time", time.to_string()),
+            None => {
+                let each = meta.items_per_rank / u64::from(threads.max(1));
+                ("ops", each.to_string())
+            }
+        },
+    ]
+}
+
 fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("branch", meta.shape.branch.to_string()),
@@ -83,12 +98,11 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
         ("files-only", !has(ItemKind::Dir)),
         ("dirs-only", !has(ItemKind::File)),
     ]));
-    let all = PHASES
+    let usual = PHASES
         .iter()
         .filter(|info| info.by_default() && info.items.is_none_or(has))
-        .count();
-    let links = meta.kinds().any(|kind| kind == PhaseKind::FileLink);
-    if meta.phases.len() < all || links {
+        .map(|info| info.kind);
+    if meta.kinds().any(|kind| !kind.info().by_default()) || meta.phases.len() < usual.count() {
         let names: Vec<&str> = meta.kinds().map(|kind| kind.info().name).collect();
         rows.push(("phases", names.join(",")));
     }

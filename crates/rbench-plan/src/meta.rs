@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
-use rbench_core::{Bytes, Nanos, OpKind};
+use rbench_core::{Bytes, Nanos};
 
 use crate::tree::{Forest, ItemKind, Naming, Private, Shape};
+
+mod phases;
+
+pub use phases::{PHASES, PhaseInfo, PhaseKind, STEPS_DOWN, with_needed};
 
 /// Who owns the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,234 +18,6 @@ pub enum Layout {
     Unique,
     /// One tree, made by rank 0; every rank has its items in each node.
     Shared,
-}
-
-/// The kinds of phases, in the order in which they run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PhaseKind {
-    /// Make the directories of the tree.
-    TreeCreate,
-    /// Make the directories that are items.
-    DirCreate,
-    /// Stat each.
-    DirStat,
-    /// Rename each within its directory.
-    DirRename,
-    /// List each tree directory that has items.
-    DirList,
-    /// Remove each.
-    DirRemove,
-    /// Make the files.
-    FileCreate,
-    /// Open each existing file, write and close it: what follows when one rank
-    /// has made the files of all.
-    FileWrite,
-    /// Stat each.
-    FileStat,
-    /// Open, read and close each.
-    FileRead,
-    /// Rename each within its directory.
-    FileRename,
-    /// Give each a hard link within its directory.
-    FileLink,
-    /// Remove these links.
-    LinkRemove,
-    /// Remove each.
-    FileRemove,
-    /// Remove the directories of the tree.
-    TreeRemove,
-}
-
-/// What is fixed for a kind of phase.
-#[derive(Debug, Clone, Copy)]
-pub struct PhaseInfo {
-    /// The kind.
-    pub kind: PhaseKind,
-    /// For machines and the command line.
-    pub name: &'static str,
-    /// For people.
-    pub label: &'static str,
-    /// The operation.
-    pub op: OpKind,
-    /// Directories or files; `None` for the tree itself.
-    pub items: Option<ItemKind>,
-    /// Its shift step, from 1: its position among the phases after creation;
-    /// those of hard links, which are rare, come after all others.
-    /// Zero: works on the own items.
-    pub step: u32,
-}
-
-/// Every kind of phase in the order in which they run.
-pub const PHASES: &[PhaseInfo] = &[
-    row(
-        PhaseKind::TreeCreate,
-        "tree-create",
-        "Tree creation",
-        OpKind::Mkdir,
-        None,
-        0,
-    ),
-    row(
-        PhaseKind::DirCreate,
-        "dir-create",
-        "Directory creation",
-        OpKind::Mkdir,
-        Some(ItemKind::Dir),
-        0,
-    ),
-    row(
-        PhaseKind::DirStat,
-        "dir-stat",
-        "Directory stat",
-        OpKind::Stat,
-        Some(ItemKind::Dir),
-        1,
-    ),
-    row(
-        PhaseKind::DirRename,
-        "dir-rename",
-        "Directory rename",
-        OpKind::Rename,
-        Some(ItemKind::Dir),
-        2,
-    ),
-    row(
-        PhaseKind::DirList,
-        "dir-list",
-        "Directory listing",
-        OpKind::List,
-        Some(ItemKind::Dir),
-        3,
-    ),
-    row(
-        PhaseKind::DirRemove,
-        "dir-remove",
-        "Directory removal",
-        OpKind::Rmdir,
-        Some(ItemKind::Dir),
-        4,
-    ),
-    row(
-        PhaseKind::FileCreate,
-        "file-create",
-        "File creation",
-        OpKind::Create,
-        Some(ItemKind::File),
-        0,
-    ),
-    row(
-        PhaseKind::FileWrite,
-        "file-write",
-        "File write",
-        OpKind::WriteFile,
-        Some(ItemKind::File),
-        0,
-    ),
-    row(
-        PhaseKind::FileStat,
-        "file-stat",
-        "File stat",
-        OpKind::Stat,
-        Some(ItemKind::File),
-        1,
-    ),
-    row(
-        PhaseKind::FileRead,
-        "file-read",
-        "File read",
-        OpKind::ReadFile,
-        Some(ItemKind::File),
-        2,
-    ),
-    row(
-        PhaseKind::FileRename,
-        "file-rename",
-        "File rename",
-        OpKind::Rename,
-        Some(ItemKind::File),
-        3,
-    ),
-    row(
-        PhaseKind::FileLink,
-        "file-link",
-        "Hard link creation",
-        OpKind::Link,
-        Some(ItemKind::File),
-        5,
-    ),
-    row(
-        PhaseKind::LinkRemove,
-        "link-remove",
-        "Hard link removal",
-        OpKind::Unlink,
-        Some(ItemKind::File),
-        6,
-    ),
-    row(
-        PhaseKind::FileRemove,
-        "file-remove",
-        "File removal",
-        OpKind::Unlink,
-        Some(ItemKind::File),
-        4,
-    ),
-    row(
-        PhaseKind::TreeRemove,
-        "tree-remove",
-        "Tree removal",
-        OpKind::Rmdir,
-        None,
-        0,
-    ),
-];
-
-const fn row(
-    kind: PhaseKind,
-    name: &'static str,
-    label: &'static str,
-    op: OpKind,
-    items: Option<ItemKind>,
-    step: u32,
-) -> PhaseInfo {
-    PhaseInfo {
-        kind,
-        name,
-        label,
-        op,
-        items,
-        step,
-    }
-}
-
-impl PhaseInfo {
-    /// Whether the native commands have it: they write while they create.
-    pub fn native(&self) -> bool {
-        self.kind != PhaseKind::FileWrite
-    }
-
-    /// Whether the native commands run it unless told otherwise: hard links are
-    /// made only when asked for, since many file systems have none.
-    pub fn by_default(&self) -> bool {
-        self.native() && !matches!(self.kind, PhaseKind::FileLink | PhaseKind::LinkRemove)
-    }
-
-    /// Whether it makes items.
-    pub fn creates(&self) -> bool {
-        matches!(self.kind, PhaseKind::DirCreate | PhaseKind::FileCreate)
-    }
-
-    /// Whether it asks for what is there and changes nothing: the client's
-    /// caches could answer.
-    pub fn asks(&self) -> bool {
-        matches!(self.op, OpKind::Stat | OpKind::List | OpKind::ReadFile)
-    }
-}
-
-impl PhaseKind {
-    /// What is fixed for this kind.
-    pub fn info(self) -> &'static PhaseInfo {
-        &PHASES[self as usize]
-    }
 }
 
 /// Whose items the ranks work on in a phase.
@@ -259,6 +35,27 @@ pub enum ItemOwner {
     First,
 }
 
+/// What a phase is in the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Showing {
+    /// A row with the phase's own name.
+    #[default]
+    Phase,
+    /// A row of the per-operation table, with that name.
+    Row(&'static str),
+    /// It prepares what others measure: a row only where something of it failed.
+    Untimed,
+}
+
+/// Some of the items of each worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The first so many of each worker.
+    pub items: u64,
+    /// Operations of each worker, pass after pass over these; `None`: one on each.
+    pub again: Option<u64>,
+}
+
 /// A phase to run, complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PhasePlan {
@@ -270,6 +67,10 @@ pub struct PhasePlan {
     pub shuffled: bool,
     /// Stop issuing after this time.
     pub deadline: Option<Nanos>,
+    /// What it is in the report.
+    pub showing: Showing,
+    /// On which of the items; `None`: once on each.
+    pub part: Option<Part>,
 }
 
 /// How files are made.
@@ -294,6 +95,10 @@ pub enum Renaming {
     /// `<name>-XX`, all but the last take the name before theirs, and the
     /// first ends where the last but one was.
     Chain,
+    /// The first item of each worker goes from name to name, as often as the
+    /// worker has items, and untimed back to its own: one renamed again and
+    /// again, and later phases find the names as they were.
+    Onward,
 }
 
 /// The target's side of the calls.
@@ -415,6 +220,8 @@ pub struct MetaPlan {
     /// mdtest's `-N` in ranks, as mdtest says it: not reduced to the number of
     /// ranks. 0: no shift.
     pub stated_shift: u64,
+    /// The rows of the per-operation table that were asked for; empty: it is none.
+    pub rows: Vec<&'static str>,
     /// Whether mdtest was asked for a random order (`-R`), for which the plan's
     /// seed stands.
     pub stated_random: bool,
@@ -450,7 +257,20 @@ impl MetaPlan {
         }
     }
 
-    /// The measured phases.
+    /// Whether the phases are the rows of the per-operation table: then opening a
+    /// new file and closing it are timed each on its own.
+    pub fn is_table(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    /// Bytes that a file has at its longest, as far as the phases write them.
+    pub fn file_bytes(&self) -> u64 {
+        let built = |kind: PhaseKind| if self.runs(kind) { kind.builds() } else { 0 };
+        let longest = built(PhaseKind::FileWriteSync).max(built(PhaseKind::FileBuild10));
+        self.write.0.max(longest)
+    }
+
+    /// The phases, in order.
     pub fn kinds(&self) -> impl Iterator<Item = PhaseKind> {
         self.phases.iter().map(|phase| phase.kind)
     }
@@ -479,18 +299,5 @@ impl MetaPlan {
     pub fn makes(&self, kind: ItemKind) -> bool {
         self.kinds()
             .any(|k| k.info().creates() && k.info().items == Some(kind))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_lists_the_kinds_in_their_own_order() {
-        for (i, info) in PHASES.iter().enumerate() {
-            assert_eq!(info.kind as usize, i);
-            assert_eq!(info.kind.info().name, info.name);
-        }
     }
 }

@@ -9,7 +9,7 @@ use crate::io::IoPlan;
 use crate::jobs::{FileNames, JobsPlan};
 use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
-    PhaseKind, PhasePlan, Renaming,
+    PhaseKind, PhasePlan, Renaming, Showing, with_needed,
 };
 use crate::shift;
 use crate::spec::{self, OnError, Spec, Workload};
@@ -23,6 +23,7 @@ mod blocks;
 mod fio;
 mod io;
 mod mdtest;
+mod ops;
 
 use mdtest::counts;
 
@@ -206,9 +207,11 @@ impl Plan {
     /// Bytes of data on the target at the busiest moment, all ranks together.
     pub fn data_bytes(&self) -> u64 {
         match &self.work {
+            // Nobody knows what is made until the deadline.
+            Work::Meta(meta) if meta.open_ended() => 0,
             Work::Meta(meta) => meta
                 .items_per_rank
-                .saturating_mul(meta.write.0)
+                .saturating_mul(meta.file_bytes())
                 .saturating_mul(u64::from(self.ranks)),
             Work::Io(io) => {
                 let each = io
@@ -239,7 +242,9 @@ impl Plan {
 pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     match &spec.workload {
         Workload::Mdtest(options) => counts(options, ranks).map_err(PlanError::plain),
-        Workload::Meta(_) | Workload::Io(_) | Workload::Fio(_) => Ok(vec![ranks]),
+        Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => {
+            Ok(vec![ranks])
+        }
     }
 }
 
@@ -284,7 +289,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
     let flag = match spec.workload {
         Workload::Mdtest(_) => "-i",
-        Workload::Meta(_) | Workload::Io(_) | Workload::Fio(_) => "--iterations",
+        Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => "--iterations",
     };
     let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     let shift = common.shift.unwrap_or(0);
@@ -301,6 +306,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let mut notes = Vec::new();
     let work = match &spec.workload {
         Workload::Meta(meta) => Work::Meta(resolve_meta(meta, ranks, shift, &mut notes)?),
+        Workload::Ops(ops) => Work::Meta(ops::resolve(ops, common, threads, ranks)?),
         Workload::Mdtest(options) => Work::Meta(mdtest::resolve(options, facts, &mut notes)?),
         Workload::Io(io) => {
             let plan = io::resolve(io, facts)?;
@@ -478,6 +484,7 @@ fn resolve_meta(
         around: Hooks::default(),
         made: None,
         failures_end_the_run: false,
+        rows: Vec::new(),
     })
 }
 
@@ -506,6 +513,8 @@ fn native_phase(
         },
         shuffled: meta.random_order && !ordered,
         deadline: stonewall.filter(|_| info.creates() || asks),
+        showing: Showing::Phase,
+        part: None,
     }
 }
 
@@ -588,29 +597,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
             refuse!("--phases {} and {flag} exclude each other", info.name);
         }
     }
-    let removes_tree = asked.contains(&PhaseKind::TreeRemove);
-    let needed = |info: &crate::meta::PhaseInfo| {
-        let creates = info.creates();
-        // The tree can only be removed when nothing is left in it.
-        let empties = matches!(info.op, OpKind::Rmdir | OpKind::Unlink) && info.items.is_some();
-        let links = asked.contains(&PhaseKind::FileLink);
-        match info.kind {
-            // A file is only removed with its last name.
-            PhaseKind::LinkRemove if !asked.contains(&info.kind) => {
-                return links && (removes_tree || asked.contains(&PhaseKind::FileRemove));
-            }
-            PhaseKind::FileLink => return links || asked.contains(&PhaseKind::LinkRemove),
-            _ => {}
-        }
-        asked.contains(&info.kind)
-            || info.kind == PhaseKind::TreeCreate
-            || (creates || empties && removes_tree)
-                && asked.iter().any(|kind| kind.info().items == info.items)
-    };
-    let chosen: Vec<_> = PHASES
-        .iter()
-        .filter(|info| info.native() && needed(info))
-        .collect();
+    let chosen = with_needed(asked);
     let added: Vec<&str> = chosen
         .iter()
         .filter(|info| !asked.contains(&info.kind))

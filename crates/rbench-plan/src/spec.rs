@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::ops_table::OpsRow;
 use rbench_core::{Bytes, Nanos};
 
 use crate::arrival::Arrival;
@@ -102,6 +103,17 @@ pub struct Meta {
     pub random_order: bool,
     /// `--stonewall`
     pub stonewall: Option<Nanos>,
+}
+
+/// `rbench ops`
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ops {
+    /// `--only`: rows of the table; all of them when it is not given.
+    pub only: Option<Vec<&'static OpsRow>>,
+    /// `--ops`: operations of each row and worker.
+    pub operations: Option<u64>,
+    /// `--time`: of each row, instead of a number of operations.
+    pub time: Option<Nanos>,
 }
 
 /// `rbench io`
@@ -259,6 +271,8 @@ pub struct Mdtest {
 pub enum Workload {
     /// `rbench meta`
     Meta(Meta),
+    /// `rbench ops`
+    Ops(Ops),
     /// `rbench mdtest`
     Mdtest(Box<Mdtest>),
     /// `rbench io`

@@ -9,6 +9,7 @@ pub mod hist;
 pub mod journal;
 pub mod json;
 pub mod mdtest;
+pub mod ops;
 pub mod schema;
 pub mod summary;
 mod table;
@@ -36,6 +37,10 @@ pub const RENDERERS: &[Renderer] = &[
     Renderer {
         name: "json",
         render: json::render,
+    },
+    Renderer {
+        name: "ops",
+        render: ops::render,
     },
 ];
 

@@ -3,9 +3,9 @@
 //!
 //! How to read it is in docs/report.md.
 
-mod caches;
-mod details;
-mod header;
+pub(crate) mod caches;
+pub(crate) mod details;
+pub(crate) mod header;
 
 use rbench_core::FailureKind;
 use rbench_core::plain::plain_lines;
@@ -48,7 +48,7 @@ fn label(phase: &PhaseResult) -> String {
 }
 
 /// Number of iterations, as far as the result says.
-fn iterations(result: &RunResult) -> u32 {
+pub(crate) fn iterations(result: &RunResult) -> u32 {
     let reached = result
         .phases
         .iter()

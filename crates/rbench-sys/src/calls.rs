@@ -1,5 +1,5 @@
-//! The system calls of the timed path whose wrappers in the C library are
-//! cancellation points: in a program with threads the library notes around each
+//! The system calls of the timed path whose wrappers in the C library make other
+//! calls, or are cancellation points: in a program with threads the library notes around each
 //! of them that the thread may be cancelled, which nobody does here.
 
 use std::ffi::CStr;
@@ -116,6 +116,16 @@ pub(crate) fn fsync(fd: RawFd, data_only: bool) -> Result<(), Errno> {
     };
     // SAFETY: no memory is involved; what is no descriptor gives EBADF.
     unsafe { syscall1(number, fd as usize) }
+        .map(drop)
+        .map_err(errno)
+}
+
+/// `faccessat`, which the C library may exchange for `faccessat2`.
+#[inline]
+pub(crate) fn faccessat(directory: RawFd, path: &CStr, mode: libc::c_int) -> Result<(), Errno> {
+    let path = path.as_ptr().expose_provenance();
+    // SAFETY: `path` is a C string, which the kernel reads.
+    unsafe { syscall3(Sysno::faccessat, directory as usize, path, mode as usize) }
         .map(drop)
         .map_err(errno)
 }

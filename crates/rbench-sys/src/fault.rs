@@ -169,6 +169,76 @@ impl<F: Fs> Fs for FaultFs<F> {
         self.inner.truncate(fd, length)
     }
 
+    fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno> {
+        self.judge(OpKind::Symlink, path)?;
+        self.inner.symlink(target, path)
+    }
+
+    fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.judge(OpKind::Readlink, path)?;
+        self.inner.readlink(path, buffer)
+    }
+
+    fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno> {
+        self.judge(OpKind::Chmod, path)?;
+        self.inner.chmod(path, mode)
+    }
+
+    fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno> {
+        self.judge(OpKind::Utimes, path)?;
+        self.inner.utimes(path, seconds)
+    }
+
+    fn access(&self, path: &CStr) -> Result<(), Errno> {
+        self.judge(OpKind::Access, path)?;
+        self.inner.access(path)
+    }
+
+    fn lookup(&self, path: &CStr) -> Result<u64, Errno> {
+        self.judge(OpKind::Lookup, path)?;
+        self.inner.lookup(path)
+    }
+
+    fn getattr(&self, fd: RawFd) -> Result<u64, Errno> {
+        self.judge_fd(OpKind::Getattr, fd)?;
+        self.inner.getattr(fd)
+    }
+
+    fn statfs(&self, fd: RawFd) -> Result<u64, Errno> {
+        self.judge_fd(OpKind::Statfs, fd)?;
+        self.inner.statfs(fd)
+    }
+
+    fn setxattr(&self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
+        self.judge_fd(OpKind::Setxattr, fd)?;
+        self.inner.setxattr(fd, name, value)
+    }
+
+    fn getxattr(&self, fd: RawFd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.judge_fd(OpKind::Getxattr, fd)?;
+        self.inner.getxattr(fd, name, buffer)
+    }
+
+    fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.judge_fd(OpKind::Listxattr, fd)?;
+        self.inner.listxattr(fd, buffer)
+    }
+
+    fn removexattr(&self, fd: RawFd, name: &CStr) -> Result<(), Errno> {
+        self.judge_fd(OpKind::Removexattr, fd)?;
+        self.inner.removexattr(fd, name)
+    }
+
+    fn write_at(&self, fd: RawFd, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
+        self.judge_fd(OpKind::Write, fd)?;
+        self.inner.write_at(fd, buffer, offset)
+    }
+
+    fn read_at(&self, fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        self.judge_fd(OpKind::Read, fd)?;
+        self.inner.read_at(fd, buffer, offset)
+    }
+
     fn resident(&self, fd: RawFd) -> Option<Resident> {
         self.inner.resident(fd)
     }

@@ -69,6 +69,36 @@ pub trait Fs: Send + Sync {
     fn sync(&self);
     /// `ftruncate`
     fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno>;
+    /// `symlinkat(target, path)`
+    fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno>;
+    /// `readlinkat(path)`; the length of the target, of which `buffer` has as
+    /// much as fits.
+    fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno>;
+    /// `fchmodat(path, mode)`
+    fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno>;
+    /// `utimensat(path, AT_SYMLINK_NOFOLLOW)`: both times, in s since 1970.
+    fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno>;
+    /// `faccessat(path, R_OK)`
+    fn access(&self, path: &CStr) -> Result<(), Errno>;
+    /// `statx(path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS)`; the size in bytes.
+    fn lookup(&self, path: &CStr) -> Result<u64, Errno>;
+    /// `statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS)`;
+    /// the size in bytes.
+    fn getattr(&self, fd: RawFd) -> Result<u64, Errno>;
+    /// `fstatfs`; the size of a block in bytes.
+    fn statfs(&self, fd: RawFd) -> Result<u64, Errno>;
+    /// `fsetxattr`: the attribute may be there.
+    fn setxattr(&self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno>;
+    /// `fgetxattr`; the length of the value, which fits into `buffer`.
+    fn getxattr(&self, fd: RawFd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno>;
+    /// `flistxattr`; the length of the list, in which each name ends with a NUL.
+    fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno>;
+    /// `fremovexattr`
+    fn removexattr(&self, fd: RawFd, name: &CStr) -> Result<(), Errno>;
+    /// `pwrite` at `offset` in bytes; the number of bytes the kernel took.
+    fn write_at(&self, fd: RawFd, buffer: &[u8], offset: u64) -> Result<usize, Errno>;
+    /// `pread` at `offset` in bytes; 0 at the end of the file.
+    fn read_at(&self, fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno>;
     /// What of an open file lies in the page cache, where that can be told
     /// ([`crate::residency::resident`]); changes nothing.
     fn resident(&self, _fd: RawFd) -> Option<Resident> {

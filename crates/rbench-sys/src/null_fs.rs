@@ -13,8 +13,8 @@ use crate::fs::{Fs, OpenMode};
 const FD: RawFd = RawFd::MAX;
 
 /// No file system: every name is there or not, as the caller likes it. Reads
-/// and writes say the whole length and touch no byte; sizes and numbers of
-/// entries are 0.
+/// and writes say the whole length and touch no byte; sizes, numbers of entries
+/// and lengths of targets and attributes are 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NullFs;
 
@@ -92,6 +92,76 @@ impl Fs for NullFs {
         Ok(())
     }
 
+    #[inline]
+    fn symlink(&self, _target: &CStr, _path: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    #[inline]
+    fn readlink(&self, _path: &CStr, _buffer: &mut [u8]) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    #[inline]
+    fn chmod(&self, _path: &CStr, _mode: u32) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    #[inline]
+    fn utimes(&self, _path: &CStr, _seconds: i64) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    #[inline]
+    fn access(&self, _path: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    #[inline]
+    fn lookup(&self, _path: &CStr) -> Result<u64, Errno> {
+        Ok(0)
+    }
+
+    #[inline]
+    fn getattr(&self, _fd: RawFd) -> Result<u64, Errno> {
+        Ok(0)
+    }
+
+    #[inline]
+    fn statfs(&self, _fd: RawFd) -> Result<u64, Errno> {
+        Ok(0)
+    }
+
+    #[inline]
+    fn setxattr(&self, _fd: RawFd, _name: &CStr, _value: &[u8]) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    #[inline]
+    fn getxattr(&self, _fd: RawFd, _name: &CStr, _buffer: &mut [u8]) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    #[inline]
+    fn listxattr(&self, _fd: RawFd, _buffer: &mut [u8]) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    #[inline]
+    fn removexattr(&self, _fd: RawFd, _name: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    #[inline]
+    fn write_at(&self, _fd: RawFd, buffer: &[u8], _offset: u64) -> Result<usize, Errno> {
+        Ok(buffer.len())
+    }
+
+    #[inline]
+    fn read_at(&self, _fd: RawFd, buffer: &mut [u8], _offset: u64) -> Result<usize, Errno> {
+        Ok(buffer.len())
+    }
+
     fn directory(&self) -> Option<&OwnedFd> {
         None
     }
@@ -119,6 +189,20 @@ mod tests {
             assert_eq!(fs.read(fd, &mut buffer[..60]), Ok(60));
             assert_eq!(fs.truncate(fd, u64::MAX), Ok(()));
             assert_eq!(fs.fsync(fd), Ok(()));
+            assert_eq!(fs.write_at(fd, &buffer, 9), Ok(100));
+            assert_eq!(fs.read_at(fd, &mut buffer[..60], 9), Ok(60));
+            assert_eq!(fs.getattr(fd), Ok(0));
+            assert_eq!(fs.statfs(fd), Ok(0));
+            assert_eq!(fs.setxattr(fd, c"user.a", b"b"), Ok(()));
+            assert_eq!(fs.getxattr(fd, c"user.a", &mut buffer), Ok(0));
+            assert_eq!(fs.listxattr(fd, &mut buffer), Ok(0));
+            assert_eq!(fs.removexattr(fd, c"user.a"), Ok(()));
+            assert_eq!(fs.symlink(c"t", c"s"), Ok(()));
+            assert_eq!(fs.readlink(c"s", &mut buffer), Ok(0));
+            assert_eq!(fs.chmod(c"f", 0o600), Ok(()));
+            assert_eq!(fs.utimes(c"f", 1), Ok(()));
+            assert_eq!(fs.access(c"f"), Ok(()));
+            assert_eq!(fs.lookup(c"f"), Ok(0));
             assert_eq!(fs.close(fd), Ok(()));
             assert_eq!(fs.unlink(c"f"), Ok(()));
             assert_eq!(fs.rmdir(c"d"), Ok(()));

@@ -57,6 +57,22 @@ fn check(returned: libc::c_int) -> Result<(), Errno> {
     Errno::result(returned).map(drop)
 }
 
+#[inline]
+fn length(returned: libc::ssize_t) -> Result<usize, Errno> {
+    Errno::result(returned).map(|length| length as usize)
+}
+
+/// The size in bytes that `statx` says.
+#[inline]
+fn size_by_statx(at: RawFd, path: &CStr, flags: libc::c_int) -> Result<u64, Errno> {
+    let mut found = std::mem::MaybeUninit::<libc::statx>::uninit();
+    let (to, what) = (found.as_mut_ptr(), libc::STATX_BASIC_STATS);
+    // SAFETY: `path` is a C string, `found` a place for what is asked.
+    check(unsafe { libc::statx(at, path.as_ptr(), flags, what, to) })?;
+    // SAFETY: the call succeeded, so `found` is filled in.
+    Ok(unsafe { found.assume_init_ref() }.stx_size)
+}
+
 /// The number of entries that the open directory `fd` has, read in portions
 /// of `buffer`.
 fn count_entries(fd: RawFd, buffer: &mut [u8]) -> Result<u64, Errno> {
@@ -182,6 +198,102 @@ impl Fs for PosixFs {
         // A length above i64::MAX turns negative, which the kernel refuses.
         // SAFETY: no memory is involved.
         check(unsafe { libc::ftruncate(fd, length as libc::off_t) })
+    }
+
+    #[inline]
+    fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno> {
+        // SAFETY: both are C strings; the descriptor is open while self is.
+        check(unsafe { libc::symlinkat(target.as_ptr(), self.at, path.as_ptr()) })
+    }
+
+    #[inline]
+    fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
+        // SAFETY: `path` is a C string, the kernel writes at most `room` bytes to
+        // `buffer`; the descriptor is open while self is.
+        length(unsafe { libc::readlinkat(self.at, path.as_ptr(), start, room) })
+    }
+
+    #[inline]
+    fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno> {
+        // SAFETY: `path` is a C string; the descriptor is open while self is.
+        check(unsafe { libc::fchmodat(self.at, path.as_ptr(), mode, 0) })
+    }
+
+    #[inline]
+    fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno> {
+        let time = libc::timespec {
+            tv_sec: seconds,
+            tv_nsec: 0,
+        };
+        let (times, flags) = ([time; 2], libc::AT_SYMLINK_NOFOLLOW);
+        // SAFETY: `path` is a C string, `times` two times; the descriptor is open
+        // while self is.
+        check(unsafe { libc::utimensat(self.at, path.as_ptr(), times.as_ptr(), flags) })
+    }
+
+    #[inline]
+    fn access(&self, path: &CStr) -> Result<(), Errno> {
+        calls::faccessat(self.at, path, libc::R_OK)
+    }
+
+    #[inline]
+    fn lookup(&self, path: &CStr) -> Result<u64, Errno> {
+        size_by_statx(self.at, path, libc::AT_SYMLINK_NOFOLLOW)
+    }
+
+    #[inline]
+    fn getattr(&self, fd: RawFd) -> Result<u64, Errno> {
+        size_by_statx(fd, c"", libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
+    }
+
+    #[inline]
+    fn statfs(&self, fd: RawFd) -> Result<u64, Errno> {
+        let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+        // SAFETY: `found` is a place for a statfs.
+        check(unsafe { libc::fstatfs(fd, found.as_mut_ptr()) })?;
+        // SAFETY: the call succeeded, so `found` is filled in.
+        Ok(unsafe { found.assume_init_ref() }.f_bsize as u64)
+    }
+
+    #[inline]
+    fn setxattr(&self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
+        let (start, size) = (value.as_ptr().cast(), value.len());
+        // SAFETY: `name` is a C string, the kernel reads `size` bytes of `value`.
+        check(unsafe { libc::fsetxattr(fd, name.as_ptr(), start, size, 0) })
+    }
+
+    #[inline]
+    fn getxattr(&self, fd: RawFd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
+        // SAFETY: `name` is a C string, the kernel writes at most `room` bytes.
+        length(unsafe { libc::fgetxattr(fd, name.as_ptr(), start, room) })
+    }
+
+    #[inline]
+    fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        // SAFETY: the kernel writes at most so many bytes to `buffer`.
+        length(unsafe { libc::flistxattr(fd, buffer.as_mut_ptr().cast(), buffer.len()) })
+    }
+
+    #[inline]
+    fn removexattr(&self, fd: RawFd, name: &CStr) -> Result<(), Errno> {
+        // SAFETY: `name` is a C string.
+        check(unsafe { libc::fremovexattr(fd, name.as_ptr()) })
+    }
+
+    #[inline]
+    fn write_at(&self, fd: RawFd, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
+        // An offset above i64::MAX turns negative, which the kernel refuses.
+        // SAFETY: the buffer is borrowed during the call.
+        unsafe { calls::pwrite(fd, buffer.as_ptr(), buffer.len(), offset as libc::off_t) }
+    }
+
+    #[inline]
+    fn read_at(&self, fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        // As in `write_at`.
+        // SAFETY: the buffer is borrowed during the call, by nobody else.
+        unsafe { calls::pread(fd, buffer.as_mut_ptr(), buffer.len(), offset as libc::off_t) }
     }
 
     fn resident(&self, fd: RawFd) -> Option<Resident> {

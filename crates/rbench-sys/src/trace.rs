@@ -28,6 +28,14 @@ pub enum Detail {
     Open(OpenMode, bool),
     /// Length of the buffer, or of the file to be, in bytes.
     Bytes(u64),
+    /// Length of the buffer and the place in the file, in bytes.
+    At(u64, u64),
+    /// Permissions to be.
+    Mode(u32),
+    /// Times to be, in s since 1970.
+    Seconds(i64),
+    /// The name of an extended attribute.
+    Attribute(String),
 }
 
 /// One call of an operation.
@@ -68,6 +76,10 @@ impl fmt::Display for TraceEvent {
                 }
             }
             Detail::Bytes(bytes) => write!(f, " {bytes}")?,
+            Detail::At(bytes, offset) => write!(f, " {bytes} at {offset}")?,
+            Detail::Mode(mode) => write!(f, " {mode:o}")?,
+            Detail::Seconds(seconds) => write!(f, " {seconds}")?,
+            Detail::Attribute(name) => write!(f, " {name}")?,
         }
         match self.error {
             Some(errno) => write!(f, " = {errno:?}"),
@@ -90,6 +102,13 @@ pub struct TraceFs {
 /// A panic of another thread leaves log and model as they are.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Copies `value` to the beginning of `buffer`, into which it has to fit.
+fn put(value: &[u8], buffer: &mut [u8]) -> Result<usize, Errno> {
+    let place = buffer.get_mut(..value.len()).ok_or(Errno::ERANGE)?;
+    place.copy_from_slice(value);
+    Ok(value.len())
 }
 
 fn text(path: &CStr) -> String {
@@ -266,6 +285,117 @@ impl Fs for TraceFs {
         self.record(OpKind::Truncate, self.opened(fd), detail, |m| {
             m.truncate(fd, length)
         })
+    }
+
+    fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno> {
+        let (target, name) = (text(target), text(path));
+        let detail = Detail::To(target.clone());
+        self.record(OpKind::Symlink, name.clone(), detail, |m| {
+            m.symlink(&target, &name)
+        })
+    }
+
+    fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let name = text(path);
+        let target = self.record(OpKind::Readlink, name.clone(), Detail::None, |m| {
+            m.readlink(&name)
+        })?;
+        let length = target.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&target.as_bytes()[..length]);
+        Ok(length)
+    }
+
+    fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno> {
+        let name = text(path);
+        self.record(OpKind::Chmod, name.clone(), Detail::Mode(mode), |m| {
+            m.follow(&name)
+        })
+    }
+
+    fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno> {
+        let name = text(path);
+        self.record(
+            OpKind::Utimes,
+            name.clone(),
+            Detail::Seconds(seconds),
+            |m| m.stat(&name).map(drop),
+        )
+    }
+
+    fn access(&self, path: &CStr) -> Result<(), Errno> {
+        let name = text(path);
+        self.record(OpKind::Access, name.clone(), Detail::None, |m| {
+            m.follow(&name)
+        })
+    }
+
+    /// The size of a directory is 0.
+    fn lookup(&self, path: &CStr) -> Result<u64, Errno> {
+        let name = text(path);
+        self.record(OpKind::Lookup, name.clone(), Detail::None, |m| {
+            m.stat(&name)
+        })
+    }
+
+    fn getattr(&self, fd: RawFd) -> Result<u64, Errno> {
+        self.record(OpKind::Getattr, self.opened(fd), Detail::None, |m| {
+            m.length(fd)
+        })
+    }
+
+    fn statfs(&self, fd: RawFd) -> Result<u64, Errno> {
+        self.record(OpKind::Statfs, self.opened(fd), Detail::None, |m| {
+            m.length(fd).map(|_| 4096)
+        })
+    }
+
+    fn setxattr(&self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
+        let detail = Detail::Attribute(text(name));
+        self.record(OpKind::Setxattr, self.opened(fd), detail, |m| {
+            m.setxattr(fd, name, value)
+        })
+    }
+
+    fn getxattr(&self, fd: RawFd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let detail = Detail::Attribute(text(name));
+        self.record(OpKind::Getxattr, self.opened(fd), detail, |m| {
+            let value = m.attributes(fd)?.get(name).ok_or(Errno::ENODATA)?;
+            put(value, buffer)
+        })
+    }
+
+    fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.record(OpKind::Listxattr, self.opened(fd), Detail::None, |m| {
+            let names = m.attributes(fd)?.keys();
+            let list: Vec<u8> = names
+                .flat_map(|name| name.to_bytes_with_nul())
+                .copied()
+                .collect();
+            put(&list, buffer)
+        })
+    }
+
+    fn removexattr(&self, fd: RawFd, name: &CStr) -> Result<(), Errno> {
+        let detail = Detail::Attribute(text(name));
+        self.record(OpKind::Removexattr, self.opened(fd), detail, |m| {
+            m.removexattr(fd, name)
+        })
+    }
+
+    fn write_at(&self, fd: RawFd, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
+        let detail = Detail::At(buffer.len() as u64, offset);
+        self.record(OpKind::Write, self.opened(fd), detail, |m| {
+            m.write_at(fd, buffer.len(), offset)
+        })
+    }
+
+    fn read_at(&self, fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        let detail = Detail::At(buffer.len() as u64, offset);
+        let length = self.record(OpKind::Read, self.opened(fd), detail, |m| {
+            m.read_at(fd, buffer.len(), offset)
+        })?;
+        buffer[..length].fill(0);
+        Ok(length)
     }
 
     fn directory(&self) -> Option<&OwnedFd> {

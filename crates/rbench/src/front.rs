@@ -197,7 +197,7 @@ pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
             let journal = match &mut spec.workload {
                 Workload::Io(io) => Some(&mut io.ack_journal),
                 Workload::Fio(fio) => Some(&mut fio.ack_journal),
-                Workload::Meta(_) | Workload::Mdtest(_) => None,
+                Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) => None,
             };
             if let Some(journal) = journal {
                 *journal = journal.take().map(|base| cwd.join(base));
@@ -209,7 +209,7 @@ pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
         | Invocation::Fio(_)
         | Invocation::Verify(_)
         | Invocation::Clean(_) => Err(Refusal::Usage(
-            "only meta, io, mdtest and fio run on several ranks".to_owned(),
+            "only meta, ops, io, mdtest and fio run on several ranks".to_owned(),
         )),
     }
 }

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use rbench_cli::Format;
-use rbench_report::{RENDERERS, RunResult, journal};
+use rbench_report::{RENDERERS, RunResult, journal, ops};
 
 use crate::{FAILED, complain, print};
 
 /// Renders `result` in the form asked for.
 pub fn render(result: &RunResult, format: Format) -> String {
     let name = match format {
+        Format::Text if ops::is_table(result) => "ops",
         Format::Text => "text",
         Format::Json => "json",
     };

@@ -53,6 +53,31 @@ fn pages(cached: u64) -> Pages {
 }
 
 #[test]
+fn attributes_that_are_asked_for_past_the_caches_are_forced_unless_nothing_was_asked() {
+    let asked = |getattr: u64| CacheLook {
+        requests: Some(Requests {
+            source: String::new(),
+            by_kind: [("getattr".to_owned(), getattr)].into(),
+        }),
+        ..look(Some(OWN))
+    };
+    let of = |look| one(Evidence::Client, OpKind::Getattr, look);
+    assert_eq!(of(look(Some(OWN))), Verdict::Forced);
+    assert_eq!(of(asked(100)), Verdict::Forced);
+    assert_eq!(of(asked(50)), Verdict::Mixed);
+    assert_eq!(of(asked(0)), Verdict::Memory);
+    assert_eq!(
+        one(Evidence::Memory, OpKind::Getattr, asked(100)),
+        Verdict::Memory
+    );
+    // A lookup with the same evidence is not.
+    assert_eq!(
+        one(Evidence::Client, OpKind::Lookup, asked(100)),
+        Verdict::Perhaps
+    );
+}
+
+#[test]
 fn without_measurements_only_who_has_used_the_items_is_known() {
     let of = |share| one(Evidence::Client, OpKind::Stat, look(share));
     assert_eq!(of(Some(OWN)), Verdict::Perhaps);

@@ -1,13 +1,15 @@
 //! Making files and writing them: open, one write, fsync if asked for, close;
 //! or writing files that another rank has made.
 
+use std::os::fd::RawFd;
+
 use rbench_core::random::DataStream;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::{Content, ItemOwner, Making};
 use rbench_sys::fs::OpenMode;
 use rbench_sys::{AlignedBuffer, Fs};
 
-use super::{ItemOp, ItemRunner, OpContext, OpEntry, Places, buffer, read_whole};
+use super::{ItemOp, OpContext, OpEntry, Places, buffer, read_whole};
 use crate::content;
 use crate::worker::Prepared;
 
@@ -48,12 +50,10 @@ fn make(scene: &OpContext, thread: u32) -> Prepared {
             .then(|| buffer(length, scene.info.op))
             .transpose()?,
         buffer: buffer(length, scene.info.op)?,
+        closes_apart: plan.is_table(),
+        open: None,
     };
-    Ok(Box::new(ItemRunner::new(
-        op,
-        scene.fs.clone(),
-        scene.visit(thread),
-    )))
+    scene.runner(op, thread)
 }
 
 /// Where the data comes from.
@@ -73,6 +73,10 @@ struct Create {
     buffer: AlignedBuffer,
     /// What was written is read back here.
     back: Option<AlignedBuffer>,
+    /// Closing is timed on its own.
+    closes_apart: bool,
+    /// The file that is to be closed then.
+    open: Option<RawFd>,
 }
 
 impl Create {
@@ -107,11 +111,26 @@ impl ItemOp for Create {
             return Ok(0);
         };
         let fd = fs.open(path, mode, self.direct)?;
+        if self.closes_apart {
+            self.open = Some(fd);
+            return Ok(0);
+        }
         let written = self.write(fs, fd);
         // Closed in any case; of two errors the first is told.
         let closed = fs.close(fd).map_err(FailureKind::from);
         written.and(closed)?;
         Ok(self.buffer.len() as u64)
+    }
+
+    fn has_second_step(&self) -> bool {
+        self.closes_apart
+    }
+
+    fn act_again(&mut self, fs: &dyn Fs) -> Result<(), FailureKind> {
+        match self.open.take() {
+            Some(fd) => Ok(fs.close(fd)?),
+            None => Ok(()),
+        }
     }
 
     fn check(&mut self, fs: &dyn Fs) -> Result<(), (FailureKind, String)> {

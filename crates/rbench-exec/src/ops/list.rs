@@ -1,4 +1,4 @@
-//! Listing the tree directories that have items; a listing that misses
+//! Listing the tree directories that have items, or items that were filled; a listing that misses
 //! entries, or has some that nobody made, does not count as done.
 
 use rbench_core::{FailureKind, OpKind};
@@ -19,6 +19,30 @@ pub const ROW: OpEntry = OpEntry {
 };
 
 fn make(scene: &OpContext, thread: u32) -> Prepared {
+    match scene.info.kind.entries() {
+        Some(entries) => {
+            let op = ListItem {
+                places: scene.places(scene.renamed),
+                entries,
+                found: 0,
+                buffer: vec![0; BUFFER],
+            };
+            scene.runner(op, thread)
+        }
+        None => make_of_tree(scene, thread),
+    }
+}
+
+/// Lists directories that are items.
+struct ListItem {
+    places: Places,
+    /// So many are in each.
+    entries: u64,
+    found: u64,
+    buffer: Vec<u8>,
+}
+
+fn make_of_tree(scene: &OpContext, thread: u32) -> Prepared {
     let shape = scene.plan.shape;
     let nodes = shape.item_nodes();
     // One tree of all ranks: its directories are spread over them.
@@ -68,6 +92,40 @@ struct List {
     buffer: Vec<u8>,
 }
 
+/// What a listing of `found` entries is where so many are there.
+fn judge(found: u64, expected: u64) -> Result<(), (FailureKind, String)> {
+    if found == expected {
+        return Ok(());
+    }
+    Err((
+        FailureKind::Mismatch,
+        format!("{found} entries listed, {expected} expected"),
+    ))
+}
+
+impl ItemOp for ListItem {
+    fn prepare(&mut self, index: u64) {
+        self.places.item(index);
+    }
+
+    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
+        self.found = fs.list(self.places.current(), &mut self.buffer)?;
+        Ok(0)
+    }
+
+    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        judge(self.found, self.entries)
+    }
+
+    fn path(&mut self) -> String {
+        self.places.to_text()
+    }
+
+    fn op(&self) -> OpKind {
+        OpKind::List
+    }
+}
+
 impl ItemOp for List {
     fn prepare(&mut self, index: u64) {
         self.node = self.first_node + index;
@@ -83,14 +141,7 @@ impl ItemOp for List {
         let Some(items) = self.items_per_node else {
             return Ok(());
         };
-        let expected = items + self.shape.children(self.node);
-        if self.found == expected {
-            return Ok(());
-        }
-        Err((
-            FailureKind::Mismatch,
-            format!("{} entries listed, {expected} expected", self.found),
-        ))
+        judge(self.found, items + self.shape.children(self.node))
     }
 
     fn path(&mut self) -> String {

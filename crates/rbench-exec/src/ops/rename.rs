@@ -2,13 +2,14 @@
 //!
 //! Natively every item gets a name of its own, so the workers do not depend
 //! on each other and any order works. mdtest's chain keeps the set of names
-//! and has to be walked in order, by one worker.
+//! and has to be walked in order, by one worker. For the per-operation table one
+//! item goes on from name to name.
 
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::Renaming;
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpEntry, Places};
+use super::{ItemOp, ItemRunner, OpEntry, Places, RENAMED};
 
 /// What the first item of a chain is called meanwhile.
 const ASIDE: &str = "-XX";
@@ -17,24 +18,53 @@ const ASIDE: &str = "-XX";
 pub const ROW: OpEntry = OpEntry {
     op: OpKind::Rename,
     make: |scene, thread| {
-        let chain = scene.plan.renaming == Renaming::Chain;
+        let visit = scene.visit(thread);
+        let how = match scene.plan.renaming {
+            Renaming::Suffix => How::Suffix,
+            Renaming::Chain => How::Chain,
+            Renaming::Onward => How::Onward(Onward {
+                first: visit.first,
+                now: None,
+                next: visit.first,
+            }),
+        };
         let op = Rename {
             from: scene.places(false),
-            to: scene.places(!chain),
-            chain,
+            to: scene.places(matches!(how, How::Suffix)),
+            how,
         };
-        Ok(Box::new(ItemRunner::new(
-            op,
-            scene.fs.clone(),
-            scene.visit(thread),
-        )))
+        Ok(Box::new(ItemRunner::new(op, scene.fs.clone(), visit)))
     },
 };
 
 struct Rename {
     from: Places,
     to: Places,
-    chain: bool,
+    how: How,
+}
+
+/// Which names follow each other.
+enum How {
+    Suffix,
+    Chain,
+    Onward(Onward),
+}
+
+/// Where the first item is on its way.
+struct Onward {
+    first: u64,
+    /// It has the name of this one, with the suffix; `None`: its own.
+    now: Option<u64>,
+    /// The name that it is to have.
+    next: u64,
+}
+
+/// Aims at the name that the first item has on its way.
+fn aim_onward(places: &mut Places, first: u64, at: Option<u64>) {
+    match at {
+        Some(index) => places.item_as(index, RENAMED),
+        None => places.item(first),
+    }
 }
 
 impl Rename {
@@ -60,17 +90,43 @@ impl Rename {
 
 impl ItemOp for Rename {
     fn prepare(&mut self, index: u64) {
-        if self.chain {
-            self.prepare_chain(index);
-        } else {
-            self.from.item(index);
-            self.to.item(index);
+        match &mut self.how {
+            How::Chain => self.prepare_chain(index),
+            How::Suffix => {
+                self.from.item(index);
+                self.to.item(index);
+            }
+            How::Onward(onward) => {
+                onward.next = index;
+                aim_onward(&mut self.from, onward.first, onward.now);
+                aim_onward(&mut self.to, onward.first, Some(index));
+            }
         }
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
         fs.rename(self.from.current(), self.to.current())?;
         Ok(0)
+    }
+
+    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        if let How::Onward(onward) = &mut self.how {
+            onward.now = Some(onward.next);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        let How::Onward(Onward { first, now, .. }) = &self.how else {
+            return Ok(());
+        };
+        if now.is_none() {
+            return Ok(());
+        }
+        aim_onward(&mut self.from, *first, *now);
+        aim_onward(&mut self.to, *first, None);
+        fs.rename(self.from.current(), self.to.current())
+            .map_err(|errno| (errno.into(), "back to its own name, untimed".to_owned()))
     }
 
     fn path(&mut self) -> String {

@@ -1,10 +1,10 @@
-//! Removing files, or the hard links to them.
+//! Removing files, or the links to them and nodes beside them.
 
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::PhaseKind;
 use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpEntry, Places};
+use super::{ItemOp, ItemRunner, NODE, OpEntry, Places, SYMLINKED};
 
 /// `unlinkat`
 pub const ROW: OpEntry = OpEntry {
@@ -12,6 +12,8 @@ pub const ROW: OpEntry = OpEntry {
     make: |scene, thread| {
         let places = match scene.info.kind {
             PhaseKind::LinkRemove => scene.links(),
+            PhaseKind::NodeRemove => scene.suffixed(NODE),
+            PhaseKind::SymlinkRemove => scene.suffixed(SYMLINKED),
             _ => scene.places(scene.renamed),
         };
         let op = Unlink { places };

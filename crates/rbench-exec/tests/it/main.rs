@@ -19,6 +19,7 @@ mod limits;
 mod mdtest;
 mod meta;
 mod mounts;
+mod ops;
 mod synced;
 mod truth;
 mod unprepared;

@@ -10,7 +10,7 @@ use rbench_core::{Bytes, Nanos};
 use super::{Facts, PlanError, check_path_length};
 use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout, Location, Making, MetaPlan, PhaseKind, PhasePlan,
-    Renaming, UNTIL_THE_DEADLINE,
+    Renaming, Showing, UNTIL_THE_DEADLINE,
 };
 use crate::spec::Mdtest;
 use crate::tree::{MDTEST, Naming, PATH_MAX, Shape};
@@ -164,6 +164,7 @@ pub(super) fn resolve(
         },
         made,
         failures_end_the_run: options.warnings_are_errors,
+        rows: Vec::new(),
     })
 }
 
@@ -511,6 +512,8 @@ fn phases(
             deadline: options
                 .stonewall
                 .filter(|w: &Nanos| w.0 > 0 && kind == PhaseKind::FileCreate),
+            showing: Showing::Phase,
+            part: None,
         })
         .collect()
 }

@@ -142,6 +142,116 @@ fn hard_links_are_made_when_asked_for_and_removed_before_the_tree() {
 }
 
 #[test]
+fn what_phases_fill_is_emptied_before_others_fill_or_remove_it() {
+    let kinds = |asked: &[PhaseKind]| {
+        let plan = meta(|_, m| m.phases = Some(asked.to_vec()), &twelve()).expect("valid");
+        let Work::Meta(work) = &plan.work else {
+            panic!("not meta")
+        };
+        let names = work.kinds().map(|kind| kind.info().name);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let made = "tree-create dir-create dir-fill-10 dir-list-10";
+    assert_eq!(kinds(&[PhaseKind::DirList10]), made);
+    assert_eq!(
+        kinds(&[PhaseKind::DirList10, PhaseKind::DirList1k]),
+        format!("{made} dir-empty-10 dir-fill-1k dir-list-1k")
+    );
+    assert_eq!(
+        kinds(&[PhaseKind::DirResolve, PhaseKind::DirRemove]),
+        "tree-create dir-create dir-deepen dir-resolve dir-flatten dir-remove"
+    );
+    assert_eq!(
+        kinds(&[PhaseKind::FileListxattr10, PhaseKind::FileRead10]),
+        "tree-create file-create file-setxattr file-setxattr-9 file-listxattr-10 file-build-10 file-read-10"
+    );
+    assert_eq!(
+        kinds(&[
+            PhaseKind::FileReadlink,
+            PhaseKind::FileMknod,
+            PhaseKind::FileRemove
+        ]),
+        "tree-create file-create file-mknod node-remove file-symlink file-readlink symlink-remove file-remove"
+    );
+}
+
+fn ops(change: impl FnOnce(&mut spec::Ops)) -> Result<crate::MetaPlan, String> {
+    let mut ops = spec::Ops::default();
+    change(&mut ops);
+    let common = spec::Common {
+        threads: Some(3),
+        ..Default::default()
+    };
+    let workload = Workload::Ops(ops);
+    let plan = resolve(&Spec { common, workload }, &twelve()).map_err(|e| e.0)?;
+    match plan.work {
+        Work::Meta(work) => Ok(work),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn rows_of_the_table_are_shown_and_what_they_need_is_not() {
+    let only = |names: &[&str]| {
+        let row = |name: &&str| rbench_core::ops_table::find(name).expect("a row");
+        Some(names.iter().map(row).collect::<Vec<_>>())
+    };
+    let shown = |plan: &crate::MetaPlan| -> Vec<(&'static str, Showing)> {
+        let phases = plan.phases.iter();
+        phases.map(|p| (p.kind.info().name, p.showing)).collect()
+    };
+    let plan = ops(|ops| ops.only = only(&["getxattr", "rmdir"])).expect("valid");
+    assert_eq!((plan.items_per_rank, plan.shape.depth), (3000, 0));
+    assert_eq!(
+        shown(&plan),
+        [
+            ("tree-create", Showing::Untimed),
+            ("dir-create", Showing::Untimed),
+            ("dir-remove", Showing::Row("rmdir")),
+            ("file-create", Showing::Untimed),
+            ("file-setxattr", Showing::Untimed),
+            ("file-getxattr", Showing::Row("getxattr")),
+        ]
+    );
+    let plan = ops(|ops| (ops.only, ops.time) = (only(&["rmdir", "symlink"]), Some(Nanos(9))));
+    let plan = plan.expect("valid");
+    let ends = |p: &PhasePlan| (p.kind.info().name, p.deadline.is_some());
+    assert_eq!(
+        plan.phases.iter().map(ends).collect::<Vec<_>>(),
+        [
+            ("tree-create", false),
+            ("dir-create", true),
+            ("dir-remove", true),
+            ("file-create", true),
+            ("file-symlink", true),
+        ]
+    );
+    for (expect, change) in [
+        (
+            "--only newchunk leaves no row",
+            (|ops| {
+                ops.only = Some(vec![
+                    rbench_core::ops_table::find("newchunk").expect("a row"),
+                ])
+            }) as fn(&mut spec::Ops),
+        ),
+        ("--ops and --time exclude each other", |ops| {
+            (ops.operations, ops.time) = (Some(1), Some(Nanos(1)));
+        }),
+        ("--ops must be at least 1", |ops| ops.operations = Some(0)),
+        ("--ops 99999999999999", |ops| {
+            ops.operations = Some(99_999_999_999_999)
+        }),
+        ("--time must be longer than 0", |ops| {
+            ops.time = Some(Nanos(0))
+        }),
+    ] {
+        let got = ops(change).expect_err(expect);
+        assert!(got.contains(expect), "'{got}' does not contain '{expect}'");
+    }
+}
+
+#[test]
 fn removing_the_tree_needs_its_items_removed_first() {
     let phases = Some(vec![PhaseKind::FileCreate, PhaseKind::TreeRemove]);
     let plan = meta(|_, m| m.phases = phases, &twelve()).expect("valid");

@@ -14,7 +14,7 @@ pub struct WorkersResult {
     /// From each worker's actual start to the end of its last operation,
     /// without `waited_s`, s.
     pub active_s: f64,
-    /// Waits for intended starts, think time and start delays, s.
+    /// Waits for intended starts, think time, start delays and calls that only prepare operations, s.
     pub waited_s: f64,
     /// The part of `active_s` in which a timed call was in flight, s.
     pub in_calls_s: f64,

@@ -18,6 +18,7 @@ fn word(verdict: &str) -> &'static str {
         "cold-then-memory" => "cold, then warm",
         "cold-then-perhaps" => "cold, then warm?",
         "mixed" => "mixed",
+        "forced" => "forced",
         _ => NONE,
     }
 }

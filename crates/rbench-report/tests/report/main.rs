@@ -13,6 +13,7 @@ mod golden;
 mod hdr;
 mod journal;
 mod mdtest;
+mod ops;
 mod residency;
 mod round_trip;
 mod schema;

@@ -2,6 +2,7 @@
 //! The answers are those of Linux; the recorder's tests compare them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
 use nix::errno::Errno;
@@ -23,7 +24,12 @@ enum Node {
     Directory,
     /// Its place in [`Model::lengths`].
     File(usize),
+    /// Its place in [`Model::targets`].
+    Symlink(usize),
 }
+
+/// The extended attributes of a file by their names.
+type Attributes = BTreeMap<CString, Vec<u8>>;
 
 #[derive(Debug)]
 struct Open {
@@ -40,6 +46,12 @@ pub(super) struct Model {
     nodes: BTreeMap<String, Node>,
     /// The length of every file ever made.
     lengths: Vec<u64>,
+    /// The target of every symbolic link ever made: names of nothing.
+    targets: Vec<String>,
+    /// The extended attributes of the files that have had any.
+    attributes: HashMap<usize, Attributes>,
+    /// Those of the others.
+    none: Attributes,
     open: HashMap<RawFd, Open>,
     next_fd: RawFd,
 }
@@ -49,6 +61,9 @@ impl Default for Model {
         Model {
             nodes: BTreeMap::from([HERE, ROOT].map(|top| (top.to_owned(), Node::Directory))),
             lengths: Vec::new(),
+            targets: Vec::new(),
+            attributes: HashMap::new(),
+            none: Attributes::new(),
             open: HashMap::new(),
             next_fd: FIRST_FD,
         }
@@ -84,7 +99,7 @@ impl Model {
             match self.nodes.get(&plain) {
                 Some(Node::Directory) => {}
                 Some(Node::File(_)) => return Err(Errno::ENOTDIR),
-                None => return Err(Errno::ENOENT),
+                Some(Node::Symlink(_)) | None => return Err(Errno::ENOENT),
             }
             plain.push('/');
             plain.push_str(part);
@@ -147,6 +162,33 @@ impl Model {
         match self.lookup(path)?.1 {
             Node::Directory => Ok(0),
             Node::File(file) => Ok(self.lengths[file]),
+            Node::Symlink(link) => Ok(self.targets[link].len() as u64),
+        }
+    }
+
+    /// What a call finds that follows a symbolic link: they lead nowhere.
+    pub(super) fn follow(&self, path: &str) -> Result<(), Errno> {
+        match self.lookup(path)?.1 {
+            Node::Directory | Node::File(_) => Ok(()),
+            Node::Symlink(_) => Err(Errno::ENOENT),
+        }
+    }
+
+    pub(super) fn symlink(&mut self, target: &str, path: &str) -> Result<(), Errno> {
+        let plain = self.resolve(path)?;
+        if self.nodes.contains_key(&plain) {
+            return Err(Errno::EEXIST);
+        }
+        let link = Node::Symlink(self.targets.len());
+        self.targets.push(target.to_owned());
+        self.nodes.insert(plain, link);
+        Ok(())
+    }
+
+    pub(super) fn readlink(&self, path: &str) -> Result<String, Errno> {
+        match self.lookup(path)?.1 {
+            Node::Symlink(link) => Ok(self.targets[link].clone()),
+            Node::Directory | Node::File(_) => Err(Errno::EINVAL),
         }
     }
 
@@ -170,10 +212,14 @@ impl Model {
             return Err(Errno::ENOTEMPTY);
         }
         match (node, self.nodes.get(&target)) {
-            (Node::Directory, Some(Node::File(_))) => return Err(Errno::ENOTDIR),
-            (Node::File(_), Some(Node::Directory)) => return Err(Errno::EISDIR),
+            (Node::Directory, Some(Node::File(_) | Node::Symlink(_))) => {
+                return Err(Errno::ENOTDIR);
+            }
+            (Node::File(_) | Node::Symlink(_), Some(Node::Directory)) => {
+                return Err(Errno::EISDIR);
+            }
             // Two names of one file: nothing is done.
-            (Node::File(file), Some(Node::File(other))) if file == *other => return Ok(()),
+            (one, Some(other)) if one != Node::Directory && one == *other => return Ok(()),
             (Node::Directory, Some(Node::Directory)) if self.below(&target).next().is_some() => {
                 return Err(Errno::ENOTEMPTY);
             }
@@ -243,6 +289,7 @@ impl Model {
         let file = match (self.nodes.get(&plain), mode) {
             (Some(_), OpenMode::CreateNew) => return Err(Errno::EEXIST),
             (Some(Node::Directory), _) => return Err(Errno::EISDIR),
+            (Some(Node::Symlink(_)), _) => return Err(Errno::ELOOP),
             (Some(Node::File(file)), _) => *file,
             (None, OpenMode::Read | OpenMode::WriteExisting) => return Err(Errno::ENOENT),
             (None, OpenMode::CreateNew | OpenMode::Write | OpenMode::ReadWrite) => {
@@ -292,6 +339,57 @@ impl Model {
         let read = left.min(length as u64);
         open.position += read;
         Ok(read as usize)
+    }
+
+    pub(super) fn write_at(
+        &mut self,
+        fd: RawFd,
+        length: usize,
+        offset: u64,
+    ) -> Result<usize, Errno> {
+        let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
+        if open.mode == OpenMode::Read {
+            return Err(Errno::EBADF);
+        }
+        if length > 0 {
+            let end = &mut self.lengths[open.file];
+            *end = (offset + length as u64).max(*end);
+        }
+        Ok(length)
+    }
+
+    pub(super) fn read_at(&self, fd: RawFd, length: usize, offset: u64) -> Result<usize, Errno> {
+        let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
+        if !matches!(open.mode, OpenMode::Read | OpenMode::ReadWrite) {
+            return Err(Errno::EBADF);
+        }
+        let left = self.lengths[open.file].saturating_sub(offset);
+        Ok(left.min(length as u64) as usize)
+    }
+
+    /// The length of an open file.
+    pub(super) fn length(&self, fd: RawFd) -> Result<u64, Errno> {
+        let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
+        Ok(self.lengths[open.file])
+    }
+
+    /// The extended attributes of an open file.
+    pub(super) fn attributes(&self, fd: RawFd) -> Result<&Attributes, Errno> {
+        let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
+        Ok(self.attributes.get(&open.file).unwrap_or(&self.none))
+    }
+
+    pub(super) fn setxattr(&mut self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
+        let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
+        let all = self.attributes.entry(open.file).or_default();
+        all.insert(name.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    pub(super) fn removexattr(&mut self, fd: RawFd, name: &CStr) -> Result<(), Errno> {
+        let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
+        let all = self.attributes.get_mut(&open.file).ok_or(Errno::ENODATA)?;
+        all.remove(name).map(drop).ok_or(Errno::ENODATA)
     }
 
     pub(super) fn fsync(&self, fd: RawFd) -> Result<(), Errno> {

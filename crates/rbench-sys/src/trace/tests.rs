@@ -124,6 +124,40 @@ fn recorders_can_share_a_log_without_sharing_a_tree() {
     assert_eq!(b.events(), []);
 }
 
+#[test]
+fn extended_attributes_are_those_of_the_file() {
+    let fs = TraceFs::default();
+    let mut buffer = [0; 40];
+    let fd = fs.open(c"f", OpenMode::CreateNew, false);
+    let fd = fd.expect("a new name");
+    assert_eq!(fs.listxattr(fd, &mut buffer), Ok(0));
+    assert_eq!(fs.setxattr(fd, c"user.b", b"value"), Ok(()));
+    assert_eq!(fs.setxattr(fd, c"user.a", b""), Ok(()));
+    assert_eq!(fs.getxattr(fd, c"user.b", &mut buffer), Ok(5));
+    assert_eq!(&buffer[..6], b"value\0");
+    assert_eq!(fs.getxattr(fd, c"user.b", &mut []), Err(Errno::ERANGE));
+    assert_eq!(fs.listxattr(fd, &mut buffer), Ok(14));
+    assert_eq!(&buffer[..14], b"user.a\0user.b\0");
+    assert_eq!(fs.removexattr(fd, c"user.a"), Ok(()));
+    assert_eq!(fs.removexattr(fd, c"user.a"), Err(Errno::ENODATA));
+    assert_eq!(fs.write_at(fd, b"12", 7), Ok(2));
+    assert_eq!(fs.chmod(c"f", 0o600), Ok(()));
+    assert_eq!(fs.utimes(c"f", 1), Ok(()));
+    assert_eq!(fs.symlink(c"f", c"s"), Ok(()));
+    let told = fs.lines();
+    assert_eq!(
+        told[told.len() - 6..],
+        [
+            "removexattr f user.a",
+            "removexattr f user.a = ENODATA",
+            "write f 2 at 7",
+            "chmod f 600",
+            "utimes f 1",
+            "symlink s -> f",
+        ]
+    );
+}
+
 /// One step of a random program. Files are named by their place among those
 /// that are open.
 #[derive(Debug, Clone)]
@@ -142,7 +176,19 @@ enum Step {
     Read(usize, usize),
     Fsync(usize),
     Truncate(usize, u64),
+    Symlink(&'static str),
+    Readlink(&'static str),
+    Chmod(&'static str),
+    Utimes(&'static str),
+    Access(&'static str),
+    Lookup(&'static str),
+    Getattr(usize),
+    WriteAt(usize, usize, u64),
+    ReadAt(usize, usize, u64),
 }
+
+/// Where symbolic links lead: nothing has the name.
+const NOWHERE: &CStr = c"no/where";
 
 fn path() -> impl Strategy<Value = &'static str> {
     // `a-` sorts between `a` and `a/…`.
@@ -174,6 +220,15 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..4_usize, 0..9000_usize).prop_map(|(file, n)| Step::Read(file, n)),
         1 => (0..4_usize).prop_map(Step::Fsync),
         1 => (0..4_usize, 0..9000_u64).prop_map(|(file, n)| Step::Truncate(file, n)),
+        2 => path().prop_map(Step::Symlink),
+        1 => path().prop_map(Step::Readlink),
+        1 => path().prop_map(Step::Chmod),
+        1 => path().prop_map(Step::Utimes),
+        1 => path().prop_map(Step::Access),
+        1 => path().prop_map(Step::Lookup),
+        1 => (0..4_usize).prop_map(Step::Getattr),
+        1 => (0..4_usize, 0..9000_usize, 0..9000_u64).prop_map(|(file, n, at)| Step::WriteAt(file, n, at)),
+        1 => (0..4_usize, 0..9000_usize, 0..9000_u64).prop_map(|(file, n, at)| Step::ReadAt(file, n, at)),
     ]
 }
 
@@ -230,6 +285,29 @@ fn run(fs: &dyn Fs, top: &str, steps: &[Step], is_directory: &dyn Fn(&str) -> bo
             },
             Step::Truncate(i, n) => match file(i) {
                 Some(fd) => unit(fs.truncate(fd, *n)),
+                None => continue,
+            },
+            Step::Symlink(path) => unit(fs.symlink(NOWHERE, &c(path))),
+            Step::Readlink(path) => {
+                let length = fs.readlink(&c(path), &mut buffer);
+                let target = length.map(|length| String::from_utf8_lossy(&buffer[..length]));
+                format!("{target:?}")
+            }
+            Step::Chmod(path) => unit(fs.chmod(&c(path), 0o700)),
+            Step::Utimes(path) => unit(fs.utimes(&c(path), 1_000_000)),
+            Step::Access(path) => unit(fs.access(&c(path))),
+            Step::Lookup(path) if is_directory(path) => unit(fs.lookup(&c(path)).map(drop)),
+            Step::Lookup(path) => number(fs.lookup(&c(path))),
+            Step::Getattr(i) => match file(i) {
+                Some(fd) => number(fs.getattr(fd)),
+                None => continue,
+            },
+            Step::WriteAt(i, n, at) => match file(i) {
+                Some(fd) => bytes(fs.write_at(fd, &buffer[..*n], *at)),
+                None => continue,
+            },
+            Step::ReadAt(i, n, at) => match file(i) {
+                Some(fd) => bytes(fs.read_at(fd, &mut buffer[..*n], *at)),
                 None => continue,
             },
             Step::Close(_) => continue,

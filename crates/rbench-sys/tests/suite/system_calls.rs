@@ -209,6 +209,93 @@ fn each_method() {
     }
 }
 
+#[test]
+fn links_and_attributes_are_one_call_each() {
+    const TEST: &str = "system_calls::links_and_attributes_are_one_call_each";
+    if is_child(TEST) {
+        return each_attribute();
+    }
+    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+        return;
+    };
+    // What strace shows of times and of nested structures is cut off.
+    let mut calls = marked_calls(&run.log);
+    for call in &mut calls {
+        if let Some(at) = call.find("{} /*").or(call.find("{}, f_")) {
+            call.truncate(at);
+        }
+    }
+    assert_eq!(
+        calls,
+        [
+            r#"symlink: symlinkat("f", <top>, "s") = 0"#,
+            r#"readlink: readlinkat(<top>, "s", "f", 100) = 1"#,
+            r#"chmod: fchmodat(<top>, "f", 0600) = 0"#,
+            r#"utimes: utimensat(<top>, "f", ["#,
+            r#"access: faccessat(<top>, "f", R_OK) = 0"#,
+            r#"lookup: statx(<top>, "f", AT_STATX_SYNC_AS_STAT|AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, {}) = 0"#,
+            r#"getattr: statx(<f>, "", AT_STATX_FORCE_SYNC|AT_EMPTY_PATH, STATX_BASIC_STATS, {}) = 0"#,
+            r#"statfs: fstatfs(<f>, "#,
+            r#"write-at: pwrite64(<f>, "xxxx"..., 100, 7) = 100"#,
+            r#"read-at: pread64(<f>, "xxxx"..., 100, 7) = 100"#,
+            // Without a file: not every file system has attributes of users.
+            r#"xattr: fsetxattr(-1, "user"..., "v", 1, 0) = -1 EBADF (Bad file descriptor)"#,
+            r#"xattr: fgetxattr(-1, "user"..., PTR, 100) = -1 EBADF (Bad file descriptor)"#,
+            "xattr: flistxattr(-1, PTR, 100) = -1 EBADF (Bad file descriptor)",
+            r#"xattr: fremovexattr(-1, "user"...) = -1 EBADF (Bad file descriptor)"#,
+        ]
+    );
+}
+
+fn each_attribute() {
+    let temporary = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
+    let top = temporary.path().join("top");
+    std::fs::create_dir(&top).expect("a new name");
+    let fs = PosixFs::open_directory(&top).expect("it was made");
+    let fd = fs.open(c"f", OpenMode::ReadWrite, false);
+    let fd = fd.expect("a new name");
+    let mut buffer = [b'x'; 100];
+    let ok = Ok(());
+
+    mark("symlink");
+    assert_eq!(fs.symlink(c"f", c"s"), ok);
+    mark("readlink");
+    assert_eq!(fs.readlink(c"s", &mut buffer), Ok(1));
+    mark("chmod");
+    assert_eq!(fs.chmod(c"f", 0o600), ok);
+    mark("utimes");
+    assert_eq!(fs.utimes(c"f", 5), ok);
+    mark("access");
+    assert_eq!(fs.access(c"f"), ok);
+    mark("lookup");
+    assert_eq!(fs.lookup(c"f"), Ok(0));
+    mark("getattr");
+    assert_eq!(fs.getattr(fd), Ok(0));
+    mark("statfs");
+    assert!(fs.statfs(fd).is_ok_and(|block| block > 0));
+    buffer.fill(b'x');
+    mark("write-at");
+    assert_eq!(fs.write_at(fd, &buffer, 7), Ok(100));
+    mark("read-at");
+    assert_eq!(fs.read_at(fd, &mut buffer, 7), Ok(100));
+    mark("xattr");
+    let bad = Errno::EBADF;
+    assert_eq!(fs.setxattr(-1, c"user.a", b"v"), Err(bad));
+    assert_eq!(fs.getxattr(-1, c"user.a", &mut buffer), Err(bad));
+    assert_eq!(fs.listxattr(-1, &mut buffer), Err(bad));
+    assert_eq!(fs.removexattr(-1, c"user.a"), Err(bad));
+    mark("end");
+    let found = std::fs::metadata(top.join("f")).expect("it is there");
+    let second = std::time::Duration::from_secs(1);
+    assert_eq!(found.len(), 107);
+    assert!(
+        found
+            .accessed()
+            .is_ok_and(|at| at >= std::time::UNIX_EPOCH + second * 5)
+    );
+    assert_eq!(fs.close(fd), ok);
+}
+
 /// Names of the engines that make a system call for each request.
 const ONE_BY_ONE: [&str; 8] = [
     "psync",

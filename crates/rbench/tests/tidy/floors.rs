@@ -27,6 +27,7 @@ const HOUSES: &[House] = &[
                 "memory",
                 "mountinfo",
                 "op",
+                "ops_table",
                 "plain",
                 "random",
                 "wire",

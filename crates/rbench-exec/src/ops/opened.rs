@@ -1,0 +1,179 @@
+//! Calls on files that are open: each is opened before the timer starts and closed
+//! after it has ended, so that nothing but the call is timed.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use rbench_core::residency::Pages;
+use rbench_core::{FailureKind, OpKind};
+use rbench_sys::{Fs, OpenMode};
+
+use super::{ItemOp, OpContext, OpEntry, Places};
+use crate::worker::Prepared;
+
+/// `statx(AT_EMPTY_PATH | AT_STATX_FORCE_SYNC)`
+pub const GETATTR_ROW: OpEntry = OpEntry {
+    op: OpKind::Getattr,
+    make: |scene, thread| runner(scene, thread, Getattr),
+};
+
+/// `ftruncate`
+pub const TRUNCATE_ROW: OpEntry = OpEntry {
+    op: OpKind::Truncate,
+    make: |scene, thread| {
+        // What was written stays.
+        let length = scene.plan.write.0.saturating_add(LONGER);
+        runner(scene, thread, Truncate { length })
+    },
+};
+
+/// `fstatfs`
+pub const STATFS_ROW: OpEntry = OpEntry {
+    op: OpKind::Statfs,
+    make: |scene, thread| runner(scene, thread, Statfs),
+};
+
+/// Bytes by which truncating makes a file longer.
+const LONGER: u64 = 4096;
+
+/// A call on an open file.
+pub trait FileCall {
+    /// The operation.
+    const OP: OpKind;
+    /// How the file is opened.
+    const MODE: OpenMode;
+    /// Whether it reads the file through the page cache.
+    const READS: bool = false;
+
+    /// Gets ready for the item at which `places` is aimed. Outside the timer.
+    fn aim(&mut self, _places: &Places) {}
+
+    /// The call itself; the bytes that it moved. Inside the timer.
+    ///
+    /// # Errors
+    /// Why it does not count as done.
+    fn call(&mut self, fs: &dyn Fs, fd: RawFd) -> Result<u64, FailureKind>;
+
+    /// Looks at what it delivered. Outside the timer.
+    ///
+    /// # Errors
+    /// What is wrong with it, with details.
+    fn check(&mut self) -> Result<(), (FailureKind, String)> {
+        Ok(())
+    }
+}
+
+/// A runner of `call` over the files that worker `thread` visits.
+pub fn runner<C: FileCall + 'static>(scene: &OpContext, thread: u32, call: C) -> Prepared {
+    let op = Opened {
+        places: scene.places(scene.renamed),
+        fs: scene.fs.clone(),
+        file: Err(Errno::EBADF),
+        call,
+    };
+    scene.runner(op, thread)
+}
+
+struct Opened<C> {
+    places: Places,
+    fs: Arc<dyn Fs>,
+    /// The file, while it is open, or why it is not.
+    file: Result<RawFd, Errno>,
+    call: C,
+}
+
+impl<C> Opened<C> {
+    fn close(&mut self) -> Result<(), (FailureKind, String)> {
+        match std::mem::replace(&mut self.file, Err(Errno::EBADF)) {
+            Ok(fd) => {
+                let closed = self.fs.close(fd);
+                closed.map_err(|errno| (errno.into(), "closing it, untimed".to_owned()))
+            }
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl<C: FileCall> ItemOp for Opened<C> {
+    fn prepare(&mut self, index: u64) {
+        // Open if the call on the file before failed, which is what is told.
+        let _ = self.close();
+        self.places.item(index);
+        self.call.aim(&self.places);
+        self.file = self.fs.open(self.places.current(), C::MODE, false);
+    }
+
+    fn calls_untimed(&self) -> bool {
+        true
+    }
+
+    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
+        self.call.call(fs, self.file?)
+    }
+
+    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        let checked = self.call.check();
+        let closed = self.close();
+        checked.and(closed)
+    }
+
+    fn finish(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+        self.close()
+    }
+
+    fn peek(&mut self, index: u64, fs: &dyn Fs) -> Option<Pages> {
+        if !C::READS {
+            return None;
+        }
+        self.places.item(index);
+        super::peek(fs, self.places.current())
+    }
+
+    fn path(&mut self) -> String {
+        self.places.to_text()
+    }
+
+    fn op(&self) -> OpKind {
+        C::OP
+    }
+}
+
+struct Getattr;
+
+impl FileCall for Getattr {
+    const OP: OpKind = OpKind::Getattr;
+    const MODE: OpenMode = OpenMode::Read;
+
+    fn call(&mut self, fs: &dyn Fs, fd: RawFd) -> Result<u64, FailureKind> {
+        fs.getattr(fd)?;
+        Ok(0)
+    }
+}
+
+struct Truncate {
+    /// The length to be, in bytes.
+    length: u64,
+}
+
+impl FileCall for Truncate {
+    const OP: OpKind = OpKind::Truncate;
+    const MODE: OpenMode = OpenMode::WriteExisting;
+
+    fn call(&mut self, fs: &dyn Fs, fd: RawFd) -> Result<u64, FailureKind> {
+        fs.truncate(fd, self.length)?;
+        Ok(0)
+    }
+}
+
+struct Statfs;
+
+impl FileCall for Statfs {
+    const OP: OpKind = OpKind::Statfs;
+    const MODE: OpenMode = OpenMode::Read;
+
+    fn call(&mut self, fs: &dyn Fs, fd: RawFd) -> Result<u64, FailureKind> {
+        fs.statfs(fd)?;
+        Ok(0)
+    }
+}

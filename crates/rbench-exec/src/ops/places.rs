@@ -1,0 +1,88 @@
+//! Where the items and directories of a phase lie, by their index. Which of them a
+//! worker visits is told elsewhere.
+
+use std::ffi::CStr;
+
+use rbench_core::Rank;
+use rbench_plan::tree::Paths;
+
+use crate::content::Identity;
+
+/// The paths of a phase by the index of what a worker visits: of one owner's
+/// trees, or of all owners' one after the other.
+pub struct Places {
+    paths: Paths,
+    /// Indices of each owner, where a worker visits those of all.
+    of_each: Option<u64>,
+    /// Index among the owner's.
+    number: u64,
+    /// All ranks have the items in common.
+    common: bool,
+}
+
+impl Places {
+    /// Those of `paths`; with `of_each` those of all owners, so many of each. `common`:
+    /// all ranks have the items in common.
+    pub fn new(paths: Paths, of_each: Option<u64>, common: bool) -> Places {
+        Places {
+            paths,
+            of_each,
+            number: 0,
+            common,
+        }
+    }
+
+    #[inline]
+    fn turn(&mut self, index: u64) {
+        self.number = index;
+        if let Some(of_each) = self.of_each {
+            self.paths.set_owner(Rank((index / of_each) as u32));
+            self.number = index % of_each;
+        }
+    }
+
+    /// Aims at the item with that index.
+    #[inline]
+    pub fn item(&mut self, index: u64) {
+        self.turn(index);
+        self.paths.item(self.number);
+    }
+
+    /// The same with `suffix` behind its name.
+    pub fn item_as(&mut self, index: u64, suffix: &str) {
+        self.turn(index);
+        self.paths.item_as(self.number, suffix);
+    }
+
+    /// Aims at the tree directory with that index.
+    pub fn node(&mut self, index: u64) {
+        self.turn(index);
+        self.paths.node(self.number);
+    }
+
+    /// The prepared path.
+    #[inline]
+    pub fn current(&self) -> &CStr {
+        self.paths.current()
+    }
+
+    /// The same for messages.
+    pub fn to_text(&self) -> String {
+        self.current().to_string_lossy().into_owned()
+    }
+
+    /// Items of one tree.
+    pub fn items_per_tree(&self) -> u64 {
+        self.paths.items_per_tree()
+    }
+
+    /// Whose content the prepared item has.
+    pub fn identity(&self, seed: i32) -> Identity {
+        let owner = if self.common { 0 } else { self.paths.owner().0 };
+        Identity {
+            seed,
+            owner,
+            number: self.number,
+        }
+    }
+}

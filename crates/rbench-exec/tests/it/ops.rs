@@ -1,0 +1,273 @@
+//! The operations that only run when they are asked for, and the per-operation table.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rbench_core::ops_table::{OPS_ROWS, find};
+use rbench_core::outcome::PhaseOutcome;
+use rbench_core::residency::Verdict;
+use rbench_core::{Bytes, Nanos};
+use rbench_plan::meta::{PHASES, PhaseKind};
+use rbench_plan::spec::{Meta, Ops};
+use rbench_testfs::{Counts, Kind};
+
+use crate::group::{Run, check_adds_up};
+use crate::truth::mount;
+
+/// Requests of a kind for each operation of a row.
+const REQUESTS: &[(&str, Kind, u64)] = &[
+    ("dir-fill-10", Kind::Mknod, 10),
+    ("dir-list-10", Kind::Opendir, 1),
+    ("dir-empty-10", Kind::Unlink, 10),
+    ("dir-fill-1k", Kind::Mknod, 1000),
+    ("dir-list-1k", Kind::Opendir, 1),
+    ("dir-empty-1k", Kind::Unlink, 1000),
+    ("dir-deepen", Kind::Mkdir, 4),
+    ("dir-flatten", Kind::Rmdir, 4),
+    ("file-mknod", Kind::Mknod, 1),
+    ("node-remove", Kind::Unlink, 1),
+    ("file-symlink", Kind::Symlink, 1),
+    ("file-readlink", Kind::Readlink, 1),
+    ("symlink-remove", Kind::Unlink, 1),
+    ("file-lookup", Kind::Getattr, 1),
+    ("file-getattr", Kind::Getattr, 1),
+    ("file-chmod", Kind::Setattr, 1),
+    ("file-utimes", Kind::Setattr, 1),
+    ("file-truncate", Kind::Setattr, 1),
+    ("file-access", Kind::Access, 1),
+    ("file-statfs", Kind::Statfs, 1),
+    ("file-setxattr", Kind::Setxattr, 1),
+    ("file-getxattr", Kind::Getxattr, 1),
+    ("file-listxattr-1", Kind::Listxattr, 1),
+    ("file-setxattr-9", Kind::Setxattr, 9),
+    ("file-listxattr-10", Kind::Listxattr, 1),
+    ("file-removexattr", Kind::Removexattr, 1),
+    ("file-write-sync", Kind::Write, 1),
+    ("file-write-sync", Kind::Fsync, 1),
+    ("file-read-1", Kind::Read, 1),
+    ("file-build-10", Kind::Write, 10),
+    ("file-build-10", Kind::Fsync, 10),
+];
+
+#[test]
+fn each_operation_sends_its_own_requests() {
+    let target = mount(|_| ());
+    let stats = Arc::clone(target.fs.stats());
+    let seen = Mutex::new((
+        stats.snapshot(),
+        BTreeMap::<String, BTreeMap<Kind, Counts>>::new(),
+    ));
+    let asked = PHASES
+        .iter()
+        .filter(|info| !info.by_default() && info.native());
+    let meta = Meta {
+        items: Some(4),
+        depth: Some(0),
+        phases: Some(
+            asked
+                .map(|info| info.kind)
+                .chain([PhaseKind::TreeRemove])
+                .collect(),
+        ),
+        ..Meta::default()
+    };
+    let mut run = Run::meta(&[0, 0], target.path(), meta);
+    run.between = Box::new(|row: &PhaseOutcome, _| {
+        let now = stats.snapshot();
+        let mut seen = seen.lock().expect("no panic");
+        let counts = now.since(&seen.0);
+        seen.1.insert(row.name.clone(), counts);
+        seen.0 = now;
+    });
+    let outcome = run.go().expect("runs");
+    let counted = seen.into_inner().expect("no panic").1;
+    for (name, kind, each) in REQUESTS {
+        let row = outcome.row(name);
+        assert_eq!((row.items, row.failures.total()), (8, 0), "{name}");
+        let requests = counted[*name].get(kind).map_or(0, |c| c.requests);
+        assert_eq!(
+            requests,
+            each * row.items,
+            "{name}: {kind:?} of {:?}",
+            counted[*name]
+        );
+    }
+    // Name by name: the pass, the rank, the item and the four below it.
+    let resolved = &counted["dir-resolve"];
+    assert_eq!(resolved[&Kind::Lookup].requests, 7 * 8, "{resolved:?}");
+    assert_eq!(outcome.row("tree-remove").items, 2);
+    target.end();
+}
+
+fn ops(only: &[&str], operations: u64) -> Ops {
+    let row = |name: &&str| find(name).expect("a row");
+    Ops {
+        only: (!only.is_empty()).then(|| only.iter().map(row).collect()),
+        operations: Some(operations),
+        time: None,
+    }
+}
+
+#[test]
+fn the_table_has_a_row_for_each_operation_and_none_for_what_prepares_it() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut run = Run::ops(&[0, 0], folder.path(), ops(&[], 12));
+    run.common.threads = Some(2);
+    let outcome = run.go().expect("runs");
+    let mut told: Vec<&str> = outcome.rows.iter().map(|row| row.name.as_str()).collect();
+    let reached = OPS_ROWS.iter().filter(|row| row.out_of_reach.is_none());
+    let mut expected: Vec<&str> = reached.map(|row| row.name).collect();
+    told.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(told, expected);
+    for row in &outcome.rows {
+        check_adds_up(row);
+        assert_eq!(
+            (row.items, row.failures.total()),
+            (4 * 12, 0),
+            "{}",
+            row.name
+        );
+    }
+    let left = std::fs::read_dir(folder.path())
+        .expect("it is there")
+        .count();
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn with_a_shift_each_rank_works_on_what_others_made() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut run = Run::ops(&[0, 0, 0], folder.path(), ops(&[], 7));
+    run.common.shift = Some(1);
+    let outcome = run.go().expect("runs");
+    assert!(outcome.rows.len() > 20);
+    for row in &outcome.rows {
+        assert_eq!(
+            (row.items, row.failures.total()),
+            (3 * 7, 0),
+            "{}",
+            row.name
+        );
+    }
+}
+
+#[test]
+fn a_row_alone_comes_with_what_it_needs_untimed() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    for row in OPS_ROWS.iter().filter(|row| row.out_of_reach.is_none()) {
+        let outcome = Run::ops(&[0], folder.path(), ops(&[row.name], 5)).go();
+        let outcome = outcome.expect(row.name);
+        let shown: Vec<(&str, u64)> = outcome
+            .rows
+            .iter()
+            .map(|row| (row.name.as_str(), row.items))
+            .collect();
+        let expected = match row.name {
+            // Both are timed in the same phase.
+            "create" | "close" => vec![("create", 5), ("close", 5)],
+            name => vec![(name, 5)],
+        };
+        assert_eq!(shown, expected);
+    }
+}
+
+#[test]
+fn with_a_time_rows_end_with_it_and_later_ones_find_what_was_made() {
+    let target = mount(|config| {
+        config.latency = "mkdir=1ms,create=1ms,symlink=5ms,setxattr=5ms,unlink=3ms"
+            .parse()
+            .expect("valid");
+    });
+    let spec = Ops {
+        time: Some(Nanos(60_000_000)),
+        operations: None,
+        ..ops(
+            &[
+                "mkdir", "rmdir", "symlink", "readlink", "setxattr", "getxattr", "rename", "unlink",
+            ],
+            1,
+        )
+    };
+    let outcome = Run::ops(&[0, 0], target.path(), spec).go().expect("runs");
+    assert_eq!(outcome.rows.len(), 8);
+    for row in &outcome.rows {
+        assert_eq!(row.failures.total(), 0, "{}: {:?}", row.name, row.failures);
+        assert!(row.items > 0, "{}", row.name);
+    }
+    let items = |name: &str| outcome.row(name).items;
+    assert!(items("readlink") <= items("symlink"));
+    assert!(items("getxattr") <= items("setxattr"));
+    target.end();
+}
+
+#[test]
+fn what_is_read_back_wrong_is_no_operation() {
+    let target = mount(|config| config.faults.push("read:flip@p=1".parse().expect("valid")));
+    let outcome = Run::ops(&[0], target.path(), ops(&["read_1", "read_10"], 4))
+        .go()
+        .expect("runs");
+    for name in ["read_1", "read_10"] {
+        let row = outcome.row(name);
+        assert_eq!((row.items, row.failures.total()), (0, 4), "{name}");
+    }
+    target.end();
+}
+
+#[test]
+fn what_cannot_be_prepared_is_told() {
+    let target = mount(|config| {
+        config
+            .faults
+            .push("setxattr:ENOTSUP@p=1".parse().expect("valid"))
+    });
+    let outcome = Run::ops(&[0], target.path(), ops(&["getxattr"], 4))
+        .go()
+        .expect("runs");
+    let failed: Vec<(&str, u64)> = outcome
+        .rows
+        .iter()
+        .map(|row| (row.name.as_str(), row.failures.total()))
+        .collect();
+    assert_eq!(failed, [("file-setxattr", 4), ("getxattr", 4)]);
+    target.end();
+}
+
+#[test]
+fn getattr_is_forced_and_names_that_were_made_here_are_not_cold() {
+    let target = mount(|config| {
+        config.attr_timeout = Nanos(100_000_000_000);
+        config.entry_timeout = Nanos(100_000_000_000);
+    });
+    let outcome = Run::ops(&[0], target.path(), ops(&["getattr", "lookup"], 70))
+        .go()
+        .expect("runs");
+    let verdict = |name: &str| {
+        let row = outcome.row(name);
+        row.residency.as_ref().map(|seen| seen.verdict(row.op).0)
+    };
+    assert_eq!(verdict("getattr"), Some(Verdict::Forced));
+    assert_eq!(
+        verdict("lookup"),
+        Some(Verdict::Memory),
+        "no request was sent"
+    );
+    target.end();
+}
+
+#[test]
+fn a_rename_phase_of_the_table_leaves_the_names_as_they_were() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let meta = ops(&["mvdir", "rmdir", "rename", "unlink"], 6);
+    let mut run = Run::ops(&[0], folder.path(), meta);
+    run.common.iterations = Some(2);
+    let outcome = run.go().expect("runs");
+    assert_eq!(outcome.rows.len(), 8);
+    assert!(
+        outcome
+            .rows
+            .iter()
+            .all(|row| row.items == 6 && row.failures.total() == 0)
+    );
+    assert_eq!(outcome.row("rename").bytes, Bytes(0).0);
+}

@@ -1,0 +1,138 @@
+//! The per-operation table of `rbench ops`: one row for each operation, in the order of
+//! the table, with the system calls that stand for it.
+
+use std::collections::BTreeSet;
+
+use rbench_core::ops_table::{OPS_ROWS, OpsRow};
+use rbench_core::plain::plain_lines;
+use rbench_core::units::{human_count, human_rate};
+
+use crate::schema::{PhaseResult, RunResult};
+use crate::table::{NONE, Table, left, right};
+use crate::text::{caches, details, header, iterations};
+
+/// The setting that names the rows; only the per-operation table has it.
+const ROWS: &str = "rows";
+
+/// What stands in a row that no system call reaches.
+const NOT_AVAILABLE: &str = "n/a";
+
+/// Whether the run was for the per-operation table.
+pub fn is_table(result: &RunResult) -> bool {
+    result.spec.contains_key(ROWS)
+}
+
+/// The report of a run; sections are a blank line apart.
+pub fn render(result: &RunResult) -> String {
+    let sections = [
+        header::render(result),
+        table(result),
+        details::errors(result),
+        details::warnings(result),
+        details::ending(result),
+    ];
+    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
+    // Names in it may contain anything.
+    plain_lines(&filled.join("\n")).into_owned()
+}
+
+/// The rows that were asked for.
+fn rows(result: &RunResult) -> impl Iterator<Item = &'static OpsRow> {
+    let asked: Vec<&str> = match result.spec.get(ROWS).and_then(|value| value.as_str()) {
+        Some(names) => names.split(',').collect(),
+        None => Vec::new(),
+    };
+    OPS_ROWS.iter().filter(move |row| asked.contains(&row.name))
+}
+
+fn table(result: &RunResult) -> String {
+    const TIME: &str = "Microseconds";
+    let mut table = Table::new([
+        left("Operation"),
+        left("System calls"),
+        right("Operations"),
+        right("Mean").under(TIME),
+        right("p50").under(TIME),
+        right("p99").under(TIME),
+        right("Max").under(TIME),
+        right("per second"),
+        right("Errors"),
+        left("Cache"),
+    ]);
+    let (mut notes, mut known) = (Vec::new(), false);
+    let total = iterations(result);
+    // Only those that have phases: how many were asked for the file may say as it likes.
+    let reached: BTreeSet<u32> = result.phases.iter().map(|p| p.iteration).collect();
+    for iteration in reached {
+        if total > 1 {
+            let nth = iteration.saturating_add(1);
+            table.heading(format!("Iteration {nth} of {total}"));
+        }
+        for row in rows(result) {
+            let mut phases = result.phases.iter();
+            let phase = phases.find(|p| p.iteration == iteration && p.name == row.name);
+            match (phase, row.out_of_reach) {
+                (Some(phase), _) => {
+                    known |= matches!(row.name, "lookup" | "resolve")
+                        && phase.cache.as_deref() != Some("cold");
+                    table.row(cells(row, phase));
+                }
+                (None, Some(reason)) => {
+                    let mut cells = vec![NONE.to_owned(); 10];
+                    cells[0] = row.name.to_owned();
+                    cells[1] = NOT_AVAILABLE.to_owned();
+                    table.row(cells);
+                    let note = format!("{}: n/a, {reason}\n", row.name);
+                    if !notes.contains(&note) {
+                        notes.push(note);
+                    }
+                }
+                // Not reached.
+                (None, None) => {}
+            }
+        }
+    }
+    if table.is_empty() {
+        return "No row has finished.\n".to_owned();
+    }
+    if known {
+        notes.push(
+            "lookup and resolve: the client may have known the names; --drop-caches (as root) makes it forget\n"
+                .to_owned(),
+        );
+    }
+    let meaning =
+        "per second: all workers by the clock, without the opening and closing that is not timed\n";
+    table.render() + meaning + &notes.concat()
+}
+
+/// Operations per second by the clock, without the time in which workers prepared them
+/// by calls of their own; `None` without any.
+fn rate(phase: &PhaseResult) -> Option<f64> {
+    let waited_s = phase.workers.as_ref().map_or(0.0, |workers| {
+        workers.waited_s / workers.count.max(1) as f64
+    });
+    let elapsed_s = phase.elapsed_s - waited_s;
+    (phase.items > 0 && elapsed_s > 0.0).then(|| phase.items as f64 / elapsed_s)
+}
+
+fn cells(row: &OpsRow, phase: &PhaseResult) -> Vec<String> {
+    let times = &phase.latency.service;
+    let micros = |ns: f64, one_in: u64| match times.count >= one_in {
+        true => format!("{:.1}", ns / 1000.0),
+        false => NONE.to_owned(),
+    };
+    let stopped = if phase.complete { "" } else { " *" };
+    vec![
+        format!("{}{stopped}", row.name),
+        row.calls.to_owned(),
+        human_count(phase.items),
+        micros(times.mean_ns, 1),
+        micros(times.p50_ns as f64, 2),
+        micros(times.p99_ns as f64, 100),
+        micros(times.max_ns as f64, 1),
+        rate(phase).map_or(NONE.to_owned(), human_rate),
+        human_count(phase.error_count()),
+        caches::cell(phase),
+    ]
+}

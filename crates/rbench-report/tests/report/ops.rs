@@ -1,0 +1,84 @@
+//! The per-operation table.
+
+use rbench_core::OpKind;
+use rbench_core::outcome::Cache;
+use rbench_report::schema::WorkersResult;
+use rbench_report::{RENDERERS, ops, text};
+use serde_json::json;
+
+use crate::fixtures::{Made, meta_phases, meta_spec, run};
+
+#[test]
+fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
+    let made = Made::solo(1000, 0, 100_000);
+    let mut lookup = made.phase("lookup", "lookup", OpKind::Lookup);
+    lookup.cache = Some(Cache::Warm);
+    // As they ran.
+    let phases = vec![
+        made.phase("unlink", "unlink", OpKind::Unlink),
+        lookup,
+        made.phase("mkdir", "mkdir", OpKind::Mkdir),
+        // Of the same phase, and not asked for.
+        made.phase("close", "close", OpKind::Close),
+    ];
+    let spec = json!({"rows": "mkdir,unlink,lookup,newchunk", "ops": "1000", "iterations": "1"});
+    let mut result = run(1, 1, spec, phases);
+    let mkdir = &mut result.phases[2];
+    mkdir.workers = Some(WorkersResult {
+        count: 2,
+        active_s: mkdir.elapsed_s,
+        waited_s: mkdir.elapsed_s,
+        in_calls_s: mkdir.elapsed_s,
+        full_s: mkdir.elapsed_s,
+    });
+    assert!(ops::is_table(&result));
+    let text = ops::render(&result);
+    let mut words = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    assert!(words.any(|word| word == "Operation"), "{text}");
+    let rows: Vec<&str> = words.skip(1).take(4).collect();
+    assert_eq!(rows, ["mkdir", "unlink", "lookup", "newchunk"], "{text}");
+    for told in [
+        "newchunk: n/a, chunks are allocated inside the client",
+        "lookup and resolve: the client may have known the names",
+        "mkdirat",
+        "unlinkat",
+        "statx",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    // The mean in microseconds, and the rate without what was not timed.
+    let mean = result.phases[2].latency.service.mean_ns;
+    let row = text.lines().find(|line| line.starts_with("mkdir "));
+    let cells: Vec<&str> = row.expect("a row").split_whitespace().collect();
+    assert_eq!(
+        cells[2..4],
+        ["1,000".to_owned(), format!("{:.1}", mean / 1000.0)]
+    );
+    let rate: f64 = cells[7].replace(',', "").parse().expect("a number");
+    // Half of the time went into what is not timed.
+    let expected = 2.0 * result.phases[2].rate;
+    assert!(
+        (rate - expected).abs() <= 0.01 * expected,
+        "{rate} {expected}"
+    );
+}
+
+#[test]
+fn a_file_that_asks_for_endless_iterations_has_those_that_it_has() {
+    let phase = Made::solo(10, 0, 100_000).phase("mkdir", "mkdir", OpKind::Mkdir);
+    let spec = json!({"rows": "mkdir,newchunk", "iterations": "4000000000"});
+    let text = ops::render(&run(1, 1, spec, vec![phase]));
+    assert!(text.contains("Iteration 1 of 4000000000"), "{text}");
+    assert!(text.lines().count() < 40, "{text}");
+}
+
+#[test]
+fn other_results_are_no_table_and_render_all_the_same() {
+    let result = run(1, 1, meta_spec(), meta_phases(1, 1));
+    assert!(!ops::is_table(&result));
+    assert!(ops::render(&result).contains("No row has finished."));
+    assert!(RENDERERS.iter().any(|renderer| renderer.name == "ops"));
+    assert!(text::render(&result).contains("File creation"));
+}

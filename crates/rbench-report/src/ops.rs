@@ -73,8 +73,10 @@ fn table(result: &RunResult) -> String {
             let phase = phases.find(|p| p.iteration == iteration && p.name == row.name);
             match (phase, row.out_of_reach) {
                 (Some(phase), _) => {
+                    let forgot = phase.residency.as_ref().is_some_and(|seen| seen.dropped);
                     known |= matches!(row.name, "lookup" | "resolve")
-                        && phase.cache.as_deref() != Some("cold");
+                        && phase.cache.as_deref() != Some("cold")
+                        && !forgot;
                     table.row(cells(row, phase));
                 }
                 (None, Some(reason)) => {

@@ -289,6 +289,16 @@ def content(place):
                 done = run(reading, expect=1, quiet=True)
                 check(victim.name in done.stdout + done.stderr, f"{victim.name} is named: {done.stderr}")
             run(place.mpirun("-r", *data, ranks=ranks), quiet=True)
+        # In leaves, and in a second tree, numbers are those of the names.
+        for shape in (["-b", 2, "-z", 2, "-L", "-I", 2], ["-n", 6, "-I", 3]):
+            data = ["--dataPacketType", packet, "-G9", "-F", *shape, "-d", place.target]
+            run(place.mpirun("-C", "-w", 5000, *data, ranks=ranks), quiet=True)
+            for path in place.target.rglob("file.mdtest.*"):
+                _, _, rank, item = path.name.split(".")
+                expected = mdtest_bytes(packet, 9, int(rank), int(item), 5000)
+                check(path.read_bytes() == expected, f"type {packet}, {shape}: {path}")
+                files += 1
+            run(place.mpirun("-r", *data, ranks=ranks), quiet=True)
     print(f"   {files} files, four types: each byte as laid down")
     place.nothing_left()
 

@@ -16,7 +16,7 @@ use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Direction, Nanos};
 use rbench_plan::pattern::{Part, Steps};
 use rbench_sys::engine::Completion;
-use rbench_sys::limits::{Usage, thread_usage};
+use rbench_sys::limits::Usage;
 use rbench_sys::{Engine, LockedMemory, Request, Transfer};
 
 use crate::ack::Log;
@@ -438,8 +438,9 @@ impl Runner for BlockRunner {
         };
         self.records_from = from;
         (self.since.thought, self.since.ended) = (own.start, own.start);
+        let used = self.used();
         if let Some(stats) = &mut self.stats {
-            self.ended.usage_before = thread_usage();
+            self.ended.usage_before = used;
             self.ended.start_ms = epoch_ms();
             stats.begin(own.start, from);
         }
@@ -449,6 +450,7 @@ impl Runner for BlockRunner {
                 ..own.clone()
             };
             if !waits.wait(own.start) {
+                self.end_others(gate);
                 return;
             }
             self.ended.start_ms = epoch_ms();
@@ -464,7 +466,7 @@ impl Runner for BlockRunner {
         if self.stats.is_some() {
             self.ended.at = gate.clock.now();
             gate.waits.at_work_until(self.ended.at);
-            self.ended.usage = thread_usage().since(self.ended.usage_before);
+            self.ended.usage = self.used().since(self.ended.usage_before);
         }
     }
 

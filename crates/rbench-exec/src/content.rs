@@ -31,7 +31,9 @@ pub struct Identity {
     pub seed: i32,
     /// The rank that owns the file.
     pub owner: u32,
-    /// The file's number among the owner's.
+    /// Which of the owner's trees it is in; mdtest's own types do not tell them apart.
+    pub tree: u64,
+    /// The number in the file's name.
     pub number: u64,
 }
 
@@ -40,6 +42,7 @@ pub fn fill(packet: Packet, identity: Identity, length: u64, buffer: &mut [u8]) 
     let Identity {
         seed,
         owner,
+        tree,
         number,
     } = identity;
     let rank = u64::from(owner) << 32;
@@ -65,11 +68,10 @@ pub fn fill(packet: Packet, identity: Identity, length: u64, buffer: &mut [u8]) 
             });
         }
         Packet::Unique => {
-            let parts = [u64::from(seed as u32), u64::from(owner), number];
-            let [seed, owner, number] = parts;
-            DataStream::new(&[seed, owner, number, 1]).fill(buffer);
+            let (seed, owner) = (u64::from(seed as u32), u64::from(owner));
+            DataStream::new(&[seed, owner, tree, number, 1]).fill(buffer);
             for (block, bytes) in (0_u64..).zip(buffer.chunks_mut(BLOCK)) {
-                let word = key(&[seed, owner, number, block, 3]).to_le_bytes();
+                let word = key(&[seed, owner, tree, number, block, 3]).to_le_bytes();
                 let length = bytes.len().min(word.len());
                 bytes[..length].copy_from_slice(&word[..length]);
             }
@@ -143,6 +145,7 @@ mod tests {
         let identity = Identity {
             seed,
             owner,
+            tree: 0,
             number,
         };
         fill(packet, identity, length as u64, &mut buffer);
@@ -213,6 +216,7 @@ mod tests {
             let identity = Identity {
                 seed: 5,
                 owner: 3,
+                tree: 0,
                 number: 7,
             };
             fill(packet, identity, 304, &mut part);

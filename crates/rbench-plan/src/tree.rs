@@ -354,6 +354,13 @@ impl Paths {
         self.finish()
     }
 
+    /// The number in the name of the item with that index, and of its tree.
+    pub fn number_in_name(&self, index: u64) -> (u64, u64) {
+        let (tree, place) = self.split(index, self.items_per_tree);
+        let per_node = self.forest.shape.items_per_node.max(1);
+        (tree, self.first_item_node * per_node + place)
+    }
+
     /// Tree and place in it.
     #[inline]
     fn split(&self, index: u64, per_tree: u64) -> (u64, u64) {

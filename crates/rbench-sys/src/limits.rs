@@ -165,6 +165,17 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// With what another thread has used.
+    pub fn with(self, other: Usage) -> Usage {
+        Usage {
+            user: Nanos(self.user.0.saturating_add(other.user.0)),
+            system: Nanos(self.system.0.saturating_add(other.system.0)),
+            switches: self.switches.saturating_add(other.switches),
+            faults_major: self.faults_major.saturating_add(other.faults_major),
+            faults_minor: self.faults_minor.saturating_add(other.faults_minor),
+        }
+    }
+
     /// What came since `earlier`, of the same thread.
     pub fn since(self, earlier: Usage) -> Usage {
         Usage {

@@ -411,8 +411,14 @@ pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
         runner.join_flow();
         Ok(runner)
     });
-    made.inspect_err(|failure| context.note_failed(context.part(clone).worker, failure))
-        .map(|runner| Box::new(runner) as Box<dyn Runner>)
+    made.inspect_err(|failure| {
+        context.note_failed(context.part(clone).worker, failure);
+        // A job that cannot begin has ended with an error.
+        if let Some(exit) = &context.others.exit {
+            exit.exits.end(exit.id);
+        }
+    })
+    .map(|runner| Box::new(runner) as Box<dyn Runner>)
 }
 
 /// As [`prepare`].

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
+use crate::verify::file_key;
 use nix::errno::Errno;
 use rbench_core::residency::Pages;
 use rbench_core::{Failure, OpKind};
@@ -201,6 +202,11 @@ impl Handles {
     /// The path of a file, for messages.
     pub fn path(&self, file: u64) -> Cow<'_, str> {
         told(&self.all[file as usize], &self.opening)
+    }
+
+    /// What stands for its path, directory and all.
+    pub fn place_key(&self, file: u64) -> u64 {
+        file_key(&self.all[file as usize].path.to_string_lossy())
     }
 
     /// What stands for its name in headers.

@@ -14,7 +14,7 @@ use crate::pace::Gate;
 /// A request's place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
-    what: Planned,
+    pub(super) what: Planned,
     fd: RawFd,
     start: Nanos,
     submitted: Nanos,
@@ -121,6 +121,10 @@ impl BlockRunner {
                 Some(slot) => slot,
                 None => match self.ready::<BARE>(meter) {
                     Ok(slot) => slot,
+                    // Who is ahead of its flow has nothing else that would see the end.
+                    Err(Pause::Before(Interlude::Flow)) if gate.closed(gate.clock.now()) => {
+                        break Pause::Closed;
+                    }
                     Err(pause) => break pause,
                 },
             };
@@ -388,7 +392,7 @@ impl BlockRunner {
     #[cold]
     fn start_locked(&mut self, slot: usize, gate: &Gate) {
         let what = self.slots[slot].what;
-        self.lock_file(what.file, what.kind);
+        self.lock_file(what.file, what.kind, gate);
         self.line_up(slot, gate.clock.now());
         self.commit::<false>(gate);
         self.unlock_file();

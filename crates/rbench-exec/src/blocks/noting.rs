@@ -6,10 +6,10 @@ use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::NameOp;
 use rbench_plan::jobs::{ErrorOf, Errors};
 use rbench_sys::engine::EngineCounts;
-use rbench_sys::limits::thread_usage;
+use rbench_sys::limits::{Usage, thread_usage};
 
 use super::stats::{self, Done, Times};
-use super::{BlockRunner, Ended, Kind, Lanes, Planned, checkers};
+use super::{BlockRunner, Ended, Kind, Lanes, Planned, Source, checkers};
 use crate::ack;
 use crate::ack::journal::Write;
 use crate::meter::{Meter, Span};
@@ -84,11 +84,17 @@ impl BlockRunner {
         self.context.job.files.fill && full.contains(&failure.kind)
     }
 
+    /// What this thread and those of its engine have used.
+    #[cold]
+    pub(super) fn used(&self) -> Usage {
+        thread_usage().with(self.engine.usage())
+    }
+
     /// Tells what was done so far.
     #[cold]
     fn publish(&mut self, now: Nanos, meter: &Meter) {
         let counts = self.engine.counts();
-        self.ended.usage = thread_usage().since(self.ended.usage_before);
+        self.ended.usage = self.used().since(self.ended.usage_before);
         let live = self.context.report.as_ref().and_then(|r| r.live.as_ref());
         if let (Some(stats), Some(live)) = (&self.stats, live) {
             live.put(self.outcome(stats.so_far(now, self.rows(meter)), counts));
@@ -196,7 +202,8 @@ impl BlockRunner {
             if !stats.records(start) {
                 let late = stats.is_too_late(end.since(start));
                 meter.went_on();
-                if self.ramp.goes_on() {
+                // What is only checked ends no ramp: its loop would take that for the end of the work.
+                if self.ramp.goes_on() && matches!(self.source, Source::Work) {
                     self.climb(bytes);
                 }
                 if late {
@@ -236,7 +243,7 @@ impl BlockRunner {
         if self.how.ramps {
             // What the thread used up to here is no part of the job.
             self.how.ramps = false;
-            self.ended.usage_before = thread_usage();
+            self.ended.usage_before = self.used();
         }
         let Some(stats) = &mut self.stats else {
             return;

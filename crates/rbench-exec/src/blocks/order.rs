@@ -9,10 +9,12 @@ use rbench_core::Clock as _;
 use rbench_plan::jobs::FileLock;
 
 use super::{BlockRunner, Kind, Planned};
-use crate::pace::Gate;
+use crate::pace::{Gate, StopFlag};
 
 /// How long a worker waits for those of others before it looks whether it is to stop.
 const SLEEP: std::time::Duration = std::time::Duration::from_micros(50);
+/// The same, where somebody wakes it.
+const LOOKS: std::time::Duration = std::time::Duration::from_millis(10);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is in there is whole between any two calls.
@@ -60,16 +62,21 @@ struct Holders {
 }
 
 impl Lock {
-    fn take(&self, alone: bool) {
+    /// Waits until it is free, unless the run is stopped: whoever has it may never give it back. Whether it was taken.
+    fn take(&self, alone: bool, stop: &StopFlag) -> bool {
         let mut holders = lock(&self.holders);
         while holders.alone || alone && holders.shared > 0 {
-            let woken = self.free.wait(holders);
-            holders = woken.unwrap_or_else(PoisonError::into_inner);
+            if stop.is_raised() {
+                return false;
+            }
+            let woken = self.free.wait_timeout(holders, LOOKS);
+            (holders, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
         match alone {
             true => holders.alone = true,
             false => holders.shared += 1,
         }
+        true
     }
 
     fn give_back(&self, alone: bool) {
@@ -130,14 +137,15 @@ impl Order {
         self.mode != FileLock::None
     }
 
-    fn lock(&mut self, file: u64, kind: Kind) {
+    fn lock(&mut self, file: u64, kind: Kind, stop: &StopFlag) {
         let alone = match self.mode {
             FileLock::None => return,
             FileLock::Exclusive => true,
             FileLock::ReadWrite => matches!(kind, Kind::Write | Kind::Trim),
         };
-        if let Some(lock) = self.locks.get(file as usize) {
-            lock.take(alone);
+        if let Some(lock) = self.locks.get(file as usize)
+            && lock.take(alone, stop)
+        {
             self.held = Some((file, alone));
         }
     }
@@ -155,7 +163,7 @@ impl Order {
 impl BlockRunner {
     fn range(&self, what: &Planned) -> Range {
         let end = what.offset.saturating_add(what.length as u64);
-        (self.files.key(what.file), what.offset, end)
+        (self.files.place_key(what.file), what.offset, end)
     }
 
     /// Takes the block of an operation that is to start; whether that is free.
@@ -179,7 +187,7 @@ impl BlockRunner {
         }
         if let Some(order) = &mut self.order {
             order.took = true;
-            order.lock(what.file, what.kind);
+            order.lock(what.file, what.kind, &gate.stop);
         }
         true
     }
@@ -202,9 +210,9 @@ impl BlockRunner {
 
     /// Locks a file for an operation.
     #[cold]
-    pub(super) fn lock_file(&mut self, file: u64, kind: Kind) {
+    pub(super) fn lock_file(&mut self, file: u64, kind: Kind, gate: &Gate) {
         if let Some(order) = &mut self.order {
-            order.lock(file, kind);
+            order.lock(file, kind, &gate.stop);
         }
     }
 
@@ -246,14 +254,14 @@ mod tests {
     #[test]
     fn who_writes_is_alone_and_who_reads_is_not() {
         let lock = Lock::default();
-        lock.take(false);
-        lock.take(false);
+        let stop = StopFlag::default();
+        assert!(lock.take(false, &stop) && lock.take(false, &stop));
         let (inside, seen) = (AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..500 {
-                        lock.take(true);
+                        assert!(lock.take(true, &stop));
                         let others = inside.fetch_add(1, Ordering::SeqCst);
                         seen.fetch_max(others, Ordering::SeqCst);
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -266,5 +274,13 @@ mod tests {
             lock.give_back(false);
         });
         assert_eq!(seen.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn after_a_stop_nobody_waits_for_who_may_never_give_back() {
+        let (lock, stop) = (Lock::default(), StopFlag::default());
+        assert!(lock.take(true, &stop));
+        stop.raise();
+        assert!(!lock.take(false, &stop));
     }
 }

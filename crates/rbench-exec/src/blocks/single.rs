@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use rbench_core::{Clock as _, Nanos};
 
 use super::stats::Times;
+use super::syncs::Interlude;
 use super::{BlockRunner, Kind, Planned, Source};
 use crate::meter::Meter;
 use crate::pace::Gate;
@@ -109,6 +110,10 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
                 && let Some(interlude) = runner.interlude()
             {
                 runner.next = Some(what);
+                // Who is ahead of its flow has nothing else that would see the end.
+                if interlude == Interlude::Flow && gate.closed(gate.clock.now()) {
+                    return Next::End(false);
+                }
                 runner.take_time_for(interlude, gate, meter);
                 return Next::Again;
             }

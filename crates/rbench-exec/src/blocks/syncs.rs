@@ -326,9 +326,12 @@ impl BlockRunner {
         let Some(progress) = &mut self.progress else {
             return;
         };
-        // The next one is drawn, and not written.
+        // The next one is drawn, and the one after it may be held: neither is written.
         let waiting = self.next.is_some_and(|next| next.kind == Kind::Write);
-        let written = self.generation - u64::from(waiting);
+        let held = self
+            .held
+            .is_some_and(|slot| self.slots[slot].what.kind == Kind::Write);
+        let written = self.generation - u64::from(waiting) - u64::from(held);
         match ok {
             false => progress.synced(Err(())),
             true if self.files.dirty().is_empty() => progress.synced(Ok(written)),
@@ -389,7 +392,7 @@ impl BlockRunner {
             at: 0,
         };
         // A sync counts as a write to those who lock the file.
-        self.lock_file(file, Kind::Write);
+        self.lock_file(file, Kind::Write, gate);
         let start = gate.clock.now();
         self.queue.submitted(1, start);
         self.engine.submit(slot, request);

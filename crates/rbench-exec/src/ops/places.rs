@@ -79,10 +79,12 @@ impl Places {
     /// Whose content the prepared item has.
     pub fn identity(&self, seed: i32) -> Identity {
         let owner = if self.common { 0 } else { self.paths.owner().0 };
+        let (tree, number) = self.paths.number_in_name(self.number);
         Identity {
             seed,
             owner,
-            number: self.number,
+            tree,
+            number,
         }
     }
 }

@@ -703,9 +703,11 @@ fn steady(s: &Settings) -> Result<Option<Steady>, PlanError> {
         return Ok(None);
     };
     let every = s.steadystate_check_interval.unwrap_or(Nanos::SECOND);
-    if every.0 == 0 || every > duration {
+    // Every value of the window is kept.
+    if every < Nanos(1_000_000) || every > duration || duration.0 / every.0 > 1_000_000 {
         refuse!(
-            "steadystate_check_interval is longer than 0, and no longer than steadystate_duration"
+            "steadystate_check_interval is 1 ms or longer, no longer than steadystate_duration, and at \
+             least a millionth of it"
         );
     }
     let criterion = s.steadystate.unwrap_or(Criterion {

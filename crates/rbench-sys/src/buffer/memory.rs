@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
@@ -254,6 +255,9 @@ impl LockedMemory {
     /// # Errors
     /// Where they cannot be had or locked, or nearly all that is free would be taken.
     pub fn new(bytes: u64) -> Result<LockedMemory, Refusal> {
+        // What is free is looked at when those before have locked theirs.
+        static ONE_AFTER_THE_OTHER: Mutex<()> = Mutex::new(());
+        let _turn = ONE_AFTER_THE_OTHER.lock();
         if let Some(free) = available()
             && bytes.saturating_add(LEFT) > free
         {

@@ -13,6 +13,7 @@ use rbench_core::{EngineOptions, Nanos};
 
 use crate::buffer::{AlignedBuffer, BlockMemory};
 use crate::files::Advice;
+use crate::limits::Usage;
 
 /// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,6 +300,11 @@ pub trait Engine: Send {
 
     /// How requests were handed over and came back so far.
     fn counts(&self) -> EngineCounts;
+
+    /// What threads of its own have used so far, up to the last request that each has made.
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
 }
 
 /// What is known of an engine before it runs.

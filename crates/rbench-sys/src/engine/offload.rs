@@ -17,6 +17,7 @@ use super::contract::{
     Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer,
 };
 use crate::files::Advice;
+use crate::limits::{Usage, thread_usage};
 
 /// What a thread is to do, with what it takes.
 struct Work {
@@ -45,6 +46,8 @@ struct Shared {
     given: Condvar,
     done: Mutex<Vec<Done>>,
     ended: Condvar,
+    /// What each thread has used.
+    used: Vec<Mutex<Usage>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -54,7 +57,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     /// Does one request after the other until there are no more.
-    fn serve(&self) {
+    fn serve(&self, number: usize) {
         let mut room = Vec::with_capacity(1);
         while let Some(work) = self.take() {
             let Work {
@@ -69,6 +72,9 @@ impl Shared {
                 result,
             });
             self.ended.notify_one();
+            if let Some(used) = self.used.get(number) {
+                *lock(used) = thread_usage();
+            }
         }
     }
 
@@ -141,6 +147,7 @@ pub fn make(info: &EngineInfo, configs: Vec<EngineConfig>) -> Result<Box<dyn Eng
                 closed: false,
             }),
             done: Mutex::new(Vec::with_capacity(depth)),
+            used: (0..depth).map(|_| Mutex::default()).collect(),
             ..Shared::default()
         }),
         threads: Vec::with_capacity(depth),
@@ -150,7 +157,7 @@ pub fn make(info: &EngineInfo, configs: Vec<EngineConfig>) -> Result<Box<dyn Eng
     for number in 0..depth {
         let shared = Arc::clone(&made.shared);
         let thread = std::thread::Builder::new().name(format!("submit-{number}"));
-        let thread = thread.spawn(move || shared.serve());
+        let thread = thread.spawn(move || shared.serve(number));
         made.threads.push(thread.map_err(|_| Errno::EAGAIN)?);
     }
     Ok(Box::new(made))
@@ -265,6 +272,11 @@ impl Engine for Offload {
     fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
         self.collect(0, None, done);
         Ok(())
+    }
+
+    fn usage(&self) -> Usage {
+        let used = self.shared.used.iter().map(|used| *lock(used));
+        used.fold(Usage::default(), Usage::with)
     }
 
     fn counts(&self) -> EngineCounts {

@@ -148,6 +148,41 @@ fn whoever_is_left_of_a_flow_comes_to_its_end() {
 }
 
 #[test]
+fn whoever_waits_for_the_others_of_its_flow_ends_in_time() {
+    let dir = tempdir();
+    let late = "--name=b --rw=read --size=64k --startdelay=2";
+    for depth in ["", "--ioengine=io_uring --iodepth=4"] {
+        let line = format!(
+            "--flow=1 --name=a {depth} --rw=read --size=64k --time_based --runtime=300ms {late}"
+        );
+        let outcome = run(dir.path(), &line);
+        check_sound(&outcome, &line);
+        // Not when the other one has done its part.
+        assert!(longest(&outcome, 0) < Nanos(1_500_000_000), "{line}");
+        assert_eq!(ios(&outcome)[1], 16);
+    }
+}
+
+#[test]
+fn what_is_checked_in_a_ramp_of_bytes_is_checked_whole() {
+    let dir = tempdir();
+    for depth in ["", "--ioengine=io_uring --iodepth=4"] {
+        let line = format!(
+            "--name=a {depth} --rw=write --bs=4k --size=64k --loops=4 --ramp_size=80k --verify=crc32c"
+        );
+        let outcome = run(dir.path(), &line);
+        check_sound(&outcome, &line);
+        // The ramp ends within the second pass; what comes behind it is recorded, of this and two further passes.
+        let job = &outcome.jobs[0];
+        assert_eq!(
+            (job.write.ios, job.read.ios),
+            (12 + 16 + 16, 3 * 16),
+            "{line}"
+        );
+    }
+}
+
+#[test]
 fn nothing_is_recorded_before_so_many_bytes() {
     let dir = tempdir();
     for more in ["", "--ioengine=libaio --iodepth=4"] {

@@ -174,11 +174,12 @@ fn what_is_checked_in_a_ramp_of_bytes_is_checked_whole() {
         check_sound(&outcome, &line);
         // The ramp ends within the second pass; what comes behind it is recorded, of this and two further passes.
         let job = &outcome.jobs[0];
-        assert_eq!(
-            (job.write.ios, job.read.ios),
-            (12 + 16 + 16, 3 * 16),
-            "{line}"
-        );
+        assert_eq!(job.read.ios, 3 * 16, "{line}");
+        // Those that were in flight are of the ramp.
+        let rest = 12 + 16 + 16;
+        let least = if depth.is_empty() { rest } else { rest - 3 };
+        let written = job.write.ios;
+        assert!((least..=rest).contains(&written), "{line}: {written}");
     }
 }
 

@@ -112,8 +112,9 @@ fn a_ramp_is_a_time_or_a_size_and_a_steady_state_has_its_interval() {
     };
     let of = |given| single(every(given)).pace.steady.map(|steady| steady.every);
     assert_eq!(of(None), Some(SECOND));
-    assert_eq!(of(Some(Nanos(5))), Some(Nanos(5)));
-    for wrong in [Nanos(0), Nanos(11 * SECOND.0)] {
+    let shortest = Nanos(1_000_000);
+    assert_eq!(of(Some(shortest)), Some(shortest));
+    for wrong in [Nanos(0), Nanos(999_999), Nanos(11 * SECOND.0)] {
         check_refused(every(Some(wrong)), "steadystate_check_interval");
     }
 }

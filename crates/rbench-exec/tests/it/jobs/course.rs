@@ -87,7 +87,9 @@ fn jobs_that_wait_are_ended_by_those_of_their_group_on_all_ranks() {
     let line = format!("--name=a --rw=read --size=64k --exitall --name=b --wait_for=a {ENDLESS}");
     for hosts in [&[0][..], &[0, 1]] {
         let outcome = run_on(hosts, dir.path(), &line);
-        assert_eq!(ios(&outcome), [16 * hosts.len() as u64, 0]);
+        let (done, all) = (ios(&outcome), 16 * hosts.len() as u64);
+        // Whoever is first ends those of its job on other ranks, too.
+        assert!((16..=all).contains(&done[0]) && done[1] == 0, "{done:?}");
     }
 }
 

@@ -490,12 +490,13 @@ impl PhaseInfo {
     }
 
     /// Whether later phases rely on its having been everywhere: where time ends it,
-    /// all workers go on to the one that came furthest.
+    /// all workers go on to the one that came furthest. Time only ends renaming in the
+    /// per-operation table, and there names go back to what they were.
     pub fn makes(&self) -> bool {
         self.creates()
             || matches!(
                 self.op,
-                Op::Rename | Op::Link | Op::Mknod | Op::Symlink | Op::Fill | Op::Empty
+                Op::Link | Op::Mknod | Op::Symlink | Op::Fill | Op::Empty
             )
             || matches!(self.op, Op::Setxattr | Op::WriteSync)
     }

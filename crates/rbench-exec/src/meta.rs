@@ -238,6 +238,7 @@ impl MetaPass<'_> {
                 Vec::new()
             },
             ramps: false,
+            opens: info.opens_untimed(),
         }))
     }
 

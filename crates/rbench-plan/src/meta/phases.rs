@@ -506,6 +506,18 @@ impl PhaseInfo {
         matches!(self.kind, DirRemove | FileRemove)
     }
 
+    /// Whether its operation is a call on a file that is opened before it and closed
+    /// behind it, both untimed.
+    pub fn opens_untimed(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Getattr | Op::Truncate | Op::Statfs | Op::WriteSync | Op::Read
+        ) || matches!(
+            self.op,
+            Op::Setxattr | Op::Getxattr | Op::Listxattr | Op::Removexattr
+        )
+    }
+
     /// Whether it asks for what is there and changes nothing: the client's
     /// caches could answer.
     pub fn asks(&self) -> bool {

@@ -511,8 +511,8 @@ fn row_of(
 
 /// The requests counted around a phase, if they are those of its operations alone.
 fn of_operations(looking: &Looking, requests: Option<&Requests>) -> Option<Requests> {
-    let alone = |r: &&Requests| !looking.ramps && !(looking.opens && r.by_kind.contains_key(TOTAL));
-    requests.filter(alone).cloned()
+    let others = |r: &Requests| looking.ramps || looking.opens && r.by_kind.contains_key(TOTAL);
+    requests.filter(|r| !others(r)).cloned()
 }
 
 /// Both ends are the same program: this does not happen unless memory or the

@@ -414,6 +414,7 @@ impl IoPass<'_> {
             dropped: self.plan.drop_caches,
             direct: self.io.direct,
             ramps: self.io.ramp.0 > 0,
+            opens: false,
             verifies: if self.io.verify { vec![0] } else { Vec::new() },
         }))
     }

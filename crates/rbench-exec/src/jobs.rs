@@ -504,6 +504,7 @@ impl<'w> JobRound<'w> {
             direct: readers.iter().all(|(member, _)| member.job.direct),
             verifies: checks.map(|(_, lane)| *lane).collect(),
             ramps: readers.iter().any(|(m, _)| m.job.pace.ramps()),
+            opens: false,
         })
     }
 

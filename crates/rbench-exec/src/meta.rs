@@ -173,7 +173,9 @@ impl MetaPass<'_> {
             .filter(|row| !untimed || row.failures.total() > 0)
             .for_each(|row| listener.row(row));
         if !details.is_empty() {
-            listener.details(self.iteration, &[info.name], details);
+            let lanes = self.lanes(plan);
+            let names: Vec<&str> = lanes.iter().map(|row| row.name.as_str()).collect();
+            listener.details(self.iteration, &names, details);
         }
         let made = self.made(info.items);
         match plan.kind {
@@ -236,6 +238,7 @@ impl MetaPass<'_> {
                 Vec::new()
             },
             ramps: false,
+            opens: info.opens_untimed(),
         }))
     }
 

@@ -88,6 +88,9 @@ pub struct Looking {
     /// Before the operations that are measured come others (ramp): what was counted
     /// around the phase is not theirs alone.
     pub ramps: bool,
+    /// Each operation opens its file and closes it, untimed: a counter that does not tell
+    /// kinds of requests apart counts these too.
+    pub opens: bool,
 }
 
 /// What a rank does before a phase, untimed.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rbench_comm::CommError;
 use rbench_core::outcome::{OpStats, PhaseOutcome, WorkerOutcome};
-use rbench_core::residency::{CacheLook, Evidence, Pages, Requests, Residency, Round};
+use rbench_core::residency::{CacheLook, Evidence, Pages, Requests, Residency, Round, TOTAL};
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Nanos, Rank};
 use rbench_sys::mountinfo::{self, MountInfo};
@@ -472,6 +472,7 @@ fn row_of(
         direct,
         verifies,
         ramps,
+        opens: _,
     } = looking;
     let alike: Vec<bool> = asking(phase)
         .map(|other| phase.lanes[other].op == phase.lanes[lane].op)
@@ -493,7 +494,7 @@ fn row_of(
                 false => own.before,
             },
             after: own.after,
-            requests: seen.requests.clone().filter(|_| !ramps),
+            requests: of_operations(looking, seen.requests.as_ref()),
             fetched: seen.fetched.filter(|_| !ramps),
         }
     };
@@ -506,6 +507,12 @@ fn row_of(
         round: rounds.fold(None, |all, lane| Round::join(all, lane.round)),
         caches: caches.iter().map(look).collect(),
     }
+}
+
+/// The requests counted around a phase, if they are those of its operations alone.
+fn of_operations(looking: &Looking, requests: Option<&Requests>) -> Option<Requests> {
+    let others = |r: &Requests| looking.ramps || looking.opens && r.by_kind.contains_key(TOTAL);
+    requests.filter(|r| !others(r)).cloned()
 }
 
 /// Both ends are the same program: this does not happen unless memory or the
@@ -582,6 +589,26 @@ mod tests {
             ..Seen::default()
         });
         assert_eq!(all.fetched, None, "nobody knows the sum");
+    }
+
+    #[test]
+    fn requests_that_other_calls_may_have_sent_say_nothing() {
+        let counted = |kind: &str| Requests {
+            source: "a counter".to_owned(),
+            by_kind: [(kind.to_owned(), 7)].into(),
+        };
+        let told = |ramps, opens, kind| {
+            let looking = Looking {
+                ramps,
+                opens,
+                ..Looking::default()
+            };
+            of_operations(&looking, Some(&counted(kind))).is_some()
+        };
+        assert!(told(false, false, "getattr") && told(false, false, TOTAL));
+        assert!(told(false, true, "getattr"));
+        assert!(!told(false, true, TOTAL), "opening is in it");
+        assert!(!told(true, false, "getattr"));
     }
 
     #[test]

@@ -103,19 +103,24 @@ fn table(result: &RunResult) -> String {
                 .to_owned(),
         );
     }
-    let meaning =
-        "per second: all workers by the clock, without the opening and closing that is not timed\n";
+    let meaning = "per second: all workers, each by its own time without the opening and closing that is not timed\n";
     table.render() + meaning + &notes.concat()
 }
 
-/// Operations per second by the clock, without the time in which workers prepared them
-/// by calls of their own; `None` without any.
+/// Operations per second of all workers that did any, each by its own time: without that
+/// in which it opened and closed files or was through before others; `None` without any.
 fn rate(phase: &PhaseResult) -> Option<f64> {
-    let waited_s = phase.workers.as_ref().map_or(0.0, |workers| {
-        workers.waited_s / workers.count.max(1) as f64
-    });
-    let elapsed_s = phase.elapsed_s - waited_s;
-    (phase.items > 0 && elapsed_s > 0.0).then(|| phase.items as f64 / elapsed_s)
+    let (count, active_s) = match &phase.workers {
+        // Of those that were given up no time is known, and no operation counts.
+        Some(workers) => {
+            let lost = phase.given_up.as_ref().map_or(0, |lost| lost.workers);
+            (workers.count.saturating_sub(lost), workers.active_s)
+        }
+        // From a version that did not note it.
+        None => (1, phase.elapsed_s),
+    };
+    let rate = phase.items as f64 * count as f64 / active_s;
+    (rate > 0.0 && rate.is_finite()).then_some(rate)
 }
 
 fn cells(row: &OpsRow, phase: &PhaseResult) -> Vec<String> {

@@ -305,6 +305,7 @@ fn each_operation_is_logged_where_that_is_asked_for() {
     for (number, run) in [
         "io --size 64k --bs 16k --rw write,randrw --threads 2 --iterations 2",
         "meta --items 3 --depth 0 --iterations 2",
+        "ops --ops 3",
     ]
     .into_iter()
     .enumerate()

@@ -83,7 +83,7 @@ const LIST: usize = 4096;
 fn value(places: &Places) -> [u8; VALUE] {
     let identity = places.identity(0);
     let mut value = [0; VALUE];
-    value[..8].copy_from_slice(&identity.owner.to_le_bytes());
+    value[..8].copy_from_slice(&u64::from(identity.owner).to_le_bytes());
     value[8..].copy_from_slice(&identity.number.to_le_bytes());
     value
 }

@@ -193,9 +193,16 @@ fn with_a_time_rows_end_with_it_and_later_ones_find_what_was_made() {
     assert_eq!(outcome.rows.len(), 8);
     for row in &outcome.rows {
         assert_eq!(row.failures.total(), 0, "{}: {:?}", row.name, row.failures);
-        assert!(row.items > 0, "{}", row.name);
     }
     let items = |name: &str| outcome.row(name).items;
+    // What makes goes on to the worker that came furthest; on a busy machine the others may
+    // be too late for a first operation.
+    for name in ["mkdir", "symlink", "setxattr"] {
+        assert!(items(name) > 0, "{name}");
+    }
+    let stonewall = |name: &str| outcome.row(name).stonewall;
+    assert!(stonewall("mkdir").is_some(), "nothing else ends it");
+    assert_eq!(stonewall("rename"), None, "later rows do not rely on it");
     assert!(items("readlink") <= items("symlink"));
     assert!(items("getxattr") <= items("setxattr"));
     target.end();

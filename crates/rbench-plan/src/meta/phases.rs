@@ -490,12 +490,13 @@ impl PhaseInfo {
     }
 
     /// Whether later phases rely on its having been everywhere: where time ends it,
-    /// all workers go on to the one that came furthest.
+    /// all workers go on to the one that came furthest. Time only ends renaming in the
+    /// per-operation table, and there names go back to what they were.
     pub fn makes(&self) -> bool {
         self.creates()
             || matches!(
                 self.op,
-                Op::Rename | Op::Link | Op::Mknod | Op::Symlink | Op::Fill | Op::Empty
+                Op::Link | Op::Mknod | Op::Symlink | Op::Fill | Op::Empty
             )
             || matches!(self.op, Op::Setxattr | Op::WriteSync)
     }
@@ -503,6 +504,18 @@ impl PhaseInfo {
     /// Whether it removes the items.
     pub fn removes(&self) -> bool {
         matches!(self.kind, DirRemove | FileRemove)
+    }
+
+    /// Whether its operation is a call on a file that is opened before it and closed
+    /// behind it, both untimed.
+    pub fn opens_untimed(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Getattr | Op::Truncate | Op::Statfs | Op::WriteSync | Op::Read
+        ) || matches!(
+            self.op,
+            Op::Setxattr | Op::Getxattr | Op::Listxattr | Op::Removexattr
+        )
     }
 
     /// Whether it asks for what is there and changes nothing: the client's

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::{Clock as _, Failure, Nanos, OpKind};
+use rbench_core::{Clock as _, Direction, Failure, Nanos, OpKind};
 use rbench_plan::iolog::{Action, Entry, Follower, Replay, Version};
 use rbench_sys::{Transfer, inputs};
 
@@ -284,6 +284,27 @@ impl Replayed {
         self.ahead.is_empty() && self.reader.is_some() && self.left > 0
     }
 
+    /// Whether the log has no further operation.
+    fn is_over(&self) -> bool {
+        self.peek().is_none() && !self.is_unread()
+    }
+
+    /// Operations of a direction that were due before `end` and are left: of a log that is
+    /// read while it is replayed, those that were read.
+    pub(super) fn missed(&self, direction: Direction, end: Nanos) -> u64 {
+        let (first, second): (&[Entry], &[Entry]) = match &self.log.entries {
+            Some(all) => (all.get(self.position..).unwrap_or_default(), &[]),
+            None => self.ahead.as_slices(),
+        };
+        let transfers = first.iter().chain(second);
+        let transfers = transfers.filter(|entry| entry.action.is_transfer());
+        let transfers = transfers.take(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let due = transfers.filter(|entry| {
+            kind_of(entry.action).direction() == direction && entry.at().is_some_and(|at| at < end)
+        });
+        due.count() as u64
+    }
+
     /// Takes what was read ahead; if that is nothing and the worker is `idle`, waits for it as
     /// long as the gate is open. Files that are new.
     ///
@@ -414,16 +435,12 @@ impl BlockRunner {
     pub(super) fn draw_replayed(&mut self) -> Option<Planned> {
         let replayed = self.replayed.as_mut()?;
         let Some(entry) = replayed.peek().filter(|entry| entry.action.is_transfer()) else {
-            self.exhausted = true;
+            self.exhausted = replayed.is_over();
             return None;
         };
         replayed.advance(entry);
         Some(Planned {
-            kind: match entry.action {
-                Action::Write => Kind::Write,
-                Action::Trim => Kind::Trim,
-                _ => Kind::Read,
-            },
+            kind: kind_of(entry.action),
             file: u64::from(entry.file),
             offset: entry.offset,
             length: entry.length as usize,
@@ -431,6 +448,14 @@ impl BlockRunner {
             last: false,
             intended: entry.at().map(|at| self.intended(at)),
         })
+    }
+}
+
+fn kind_of(action: Action) -> Kind {
+    match action {
+        Action::Write => Kind::Write,
+        Action::Trim => Kind::Trim,
+        _ => Kind::Read,
     }
 }
 

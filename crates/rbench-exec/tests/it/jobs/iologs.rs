@@ -418,3 +418,39 @@ fn a_replay_that_is_cut_off_tells_what_was_due() {
     }
     target.end();
 }
+
+#[test]
+fn what_can_be_read_but_once_has_one_reader() {
+    let dir = tempdir();
+    fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
+    let pipe = dir.path().join("p");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let chunked = "--name=a --read_iolog_chunked=1 --read_iolog=p";
+    for (ranks, line) in [
+        (1, format!("{chunked} --numjobs=2")),
+        (1, format!("{chunked} --name=b --read_iolog=./p")),
+        (1, format!("{chunked} --name=b --stonewall --read_iolog=p")),
+        (2, "--name=a --read_iolog=p".to_owned()),
+        (2, "--name=a --read_iolog=-".to_owned()),
+        (
+            1,
+            "--name=a --read_iolog=p --name=b --read_iolog=p --replay_no_stall=1".to_owned(),
+        ),
+    ] {
+        match job(&[0, 0][..ranks], dir.path(), &line).go() {
+            Err(ExecError::Usage(told)) => {
+                assert!(
+                    told.contains("but once, and would be read 2 times"),
+                    "{told}"
+                );
+            }
+            other => panic!("{line}: {:?}", other.map(drop)),
+        }
+    }
+    let place = pipe.clone();
+    let text = "fio version 2 iolog\nf add\nf open\nf read 0 4096\n";
+    let writer = std::thread::spawn(move || fs::write(place, text));
+    let outcome = run(dir.path(), "--name=a --read_iolog=p --numjobs=2");
+    writer.join().expect("ends").expect("written");
+    assert_eq!(outcome.row("a-read").items, 2);
+}

@@ -454,3 +454,48 @@ fn what_can_be_read_but_once_has_one_reader() {
     writer.join().expect("ends").expect("written");
     assert_eq!(outcome.row("a-read").items, 2);
 }
+
+#[test]
+fn a_log_that_is_written_is_nothing_else() {
+    let dir = tempdir();
+    let text = lines("f add; f open; f write 0 4096");
+    for name in ["old", "old2"] {
+        log(dir.path(), name, 2, &text);
+    }
+    fs::hard_link(dir.path().join("old2"), dir.path().join("same")).expect("linked");
+    let before = listing(dir.path());
+    let one = "--rw=write --size=4k";
+    for (line, why) in [
+        (
+            format!("--name=a {one} --numjobs=2 --write_iolog=t --name=b {one} --write_iolog=t.1"),
+            "two workers",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=t --name=b {one} --write_iolog=./t"),
+            "two workers",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=same --name=b {one} --write_iolog=old2"),
+            "two workers",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=old --name=b --read_iolog=./old"),
+            "replayed",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=a.0.0"),
+            "a file of a job",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=same --name=b {one} --filename=old2"),
+            "a file of a job",
+        ),
+    ] {
+        let told = usage(dir.path(), &line);
+        assert!(
+            told.contains("write_iolog") && told.contains(why),
+            "{line}: {told}"
+        );
+        assert_eq!(listing(dir.path()), before, "{line}");
+    }
+}

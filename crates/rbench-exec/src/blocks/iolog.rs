@@ -380,6 +380,9 @@ impl BlockRunner {
                 for name in names {
                     let place = placed(&self.context.job.files.directory, &name);
                     let path = self.context.base.join(place);
+                    if let Some(order) = &mut self.order {
+                        order.add(&self.context.others.locks, &path);
+                    }
                     self.files.add(path, file_key(&name));
                 }
             }

@@ -499,3 +499,29 @@ fn a_log_that_is_written_is_nothing_else() {
         assert_eq!(listing(dir.path()), before, "{line}");
     }
 }
+
+#[test]
+fn each_rank_removes_what_its_own_log_made() {
+    let dir = tempdir();
+    for (name, file) in [("t0", "f"), ("t1", "g")] {
+        let text = format!("{file} add; {file} open; {file} write 0 4096; {file} close");
+        log(dir.path(), name, 2, &lines(&text));
+    }
+    let before = listing(dir.path());
+    run_on(
+        &[0, 1],
+        dir.path(),
+        "--name=a --read_iolog=t0:t1 --unlink=1",
+    );
+    assert_eq!(listing(dir.path()), before);
+}
+
+#[test]
+fn files_that_a_pipe_names_are_locked_as_others_are() {
+    for mode in ["exclusive", "readwrite"] {
+        let line = format!("--name=a --read_iolog=p --read_iolog_chunked=1 --lockfile={mode}");
+        let text = [START, "0 f write 0 4096\n", "0 f read 0 4096\n"];
+        let outcome = run_of_slow_pipe(&line, &text);
+        assert_eq!(done(&outcome)[..2], [1, 1], "{mode}");
+    }
+}

@@ -327,19 +327,8 @@ impl Latency {
     /// The scalar part that a reduction adds up: `above`, and both sums in
     /// 32-bit pieces, so that 2^32 of them can be added without overflow.
     pub fn sums(&self) -> [u64; SUM_WORDS] {
-        let piece = |value: u128, i: u32| ((value >> (32 * i)) & 0xffff_ffff) as u64;
-        let (s, q) = (self.sum, self.sum_of_squares);
-        [
-            self.above,
-            piece(s, 0),
-            piece(s, 1),
-            piece(s, 2),
-            piece(s, 3),
-            piece(q, 0),
-            piece(q, 1),
-            piece(q, 2),
-            piece(q, 3),
-        ]
+        let [s, q] = [self.sum, self.sum_of_squares].map(pieces);
+        [self.above, s[0], s[1], s[2], s[3], q[0], q[1], q[2], q[3]]
     }
 
     /// Smallest and largest value as they lie in memory (`u64::MAX` and 0 when
@@ -373,14 +362,9 @@ impl Latency {
         {
             all.counts[index - all.first] = *n;
         }
-        let join = |p: &[u64]| {
-            p.iter().enumerate().fold(0_u128, |sum, (i, piece)| {
-                sum.wrapping_add(u128::from(*piece).wrapping_shl(32 * i as u32))
-            })
-        };
         all.above = sums[0];
-        all.sum = join(&sums[1..5]);
-        all.sum_of_squares = join(&sums[5..9]);
+        all.sum = joined(&sums[1..5]);
+        all.sum_of_squares = joined(&sums[5..9]);
         Some(all)
     }
 
@@ -409,6 +393,18 @@ impl Latency {
         }
         Some(all)
     }
+}
+
+/// A sum in 32-bit pieces, so that 2^32 of them can be added without overflow.
+pub fn pieces(sum: u128) -> [u64; 4] {
+    [0, 32, 64, 96].map(|shift| ((sum >> shift) & 0xffff_ffff) as u64)
+}
+
+/// The sum that [`pieces`] that were added up stand for.
+pub fn joined(pieces: &[u64]) -> u128 {
+    pieces.iter().enumerate().fold(0_u128, |sum, (i, piece)| {
+        sum.wrapping_add(u128::from(*piece).wrapping_shl(32 * i as u32))
+    })
 }
 
 #[cfg(test)]

@@ -342,7 +342,17 @@ impl BlockRunner {
             if let Some(lane) = lanes.of(direction) {
                 let which = (direction, std::mem::take(&mut is_first));
                 let time = (gate.start, deadline);
-                let missed = self.arrivals.missed(time, which, waiting, left);
+                let missed = match &self.replayed {
+                    Some(replayed) => {
+                        let span = deadline.since(self.start);
+                        let waits = waiting.is_some_and(|waiting| {
+                            waiting.direction == direction
+                                && waiting.intended.is_some_and(|at| at < deadline)
+                        });
+                        replayed.missed(direction, span) + u64::from(waits)
+                    }
+                    None => self.arrivals.missed(time, which, waiting, left),
+                };
                 meter.unissued(lane, missed);
             }
         }

@@ -31,6 +31,7 @@ use crate::target::gather_texts;
 use crate::thread::in_thread;
 use crate::workload::{Ending, Listener, stopped_by_itself};
 
+mod apart;
 mod guard;
 mod iologs;
 mod journals;
@@ -136,6 +137,7 @@ pub async fn execute(
     check_directories(group, plan, base).await?;
     let (plan, iologs) = AllIologs::look_through(group, plan, base).await?;
     let plan = &*plan;
+    apart::check(group, plan, base).await?;
     guard::check(group, plan, base).await?;
     let journals = Journals::open(group, plan, base, run).await?;
     let mut before = (0, 0);

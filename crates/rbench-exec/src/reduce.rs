@@ -12,7 +12,7 @@ mod rows;
 
 use rbench_comm::{Combine, CommError};
 use rbench_core::effort::{EFFORT_WORDS, Effort};
-use rbench_core::latency::SUM_WORDS;
+use rbench_core::latency::{SUM_WORDS, joined, pieces};
 use rbench_core::outcome::{
     FirstDone, Lateness, Measured, OpStats, PhaseOutcome, Retries, Stonewall, WorkerOutcome,
 };
@@ -406,7 +406,8 @@ fn additive(lane: &OpStats, frame: &Frame) -> Vec<u64> {
     } = again;
     let mut words = vec![*items, *bytes, failures.total()];
     words.extend([unissued, unchecked, interrupted, continued]);
-    words.extend([late.operations, late.sum.0]);
+    words.push(late.operations);
+    words.extend(pieces(late.sum));
     words.extend(rewritten.map_or([0; 2], |round| [round.once, round.done]));
     words.extend(effort.to_words());
     words.extend(service.sums());
@@ -469,7 +470,8 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors] = sums.array();
     let [unissued, unchecked, interrupted, continued] = sums.array();
-    let [late_operations, late_sum] = sums.array();
+    let [late_operations] = sums.array();
+    let late_sum: [u64; 4] = sums.array();
     let [once, done] = sums.array();
     let effort: [u64; EFFORT_WORDS] = sums.array();
     let [
@@ -527,7 +529,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         response,
         late: Lateness {
             operations: late_operations,
-            sum: Nanos(late_sum),
+            sum: joined(&late_sum),
             max: Nanos(late_max),
         },
         timeline,

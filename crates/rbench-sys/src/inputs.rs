@@ -10,6 +10,11 @@ use std::path::Path;
 /// The name that stands for standard input.
 pub const STDIN: &str = "-";
 
+/// Whether `path` stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == STDIN)
+}
+
 /// Something to read.
 pub struct Input {
     /// From here.
@@ -24,7 +29,7 @@ pub struct Input {
 /// # Errors
 /// What the system said.
 pub fn open(path: &Path) -> io::Result<Input> {
-    if path.file_name().is_some_and(|name| name == STDIN) {
+    if is_stdin(path) {
         return Ok(Input {
             reader: Box::new(stdin()),
             is_file: false,
@@ -46,7 +51,7 @@ pub fn open(path: &Path) -> io::Result<Input> {
 /// # Errors
 /// What the system said.
 pub fn is_file(path: &Path) -> io::Result<bool> {
-    match path.file_name().is_some_and(|name| name == STDIN) {
+    match is_stdin(path) {
         true => Ok(false),
         false => path.metadata().map(|found| found.is_file()),
     }

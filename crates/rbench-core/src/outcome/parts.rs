@@ -75,7 +75,8 @@ pub struct Lateness {
     /// Operations that had one.
     pub operations: u64,
     /// Sum over them of the actual start less the intended one.
-    pub sum: Nanos,
+    /// In nanoseconds.
+    pub sum: u128,
     /// The largest.
     pub max: Nanos,
 }
@@ -85,7 +86,7 @@ impl Lateness {
     #[inline]
     pub fn record(&mut self, late: Nanos) {
         self.operations += 1;
-        self.sum.0 = self.sum.0.saturating_add(late.0);
+        self.sum += u128::from(late.0);
         self.max = self.max.max(late);
     }
 
@@ -97,13 +98,14 @@ impl Lateness {
             max,
         } = other;
         self.operations += operations;
-        self.sum.0 = self.sum.0.saturating_add(sum.0);
+        self.sum += sum;
         self.max = self.max.max(max);
     }
 
     /// The mean; 0 of none.
     pub fn mean(&self) -> Nanos {
-        Nanos(self.sum.0.checked_div(self.operations).unwrap_or(0))
+        let mean = self.sum.checked_div(u128::from(self.operations));
+        Nanos(u64::try_from(mean.unwrap_or(0)).unwrap_or(u64::MAX))
     }
 }
 

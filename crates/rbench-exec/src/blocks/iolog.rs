@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::{Clock as _, Failure, Nanos, OpKind};
+use rbench_core::{Clock as _, Direction, Failure, Nanos, OpKind};
 use rbench_plan::iolog::{Action, Entry, Follower, Replay, Version};
 use rbench_sys::{Transfer, inputs};
 
@@ -209,6 +209,17 @@ fn read_ahead(log: &Iolog, to: &SyncSender<Result<Piece, String>>) {
     let _ = to.send(ended);
 }
 
+/// What comes next in the log that is replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ahead {
+    /// Something else than an operation.
+    Event,
+    /// An operation, or nothing any more; or there is no such log.
+    Operation,
+    /// It is not known yet.
+    Unread,
+}
+
 /// Where a worker is in the log that it replays.
 #[derive(Debug)]
 pub(super) struct Replayed {
@@ -267,74 +278,116 @@ impl Replayed {
         }
     }
 
-    /// Waits until something is there to be looked at, if the gate stays open that long;
-    /// files that are new.
+    /// Whether there is something to be looked at only when more was read.
+    #[inline]
+    fn is_unread(&self) -> bool {
+        self.ahead.is_empty() && self.reader.is_some() && self.left > 0
+    }
+
+    /// Whether the log has no further operation.
+    fn is_over(&self) -> bool {
+        self.peek().is_none() && !self.is_unread()
+    }
+
+    /// Operations of a direction that were due before `end` and are left: of a log that is
+    /// read while it is replayed, those that were read.
+    pub(super) fn missed(&self, direction: Direction, end: Nanos) -> u64 {
+        let (first, second): (&[Entry], &[Entry]) = match &self.log.entries {
+            Some(all) => (all.get(self.position..).unwrap_or_default(), &[]),
+            None => self.ahead.as_slices(),
+        };
+        let transfers = first.iter().chain(second);
+        let transfers = transfers.filter(|entry| entry.action.is_transfer());
+        let transfers = transfers.take(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let due = transfers.filter(|entry| {
+            kind_of(entry.action).direction() == direction && entry.at().is_some_and(|at| at < end)
+        });
+        due.count() as u64
+    }
+
+    /// Takes what was read ahead; if that is nothing and the worker is `idle`, waits for it as
+    /// long as the gate is open. Files that are new.
     ///
     /// # Errors
     /// What is wrong with the log.
-    #[inline]
-    fn look(&mut self, gate: &Gate) -> Result<Vec<String>, String> {
-        match self.ahead.is_empty() && self.reader.is_some() {
-            true => self.wait(gate),
-            false => Ok(Vec::new()),
-        }
-    }
-
     #[cold]
-    fn wait(&mut self, gate: &Gate) -> Result<Vec<String>, String> {
+    fn read_on(&mut self, gate: &Gate, idle: bool) -> Result<Vec<String>, String> {
         let mut names = Vec::new();
         let begun = gate.clock.now();
-        while let Some(reader) = &self.reader {
-            match reader.recv_timeout(NAP) {
+        while self.ahead.is_empty()
+            && let Some(reader) = &self.reader
+        {
+            let received = match idle {
+                true => reader.recv_timeout(NAP),
+                false => reader.try_recv().map_err(|error| match error {
+                    TryRecvError::Empty => RecvTimeoutError::Timeout,
+                    TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+                }),
+            };
+            match received {
                 Ok(Ok(piece)) => {
                     names.extend(piece.names);
                     self.ahead.extend(piece.entries);
-                    if !self.ahead.is_empty() {
-                        break;
-                    }
                 }
                 Ok(Err(why)) => {
                     self.reader = None;
                     return Err(why);
                 }
                 Err(RecvTimeoutError::Disconnected) => self.reader = None,
-                Err(RecvTimeoutError::Timeout) if gate.closed(gate.clock.now()) => break,
+                Err(RecvTimeoutError::Timeout) if !idle || gate.closed(gate.clock.now()) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        gate.waits.add(begun, gate.clock.now());
+        if idle {
+            gate.waits.add(begun, gate.clock.now());
+        }
         Ok(names)
     }
 }
 
 impl BlockRunner {
-    /// Whether something else than an operation comes next in the log that is replayed. Files
-    /// that are new in it are known then.
+    /// What comes next in the log that is replayed. Files that are new in it are known then.
+    /// `idle`: nothing is in flight that would wait to be noted, so that the log may be waited
+    /// for; it is unread then only if the gate is closed.
     #[inline]
-    pub(super) fn is_event_next(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
-        let Some(replayed) = &mut self.replayed else {
-            return false;
+    pub(super) fn ahead(&mut self, idle: bool, gate: &Gate, meter: &mut Meter) -> Ahead {
+        let Some(replayed) = &self.replayed else {
+            return Ahead::Operation;
         };
         if self.next.is_some() || self.over {
-            return false;
+            return Ahead::Operation;
         }
-        match replayed.look(gate) {
+        if replayed.is_unread() {
+            self.read_on(idle, gate, meter);
+        }
+        let Some(replayed) = &self.replayed else {
+            return Ahead::Operation;
+        };
+        match replayed.peek() {
+            Some(entry) if !entry.action.is_transfer() => Ahead::Event,
+            None if replayed.is_unread() => Ahead::Unread,
+            _ => Ahead::Operation,
+        }
+    }
+
+    #[cold]
+    fn read_on(&mut self, idle: bool, gate: &Gate, meter: &mut Meter) {
+        let Some(replayed) = &mut self.replayed else {
+            return;
+        };
+        match replayed.read_on(gate, idle) {
             Ok(names) => {
                 for name in names {
-                    let path = self
-                        .context
-                        .base
-                        .join(placed(&self.context.job.files.directory, &name));
+                    let place = placed(&self.context.job.files.directory, &name);
+                    let path = self.context.base.join(place);
+                    if let Some(order) = &mut self.order {
+                        order.add(&self.context.others.locks, &path);
+                    }
                     self.files.add(path, file_key(&name));
                 }
             }
-            Err(why) => {
-                self.log_is_wrong(why, meter);
-                return false;
-            }
+            Err(why) => self.log_is_wrong(why, meter),
         }
-        let next = self.replayed.as_deref().and_then(Replayed::peek);
-        next.is_some_and(|entry| !entry.action.is_transfer())
     }
 
     #[cold]
@@ -385,16 +438,12 @@ impl BlockRunner {
     pub(super) fn draw_replayed(&mut self) -> Option<Planned> {
         let replayed = self.replayed.as_mut()?;
         let Some(entry) = replayed.peek().filter(|entry| entry.action.is_transfer()) else {
-            self.exhausted = true;
+            self.exhausted = replayed.is_over();
             return None;
         };
         replayed.advance(entry);
         Some(Planned {
-            kind: match entry.action {
-                Action::Write => Kind::Write,
-                Action::Trim => Kind::Trim,
-                _ => Kind::Read,
-            },
+            kind: kind_of(entry.action),
             file: u64::from(entry.file),
             offset: entry.offset,
             length: entry.length as usize,
@@ -402,6 +451,14 @@ impl BlockRunner {
             last: false,
             intended: entry.at().map(|at| self.intended(at)),
         })
+    }
+}
+
+fn kind_of(action: Action) -> Kind {
+    match action {
+        Action::Write => Kind::Write,
+        Action::Trim => Kind::Trim,
+        _ => Kind::Read,
     }
 }
 

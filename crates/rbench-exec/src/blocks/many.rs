@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 
 use rbench_core::{Clock as _, Nanos};
 
+use super::iolog::Ahead;
 use super::queue::Wait;
 use super::stats::Times;
 use super::{BlockRunner, Interlude, Kind, Planned, Source};
@@ -51,6 +52,8 @@ enum Pause {
     Early,
     /// Something has to come before the next one, with nothing in flight.
     Before(Interlude),
+    /// The log that is replayed was not read so far, and requests are in flight.
+    Unread,
     /// Its block overlaps with that of a request in flight.
     Overlap,
     /// There is no further operation in this pass.
@@ -58,6 +61,20 @@ enum Pause {
     /// No further operation may start.
     Closed,
 }
+
+/// For how long completions are waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// Not past the start of the next operation.
+    Next,
+    /// Until there is one.
+    Done,
+    /// Not longer than [`A_WHILE`].
+    Later,
+}
+
+/// How long completions are waited for before the log that is replayed is looked at again.
+const A_WHILE: Nanos = Nanos(100_000);
 
 impl BlockRunner {
     /// Does what the source gives, several operations at a time; none is in flight
@@ -73,18 +90,19 @@ impl BlockRunner {
     fn pump_together<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
         loop {
             match self.issue::<BARE>(gate, meter) {
-                Pause::Early => self.reap::<BARE>(gate, meter, false),
+                Pause::Early => self.reap::<BARE>(gate, meter, Until::Next),
+                Pause::Unread => self.reap::<BARE>(gate, meter, Until::Later),
                 Pause::Overlap if self.queue.is_idle() => self.let_others_end(),
-                Pause::Overlap => self.reap::<BARE>(gate, meter, true),
+                Pause::Overlap => self.reap::<BARE>(gate, meter, Until::Done),
                 Pause::Full => {
-                    self.reap::<BARE>(gate, meter, false);
+                    self.reap::<BARE>(gate, meter, Until::Next);
                     while self.queue.taken() > self.how.low {
-                        self.reap::<BARE>(gate, meter, false);
+                        self.reap::<BARE>(gate, meter, Until::Next);
                     }
                 }
                 // What is in flight goes on, as with fio, unless it sleeps then.
                 Pause::Before(Interlude::Flow) if self.flows_on() => {
-                    self.reap::<BARE>(gate, meter, false);
+                    self.reap::<BARE>(gate, meter, Until::Next);
                 }
                 Pause::Before(interlude) => {
                     self.drain(gate, meter);
@@ -111,11 +129,11 @@ impl BlockRunner {
             if self.over {
                 break Pause::Closed;
             }
-            if !BARE && self.held.is_none() && self.is_event_next(gate, meter) {
-                break match gate.closed(gate.clock.now()) {
-                    true => Pause::Closed,
-                    false => Pause::Before(Interlude::Event),
-                };
+            if !BARE
+                && self.held.is_none()
+                && let Some(pause) = self.pause_of_log(gate, meter)
+            {
+                break pause;
             }
             let slot = match self.held {
                 Some(slot) => slot,
@@ -171,6 +189,22 @@ impl BlockRunner {
         };
         self.commit::<BARE>(gate);
         pause
+    }
+
+    /// Why the log that is replayed has no operation to be readied now, if it has none.
+    #[inline]
+    fn pause_of_log(&mut self, gate: &Gate, meter: &mut Meter) -> Option<Pause> {
+        self.replayed.as_ref()?;
+        let idle = self.queue.is_idle() && self.pending.is_empty();
+        let pause = match self.ahead(idle, gate, meter) {
+            Ahead::Operation => return None,
+            Ahead::Event => Pause::Before(Interlude::Event),
+            Ahead::Unread => Pause::Unread,
+        };
+        Some(match gate.closed(gate.clock.now()) {
+            true => Pause::Closed,
+            false => pause,
+        })
     }
 
     /// Readies the next operation in a free slot, or says why there is none now.
@@ -335,17 +369,17 @@ impl BlockRunner {
         }
     }
 
-    /// Waits for completions, not past the next intended start but when
-    /// `draining`, and notes as many as are replaced at a time: what takes the
+    /// Waits for completions `until` then, and notes as many as are replaced at a time: what takes the
     /// place of the first should not wait for the notes on the last.
-    fn reap<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter, draining: bool) {
+    fn reap<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter, until: Until) {
         let (job, waiting) = (&self.context.job, self.queue.in_flight());
         let together = job.batch_complete_min.max(job.batch_complete_max);
         let at_a_time = job.batch_submit.max(together).max(1);
         if self.queue.all_noted() && waiting > 0 {
             let next = self.held.and_then(|slot| self.slots[slot].what.intended);
-            let wait = match next {
-                Some(at) if !draining => Wait::For(at.since(gate.clock.now())),
+            let wait = match (until, next) {
+                (Until::Next, Some(at)) => Wait::For(at.since(gate.clock.now())),
+                (Until::Later, _) => Wait::For(A_WHILE),
                 _ => Wait::Least((job.batch_complete_min as usize).min(waiting)),
             };
             self.take_in(gate, wait);
@@ -407,7 +441,7 @@ impl BlockRunner {
 
     fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
         while !self.queue.is_idle() {
-            self.reap::<false>(gate, meter, true);
+            self.reap::<false>(gate, meter, Until::Done);
         }
     }
 }

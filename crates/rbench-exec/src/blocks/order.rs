@@ -115,6 +115,13 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// Files have one more, at `path`.
+    pub(super) fn add(&mut self, locks: &Locks, path: &Path) {
+        if self.locks() {
+            self.locks.push(locks.of(path));
+        }
+    }
+
     /// Of a worker; `None` where its requests may run beside any.
     pub(super) fn of(
         blocks: Option<Arc<InFlight>>,

@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use nix::errno::Errno;
 use rbench_core::{Clock as _, Nanos};
 
+use super::iolog::Ahead;
 use super::stats::Times;
 use super::syncs::Interlude;
 use super::{BlockRunner, Kind, Planned, Source};
@@ -84,14 +85,16 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
         if runner.over {
             return Next::End(false);
         }
-        if !BARE && runner.is_event_next(gate, meter) {
-            return match gate.closed(gate.clock.now()) {
-                true => Next::End(false),
-                false => {
+        if !BARE {
+            match runner.ahead(true, gate, meter) {
+                Ahead::Operation => {}
+                Ahead::Unread => return Next::End(false),
+                Ahead::Event if gate.closed(gate.clock.now()) => return Next::End(false),
+                Ahead::Event => {
                     runner.take_event(gate, meter);
-                    Next::Again
+                    return Next::Again;
                 }
-            };
+            }
         }
         let drawn = match BARE && runner.next.is_none() {
             true => runner.draw::<BARE>(),

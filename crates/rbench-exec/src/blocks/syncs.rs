@@ -195,7 +195,6 @@ impl BlockRunner {
         if self.context.job.syncing.fsync_on_close && self.files.is_dirty(file) {
             self.sync_file(gate, (file, Transfer::Fsync, 0), false, meter);
         }
-        self.files.clean(file);
         self.close(file, meter);
     }
 

@@ -3,12 +3,14 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rbench_comm::Combine;
 use rbench_plan::iolog::{Found, Replay};
 use rbench_plan::jobs::{BlockSizes, Each, FileNames, FileService, JobPlan, JobsPlan};
+use rbench_sys::inputs;
 
 use crate::blocks::{Iolog, Iologs};
 use crate::group::{ExecError, Group};
@@ -51,8 +53,11 @@ impl AllIologs {
         let wanted: Vec<Vec<Wanted>> = jobs()
             .map(|job| wanted(job, group.rank().0, base))
             .collect();
-        let sharers = jobs().find_map(|job| shared_input(job, ranks));
-        let looked = in_thread(move || match sharers {
+        let ranks = (0..).zip(&group.host_of);
+        let here = group.host_of.get(group.rank().0 as usize);
+        let ranks: Vec<(u32, bool)> = ranks.map(|(r, host)| (r, Some(host) == here)).collect();
+        let readers = readers(jobs(), &ranks, base);
+        let looked = in_thread(move || match shared_input(&readers) {
             Some(why) => Err(why),
             None => look(wanted),
         });
@@ -104,14 +109,63 @@ fn wanted(job: &JobPlan, rank: u32, base: &Path) -> Vec<Wanted> {
     own.clone().map(of).collect()
 }
 
-/// Why standard input cannot be what a job replays, if it is: it can be read but once.
-fn shared_input(job: &JobPlan, ranks: u32) -> Option<String> {
-    let replay = job.replay.as_ref()?;
-    let reads = replay.logs.iter().any(|name| name == "-");
-    let workers = u64::from(job.numjobs) * u64::from(ranks);
-    (reads && workers > 1).then(|| {
-        let name = &job.name;
-        format!("job '{name}': read_iolog=- is for one worker, and there are {workers}")
+/// How often the logs of jobs are read, each with the first job that does. `ranks`: with
+/// whether they are on this host, whose files and pipes are its own; standard input is that
+/// of the run.
+fn readers<'p>(
+    jobs: impl Iterator<Item = &'p JobPlan>,
+    ranks: &[(u32, bool)],
+    base: &Path,
+) -> BTreeMap<PathBuf, (String, u64)> {
+    let mut all: BTreeMap<PathBuf, (String, u64)> = BTreeMap::new();
+    // What is kept is read once for all who replay it alike on a rank.
+    let mut kept: BTreeMap<(u32, PathBuf), Vec<Replay>> = BTreeMap::new();
+    for job in jobs {
+        let Some(replay) = &job.replay else { continue };
+        let of_all = replay
+            .logs
+            .iter()
+            .any(|name| inputs::is_stdin(Path::new(name)));
+        for (rank, here) in ranks.iter().filter(|(_, here)| *here || of_all) {
+            for (path, replay) in wanted(job, *rank, base) {
+                if !here && !inputs::is_stdin(&path) {
+                    continue;
+                }
+                if !replay.chunked {
+                    let known = kept.entry((*rank, path.clone())).or_default();
+                    if known.contains(&replay) {
+                        continue;
+                    }
+                    known.push(replay);
+                }
+                let entry = all.entry(path).or_insert_with(|| (job.name.clone(), 0));
+                entry.1 += 1;
+            }
+        }
+    }
+    all
+}
+
+/// Why logs cannot be replayed as the plan says, if one that can be read but once is to be
+/// read more often.
+fn shared_input(readers: &BTreeMap<PathBuf, (String, u64)>) -> Option<String> {
+    let mut once: BTreeMap<Option<(u64, u64)>, u64> = BTreeMap::new();
+    readers.iter().find_map(|(path, (job, count))| {
+        let found = match inputs::is_stdin(path) {
+            true => None,
+            // What cannot be looked at is told when it is read.
+            false => Some(path.metadata().ok().filter(|found| !found.is_file())?),
+        };
+        let sum = once
+            .entry(found.map(|found| (found.dev(), found.ino())))
+            .or_default();
+        *sum += count;
+        let path = path.display();
+        (*sum > 1).then(|| {
+            format!(
+                "job '{job}': read_iolog={path} can be read but once, and would be read {sum} times"
+            )
+        })
     })
 }
 

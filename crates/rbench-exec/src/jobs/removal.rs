@@ -29,7 +29,8 @@ impl JobRound<'_> {
                 self.base,
                 Whose::Own(group.rank()),
             ));
-            if group.is_root() {
+            // The files of a replay are those of this rank's own logs.
+            if group.is_root() || member.job.replay.is_some() {
                 all.extend(layout::paths(
                     &member.job,
                     self.base,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rbench_comm::Combine;
 use rbench_plan::pattern::file_path;
 
-use super::{JobRound, layout};
+use super::{JobRound, Member, layout};
 use crate::group::{ExecError, Group};
 use crate::target::SEEN_WITHIN;
 
@@ -16,7 +16,9 @@ impl JobRound<'_> {
         if group.host_names.len() == 1 {
             return Ok(true);
         }
-        let real = self.members.iter().find(|member| member.engine.uses_files);
+        // Each rank's logs that are replayed name files of their own.
+        let same = |member: &&Member| member.engine.uses_files && member.job.replay.is_none();
+        let real = self.members.iter().find(same);
         let path = real.map(|member| self.base.join(file_path(&member.job, 0, 0)));
         let there = |path: &Option<PathBuf>| path.as_deref().is_some_and(layout::is_there);
         let root_has = u64::from(group.is_root() && there(&path));

@@ -303,6 +303,26 @@ fn a_log_that_is_wrong_is_told_with_its_line_before_anything_is_done() {
 }
 
 #[test]
+fn files_that_the_log_closes_are_synced_at_the_end() {
+    let target = mount(|_| {});
+    let text = "f add; g add; h add; f open; f write 0 4096; f close; g open; g write 0 4096; \
+                g write 4096 4096; g close; h open; h write 0 4096; h sync 0 0; h close";
+    log(target.path(), "t", 2, &lines(text));
+    for (more, syncs) in [("", 1), ("--end_fsync=1", 3), ("--fsync_on_close=1", 3)] {
+        let synced = || {
+            let counts = target.fs.stats().snapshot();
+            counts
+                .kind(rbench_testfs::Kind::Fsync)
+                .map_or(0, |kind| kind.latency.count())
+        };
+        let before = synced();
+        run_well(target.path(), &format!("--name=a --read_iolog=t {more}"));
+        assert_eq!(synced() - before, syncs, "{more}");
+    }
+    target.end();
+}
+
+#[test]
 fn a_pipe_is_replayed_as_it_is_written_and_ends_where_it_is_wrong() {
     let dir = tempdir();
     fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
@@ -330,5 +350,178 @@ fn a_pipe_is_replayed_as_it_is_written_and_ends_where_it_is_wrong() {
             (2, error),
             "{line} {end}"
         );
+    }
+}
+
+/// Does a job that reads the pipe `p`, into which `text` is written with a pause before its
+/// last line.
+fn run_of_slow_pipe(line: &str, text: &[&str]) -> Outcome {
+    let dir = tempdir();
+    fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
+    let pipe = dir.path().join("p");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let (first, last) = text.split_at(text.len() - 1);
+    let (first, last) = (first.concat(), last.concat());
+    let writer = std::thread::spawn(move || {
+        use std::io::Write as _;
+        let mut pipe = fs::File::create(pipe).expect("a reader");
+        pipe.write_all(first.as_bytes()).expect("written");
+        std::thread::sleep(std::time::Duration::from_millis(600));
+        // Whoever has read enough is gone.
+        let _ = pipe.write_all(last.as_bytes());
+    });
+    let outcome = run(dir.path(), line);
+    writer.join().expect("ends");
+    outcome
+}
+
+const START: &str = "fio version 3 iolog\n0 f add\n0 f open\n";
+
+#[test]
+fn a_log_that_pauses_makes_no_latencies_longer() {
+    for engine in ["io_uring", "libaio", "posixaio"] {
+        let line = format!(
+            "--name=a --read_iolog=p --read_iolog_chunked=1 --ioengine={engine} --iodepth=4"
+        );
+        let reads = "0 f read 0 4096\n0 f read 4096 4096\n";
+        let outcome = run_of_slow_pipe(&line, &[START, reads, "0 f read 8192 4096\n"]);
+        assert_eq!(done(&outcome)[0], 3, "{engine}");
+        let slowest = outcome.row("a-read").service.extremes().1;
+        assert!(slowest < 300_000_000, "{engine}: {slowest}");
+    }
+}
+
+#[test]
+fn a_replay_that_is_cut_off_tells_what_was_due() {
+    let line = "--name=a --read_iolog=p --read_iolog_chunked=1 --runtime=100ms";
+    let outcome = run_of_slow_pipe(line, &[START, "0 f read 0 4096\n", "0 f read 0 4096\n"]);
+    assert_eq!(done(&outcome)[0], 1);
+
+    let target = mount(|config| config.latency = "read=40ms".parse().expect("valid"));
+    fs::write(target.path().join("f"), vec![7; 65536]).expect("written");
+    let mut text = lines("0 f add; 0 f open");
+    text.extend((0..10).map(|n| format!("{} f read {} 512", n * 15_000, n * 4096)));
+    text.push("500000 f read 0 512".to_owned());
+    text.push("500000 f write 0 512".to_owned());
+    log(target.path(), "t", 3, &text);
+    for more in [
+        "",
+        "--iodepth=2 --ioengine=posixaio",
+        "--read_iolog_chunked=1",
+    ] {
+        let line =
+            format!("--name=a --read_iolog=t --direct=1 --invalidate=1 --runtime=200ms {more}");
+        let outcome = run(target.path(), &line);
+        let row = outcome.row("a-read");
+        assert_eq!(row.items + row.unissued, 10, "{line}: {} done", row.items);
+        assert_eq!(outcome.row("a-write").unissued, 0, "{line}");
+    }
+    target.end();
+}
+
+#[test]
+fn what_can_be_read_but_once_has_one_reader() {
+    let dir = tempdir();
+    fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
+    let pipe = dir.path().join("p");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let chunked = "--name=a --read_iolog_chunked=1 --read_iolog=p";
+    for (ranks, line) in [
+        (1, format!("{chunked} --numjobs=2")),
+        (1, format!("{chunked} --name=b --read_iolog=./p")),
+        (1, format!("{chunked} --name=b --stonewall --read_iolog=p")),
+        (2, "--name=a --read_iolog=p".to_owned()),
+        (2, "--name=a --read_iolog=-".to_owned()),
+        (
+            1,
+            "--name=a --read_iolog=p --name=b --read_iolog=p --replay_no_stall=1".to_owned(),
+        ),
+    ] {
+        match job(&[0, 0][..ranks], dir.path(), &line).go() {
+            Err(ExecError::Usage(told)) => {
+                assert!(
+                    told.contains("but once, and would be read 2 times"),
+                    "{told}"
+                );
+            }
+            other => panic!("{line}: {:?}", other.map(drop)),
+        }
+    }
+    let place = pipe.clone();
+    let text = "fio version 2 iolog\nf add\nf open\nf read 0 4096\n";
+    let writer = std::thread::spawn(move || fs::write(place, text));
+    let outcome = run(dir.path(), "--name=a --read_iolog=p --numjobs=2");
+    writer.join().expect("ends").expect("written");
+    assert_eq!(outcome.row("a-read").items, 2);
+}
+
+#[test]
+fn a_log_that_is_written_is_nothing_else() {
+    let dir = tempdir();
+    let text = lines("f add; f open; f write 0 4096");
+    for name in ["old", "old2"] {
+        log(dir.path(), name, 2, &text);
+    }
+    fs::hard_link(dir.path().join("old2"), dir.path().join("same")).expect("linked");
+    let before = listing(dir.path());
+    let one = "--rw=write --size=4k";
+    for (line, why) in [
+        (
+            format!("--name=a {one} --numjobs=2 --write_iolog=t --name=b {one} --write_iolog=t.1"),
+            "two workers",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=t --name=b {one} --write_iolog=./t"),
+            "two workers",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=same --name=b {one} --write_iolog=old2"),
+            "two workers",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=old --name=b --read_iolog=./old"),
+            "replayed",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=a.0.0"),
+            "a file of a job",
+        ),
+        (
+            format!("--name=a {one} --write_iolog=same --name=b {one} --filename=old2"),
+            "a file of a job",
+        ),
+    ] {
+        let told = usage(dir.path(), &line);
+        assert!(
+            told.contains("write_iolog") && told.contains(why),
+            "{line}: {told}"
+        );
+        assert_eq!(listing(dir.path()), before, "{line}");
+    }
+}
+
+#[test]
+fn each_rank_removes_what_its_own_log_made() {
+    let dir = tempdir();
+    for (name, file) in [("t0", "f"), ("t1", "g")] {
+        let text = format!("{file} add; {file} open; {file} write 0 4096; {file} close");
+        log(dir.path(), name, 2, &lines(&text));
+    }
+    let before = listing(dir.path());
+    run_on(
+        &[0, 1],
+        dir.path(),
+        "--name=a --read_iolog=t0:t1 --unlink=1",
+    );
+    assert_eq!(listing(dir.path()), before);
+}
+
+#[test]
+fn files_that_a_pipe_names_are_locked_as_others_are() {
+    for mode in ["exclusive", "readwrite"] {
+        let line = format!("--name=a --read_iolog=p --read_iolog_chunked=1 --lockfile={mode}");
+        let text = [START, "0 f write 0 4096\n", "0 f read 0 4096\n"];
+        let outcome = run_of_slow_pipe(&line, &text);
+        assert_eq!(done(&outcome)[..2], [1, 1], "{mode}");
     }
 }

@@ -3,9 +3,12 @@
 import errno
 import json
 import pathlib
+import shutil
+import signal
 import subprocess
+import time
 
-from common import check, heading
+from common import PATIENCE_S, check, heading, wait_until
 
 SUMS = ("md5", "crc64", "crc32", "crc32c", "crc32c-intel", "crc16", "crc7", "sha1", "sha256", "sha512", "sha3-224",
         "sha3-256", "sha3-384", "sha3-512", "xxhash", "meta", "null")
@@ -113,6 +116,28 @@ def states(place):
             check(done.returncode != 0, f"{reader.name} takes a damaged state")
 
 
+def killed(place):
+    heading("a job that verifies is interrupted: what it had written verifies with either tool")
+    words = "--name=v --filename=v --size=4m --rw=write --bs=4k --verify=crc32c".split()
+    for writer in place.both:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            folder = place.folder()
+            line = [*writer.words, *words, "--do_verify=0", "--rate_iops=100", "--verify_state_save=1"]
+            with subprocess.Popen(line, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                wait_until(lambda: (folder / "v").exists())
+                time.sleep(1)
+                process.send_signal(number)
+                process.wait(PATIENCE_S)
+            seen = []
+            for reader in place.both:
+                # A reader leaves a state of its own.
+                copy = shutil.copytree(folder, place.folder(), dirs_exist_ok=True)
+                document = reader.json(*words, "--verify_only", "--verify_state_load=1", cwd=copy)
+                seen.append(document["jobs"][0]["read"]["total_ios"])
+            check(0 < seen[0] < 1024 and seen[0] == seen[1], f"{writer.name}, {number.name}: blocks verified: {seen}")
+            print(f"   {writer.name}, {number.name}: {seen[0]} blocks of 1024", flush=True)
+
+
 def dumps(place):
     heading("verify_dump: the same names, and the block as it was read")
     for tool in place.both:
@@ -133,4 +158,5 @@ def verification(place):
     both_ways(place)
     same_order(place)
     states(place)
+    killed(place)
     dumps(place)

@@ -110,16 +110,18 @@ fn asked_phases_bring_what_they_need() {
     );
 }
 
+/// The phases that those asked for come to, in order.
+fn kinds(asked: &[PhaseKind]) -> String {
+    let plan = meta(|_, m| m.phases = Some(asked.to_vec()), &twelve()).expect("valid");
+    let Work::Meta(work) = &plan.work else {
+        panic!("not meta")
+    };
+    let names = work.kinds().map(|kind| kind.info().name);
+    names.collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn hard_links_are_made_when_asked_for_and_removed_before_the_tree() {
-    let kinds = |asked: &[PhaseKind]| {
-        let plan = meta(|_, m| m.phases = Some(asked.to_vec()), &twelve()).expect("valid");
-        let Work::Meta(work) = &plan.work else {
-            panic!("not meta")
-        };
-        let names = work.kinds().map(|kind| kind.info().name);
-        names.collect::<Vec<_>>().join(" ")
-    };
     let made = "tree-create file-create file-link";
     assert_eq!(kinds(&[PhaseKind::FileLink]), made);
     assert_eq!(
@@ -143,14 +145,6 @@ fn hard_links_are_made_when_asked_for_and_removed_before_the_tree() {
 
 #[test]
 fn what_phases_fill_is_emptied_before_others_fill_or_remove_it() {
-    let kinds = |asked: &[PhaseKind]| {
-        let plan = meta(|_, m| m.phases = Some(asked.to_vec()), &twelve()).expect("valid");
-        let Work::Meta(work) = &plan.work else {
-            panic!("not meta")
-        };
-        let names = work.kinds().map(|kind| kind.info().name);
-        names.collect::<Vec<_>>().join(" ")
-    };
     let made = "tree-create dir-create dir-fill-10 dir-list-10";
     assert_eq!(kinds(&[PhaseKind::DirList10]), made);
     assert_eq!(

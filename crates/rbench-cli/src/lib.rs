@@ -16,6 +16,7 @@ mod args;
 pub mod fio;
 mod mdtest;
 mod near;
+pub mod series;
 mod values;
 
 /// What was asked for.
@@ -23,6 +24,8 @@ mod values;
 pub enum Invocation {
     /// A workload.
     Run(Box<Spec>, Output),
+    /// Several workloads, one after the other.
+    Series(Box<series::Series>),
     /// The built-in file system in the foreground.
     Testfs(Testfs),
     /// What became of acknowledged writes.

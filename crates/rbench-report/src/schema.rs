@@ -8,6 +8,7 @@ mod crowd;
 mod effort;
 mod phase;
 mod residency;
+mod series;
 mod surroundings;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
 };
+pub use series::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
 
 /// The name of the schema that this version writes.

@@ -32,7 +32,7 @@ use record::Record;
 /// What rank 0 says comes next.
 enum Turn {
     /// These ranks run this.
-    Cell(Launch, Vec<Rank>),
+    Cell(Box<Launch>, Vec<Rank>),
     /// There is nothing more to run; the exit code.
     End(u8),
     /// There can be no such series; why.
@@ -66,7 +66,7 @@ impl Turn {
             0 => {
                 let members = (0..r.number()?).map(|_| Some(Rank(r.number()? as u32)));
                 let members = members.collect::<Option<Vec<Rank>>>()?;
-                Some(Turn::Cell(Launch::decode(r.bytes()?)?, members))
+                Some(Turn::Cell(Box::new(Launch::decode(r.bytes()?)?), members))
             }
             1 => Some(Turn::End(r.number()? as u8)),
             _ => Some(Turn::Refused(r.text()?)),
@@ -120,7 +120,7 @@ pub async fn run(
 }
 
 /// The workload of a cell, and how it is shown: its result goes to the series.
-fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> {
+fn cell_of(launch: &Launch, series: &Series) -> Result<(Box<Spec>, Output), Refusal> {
     match front::read(launch)? {
         Asked::Run(spec, output) => {
             let output = Output {
@@ -215,7 +215,8 @@ impl Lead {
             // Checked before the first; an adaptive course does not select.
             Err(error) => return Turn::Refused(error.to_string()),
         };
-        let turn = Turn::Cell(self.launch.of_cell(index, &cell.words), members);
+        let launch = self.launch.of_cell(index, &cell.words);
+        let turn = Turn::Cell(Box::new(launch), members);
         if self.shows {
             complain(&state.record.progress(index, &cell));
         }

@@ -187,7 +187,7 @@ pub fn of(spec: &Spec, output: &Output) -> Box<dyn FrontEnd> {
 /// What a command line asks of the ranks.
 pub enum Asked {
     /// One run.
-    Run(Box<Spec>, Output),
+    Run(Box<(Spec, Output)>),
     /// Several, one after the other.
     Series(Box<Series>),
 }
@@ -211,7 +211,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
             if let Some(journal) = journal {
                 *journal = journal.take().map(|base| cwd.join(base));
             }
-            Ok(Asked::Run(spec, output))
+            Ok(Asked::Run(Box::new((*spec, output))))
         }
         Invocation::Series(series) => Ok(Asked::Series(series)),
         Invocation::Testfs(_)

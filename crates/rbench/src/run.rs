@@ -158,7 +158,7 @@ async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<u8, Refu
     let launch = Launch::share(comm, argv).await?;
     let signals = Signals::new();
     match front::read(&launch)? {
-        Asked::Run(spec, output) => counts(comm, &launch, (&spec, &output), &signals).await,
+        Asked::Run(run) => counts(comm, &launch, (&run.0, &run.1), &signals).await,
         Asked::Series(series) => series::run(comm, &launch, &series, &signals).await,
     }
 }

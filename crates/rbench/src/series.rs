@@ -120,9 +120,10 @@ pub async fn run(
 }
 
 /// The workload of a cell, and how it is shown: its result goes to the series.
-fn cell_of(launch: &Launch, series: &Series) -> Result<(Box<Spec>, Output), Refusal> {
+fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> {
     match front::read(launch)? {
-        Asked::Run(spec, output) => {
+        Asked::Run(run) => {
+            let (spec, output) = *run;
             let output = Output {
                 labels: series.labels.clone(),
                 progress: series.progress,

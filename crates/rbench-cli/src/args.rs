@@ -13,7 +13,7 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::series::SweepArgs;
+use crate::series::{KneeArgs, SweepArgs};
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, mdtest, values};
 
@@ -36,6 +36,8 @@ enum Command {
     Io(Box<Io>),
     /// One workload with every combination of some values, from one launch
     Sweep(SweepArgs),
+    /// The highest rate at which response times meet an objective
+    Knee(KneeArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
@@ -204,6 +206,18 @@ struct Meta {
     /// all workers then catch up with the one that made most
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     stonewall: Option<Nanos>,
+    /// Run each phase for this time (s): what asks or changes goes over its items
+    /// again and again, what makes or removes items goes on to new ones; what the
+    /// phases need is prepared untimed
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    time: Option<Nanos>,
+    /// Open loop: start this many operations per second over all workers,
+    /// whatever the target does, and report response times as well
+    #[arg(long, value_name = "OPS", value_parser = values::rate)]
+    rate: Option<f64>,
+    /// Gaps between the starts of --rate [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
+    arrival: Option<ArrivalArg>,
     #[command(flatten)]
     common: Common,
 }
@@ -239,7 +253,7 @@ enum IoLayoutArg {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ArrivalArg {
+pub enum ArrivalArg {
     /// Equal gaps
     Uniform,
     /// Exponential gaps
@@ -405,6 +419,10 @@ struct TestfsArgs {
     /// Threads that serve requests [default: number of CPUs, at least 4]
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
+    /// Serve so many requests with a --latency at a time: a further one waits for
+    /// one of them, so that N / latency is the most in a second [default: no limit]
+    #[arg(long, value_name = "N")]
+    servers: Option<u32>,
     /// Write counts and times of requests to this file, at the end and on
     /// SIGUSR1
     #[arg(long, value_name = "FILE")]
@@ -492,6 +510,7 @@ impl Args {
             Command::Ops(ops) => ops.common.communicator,
             Command::Io(io) => io.common.communicator,
             Command::Sweep(sweep) => sweep.options.communicator,
+            Command::Knee(knee) => knee.options.communicator,
             Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
                 Communicator::Solo
             }
@@ -504,6 +523,7 @@ impl Args {
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
             Command::Sweep(sweep) => sweep.invocation(),
+            Command::Knee(knee) => knee.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Verify(VerifyArgs {
@@ -587,6 +607,9 @@ impl Meta {
             phases: self.phases,
             random_order: self.random_order,
             stonewall: self.stonewall,
+            time: self.time,
+            rate: self.rate,
+            arrival: self.arrival.map(Arrival::from),
         };
         Invocation::Run(
             Box::new(Spec {
@@ -637,10 +660,7 @@ impl Io {
             ramp: self.ramp,
             think: self.think,
             rate: self.rate,
-            arrival: self.arrival.map(|arrival| match arrival {
-                ArrivalArg::Uniform => Arrival::Uniform,
-                ArrivalArg::Poisson => Arrival::Poisson,
-            }),
+            arrival: self.arrival.map(Arrival::from),
             verify: self.verify,
             verify_threads: self.verify_threads,
             ack_journal: self.ack_journal,
@@ -658,6 +678,15 @@ impl Io {
     }
 }
 
+impl From<ArrivalArg> for Arrival {
+    fn from(arrival: ArrivalArg) -> Arrival {
+        match arrival {
+            ArrivalArg::Uniform => Arrival::Uniform,
+            ArrivalArg::Poisson => Arrival::Poisson,
+        }
+    }
+}
+
 impl From<TestfsArgs> for Testfs {
     fn from(args: TestfsArgs) -> Testfs {
         Testfs {
@@ -669,6 +698,7 @@ impl From<TestfsArgs> for Testfs {
             attr_timeout: args.attr_timeout,
             entry_timeout: args.entry_timeout,
             threads: args.threads,
+            servers: args.servers,
             stats: args.stats,
             seed: args.seed,
             direct_io: args.direct_io,

@@ -8,6 +8,11 @@ use rbench_plan::series::{Over, SeriesError};
 
 use crate::{Communicator, Format, Invocation, Progress};
 
+mod knee;
+
+pub use knee::Knee;
+pub(crate) use knee::KneeArgs;
+
 /// Several runs from one launch, and where their results go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
@@ -34,6 +39,8 @@ pub struct Series {
 pub enum Course {
     /// `rbench sweep`
     Sweep(Sweep),
+    /// `rbench knee`
+    Knee(Knee),
 }
 
 /// `rbench sweep`: a workload with every combination of some values.

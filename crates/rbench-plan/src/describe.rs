@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use rbench_core::Bytes;
 
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
-use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
+use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan, OpenLoop};
 use crate::meta::{
-    Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
+    Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
+    UNTIL_THE_DEADLINE,
 };
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
@@ -54,6 +55,22 @@ fn yes_rows(flags: &[(&'static str, bool)]) -> impl Iterator<Item = (&'static st
         .map(|(name, _)| (*name, "yes".to_owned()))
 }
 
+/// A number of items.
+fn items(number: u64) -> String {
+    match number {
+        UNTIL_THE_DEADLINE => "until the time is over".to_owned(),
+        _ => number.to_string(),
+    }
+}
+
+/// A rate, and how its operations are spread.
+fn rate_rows(open_loop: OpenLoop) -> [(&'static str, String); 2] {
+    [
+        ("rate", format!("{}/s over all workers", open_loop.rate)),
+        ("arrival", open_loop.arrival.name().to_owned()),
+    ]
+}
+
 /// The rows of the per-operation table, and how long each is.
 fn describe_table(meta: &MetaPlan, threads: u32) -> Vec<(&'static str, String)> {
     let time = meta.phases.iter().find_map(|phase| phase.deadline);
@@ -73,8 +90,8 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("branch", meta.shape.branch.to_string()),
         ("depth", meta.shape.depth.to_string()),
-        ("items", meta.shape.items_per_node.to_string()),
-        ("items-per-rank", meta.items_per_rank.to_string()),
+        ("items", items(meta.shape.items_per_node)),
+        ("items-per-rank", items(meta.items_per_rank)),
         (
             "layout",
             match meta.layout {
@@ -103,12 +120,18 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
         .filter(|info| info.by_default() && info.items.is_none_or(has))
         .map(|info| info.kind);
     if meta.kinds().any(|kind| !kind.info().by_default()) || meta.phases.len() < usual.count() {
-        let names: Vec<&str> = meta.kinds().map(|kind| kind.info().name).collect();
+        let shown = meta.phases.iter().filter(|p| p.showing != Showing::Untimed);
+        let names: Vec<&str> = shown.map(|phase| phase.kind.info().name).collect();
         rows.push(("phases", names.join(",")));
     }
-    if let Some(deadline) = meta.phases.iter().find_map(|phase| phase.deadline) {
-        rows.push(("stonewall", deadline.to_string()));
+    let deadline = meta.phases.iter().find_map(|phase| phase.deadline);
+    match (meta.time, deadline) {
+        (Some(time), _) => rows.push(("time", time.to_string())),
+        (None, Some(deadline)) => rows.push(("stonewall", deadline.to_string())),
+        (None, None) => {}
     }
+    let open_loop = meta.phases.iter().find_map(|phase| phase.open_loop);
+    rows.extend(open_loop.into_iter().flat_map(rate_rows));
     if let Location::TestDirs(dirs) = &meta.site {
         let dirs: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
         rows.push(("directories", dirs.join("@")));
@@ -225,10 +248,7 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
             rows.push((name, time.to_string()));
         }
     }
-    if let Some(open_loop) = io.open_loop {
-        rows.push(("rate", format!("{}/s over all workers", open_loop.rate)));
-        rows.push(("arrival", open_loop.arrival.name().to_owned()));
-    }
+    rows.extend(io.open_loop.into_iter().flat_map(rate_rows));
     rows
 }
 

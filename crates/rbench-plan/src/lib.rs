@@ -11,6 +11,7 @@ mod describe;
 pub mod io;
 pub mod iolog;
 pub mod jobs;
+pub mod knee;
 pub mod meta;
 pub mod name_ops;
 pub mod pattern;

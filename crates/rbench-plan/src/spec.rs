@@ -103,6 +103,12 @@ pub struct Meta {
     pub random_order: bool,
     /// `--stonewall`
     pub stonewall: Option<Nanos>,
+    /// `--time`: of each phase.
+    pub time: Option<Nanos>,
+    /// `--rate`: operations a second over all workers, in each phase.
+    pub rate: Option<f64>,
+    /// `--arrival`
+    pub arrival: Option<Arrival>,
 }
 
 /// `rbench ops`

@@ -6,6 +6,7 @@
 
 mod crowd;
 mod effort;
+mod knee;
 mod phase;
 mod residency;
 mod series;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
+pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
     ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
     RankResult, StonewallResult, TimelineRow,

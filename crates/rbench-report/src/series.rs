@@ -2,6 +2,7 @@
 
 pub mod figures;
 pub mod journal;
+mod knee;
 mod sweep;
 
 use rbench_core::plain::plain_lines;
@@ -16,7 +17,7 @@ pub use figures::Figures;
 type Tables = fn(&SeriesResult) -> String;
 
 /// The name of a kind of series, and how it is shown.
-const KINDS: &[(&str, Tables)] = &[("sweep", sweep::render)];
+const KINDS: &[(&str, Tables)] = &[("knee", knee::render), ("sweep", sweep::render)];
 
 /// The report for people; sections are a blank line apart.
 pub fn render(series: &SeriesResult) -> String {
@@ -89,7 +90,9 @@ fn notes(series: &SeriesResult) -> String {
     let mut told: Vec<&str> = Vec::new();
     let results = || series.cells.iter().filter_map(|cell| cell.result.as_ref());
     for warning in results().flat_map(|result| &result.warnings) {
-        if told.contains(&warning.code.as_str()) {
+        // Every step above the limit has it, and the table says so.
+        let expected = series.knee.is_some() && warning.code == "open-loop-behind";
+        if expected || told.contains(&warning.code.as_str()) {
             continue;
         }
         told.push(&warning.code);

@@ -176,7 +176,7 @@ impl Lead {
     fn begin(launch: &Launch, series: &Series, hosts: &Hosts) -> Result<Rc<Lead>, String> {
         let course = course::of(series)?;
         let host_of = hosts.topology.host_of.clone();
-        for cell in course.known() {
+        for cell in course.samples() {
             check(launch, series, &cell, &host_of).map_err(|message| match cell.name.as_str() {
                 name if message.starts_with(name) => message,
                 name => format!("{name}: {message}"),

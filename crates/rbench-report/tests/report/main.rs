@@ -12,6 +12,7 @@ mod fixtures;
 mod golden;
 mod hdr;
 mod journal;
+mod knee;
 mod mdtest;
 mod ops;
 mod residency;

@@ -3,7 +3,11 @@
 
 use rbench_cli::series::{self, Series};
 use rbench_plan::series::{Cell, product};
-use rbench_report::schema::{SeriesKey, SeriesResult};
+use rbench_report::schema::{KneeResult, SeriesKey, SeriesResult};
+
+mod knee;
+
+use knee::Knee;
 
 /// Which runs a series has, and in which order. Rank 0 asks; what it answers
 /// depends on the results so far alone, so that a series can be resumed.
@@ -29,6 +33,17 @@ pub trait Course {
     /// The cells that are known before the first has run.
     fn known(&self) -> Vec<Cell>;
 
+    /// Cells that have to be possible before the first one runs: those that are
+    /// known, and one of each form that may follow.
+    fn samples(&self) -> Vec<Cell> {
+        self.known()
+    }
+
+    /// Of `knee`: what has to hold, and nothing found yet.
+    fn knee(&self) -> Option<KneeResult> {
+        None
+    }
+
     /// How many cells there will be; `None` where that depends on the results.
     fn planned(&self) -> Option<u32> {
         Some(self.known().len() as u32)
@@ -50,6 +65,7 @@ pub trait Course {
 pub fn of(series: &Series) -> Result<Box<dyn Course>, String> {
     match &series.course {
         series::Course::Sweep(sweep) => Ok(Box::new(Sweep::new(sweep)?)),
+        series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
     }
 }
 

@@ -8,7 +8,7 @@ import pathlib
 import sys
 import tempfile
 
-from common import Testfs, attempt, check, finish, heading, result, run
+from common import Testfs, attempt, check, finish, heading, mpirun, result, run
 
 WORKLOADS = {
     "metadata": ["meta", "--phases", "file-stat", "--threads", "32", "--no-round-trip"],
@@ -90,7 +90,69 @@ class Knee:
             check(words in done.stderr, f"{arguments}: {done.stderr}")
 
 
-CHECKS = {"knee": Knee}
+class Nn:
+    """`rbench nn` has exactly the workers of its ladder, and stops scaling where a file system's capacity ends."""
+
+    SERVERS = 8
+    LATENCY_MS = 8
+    LADDER = [2, 3, 5, 8, 24]
+    RANKS = 3
+    FILES = 40
+    PHASES = ["file-create", "file-read", "file-rename", "file-remove"]
+
+    def __init__(self, program, folder):
+        self.program, self.out = program, folder / "nn.json"
+
+    def __call__(self):
+        heading(f"nn, {self.RANKS} ranks: exactly the workers of the ladder {self.LADDER}")
+        attempt(3, self.wrong)
+        self.bad_input()
+
+    def wrong(self):
+        """What is wrong with the rates that were found."""
+        latency = ",".join(f"{kind}={self.LATENCY_MS}ms" for kind in ("create", "open", "rename", "unlink"))
+        target = Testfs(self.program, "--servers", self.SERVERS, "--latency", latency)
+        self.out.unlink(missing_ok=True)
+        done = run([*mpirun("mpirun", self.RANKS), self.program, "nn", "--dir", target.mountpoint, "--files", self.FILES,
+                    "--ladder", ",".join(str(n) for n in self.LADDER), "--quiet", "--out", self.out])
+        target.end()
+        series = result(self.out)
+        check(series["complete"], "the series is complete")
+        found = [int(cell["values"][0]["value"]) for cell in series["cells"]]
+        check(found == self.LADDER, f"{found}, not {self.LADDER}")
+        wrong = []
+        for workers, cell in zip(self.LADDER, series["cells"]):
+            rows = {phase["name"]: phase for phase in cell["result"]["phases"]}
+            for name in self.PHASES:
+                row = rows[name]
+                check(row["workers"]["count"] == workers, f"{name}: {row['workers']['count']} workers, not {workers}")
+                check(row["items"] == workers * self.FILES, f"{name}: {row['items']} operations by {workers} workers")
+                check(row["errors"] == {}, f"{name}: {row['errors']}")
+                of_ranks = [rank["items"] // self.FILES for rank in row["ranks"]]
+                check(max(of_ranks) - min(of_ranks) <= 1, f"{name}: {of_ranks} workers in the ranks")
+                most = min(workers, self.SERVERS) * 1000 / self.LATENCY_MS
+                if not 0.8 * most < row["rate"] <= 1.05 * most:
+                    wrong.append(f"{name}, {workers} workers: {row['rate']:.0f}/s, and {most:.0f} is the capacity")
+        for name in ("create_write", "open_read", "rename", "delete"):
+            if f"{name} stops scaling at {self.SERVERS} workers" not in done.stdout:
+                wrong.append(f"{name}: {done.stdout}")
+        return "; ".join(wrong)
+
+    def bad_input(self):
+        heading("nn: bad input")
+        for arguments, words in [
+            (["--ladder", "10,0"], "--ladder 0 is no number of workers"),
+            (["--ladder", "10,99999999"], "--ladder 99999999 is no number of workers"),
+            (["--ladder", "20,10"], "--ladder 20,10"),
+            (["--ladder", "10,x"], "'x'"),
+            (["--files", "0"], "--files must be at least 1"),
+        ]:
+            done = run([self.program, "nn", *arguments], expect=2, quiet=True)
+            check(words in done.stderr, f"{arguments}: {done.stderr}")
+            check(len(done.stderr.strip().splitlines()) <= 3, f"{arguments}: {done.stderr}")
+
+
+CHECKS = {"knee": Knee, "nn": Nn}
 
 
 def main():

@@ -13,7 +13,7 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::series::{KneeArgs, SweepArgs};
+use crate::series::{KneeArgs, NnArgs, SweepArgs};
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, mdtest, values};
 
@@ -36,6 +36,8 @@ enum Command {
     Io(Box<Io>),
     /// One workload with every combination of some values, from one launch
     Sweep(SweepArgs),
+    /// NNBench's operations at more and more workers, and where they stop scaling
+    Nn(NnArgs),
     /// The highest rate at which response times meet an objective
     Knee(KneeArgs),
     /// Mount the built-in FUSE file system in the foreground
@@ -206,6 +208,10 @@ struct Meta {
     /// all workers then catch up with the one that made most
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     stonewall: Option<Nanos>,
+    /// Instead of --threads: workers of all ranks together; where they do not
+    /// divide by the ranks, some ranks have one less
+    #[arg(long, value_name = "N")]
+    workers: Option<u32>,
     /// Run each phase for this time (s): what asks or changes goes over its items
     /// again and again, what makes or removes items goes on to new ones; what the
     /// phases need is prepared untimed
@@ -511,6 +517,7 @@ impl Args {
             Command::Io(io) => io.common.communicator,
             Command::Sweep(sweep) => sweep.options.communicator,
             Command::Knee(knee) => knee.options.communicator,
+            Command::Nn(nn) => nn.options.communicator,
             Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
                 Communicator::Solo
             }
@@ -524,6 +531,7 @@ impl Args {
             Command::Io(io) => io.invocation(env_dir),
             Command::Sweep(sweep) => sweep.invocation(),
             Command::Knee(knee) => knee.invocation(),
+            Command::Nn(nn) => nn.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Verify(VerifyArgs {
@@ -607,6 +615,7 @@ impl Meta {
             phases: self.phases,
             random_order: self.random_order,
             stonewall: self.stonewall,
+            workers: self.workers,
             time: self.time,
             rate: self.rate,
             arrival: self.arrival.map(Arrival::from),

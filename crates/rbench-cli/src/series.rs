@@ -9,9 +9,11 @@ use rbench_plan::series::{Over, SeriesError};
 use crate::{Communicator, Format, Invocation, Progress};
 
 mod knee;
+mod nn;
 
 pub use knee::Knee;
 pub(crate) use knee::KneeArgs;
+pub(crate) use nn::NnArgs;
 
 /// Several runs from one launch, and where their results go.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +43,8 @@ pub enum Course {
     Sweep(Sweep),
     /// `rbench knee`
     Knee(Knee),
+    /// `rbench nn`
+    Nn(rbench_plan::nn::Asked),
 }
 
 /// `rbench sweep`: a workload with every combination of some values.

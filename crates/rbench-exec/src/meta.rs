@@ -288,10 +288,12 @@ impl MetaPass<'_> {
         };
         let lanes = self.lanes(&plan);
         let steps = lanes.len() as u64;
-        let total = plan
-            .deadline
-            .is_none()
-            .then(|| scene.total().saturating_mul(steps));
+        let total = plan.deadline.is_none().then(|| {
+            let missing = info
+                .items
+                .map_or(0, |_| self.plan.missing(self.meta.items_per_rank));
+            scene.total().saturating_sub(missing).saturating_mul(steps)
+        });
         let tops_up = info.makes() && plan.deadline.is_some();
         let after = After {
             sync: self.meta.around.sync && info.items.is_some(),
@@ -318,7 +320,7 @@ impl MetaPass<'_> {
             wear_out: info.makes(),
             cache,
             total,
-            threads: self.plan.threads,
+            threads: self.plan.workers_of(group.rank()),
             lanes_of: Vec::new(),
             log_operations: self.plan.log && plan.showing != Showing::Untimed,
             before: self.before(&plan),

@@ -25,7 +25,10 @@ impl Plan {
         if self.keep {
             rows.push(("keep", "yes".to_owned()));
         }
-        rows.push(("threads", self.threads.to_string()));
+        match self.short.is_empty() {
+            true => rows.push(("threads", self.threads.to_string())),
+            false => rows.push(("workers", self.workers().to_string())),
+        }
         rows.push(("iterations", self.iterations.to_string()));
         if self.pin {
             rows.push(("pin", "yes".to_owned()));

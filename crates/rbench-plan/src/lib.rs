@@ -14,6 +14,7 @@ pub mod jobs;
 pub mod knee;
 pub mod meta;
 pub mod name_ops;
+pub mod nn;
 pub mod pattern;
 pub mod permutation;
 pub mod process;

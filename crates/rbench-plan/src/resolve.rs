@@ -26,6 +26,7 @@ mod io;
 mod mdtest;
 mod ops;
 mod timed;
+mod workers;
 
 use mdtest::counts;
 use timed::Timed;
@@ -101,8 +102,10 @@ pub struct Plan {
     pub ranks: u32,
     /// The host of each rank, as a number.
     pub host_of: Vec<u32>,
-    /// Workers of each rank.
+    /// Workers of each rank, but for those in `short`.
     pub threads: u32,
+    /// Ranks that have one worker less: the last one. Ascending.
+    pub short: Vec<u32>,
     /// Each worker stays on one processor.
     pub pin: bool,
     /// Passes over all phases.
@@ -137,7 +140,18 @@ impl Plan {
 
     /// Number of workers of all ranks.
     pub fn workers(&self) -> u64 {
-        u64::from(self.ranks) * u64::from(self.threads)
+        u64::from(self.ranks) * u64::from(self.threads) - self.short.len() as u64
+    }
+
+    /// Workers of a rank.
+    pub fn workers_of(&self, rank: rbench_core::Rank) -> u32 {
+        self.threads - u32::from(self.short.binary_search(&rank.0).is_ok())
+    }
+
+    /// What workers that are not there would have of so many items of a rank.
+    pub fn missing(&self, of_rank: u64) -> u64 {
+        let each = of_rank / u64::from(self.threads.max(1));
+        each.saturating_mul(self.short.len() as u64)
     }
 
     /// Why every host must see the same directory; `None` when it need not.
@@ -214,8 +228,9 @@ impl Plan {
             Work::Meta(meta) if meta.open_ended() => 0,
             Work::Meta(meta) => meta
                 .items_per_rank
-                .saturating_mul(meta.file_bytes())
-                .saturating_mul(u64::from(self.ranks)),
+                .saturating_mul(u64::from(self.ranks))
+                .saturating_sub(self.missing(meta.items_per_rank))
+                .saturating_mul(meta.file_bytes()),
             Work::Io(io) => {
                 let each = io
                     .small
@@ -289,7 +304,15 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
 
 fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let common = &spec.common;
-    let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
+    let asked = match &spec.workload {
+        Workload::Meta(meta) => workers::of(meta, common, facts)?,
+        _ => None,
+    };
+    let (threads, short) = match asked {
+        Some(found) => found,
+        None => (common.threads.unwrap_or(1), Vec::new()),
+    };
+    let threads = at_least_one("--threads", threads)?;
     let flag = match spec.workload {
         Workload::Mdtest(_) => "-i",
         Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => "--iterations",
@@ -343,6 +366,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         ranks,
         host_of: facts.host_of.clone(),
         threads,
+        short,
         pin: common.pin,
         iterations,
         shift,

@@ -3,6 +3,7 @@
 pub mod figures;
 pub mod journal;
 mod knee;
+mod nn;
 mod sweep;
 
 use rbench_core::plain::plain_lines;
@@ -17,7 +18,11 @@ pub use figures::Figures;
 type Tables = fn(&SeriesResult) -> String;
 
 /// The name of a kind of series, and how it is shown.
-const KINDS: &[(&str, Tables)] = &[("knee", knee::render), ("sweep", sweep::render)];
+const KINDS: &[(&str, Tables)] = &[
+    ("knee", knee::render),
+    ("nn", nn::render),
+    ("sweep", sweep::render),
+];
 
 /// The report for people; sections are a blank line apart.
 pub fn render(series: &SeriesResult) -> String {

@@ -303,3 +303,28 @@ fn without_a_rate_a_time_makes_phases_go_over_their_items_again() {
     assert_eq!(names, ["file-remove"]);
     assert!(outcome.rows[0].items > 0 && outcome.rows[0].failures.is_empty());
 }
+
+#[test]
+fn workers_that_do_not_divide_by_the_ranks_are_as_many_as_were_asked_for() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        workers: Some(8),
+        branch: Some(2),
+        items: Some(7),
+        leaf_only: true,
+        files_only: true,
+        phases: Some(vec![PhaseKind::FileStat, PhaseKind::FileRemove]),
+        ..small()
+    };
+    let run = Run::meta(&THREE_HOSTS, dir.path(), meta);
+    assert_eq!(run.plan().expect("a plan").workers(), 8);
+    let outcome = run.go().expect("runs");
+    for row in outcome.rows.iter().filter(|row| row.name != "tree-create") {
+        check_adds_up(row);
+        assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
+        assert_eq!((row.items, row.effort.workers), (8 * 7, 8), "{}", row.name);
+        let of_ranks: Vec<u64> = row.ranks.iter().map(|rank| rank.items).collect();
+        // One worker more at the first ranks of the first two hosts.
+        assert_eq!(of_ranks, [14, 7, 14, 7, 7, 7], "{}", row.name);
+    }
+}

@@ -14,6 +14,7 @@ mod hdr;
 mod journal;
 mod knee;
 mod mdtest;
+mod nn;
 mod ops;
 mod residency;
 mod round_trip;

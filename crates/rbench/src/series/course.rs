@@ -58,13 +58,16 @@ pub trait Course {
     }
 }
 
-/// The course that a command line asks for.
+/// The course that a command line asks for, on so many ranks.
 ///
 /// # Errors
 /// A sentence that names key or option.
-pub fn of(series: &Series) -> Result<Box<dyn Course>, String> {
+pub fn of(series: &Series, ranks: u32) -> Result<Box<dyn Course>, String> {
     match &series.course {
         series::Course::Sweep(sweep) => Ok(Box::new(Sweep::new(sweep)?)),
+        series::Course::Nn(asked) => Ok(Box::new(Ladder {
+            cells: asked.cells(ranks).map_err(|e| e.to_string())?,
+        })),
         series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
     }
 }
@@ -95,6 +98,29 @@ impl Course for Sweep {
 
     fn keys(&self) -> Vec<SeriesKey> {
         self.keys.clone()
+    }
+
+    fn known(&self) -> Vec<Cell> {
+        self.cells.clone()
+    }
+}
+
+/// NNBench's operations at more and more workers.
+struct Ladder {
+    cells: Vec<Cell>,
+}
+
+impl Course for Ladder {
+    fn kind(&self) -> &'static str {
+        "nn"
+    }
+
+    fn keys(&self) -> Vec<SeriesKey> {
+        let values = self.cells.iter().flat_map(|cell| &cell.values);
+        vec![SeriesKey {
+            name: "workers".to_owned(),
+            values: values.map(|(_, value)| value.clone()).collect(),
+        }]
     }
 
     fn known(&self) -> Vec<Cell> {

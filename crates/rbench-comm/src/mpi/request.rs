@@ -32,10 +32,10 @@ const LONG_WAIT: Duration = Duration::from_millis(500);
 const LONG_WAIT_PAUSE: Duration = Duration::from_millis(5);
 
 /// After pauses of this sum, as of ranks that take no part in a run of a series ...
-const IDLE_WAIT: Duration = Duration::from_secs(4);
+const IDLE_WAIT: Duration = Duration::from_secs(2);
 
-/// ... each is this long: far less than a hundredth of the wait.
-const IDLE_PAUSE: Duration = Duration::from_millis(10);
+/// ... each is this long: a hundredth of the wait at most.
+const IDLE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Tests in a row at each poll: an MPI library takes one step of a collective
 /// at each, and on the way through all ranks every step counts.

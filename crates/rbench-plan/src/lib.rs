@@ -16,6 +16,7 @@ pub mod name_ops;
 pub mod pattern;
 pub mod permutation;
 pub mod process;
+pub mod quick;
 pub mod resolve;
 pub mod series;
 pub mod shift;

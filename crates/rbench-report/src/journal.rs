@@ -131,6 +131,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         target: header.target.into_owned(),
         calibration: header.calibration.into_owned(),
         spec: header.spec.into_owned(),
+        client_counters: Vec::new(),
         phases,
         summary: Vec::new(),
         warnings: header.warnings.into_owned(),

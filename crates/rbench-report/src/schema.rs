@@ -4,6 +4,7 @@
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/result-file.md.
 
+mod client;
 mod crowd;
 mod effort;
 mod phase;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
+pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
 pub use phase::{
@@ -51,6 +53,10 @@ pub struct RunResult {
     pub calibration: Calibration,
     /// The settings of the run by name.
     pub spec: Map<String, Value>,
+    /// What the file system's clients counted of their own work over the run, of
+    /// each cache whose client tells it; empty unless it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_counters: Vec<ClientCounters>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.

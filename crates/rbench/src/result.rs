@@ -100,6 +100,7 @@ impl Frame<'_> {
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), serde_json::Value::String(value)))
                 .collect(),
+            client_counters: Vec::new(),
             phases: Vec::new(),
             summary: Vec::new(),
             warnings,

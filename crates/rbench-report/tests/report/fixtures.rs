@@ -249,6 +249,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
             hosts: Vec::new(),
         },
         spec,
+        client_counters: Vec::new(),
         phases: phases.iter().map(PhaseResult::from).collect(),
         summary: Vec::new(),
         warnings: Vec::new(),

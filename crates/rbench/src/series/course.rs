@@ -5,6 +5,10 @@ use rbench_cli::series::{self, Series};
 use rbench_plan::series::{Cell, product};
 use rbench_report::schema::{SeriesKey, SeriesResult};
 
+mod quick;
+
+use quick::Quick;
+
 /// Which runs a series has, and in which order. Rank 0 asks; what it answers
 /// depends on the results so far alone, so that a series can be resumed.
 pub trait Course {
@@ -50,6 +54,7 @@ pub trait Course {
 pub fn of(series: &Series) -> Result<Box<dyn Course>, String> {
     match &series.course {
         series::Course::Sweep(sweep) => Ok(Box::new(Sweep::new(sweep)?)),
+        series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.quiet)?)),
     }
 }
 

@@ -176,5 +176,12 @@ async fn among_chosen_ranks(comm: &dyn Communicator) -> Outcome {
         part.barrier().await?;
     }
     comm.barrier().await?;
+    // Whether the chosen have met that note or not: nothing is left of it.
+    if comm.rank() == Rank(0) && size > 1 {
+        members.iter().for_each(|to| comm.post(*to, 100, words(0)));
+    } else if size > 1 && members.contains(&comm.rank()) {
+        while comm.next_note().await?.kind != 100 {}
+    }
+    comm.barrier().await?;
     passed()
 }

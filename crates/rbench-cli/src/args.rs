@@ -13,7 +13,7 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::series::{KneeArgs, NnArgs, SweepArgs};
+use crate::series::{KneeArgs, NnArgs, QuickArgs, SweepArgs};
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, mdtest, values};
 
@@ -34,6 +34,8 @@ enum Command {
     Ops(Ops),
     /// Data rates: reads and writes of large and small files
     Io(Box<Io>),
+    /// The table of juicefs bench: big and small files, and the mount's own counters
+    Quick(QuickArgs),
     /// One workload with every combination of some values, from one launch
     Sweep(SweepArgs),
     /// NNBench's operations at more and more workers, and where they stop scaling
@@ -103,6 +105,10 @@ struct Common {
     /// as much data read gives a warning
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = "Run")]
     client_cache: Option<Bytes>,
+    /// Report what a JuiceFS client counted of its own work over the run, by the
+    /// file .stats of its mount: requests, updates of metadata, objects
+    #[arg(long, help_heading = "Run")]
+    client_counters: bool,
     /// How ranks communicate
     #[arg(
         long,
@@ -515,6 +521,7 @@ impl Args {
             Command::Meta(meta) => meta.common.communicator,
             Command::Ops(ops) => ops.common.communicator,
             Command::Io(io) => io.common.communicator,
+            Command::Quick(quick) => quick.options.communicator,
             Command::Sweep(sweep) => sweep.options.communicator,
             Command::Knee(knee) => knee.options.communicator,
             Command::Nn(nn) => nn.options.communicator,
@@ -529,6 +536,7 @@ impl Args {
             Command::Meta(meta) => meta.invocation(env_dir),
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
+            Command::Quick(quick) => quick.invocation(env_dir),
             Command::Sweep(sweep) => sweep.invocation(),
             Command::Knee(knee) => knee.invocation(),
             Command::Nn(nn) => nn.invocation(),
@@ -589,6 +597,7 @@ impl Common {
             fio: None,
             no_round_trip: self.no_round_trip,
             client_cache: self.client_cache,
+            client_counters: self.client_counters,
         };
         (common, output)
     }

@@ -130,6 +130,9 @@ pub struct Output {
     pub no_round_trip: bool,
     /// `--client-cache`: size of the file system client's cache on each host.
     pub client_cache: Option<Bytes>,
+    /// `--client-counters`: what the file system's clients count of their own work
+    /// is reported.
+    pub client_counters: bool,
 }
 
 impl Output {

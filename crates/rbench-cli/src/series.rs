@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use rbench_plan::quick::Quick;
 use rbench_plan::series::{Over, SeriesError};
 
 use crate::{Communicator, Format, Invocation, Progress};
@@ -14,6 +15,9 @@ mod nn;
 pub use knee::Knee;
 pub(crate) use knee::KneeArgs;
 pub(crate) use nn::NnArgs;
+mod quick;
+
+pub(crate) use quick::QuickArgs;
 
 /// Several runs from one launch, and where their results go.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +49,8 @@ pub enum Course {
     Knee(Knee),
     /// `rbench nn`
     Nn(rbench_plan::nn::Asked),
+    /// `rbench quick`; caches are dropped unless that is not wanted.
+    Quick(Quick),
 }
 
 /// `rbench sweep`: a workload with every combination of some values.

@@ -18,6 +18,7 @@ pub mod nn;
 pub mod pattern;
 pub mod permutation;
 pub mod process;
+pub mod quick;
 pub mod resolve;
 pub mod series;
 pub mod shift;

@@ -26,7 +26,7 @@ pub struct SeriesResult {
     pub ranks: u32,
     /// Names of the hosts, in the order of their first ranks.
     pub hosts: Vec<String>,
-    /// What was varied, in the order given; empty where nothing was.
+    /// What was varied, in the order given, or the settings, each of one value.
     pub keys: Vec<SeriesKey>,
     /// Number of cells in the series; `None` where each depends on those before.
     pub planned: Option<u32>,

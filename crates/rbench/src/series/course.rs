@@ -9,6 +9,10 @@ mod knee;
 
 use knee::Knee;
 
+mod quick;
+
+use quick::Quick;
+
 /// Which runs a series has, and in which order. Rank 0 asks; what it answers
 /// depends on the results so far alone, so that a series can be resumed.
 pub trait Course {
@@ -69,6 +73,7 @@ pub fn of(series: &Series, ranks: u32) -> Result<Box<dyn Course>, String> {
             cells: asked.cells(ranks).map_err(|e| e.to_string())?,
         })),
         series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
+        series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.quiet)?)),
     }
 }
 

@@ -14,6 +14,7 @@ use rbench_report::series::journal;
 use super::Course;
 use crate::files::ResultFile;
 use crate::launch::Launch;
+use crate::show::colour;
 use crate::{FAILED, SUCCESS, complain, print};
 
 /// A series so far.
@@ -261,7 +262,7 @@ impl Record {
             code = FAILED;
         }
         code = code.max(print(&match self.format {
-            Format::Text => series::render(series),
+            Format::Text => series::render(series, colour()),
             Format::Json => series::render_json(series),
         }));
         if self.resumed > 0 && !self.quiet {

@@ -14,7 +14,7 @@ use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
-use crate::{fio, mdtest, values};
+use crate::{fio, ior, mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
@@ -463,7 +463,7 @@ struct CleanArgs {
     dry_run: bool,
 }
 
-/// The commands. `mdtest` and `fio` are here for the list of commands and for
+/// The commands. `mdtest`, `fio` and `ior` are here for the list of commands and for
 /// help: what follows them is not in clap's grammar and never gets here.
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
@@ -474,7 +474,14 @@ pub fn command() -> clap::Command {
         .about("fio's command line, job files and reports")
         .override_help(fio::help())
         .display_order(2);
-    Args::command().subcommand(mdtest).subcommand(fio)
+    let ior = clap::Command::new("ior")
+        .about("IOR's command line and summary table")
+        .override_help(ior::help())
+        .display_order(3);
+    Args::command()
+        .subcommand(mdtest)
+        .subcommand(fio)
+        .subcommand(ior)
 }
 
 impl Args {
@@ -554,6 +561,7 @@ impl Common {
             communicator: self.communicator,
             mdtest: None,
             fio: None,
+            ior: None,
             no_round_trip: self.no_round_trip,
             client_cache: self.client_cache,
         };

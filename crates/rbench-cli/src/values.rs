@@ -194,3 +194,8 @@ pub fn dirs(word: &OsStr) -> Vec<PathBuf> {
 pub fn env_dir(value: Option<&OsStr>) -> Option<PathBuf> {
     value.filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
+
+/// What `--version` prints.
+pub fn version() -> String {
+    concat!("rbench ", env!("CARGO_PKG_VERSION"), "\n").to_owned()
+}

@@ -5,6 +5,7 @@ use std::ops::Range;
 use rbench_core::outcome::OpStats;
 use rbench_core::residency::Share;
 use rbench_core::{Nanos, OpKind};
+use rbench_plan::jobs::Framing;
 
 use crate::meter::empty_lane;
 use crate::worker::MakeRunner;
@@ -37,6 +38,8 @@ pub struct Phase {
     pub deadline: Option<Nanos>,
     /// After the deadline top up to the worker with the most.
     pub wear_out: bool,
+    /// Whether opens and closes are part of it.
+    pub framing: Framing,
     /// What is known of the caches and looked at around it; `None`: nothing of
     /// it asks for what is there.
     pub cache: Option<Looking>,

@@ -141,6 +141,7 @@ pub async fn reduce(
             first_failed: failed.map(host_of),
             residency: None,
             start: group.started(),
+            access: None,
         });
     }
     Ok(rows)

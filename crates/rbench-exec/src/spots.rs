@@ -118,7 +118,7 @@ fn of_jobs(jobs: &JobsPlan, base: &Path, ranks: &[u32]) -> Vec<Spot> {
 fn names(job: &JobPlan) -> u64 {
     match &job.files.names {
         FileNames::Given(names) => (names.len() as u64).min(job.files.count),
-        FileNames::Format(_) => 1,
+        FileNames::Format(_) | FileNames::Numbered { .. } => 1,
     }
 }
 

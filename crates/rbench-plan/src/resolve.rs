@@ -22,6 +22,7 @@ macro_rules! refuse {
 mod blocks;
 mod fio;
 mod io;
+mod ior;
 mod mdtest;
 mod ops;
 
@@ -36,8 +37,8 @@ pub struct Facts {
     pub seed: u64,
     /// (name, most requests under way) of each engine.
     pub engines: Vec<(&'static str, u32)>,
-    /// What the file of `rbench mdtest -x` says, where it was read: the items
-    /// of each rank after a stonewall.
+    /// What the file of `rbench mdtest -x` or of IOR's stoneWallingStatusFile says, where
+    /// it was read: items or transfers of each rank after a stonewall.
     pub stonewalled: Option<u64>,
 }
 
@@ -72,7 +73,7 @@ pub enum Work {
     Meta(MetaPlan),
     /// `rbench io`
     Io(IoPlan),
-    /// `rbench fio`
+    /// `rbench fio`, `rbench ior`
     Jobs(JobsPlan),
 }
 
@@ -194,7 +195,9 @@ impl Plan {
                         .iter()
                         .map(|name| files.directory.join(name))
                         .collect::<Vec<_>>(),
-                    FileNames::Format(_) => files.directories().cloned().collect(),
+                    FileNames::Format(_) | FileNames::Numbered { .. } => {
+                        files.directories().cloned().collect()
+                    }
                 });
                 places.collect()
             }
@@ -242,6 +245,7 @@ impl Plan {
 pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     match &spec.workload {
         Workload::Mdtest(options) => counts(options, ranks).map_err(PlanError::plain),
+        Workload::Ior(options) => ior::tasks(options, ranks).map(|tasks| vec![tasks]),
         Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => {
             Ok(vec![ranks])
         }
@@ -288,7 +292,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let common = &spec.common;
     let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
     let flag = match spec.workload {
-        Workload::Mdtest(_) => "-i",
+        Workload::Mdtest(_) | Workload::Ior(_) => "-i",
         Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => "--iterations",
     };
     let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
@@ -326,6 +330,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             let repeats = fio::Repeats { iterations, shift };
             Work::Jobs(fio::resolve(options, facts, repeats, &mut notes)?)
         }
+        Workload::Ior(options) => Work::Jobs(ior::resolve(options, facts, common, &mut notes)?),
     };
     let threads = match &work {
         Work::Jobs(jobs) => jobs.workers(),

@@ -12,8 +12,10 @@ use crate::jobs::Distribution;
 use crate::meta::{Backend, Layout as TreeLayout, Packet, PhaseKind};
 
 pub mod fio;
+mod ior;
 
 pub use fio::{Fio, Split};
+pub use ior::{Ior, Segments};
 
 /// What all workloads have in common.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -279,6 +281,8 @@ pub enum Workload {
     Io(Io),
     /// `rbench fio`
     Fio(Box<Fio>),
+    /// `rbench ior`
+    Ior(Box<Ior>),
 }
 
 /// All that was asked for.

@@ -15,6 +15,7 @@ mod embedded;
 mod files;
 mod fio;
 mod front;
+mod ior;
 mod launch;
 mod mdtest;
 mod operations;
@@ -25,6 +26,7 @@ mod round_trip;
 mod run;
 mod show;
 mod signals;
+mod status;
 mod surroundings;
 #[cfg(feature = "testfs")]
 mod testfs;

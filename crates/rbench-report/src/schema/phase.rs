@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rbench_core::failure::{Example, FailureKind, Failures};
 use rbench_core::outcome::{
-    FirstDone, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall, per_second,
+    Access, FirstDone, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall, per_second,
 };
 use rbench_core::{Nanos, Timeline};
 use serde::{Deserialize, Serialize};
@@ -104,6 +104,9 @@ pub struct PhaseResult {
     /// Workers that were given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<GivenUpResult>,
+    /// Of transfers between opens and closes that were timed: what all of it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessResult>,
     /// Hosts in the order of their first rank; of too many only the outliers.
     pub hosts: Vec<HostResult>,
     /// The spread over all hosts, when there are too many for a row each.
@@ -348,6 +351,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             rewritten,
             residency: _,
             start,
+            access,
         } = outcome;
         let mut shortened = timeline.clone();
         shortened.shorten(TIMELINE_ROWS);
@@ -393,8 +397,44 @@ impl From<&PhaseOutcome> for PhaseResult {
             first_failed: first_failed.clone(),
             rewritten: rewritten.map(CameRoundResult::from),
             given_up: GivenUpResult::of(outcome),
+            access: access.map(|access| AccessResult::of(access, *bytes)),
             residency: ResidencyResult::of(outcome),
             start_error_s: start.map(|start| start.error.as_secs_f64()),
+        }
+    }
+}
+
+/// What opening, transferring and closing took together, over all ranks: IOR's times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AccessResult {
+    /// From the begin of the first open of any rank to the end of the last one, s.
+    pub open_s: f64,
+    /// From the begin of the first transfer of any rank to the end of the last one, or of the
+    /// last fsync behind the transfers, s.
+    pub transfer_s: f64,
+    /// From the begin of the first close of any rank to the end of the last one, s; 0 where
+    /// nothing was closed in time.
+    pub close_s: f64,
+    /// From the begin of the first open of any rank to the end of the last close, s.
+    pub total_s: f64,
+    /// Bytes that all ranks moved without error / `total_s`; 0 when no time passed.
+    pub bandwidth: f64,
+}
+
+impl AccessResult {
+    fn of(access: Access, bytes: u64) -> AccessResult {
+        let Access {
+            open,
+            transfer,
+            close,
+            total,
+        } = access;
+        AccessResult {
+            open_s: open.as_secs_f64(),
+            transfer_s: transfer.as_secs_f64(),
+            close_s: close.as_secs_f64(),
+            total_s: total.as_secs_f64(),
+            bandwidth: per_second(bytes, total),
         }
     }
 }

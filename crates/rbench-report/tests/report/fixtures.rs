@@ -95,6 +95,7 @@ impl Made {
             rewritten: None,
             residency: None,
             start: None,
+            access: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);

@@ -17,7 +17,8 @@ fn meta(line: &str) -> rbench_plan::spec::Meta {
             | Workload::Mdtest(_)
             | Workload::Io(_)
             | Workload::Fio(_)
-            | Workload::Ior(_) => {
+            | Workload::Ior(_)
+            | Workload::Find(_) => {
                 panic!("not meta")
             }
         },
@@ -33,7 +34,8 @@ fn io(line: &str) -> rbench_plan::spec::Io {
             | Workload::Ops(_)
             | Workload::Mdtest(_)
             | Workload::Fio(_)
-            | Workload::Ior(_) => {
+            | Workload::Ior(_)
+            | Workload::Find(_) => {
                 panic!("not io")
             }
         },

@@ -142,6 +142,7 @@ pub async fn reduce(
             residency: None,
             start: group.started(),
             access: None,
+            found: None,
         });
     }
     Ok(rows)

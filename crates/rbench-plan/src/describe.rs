@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rbench_core::Bytes;
 
+use crate::find::{FindPlan, Than};
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
 use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
 use crate::meta::{
@@ -20,6 +21,7 @@ impl Plan {
             Work::Meta(meta) => describe_meta(meta),
             Work::Io(io) => describe_io(io),
             Work::Jobs(jobs) => return describe_jobs(jobs),
+            Work::Find(find) => describe_find(find),
         };
         if self.keep {
             rows.push(("keep", "yes".to_owned()));
@@ -161,6 +163,28 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<(&'static str, String)> {
         let options = jobs.global_options.iter();
         let typed = options.map(|(name, value)| format!("{name}={value}"));
         rows.push(("options", join(typed.collect())));
+    }
+    rows
+}
+
+fn describe_find(find: &FindPlan) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(file) = &find.newer {
+        rows.push(("newer", file.display().to_string()));
+    }
+    if let Some(size) = find.size {
+        let sign = match size.than {
+            Than::Exactly => "",
+            Than::More => "+",
+            Than::Less => "-",
+        };
+        rows.push((
+            "size",
+            format!("{sign}{} x {} bytes", size.units, size.unit),
+        ));
+    }
+    if let Some(name) = &find.name {
+        rows.push(("name", String::from_utf8_lossy(name).into_owned()));
     }
     rows
 }

@@ -8,6 +8,7 @@ pub mod arrival;
 pub mod cache;
 pub mod demand;
 mod describe;
+pub mod find;
 pub mod io;
 pub mod iolog;
 pub mod jobs;
@@ -22,6 +23,7 @@ pub mod spec;
 pub mod tree;
 pub mod verify;
 
+pub use find::FindPlan;
 pub use io::IoPlan;
 pub use meta::MetaPlan;
 pub use name_ops::NameOp;

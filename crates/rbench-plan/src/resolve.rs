@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rbench_core::{Bytes, Nanos, OpKind, plain};
 
+use crate::find::FindPlan;
 use crate::io::IoPlan;
 use crate::jobs::{FileNames, JobsPlan};
 use crate::meta::{
@@ -20,6 +21,7 @@ macro_rules! refuse {
 }
 
 mod blocks;
+mod find;
 mod fio;
 mod io;
 mod ior;
@@ -75,13 +77,15 @@ pub enum Work {
     Io(IoPlan),
     /// `rbench fio`, `rbench ior`
     Jobs(JobsPlan),
+    /// `rbench find`
+    Find(FindPlan),
 }
 
 impl Work {
     /// The beginning of the names of the journals of acknowledged writes.
     pub fn ack_journal(&self) -> Option<&PathBuf> {
         match self {
-            Work::Meta(_) => None,
+            Work::Meta(_) | Work::Find(_) => None,
             Work::Io(io) => io.ack_journal.as_ref(),
             Work::Jobs(jobs) => jobs.ack_journal.as_ref(),
         }
@@ -129,7 +133,7 @@ impl Plan {
         match &self.work {
             Work::Meta(meta) => meta.site == Location::Own,
             Work::Io(_) => true,
-            Work::Jobs(_) => false,
+            Work::Jobs(_) | Work::Find(_) => false,
         }
     }
 
@@ -147,7 +151,7 @@ impl Plan {
             Work::Meta(meta) => meta.layout == TreeLayout::Shared,
             Work::Io(io) => io.layout.shared(),
             // Every host works on its own files, or on those it sees.
-            Work::Jobs(_) => return None,
+            Work::Jobs(_) | Work::Find(_) => return None,
         };
         match (several_hosts, self.shift > 0, shared_layout) {
             (false, _, _) => None,
@@ -169,7 +173,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.first(),
                 Location::Own => self.dir.as_ref(),
             },
-            Work::Io(_) => self.dir.as_ref(),
+            Work::Io(_) | Work::Find(_) => self.dir.as_ref(),
             Work::Jobs(jobs) => jobs
                 .rounds
                 .iter()
@@ -187,7 +191,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.clone(),
                 Location::Own => self.dir.iter().cloned().collect(),
             },
-            Work::Io(_) => self.dir.iter().cloned().collect(),
+            Work::Io(_) | Work::Find(_) => self.dir.iter().cloned().collect(),
             Work::Jobs(jobs) => {
                 let files = jobs.rounds.iter().flatten().map(|job| &job.files);
                 let places = files.flat_map(|files| match &files.names {
@@ -223,6 +227,7 @@ impl Plan {
                 each.saturating_mul(self.workers())
             }
             Work::Jobs(jobs) => jobs.data_bytes(self.ranks).0,
+            Work::Find(_) => 0,
         }
     }
 
@@ -246,9 +251,11 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     match &spec.workload {
         Workload::Mdtest(options) => counts(options, ranks).map_err(PlanError::plain),
         Workload::Ior(options) => ior::tasks(options, ranks).map(|tasks| vec![tasks]),
-        Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => {
-            Ok(vec![ranks])
-        }
+        Workload::Meta(_)
+        | Workload::Ops(_)
+        | Workload::Io(_)
+        | Workload::Fio(_)
+        | Workload::Find(_) => Ok(vec![ranks]),
     }
 }
 
@@ -293,7 +300,11 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
     let flag = match spec.workload {
         Workload::Mdtest(_) | Workload::Ior(_) => "-i",
-        Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => "--iterations",
+        Workload::Meta(_)
+        | Workload::Ops(_)
+        | Workload::Io(_)
+        | Workload::Fio(_)
+        | Workload::Find(_) => "--iterations",
     };
     let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     let shift = common.shift.unwrap_or(0);
@@ -330,11 +341,12 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             let repeats = fio::Repeats { iterations, shift };
             Work::Jobs(fio::resolve(options, facts, repeats, &mut notes)?)
         }
+        Workload::Find(find) => Work::Find(find::resolve(find, common)?),
         Workload::Ior(options) => Work::Jobs(ior::resolve(options, facts, common, &mut notes)?),
     };
     let threads = match &work {
         Work::Jobs(jobs) => jobs.workers(),
-        Work::Meta(_) | Work::Io(_) => threads,
+        Work::Meta(_) | Work::Io(_) | Work::Find(_) => threads,
     };
     let journaled = work.ack_journal().is_some();
     let plan = Plan {

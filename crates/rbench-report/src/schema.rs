@@ -18,8 +18,8 @@ use serde_json::{Map, Value};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
 pub use phase::{
-    AccessResult, ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult,
-    PhaseResult, RankResult, StonewallResult, TimelineRow,
+    AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
+    LatenessResult, PhaseResult, RankResult, StonewallResult, TimelineRow,
 };
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,

@@ -21,6 +21,7 @@ pub fn render(result: &RunResult) -> String {
     let sections = [
         header::render(result),
         phases(result),
+        details::found(result),
         summary(result),
         caches::render(result),
         details::by_host(result),

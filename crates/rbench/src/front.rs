@@ -204,6 +204,10 @@ pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
             let journal = match &mut spec.workload {
                 Workload::Io(io) => Some(&mut io.ack_journal),
                 Workload::Fio(fio) => Some(&mut fio.ack_journal),
+                Workload::Find(find) => {
+                    find.newer = find.newer.take().map(|file| cwd.join(file));
+                    None
+                }
                 Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) | Workload::Ior(_) => {
                     None
                 }
@@ -218,7 +222,7 @@ pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
         | Invocation::Fio(_)
         | Invocation::Verify(_)
         | Invocation::Clean(_) => Err(Refusal::Usage(
-            "only meta, ops, io, mdtest, fio and ior run on several ranks".to_owned(),
+            "only meta, ops, io, find, mdtest, fio and ior run on several ranks".to_owned(),
         )),
     }
 }

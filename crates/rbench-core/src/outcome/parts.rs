@@ -42,6 +42,17 @@ pub struct Access {
     pub total: Nanos,
 }
 
+/// What a search of a tree has looked at, each once, over all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Entries that are no directories.
+    pub files: u64,
+    /// Directories, the first one included.
+    pub directories: u64,
+    /// Entries of both kinds for which all tests hold.
+    pub matches: u64,
+}
+
 /// One host's part in a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostOutcome {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rbench_core::failure::{Example, FailureKind, Failures};
 use rbench_core::outcome::{
-    Access, FirstDone, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall, per_second,
+    Access, FirstDone, Found, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall,
+    per_second,
 };
 use rbench_core::{Nanos, Timeline};
 use serde::{Deserialize, Serialize};
@@ -107,6 +108,9 @@ pub struct PhaseResult {
     /// Of transfers between opens and closes that were timed: what all of it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessResult>,
+    /// Of a search: what it has looked at and found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<FoundResult>,
     /// Hosts in the order of their first rank; of too many only the outliers.
     pub hosts: Vec<HostResult>,
     /// The spread over all hosts, when there are too many for a row each.
@@ -352,6 +356,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             residency: _,
             start,
             access,
+            found,
         } = outcome;
         let mut shortened = timeline.clone();
         shortened.shorten(TIMELINE_ROWS);
@@ -398,8 +403,38 @@ impl From<&PhaseOutcome> for PhaseResult {
             rewritten: rewritten.map(CameRoundResult::from),
             given_up: GivenUpResult::of(outcome),
             access: access.map(|access| AccessResult::of(access, *bytes)),
+            found: found.map(|found| FoundResult::of(found, *elapsed)),
             residency: ResidencyResult::of(outcome),
             start_error_s: start.map(|start| start.error.as_secs_f64()),
+        }
+    }
+}
+
+/// What a search of a tree has looked at, each once, over all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FoundResult {
+    /// Entries that are no directories.
+    pub files: u64,
+    /// Directories, the first one included.
+    pub directories: u64,
+    /// Entries of both kinds for which all tests hold.
+    pub matches: u64,
+    /// `files` / `elapsed_s` of the row; 0 when no time passed.
+    pub files_per_s: f64,
+}
+
+impl FoundResult {
+    fn of(found: Found, elapsed: Nanos) -> FoundResult {
+        let Found {
+            files,
+            directories,
+            matches,
+        } = found;
+        FoundResult {
+            files,
+            directories,
+            matches,
+            files_per_s: per_second(files, elapsed),
         }
     }
 }

@@ -96,6 +96,7 @@ impl Made {
             residency: None,
             start: None,
             access: None,
+            found: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);

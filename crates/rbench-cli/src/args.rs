@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::ops_table::OpsRow;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
+use rbench_plan::find::SizeTest;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
@@ -15,7 +16,7 @@ use rbench_plan::spec::{self, OnError, Spec, Workload};
 
 use crate::series::{KneeArgs, NnArgs, QuickArgs, SweepArgs};
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
-use crate::{fio, mdtest, values};
+use crate::{fio, ior, mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
@@ -42,6 +43,8 @@ enum Command {
     Nn(NnArgs),
     /// The highest rate at which response times meet an objective
     Knee(KneeArgs),
+    /// Search a tree as find does, over all ranks
+    Find(Find),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
@@ -252,6 +255,32 @@ struct Ops {
     /// was made for it, in as long a time, is used up
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Directories near the root are read by all workers, each of which looks at its part of the entries; further \
+    down they are dealt to the ranks. No symbolic link is followed, and no other file system entered. An entry is only \
+    stat'ed if its name fits and that does not decide. docs/find.md has the rows and figures. The tests can be written as in \
+    find: -newer, -size, -name.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench find /mnt/fs -newer stamp -size 3901c \
+    -name '*01*'"
+)]
+struct Find {
+    /// Directory to search
+    #[arg(value_name = "DIR", conflicts_with = "dir")]
+    start: Option<PathBuf>,
+    /// Only what was modified after FILE was
+    #[arg(long, value_name = "FILE")]
+    newer: Option<PathBuf>,
+    /// Only what has this size: 3901c, +10k, -1M, as in find (c bytes, w 2, b 512, k, M, G;
+    /// a bare number is in blocks of 512 bytes)
+    #[arg(long, value_name = "N", value_parser = values::size_test, allow_hyphen_values = true)]
+    size: Option<SizeTest>,
+    /// Only what has a name like this: '*01*'
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    name: Option<OsString>,
     #[command(flatten)]
     common: Common,
 }
@@ -496,7 +525,7 @@ struct CleanArgs {
     dry_run: bool,
 }
 
-/// The commands. `mdtest` and `fio` are here for the list of commands and for
+/// The commands. `mdtest`, `fio` and `ior` are here for the list of commands and for
 /// help: what follows them is not in clap's grammar and never gets here.
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
@@ -507,12 +536,33 @@ pub fn command() -> clap::Command {
         .about("fio's command line, job files and reports")
         .override_help(fio::help())
         .display_order(2);
-    Args::command().subcommand(mdtest).subcommand(fio)
+    let ior = clap::Command::new("ior")
+        .about("IOR's command line and summary table")
+        .override_help(ior::help())
+        .display_order(3);
+    Args::command()
+        .subcommand(mdtest)
+        .subcommand(fio)
+        .subcommand(ior)
+}
+
+/// With the tests of `rbench find` as long options, where they are written as in find(1).
+fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
+    let is_find = argv.get(1).is_some_and(|command| command == "find");
+    let long = |word: &OsString| match word.to_str() {
+        Some("-newer" | "-size" | "-name") if is_find => {
+            let mut long = OsString::from("-");
+            long.push(word);
+            long
+        }
+        _ => word.clone(),
+    };
+    argv.iter().map(long).collect()
 }
 
 impl Args {
     pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
-        let matches = command().try_get_matches_from(argv)?;
+        let matches = command().try_get_matches_from(as_long_options(argv))?;
         Args::from_arg_matches(&matches)
     }
 
@@ -525,6 +575,7 @@ impl Args {
             Command::Sweep(sweep) => sweep.options.communicator,
             Command::Knee(knee) => knee.options.communicator,
             Command::Nn(nn) => nn.options.communicator,
+            Command::Find(find) => find.common.communicator,
             Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
                 Communicator::Solo
             }
@@ -540,6 +591,7 @@ impl Args {
             Command::Sweep(sweep) => sweep.invocation(),
             Command::Knee(knee) => knee.invocation(),
             Command::Nn(nn) => nn.invocation(),
+            Command::Find(find) => find.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Verify(VerifyArgs {
@@ -595,6 +647,7 @@ impl Common {
             communicator: self.communicator,
             mdtest: None,
             fio: None,
+            ior: None,
             no_round_trip: self.no_round_trip,
             client_cache: self.client_cache,
             client_counters: self.client_counters,
@@ -648,6 +701,19 @@ impl Ops {
             time: self.time,
         };
         let workload = Workload::Ops(ops);
+        Invocation::Run(Box::new(Spec { common, workload }), output)
+    }
+}
+
+impl Find {
+    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+        let (mut common, output) = self.common.split(env_dir);
+        common.dir = self.start.or(common.dir);
+        let workload = Workload::Find(spec::Find {
+            newer: self.newer,
+            size: self.size,
+            name: self.name,
+        });
         Invocation::Run(Box::new(Spec { common, workload }), output)
     }
 }

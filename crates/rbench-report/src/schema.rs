@@ -26,8 +26,8 @@ pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
-    ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
-    RankResult, StonewallResult,
+    AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
+    LatenessResult, PhaseResult, RankResult, StonewallResult,
 };
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,

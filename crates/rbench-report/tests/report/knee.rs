@@ -4,7 +4,7 @@ use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::schema::{
     CellResult, CellValue, KneeLimit, KneeObjective, KneeResult, SERIES_SCHEMA, SeriesResult,
 };
-use rbench_report::series::{journal, render};
+use rbench_report::series::{Colour, journal, render};
 use serde_json::json;
 
 use crate::fixtures::{Made, empty_run, run, words};
@@ -136,7 +136,7 @@ fn the_curve_and_its_limit() {
             is(Some(true), false, ""),
         ]
     );
-    let text = render(&series);
+    let text = render(&series, Colour::Off);
     assert!(
         text.lines().all(|line| line.chars().count() <= 120),
         "{text}"

@@ -2,7 +2,7 @@
 
 use rbench_core::OpKind;
 use rbench_report::schema::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
-use rbench_report::series::render;
+use rbench_report::series::{Colour, render};
 use serde_json::json;
 
 use crate::fixtures::{Made, empty_run, run, words};
@@ -60,17 +60,17 @@ fn operations_by_workers_and_where_they_stop_scaling() {
         knee: None,
     };
     series.put(cell(0, 2, 1600.0));
-    assert!(render(&series).contains("it takes two numbers"));
+    assert!(render(&series, Colour::Off).contains("it takes two numbers"));
     series.put(cell(1, 4, 3100.0));
-    assert!(render(&series).contains("rename still scales at 4 workers"));
+    assert!(render(&series, Colour::Off).contains("rename still scales at 4 workers"));
     // 9% of what the workers grow by.
     series.put(cell(2, 8, 3100.0 * 1.09));
-    let text = render(&series);
+    let text = render(&series, Colour::Off);
     assert!(
         text.lines().all(|line| line.chars().count() <= 120),
         "{text}"
     );
     check("nn.txt", &text);
     series.put(cell(2, 8, 3100.0 * 1.11));
-    assert!(render(&series).contains("rename still scales at 8 workers"));
+    assert!(render(&series, Colour::Off).contains("rename still scales at 8 workers"));
 }

@@ -230,6 +230,7 @@ fn phase(number: u32) -> Phase {
     Phase {
         iteration: 0,
         label: name.clone(),
+        shown: true,
         lanes: vec![OpRow {
             op: OpKind::Create,
             label: name.clone(),

@@ -451,6 +451,7 @@ impl<'w> JobRound<'w> {
         Phase {
             iteration: self.iteration,
             label: self.names(),
+            shown: true,
             lanes: self.lanes.clone(),
             open_loop,
             deadline: None,
@@ -647,6 +648,7 @@ impl<'w> JobRound<'w> {
         let phase = Phase {
             iteration: 0,
             label: label.to_owned(),
+            shown: false,
             lanes: vec![OpRow {
                 op: OpKind::Write,
                 name: "layout".to_owned(),

@@ -16,6 +16,7 @@ pub mod data;
 mod extents;
 pub mod group;
 mod hooks;
+pub mod intervals;
 pub mod io;
 pub mod jobs;
 mod live;

@@ -312,6 +312,7 @@ impl MetaPass<'_> {
                 Showing::Row(name) => name.to_owned(),
                 Showing::Untimed => format!("{} (untimed)", info.label),
             },
+            shown: plan.showing != Showing::Untimed,
             lanes,
             open_loop: false,
             deadline: plan.deadline,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
@@ -104,6 +105,9 @@ impl Plan {
         }
         rows.push(Setting::count("threads", self.threads));
         rows.push(Setting::count("iterations", self.iterations));
+        if self.interval != INTERVAL {
+            rows.push(Setting::time("interval", self.interval));
+        }
         if self.pin {
             rows.push(Setting::yes("pin"));
         }

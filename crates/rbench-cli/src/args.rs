@@ -125,6 +125,10 @@ struct Common {
     /// FILE.journal
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Interval of the timeline; with --out, FILE.journal gets what was done in each
+    /// interval as soon as it is over [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Output")]
+    interval: Option<Nanos>,
     /// Write start and duration of each operation to PREFIX-RANK.csv, on each
     /// rank's host
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
@@ -626,6 +630,7 @@ impl Common {
             iterations: self.iterations,
             shift: self.shift,
             drop_caches: self.drop_caches,
+            interval: self.interval,
             log: self.log,
             keep: self.keep,
             limits: spec::LimitOptions {

@@ -473,6 +473,7 @@ impl<'w> JobRound<'w> {
         Phase {
             iteration: self.iteration,
             label: self.names(),
+            shown: true,
             lanes: self.lanes.clone(),
             open_loop,
             deadline: self.wears_out(),
@@ -678,6 +679,7 @@ impl<'w> JobRound<'w> {
         let phase = Phase {
             iteration: 0,
             label: label.to_owned(),
+            shown: false,
             lanes: vec![OpRow {
                 op: OpKind::Write,
                 name: "layout".to_owned(),

@@ -6,6 +6,7 @@
 
 pub mod fio;
 pub mod hist;
+pub mod intervals;
 pub mod ior;
 pub mod journal;
 pub mod json;

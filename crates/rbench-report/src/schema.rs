@@ -36,7 +36,7 @@ pub use residency::{
 pub use series::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
 pub use settings::{IterationResult, SettingResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
-pub use timeline::{SliceTimes, TimelineRow};
+pub use timeline::{GapResult, SliceTimes, TimelineRow};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";

@@ -13,8 +13,10 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::series::{QuickArgs, SweepArgs};
-use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
+use crate::series::{QuickArgs, SuiteArgs, SweepArgs};
+use crate::{
+    Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Stop, Testfs, Verify,
+};
 use crate::{fio, mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
@@ -38,6 +40,8 @@ enum Command {
     Quick(QuickArgs),
     /// One workload with every combination of some values, from one launch
     Sweep(SweepArgs),
+    /// A named and versioned sequence of runs, such as those of published evaluations
+    Suite(SuiteArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
@@ -499,19 +503,21 @@ impl Args {
             Command::Io(io) => io.common.communicator,
             Command::Quick(quick) => quick.options.communicator,
             Command::Sweep(sweep) => sweep.options.communicator,
+            Command::Suite(suite) => suite.options.communicator,
             Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
                 Communicator::Solo
             }
         }
     }
 
-    pub fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        match self.command {
+    pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        Ok(match self.command {
             Command::Meta(meta) => meta.invocation(env_dir),
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
             Command::Quick(quick) => quick.invocation(env_dir),
             Command::Sweep(sweep) => sweep.invocation(),
+            Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Verify(VerifyArgs {
@@ -532,7 +538,7 @@ impl Args {
                 force,
                 dry_run,
             }),
-        }
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod figures;
 pub mod journal;
 mod quick;
+mod suite;
 mod sweep;
 
 use rbench_core::plain::plain_lines;
@@ -37,6 +38,7 @@ enum Tables {
 const KINDS: &[(&str, Tables)] = &[
     ("sweep", Tables::Plain(sweep::render)),
     ("quick", Tables::Coloured(quick::render)),
+    ("suite", Tables::Coloured(suite::render)),
 ];
 
 /// The report for people; sections are a blank line apart.
@@ -74,7 +76,7 @@ fn header(series: &SeriesResult) -> String {
             .as_ref()
             .is_some_and(|result| result.target.embedded)
     };
-    if series.cells.iter().any(embedded) {
+    if series.embedded || series.cells.iter().any(embedded) {
         out.push_str(
             "DEMONSTRATION on rbench's built-in file system in memory, not your storage: choose a directory with --dir.\n\n",
         );
@@ -111,6 +113,10 @@ fn header(series: &SeriesResult) -> String {
 /// first, with the number of cells that have it.
 fn notes(series: &SeriesResult) -> String {
     let mut out = String::new();
+    for left in &series.left_out {
+        let text = format!("left out: {}: {}", left.name, left.why);
+        out.push_str(&wrapped("- ", &text.split(' ').collect::<Vec<_>>(), " "));
+    }
     for cell in &series.cells {
         if let Some(error) = &cell.error {
             out.push_str(&wrapped("- ", &[format!("{}: {error}", cell.name)], " "));

@@ -3,11 +3,15 @@
 
 use rbench_cli::series::{self, Series};
 use rbench_plan::series::{Cell, product};
-use rbench_report::schema::{SeriesKey, SeriesResult};
+use rbench_report::schema::{LeftOut, SeriesKey, SeriesResult, SeriesStep};
+
+use crate::launch::Launch;
 
 mod quick;
+mod suite;
 
 use quick::Quick;
+use suite::Suite;
 
 /// Which runs a series has, and in which order. Rank 0 asks; what it answers
 /// depends on the results so far alone, so that a series can be resumed.
@@ -23,6 +27,32 @@ pub trait Course {
     /// The part of the full size.
     fn scale(&self) -> f64 {
         1.0
+    }
+
+    /// The directory that all cells work in, and whether it is the built-in file
+    /// system.
+    fn dir(&self) -> Option<(String, bool)> {
+        None
+    }
+
+    /// Of a suite: its steps.
+    fn steps(&self) -> Vec<SeriesStep> {
+        Vec::new()
+    }
+
+    /// Cells that cannot be run on what was launched.
+    fn left_out(&self) -> Vec<LeftOut> {
+        Vec::new()
+    }
+
+    /// Where a cell stands in a file.
+    fn place(&self, _index: u32) -> Option<String> {
+        None
+    }
+
+    /// Whether the cells are only to be printed.
+    fn dry_run(&self) -> bool {
+        false
     }
 
     /// What is varied.
@@ -47,14 +77,24 @@ pub trait Course {
     }
 }
 
+/// What a course may depend on besides its command line.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// How it was launched.
+    pub launch: &'a Launch,
+    /// The host of each launched rank.
+    pub host_of: &'a [u32],
+}
+
 /// The course that a command line asks for.
 ///
 /// # Errors
 /// A sentence that names key or option.
-pub fn of(series: &Series) -> Result<Box<dyn Course>, String> {
+pub fn of(series: &Series, around: Around<'_>) -> Result<Box<dyn Course>, String> {
     match &series.course {
         series::Course::Sweep(sweep) => Ok(Box::new(Sweep::new(sweep)?)),
         series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.quiet)?)),
+        series::Course::Suite(suite) => Ok(Box::new(Suite::new(suite, series, around)?)),
     }
 }
 

@@ -14,8 +14,10 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::series::{KneeArgs, NnArgs, QuickArgs, SweepArgs};
-use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
+use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
+use crate::{
+    Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Stop, Testfs, Verify,
+};
 use crate::{fio, ior, mdtest, values};
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
@@ -45,6 +47,8 @@ enum Command {
     Knee(KneeArgs),
     /// Search a tree as find does, over all ranks
     Find(Find),
+    /// A named and versioned sequence of runs, such as those of published evaluations
+    Suite(SuiteArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
@@ -580,14 +584,15 @@ impl Args {
             Command::Knee(knee) => knee.options.communicator,
             Command::Nn(nn) => nn.options.communicator,
             Command::Find(find) => find.common.communicator,
+            Command::Suite(suite) => suite.options.communicator,
             Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
                 Communicator::Solo
             }
         }
     }
 
-    pub fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        match self.command {
+    pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        Ok(match self.command {
             Command::Meta(meta) => meta.invocation(env_dir),
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
@@ -596,6 +601,7 @@ impl Args {
             Command::Knee(knee) => knee.invocation(),
             Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
+            Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Verify(VerifyArgs {
@@ -616,7 +622,7 @@ impl Args {
                 force,
                 dry_run,
             }),
-        }
+        })
     }
 }
 

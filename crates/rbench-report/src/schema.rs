@@ -33,7 +33,9 @@ pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
 };
-pub use series::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
+pub use series::{
+    CellResult, CellValue, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep,
+};
 pub use settings::{IterationResult, SettingResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
 pub use timeline::{GapResult, SliceTimes, TimelineRow};

@@ -436,7 +436,7 @@ fn places(plan: &Plan, launch: &Launch, parent: &Path) -> Vec<PathBuf> {
 }
 
 /// Memory for the built-in file system: half of what is available.
-fn room_for(data: u64) -> Result<Bytes, String> {
+pub fn room_for(data: u64) -> Result<Bytes, String> {
     let half = available_memory().map_or(1 << 30, |all| all.0 / 2);
     if data > half {
         return Err(format!(

@@ -16,6 +16,8 @@ use rbench_plan::spec::{self, OnError, Spec, Workload};
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, mdtest, values};
 
+mod compare;
+
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
 #[derive(Debug, Parser)]
@@ -37,6 +39,10 @@ enum Command {
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
     Show(Show),
+    /// Compare runs with each other, or with published figures
+    Compare(compare::CompareArgs),
+    /// Print the version, how this program was built, and its MPI library
+    Version,
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
     Verify(VerifyArgs),
     /// Remove directories left behind by interrupted runs
@@ -488,9 +494,12 @@ impl Args {
             Command::Meta(meta) => meta.common.communicator,
             Command::Ops(ops) => ops.common.communicator,
             Command::Io(io) => io.common.communicator,
-            Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
-                Communicator::Solo
-            }
+            Command::Testfs(_)
+            | Command::Show(_)
+            | Command::Compare(_)
+            | Command::Version
+            | Command::Verify(_)
+            | Command::Clean(_) => Communicator::Solo,
         }
     }
 
@@ -501,6 +510,8 @@ impl Args {
             Command::Io(io) => io.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
+            Command::Compare(args) => args.invocation(),
+            Command::Version => Invocation::Version,
             Command::Verify(VerifyArgs {
                 journals,
                 dir,

@@ -206,6 +206,8 @@ pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
         }
         Invocation::Testfs(_)
         | Invocation::Show { .. }
+        | Invocation::Compare(_)
+        | Invocation::Version
         | Invocation::Fio(_)
         | Invocation::Verify(_)
         | Invocation::Clean(_) => Err(Refusal::Usage(

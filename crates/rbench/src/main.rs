@@ -10,6 +10,7 @@ use rbench_cli::Invocation;
 use rbench_core::plain::plain_lines;
 
 mod clean;
+mod compare;
 mod data_size;
 mod embedded;
 mod files;
@@ -29,6 +30,7 @@ mod surroundings;
 #[cfg(feature = "testfs")]
 mod testfs;
 mod verify;
+mod version;
 
 /// All went well.
 const SUCCESS: u8 = 0;
@@ -53,6 +55,8 @@ fn main() -> ExitCode {
             ExitCode::from(USAGE)
         }
         Ok(Invocation::Show { file, format }) => show::show(&file, format),
+        Ok(Invocation::Compare(what)) => compare::compare(&what),
+        Ok(Invocation::Version) => ExitCode::from(print(&version::text())),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),

@@ -21,14 +21,19 @@ pub fn render(result: &RunResult, format: Format) -> String {
         .map_or_else(String::new, |r| (r.render)(result))
 }
 
+/// Reads a result file or a journal.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn read(file: &Path) -> Result<RunResult, String> {
+    let bytes =
+        std::fs::read(file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
+    journal::read_any(&bytes).map_err(|e| format!("{}: {e}", file.display()))
+}
+
 /// Reads `file` and prints its report.
 pub fn show(file: &Path, format: Format) -> ExitCode {
-    let result = std::fs::read(file)
-        .map_err(|e| format!("{} cannot be read: {e}", file.display()))
-        .and_then(|bytes| {
-            journal::read_any(&bytes).map_err(|e| format!("{}: {e}", file.display()))
-        });
-    match result {
+    match read(file) {
         Ok(result) => ExitCode::from(print(&render(&result, format))),
         Err(message) => {
             complain(&message);

@@ -13,6 +13,7 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
+use crate::series::SweepArgs;
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, mdtest, values};
 
@@ -35,6 +36,8 @@ enum Command {
     Ops(Ops),
     /// Data rates: reads and writes of large and small files
     Io(Box<Io>),
+    /// One workload with every combination of some values, from one launch
+    Sweep(SweepArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
@@ -494,6 +497,7 @@ impl Args {
             Command::Meta(meta) => meta.common.communicator,
             Command::Ops(ops) => ops.common.communicator,
             Command::Io(io) => io.common.communicator,
+            Command::Sweep(sweep) => sweep.options.communicator,
             Command::Testfs(_)
             | Command::Show(_)
             | Command::Compare(_)
@@ -508,6 +512,7 @@ impl Args {
             Command::Meta(meta) => meta.invocation(env_dir),
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
+            Command::Sweep(sweep) => sweep.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Compare(args) => args.invocation(),

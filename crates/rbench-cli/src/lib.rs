@@ -15,6 +15,7 @@ use rbench_plan::jobs::Checksum;
 mod args;
 pub mod fio;
 mod mdtest;
+pub mod series;
 mod values;
 
 /// What was asked for.
@@ -22,6 +23,8 @@ mod values;
 pub enum Invocation {
     /// A workload.
     Run(Box<Spec>, Output),
+    /// Several workloads, one after the other.
+    Series(Box<series::Series>),
     /// The built-in file system in the foreground.
     Testfs(Testfs),
     /// What became of acknowledged writes.

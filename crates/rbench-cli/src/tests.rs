@@ -258,7 +258,7 @@ fn a_comparison_keeps_what_was_typed() {
 
 #[test]
 fn impossible_comparisons_are_misuse() {
-    check_misuse("rbench compare a b --min-effect -5%", "--min-effect");
+    check_misuse("rbench compare a b --min-effect=-5%", "--min-effect");
     check_misuse("rbench compare a b --min-effect 100%", "below 100%");
     check_misuse("rbench compare a b --confidence 100%", "at most 99.9999%");
     check_misuse(

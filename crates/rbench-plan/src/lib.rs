@@ -17,11 +17,13 @@ pub mod pattern;
 pub mod permutation;
 pub mod process;
 pub mod resolve;
+pub mod series;
 pub mod shift;
 pub mod spec;
 pub mod tree;
 pub mod verify;
 
+pub use describe::{Setting, SettingValue};
 pub use io::IoPlan;
 pub use meta::MetaPlan;
 pub use name_ops::NameOp;

@@ -2,6 +2,7 @@
 //! journal, data of a single rank in that rank's files.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use rbench_cli::Output;
 use rbench_comm::Clocks;
@@ -32,6 +33,15 @@ pub struct Job<'j> {
     pub output: &'j Output,
     /// Whose command line it is.
     pub front: Box<dyn FrontEnd>,
+    /// The series that takes the result, if the run is a cell of one.
+    pub cell: Option<Rc<dyn Sink>>,
+}
+
+/// Takes the result of a run in place of standard output.
+pub trait Sink {
+    /// Takes what rank 0 has of a run that has ended or was stopped; the exit
+    /// code.
+    fn take(&self, report: &mut Report) -> u8;
 }
 
 /// What a run hands over at its end.
@@ -52,6 +62,8 @@ pub struct Report {
     pub broken: Option<ExecError>,
     /// The exit code of publishing, once that has happened.
     pub published: Option<u8>,
+    /// The series that takes the result, if the run is a cell of one.
+    pub cell: Option<Rc<dyn Sink>>,
 }
 
 impl Report {
@@ -93,6 +105,7 @@ impl<'r> Recording<'r> {
             launch,
             output,
             front,
+            cell,
         } = job;
         Recording {
             plan,
@@ -111,6 +124,7 @@ impl<'r> Recording<'r> {
                 kept: None,
                 broken: None,
                 published: None,
+                cell,
             },
             starts: Vec::new(),
             noted: Vec::new(),

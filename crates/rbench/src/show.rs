@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use rbench_cli::Format;
-use rbench_report::{RENDERERS, RunResult, journal, ops};
+use rbench_report::journal::ReadError;
+use rbench_report::{RENDERERS, RunResult, journal, ops, series};
 
 use crate::{FAILED, complain, print};
 
@@ -21,20 +22,36 @@ pub fn render(result: &RunResult, format: Format) -> String {
         .map_or_else(String::new, |r| (r.render)(result))
 }
 
-/// Reads a result file or a journal.
+/// Reads the result file or the journal of a run.
 ///
 /// # Errors
 /// One sentence that names the file.
 pub fn read(file: &Path) -> Result<RunResult, String> {
-    let bytes =
-        std::fs::read(file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
-    journal::read_any(&bytes).map_err(|e| format!("{}: {e}", file.display()))
+    journal::read_any(&bytes_of(file)?).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|e| format!("{} cannot be read: {e}", file.display()))
+}
+
+/// The report of a file's content.
+fn rendered(bytes: &[u8], format: Format) -> Result<String, ReadError> {
+    if series::journal::is_series(bytes) {
+        let series = series::journal::read(bytes)?;
+        return Ok(match format {
+            Format::Text => series::render(&series),
+            Format::Json => series::render_json(&series),
+        });
+    }
+    Ok(render(&journal::read_any(bytes)?, format))
 }
 
 /// Reads `file` and prints its report.
 pub fn show(file: &Path, format: Format) -> ExitCode {
-    match read(file) {
-        Ok(result) => ExitCode::from(print(&render(&result, format))),
+    let shown = bytes_of(file)
+        .and_then(|bytes| rendered(&bytes, format).map_err(|e| format!("{}: {e}", file.display())));
+    match shown {
+        Ok(text) => ExitCode::from(print(&text)),
         Err(message) => {
             complain(&message);
             ExitCode::from(FAILED)

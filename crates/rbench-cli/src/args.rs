@@ -20,6 +20,8 @@ use crate::{
 };
 use crate::{fio, ior, mdtest, values};
 
+mod compare;
+
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
 #[derive(Debug, Parser)]
@@ -53,6 +55,10 @@ enum Command {
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
     Show(Show),
+    /// Compare runs with each other, or with published figures
+    Compare(compare::CompareArgs),
+    /// Print the version, how this program was built, and its MPI library
+    Version,
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
     Verify(VerifyArgs),
     /// Remove directories left behind by interrupted runs
@@ -585,9 +591,12 @@ impl Args {
             Command::Nn(nn) => nn.options.communicator,
             Command::Find(find) => find.common.communicator,
             Command::Suite(suite) => suite.options.communicator,
-            Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
-                Communicator::Solo
-            }
+            Command::Testfs(_)
+            | Command::Show(_)
+            | Command::Compare(_)
+            | Command::Version
+            | Command::Verify(_)
+            | Command::Clean(_) => Communicator::Solo,
         }
     }
 
@@ -604,6 +613,8 @@ impl Args {
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
+            Command::Compare(args) => args.invocation(),
+            Command::Version => Invocation::Version,
             Command::Verify(VerifyArgs {
                 journals,
                 dir,

@@ -4,6 +4,7 @@
 //! Everything here is a pure function of its arguments: no file, terminal,
 //! clock or environment. Only the binary writes.
 
+pub mod compare;
 pub mod fio;
 pub mod hist;
 pub mod intervals;

@@ -212,7 +212,7 @@ fn help_is_the_same_however_it_is_asked_for() {
     assert_eq!(asked("rbench mdtest --version"), asked("rbench --version"));
     let listed = asked("rbench --help").text;
     assert!(
-        listed.contains("\n  mdtest  mdtest's command line"),
+        listed.contains("\n  mdtest   mdtest's command line"),
         "{listed}"
     );
 }

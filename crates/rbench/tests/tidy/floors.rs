@@ -26,6 +26,7 @@ const HOUSES: &[House] = &[
                 "engine",
                 "memory",
                 "mountinfo",
+                "near",
                 "op",
                 "ops_table",
                 "plain",

@@ -11,10 +11,10 @@
 //! At most one collective of a communicator may be pending at a rank, besides any
 //! number of notes.
 
+mod chosen;
 pub mod drift;
 pub mod hosts;
 pub mod launcher;
-mod leading;
 #[cfg(feature = "mpi")]
 mod mpi;
 pub mod offsets;
@@ -27,11 +27,20 @@ use std::pin::Pin;
 
 use rbench_core::Rank;
 
+pub use chosen::Chosen;
 pub use drift::{Clocks, Drift};
 pub use hosts::{Host, Identity, Topology, sharing, topology};
-pub use leading::Leading;
 pub use offsets::{ClockOffset, Comparison, compare};
 pub use world::{Choice, World, start};
+
+/// What the MPI library calls itself, its first line; `None` without MPI (feature
+/// `mpi`). It need not have been started.
+pub fn mpi_library() -> Option<String> {
+    #[cfg(feature = "mpi")]
+    return mpi::library();
+    #[cfg(not(feature = "mpi"))]
+    return None;
+}
 
 /// A future of the control plane; it lives on the main thread.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, CommError>> + 'a>>;

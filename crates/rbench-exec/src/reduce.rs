@@ -152,6 +152,8 @@ pub async fn reduce(
             first_failed: failed.map(host_of),
             residency: None,
             start: group.started(),
+            access: None,
+            found: None,
         });
     }
     Ok(rows)

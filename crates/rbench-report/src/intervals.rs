@@ -246,6 +246,8 @@ fn phase(lines: &[IntervalLine]) -> Option<PhaseResult> {
         first_failed: None,
         rewritten: None,
         residency: None,
+        access: None,
+        found: None,
         start: None,
     };
     let mut phase = PhaseResult::from(&outcome);

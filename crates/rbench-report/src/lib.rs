@@ -4,14 +4,17 @@
 //! Everything here is a pure function of its arguments: no file, terminal,
 //! clock or environment. Only the binary writes.
 
+pub mod compare;
 pub mod fio;
 pub mod hist;
 pub mod intervals;
+pub mod ior;
 pub mod journal;
 pub mod json;
 pub mod mdtest;
 pub mod ops;
 pub mod schema;
+pub mod series;
 pub mod summary;
 mod table;
 pub mod text;

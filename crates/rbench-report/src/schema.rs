@@ -4,10 +4,13 @@
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/result-file.md.
 
+mod client;
 mod crowd;
 mod effort;
+mod knee;
 mod phase;
 mod residency;
+mod series;
 mod settings;
 mod surroundings;
 mod timeline;
@@ -18,15 +21,20 @@ use rbench_core::timeline::{BINS, SLICE_BINS};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
+pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
+pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
-    ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
-    RankResult, StonewallResult,
+    AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
+    LatenessResult, PhaseResult, RankResult, StonewallResult,
 };
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
+};
+pub use series::{
+    CellResult, CellValue, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep,
 };
 pub use settings::{IterationResult, SettingResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
@@ -54,6 +62,10 @@ pub struct RunResult {
     pub calibration: Calibration,
     /// The settings of the run by name, for people.
     pub spec: Map<String, Value>,
+    /// What the file system's clients counted of their own work over the run, of
+    /// each cache whose client tells it; empty unless it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_counters: Vec<ClientCounters>,
     /// The same settings with their values in base units; empty in older files.
     #[serde(default)]
     pub settings: BTreeMap<String, SettingResult>,
@@ -98,6 +110,9 @@ pub struct Run {
     pub command: Vec<String>,
     /// Version of rbench.
     pub version: String,
+    /// How that program was built; `None` in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// When it began: UTC, RFC 3339.
     pub started: String,
     /// When it ended: UTC, RFC 3339; `None` in a journal.
@@ -109,6 +124,18 @@ pub struct Run {
     pub seed: u64,
     /// `--label` name and value.
     pub labels: BTreeMap<String, String>,
+}
+
+/// How the program of rank 0 was built, and with what it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// The commit of its sources, 12 digits, as of the last one before it was
+    /// built; `None` outside of a repository.
+    pub commit: Option<String>,
+    /// What was built in: `mpi`, `testfs`.
+    pub features: Vec<String>,
+    /// The MPI library as it calls itself; `None` without `mpi`.
+    pub mpi_library: Option<String>,
 }
 
 /// Who took part.

@@ -10,11 +10,14 @@ use rbench_cli::Invocation;
 use rbench_core::plain::plain_lines;
 
 mod clean;
+mod client_counters;
+mod compare;
 mod data_size;
 mod embedded;
 mod files;
 mod fio;
 mod front;
+mod ior;
 mod launch;
 mod mdtest;
 mod operations;
@@ -23,12 +26,15 @@ mod recording;
 mod result;
 mod round_trip;
 mod run;
+mod series;
 mod show;
 mod signals;
+mod status;
 mod surroundings;
 #[cfg(feature = "testfs")]
 mod testfs;
 mod verify;
+mod version;
 
 /// All went well.
 const SUCCESS: u8 = 0;
@@ -53,12 +59,14 @@ fn main() -> ExitCode {
             ExitCode::from(USAGE)
         }
         Ok(Invocation::Show { file, format }) => show::show(&file, format),
+        Ok(Invocation::Compare(what)) => compare::compare(&what),
+        Ok(Invocation::Version) => ExitCode::from(print(&version::text())),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),
         // Workloads, and mistakes too: rank 0's command line counts, and only
         // rank 0 prints.
-        Ok(Invocation::Run(..)) | Err(_) => run::run(&argv),
+        Ok(Invocation::Run(..) | Invocation::Series(_)) | Err(_) => run::run(&argv),
     }
 }
 

@@ -16,7 +16,7 @@ use rbench_exec::intervals::{IntervalRow, Observer};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
 use rbench_report::intervals::{IntervalLine, IntervalOf};
-use rbench_report::schema::Warning;
+use rbench_report::schema::{ClientCounters, Warning};
 use rbench_report::{PhaseResult, RunResult, journal};
 
 use crate::complain;
@@ -37,6 +37,15 @@ pub struct Job<'j> {
     pub output: &'j Output,
     /// Whose command line it is.
     pub front: Box<dyn FrontEnd>,
+    /// The series that takes the result, if the run is a cell of one.
+    pub cell: Option<Rc<dyn Sink>>,
+}
+
+/// Takes the result of a run in place of standard output.
+pub trait Sink {
+    /// Takes what rank 0 has of a run that has ended or was stopped; the exit
+    /// code.
+    fn take(&self, report: &mut Report) -> u8;
 }
 
 /// The result file, as soon as there is one: rows and intervals go to its journal.
@@ -81,6 +90,8 @@ pub struct Report {
     pub broken: Option<ExecError>,
     /// The exit code of publishing, once that has happened.
     pub published: Option<u8>,
+    /// The series that takes the result, if the run is a cell of one.
+    pub cell: Option<Rc<dyn Sink>>,
 }
 
 impl Report {
@@ -122,6 +133,7 @@ impl<'r> Recording<'r> {
             launch,
             output,
             front,
+            cell,
         } = job;
         Recording {
             plan,
@@ -140,6 +152,7 @@ impl<'r> Recording<'r> {
                 kept: None,
                 broken: None,
                 published: None,
+                cell,
             },
             starts: Vec::new(),
             noted: Vec::new(),
@@ -164,6 +177,16 @@ impl<'r> Recording<'r> {
             let missed_by = start.map(|start| clocks.missed_by(start.at));
             phase.start_error_s = missed_by.map(|by| by.as_secs_f64());
         }
+    }
+
+    /// Where the results go.
+    pub fn output(&self) -> &'r Output {
+        self.output
+    }
+
+    /// Adds what the file system's clients counted.
+    pub fn clients(&mut self, counters: Vec<ClientCounters>) {
+        self.report.result.client_counters = counters;
     }
 
     /// Nothing more will be measured.

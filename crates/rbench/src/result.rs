@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::data_size;
 use crate::launch::Launch;
+use crate::version;
 
 /// Everything but the phases.
 pub struct Frame<'f> {
@@ -46,6 +47,11 @@ pub struct Frame<'f> {
     pub data_sizes: Vec<schema::DataSize>,
     /// Of each host.
     pub surroundings: &'f [Option<schema::Surroundings>],
+}
+
+/// How far the time zone is east of UTC, s.
+pub fn utc_offset_s() -> i32 {
+    jiff::Zoned::now().offset().seconds()
 }
 
 impl Frame<'_> {
@@ -81,10 +87,11 @@ impl Frame<'_> {
                     .iter()
                     .map(|a| a.to_string_lossy().into_owned())
                     .collect(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
+                version: version::VERSION.to_owned(),
+                program: Some(version::program()),
                 started: self.launch.started.clone(),
                 finished: None,
-                utc_offset_s: jiff::Zoned::now().offset().seconds(),
+                utc_offset_s: utc_offset_s(),
                 seed: self.plan.seed,
                 labels: self.labels.iter().cloned().collect(),
             },
@@ -99,6 +106,7 @@ impl Frame<'_> {
                 .iter()
                 .map(|s| (s.name.to_owned(), setting(s)))
                 .collect(),
+            client_counters: Vec::new(),
             phases: Vec::new(),
             summary: Vec::new(),
             warnings,

@@ -6,13 +6,16 @@
     reason = "the tests read and accept golden files"
 )]
 
+mod compare;
 mod crowd;
 mod fio;
 mod fixtures;
 mod golden;
 mod hdr;
 mod journal;
+mod knee;
 mod mdtest;
+mod nn;
 mod ops;
 mod residency;
 mod round_trip;

@@ -26,6 +26,7 @@ const HOUSES: &[House] = &[
                 "engine",
                 "memory",
                 "mountinfo",
+                "near",
                 "op",
                 "ops_table",
                 "plain",
@@ -63,6 +64,7 @@ const HOUSES: &[House] = &[
                 "space",
                 "thread",
                 "waiting",
+                "walk",
             ],
             // What an engine is; what of files is in memory; what a directory is.
             &[
@@ -127,7 +129,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs"],
             // Workloads.
-            &["io", "jobs", "meta"],
+            &["find", "io", "jobs", "meta"],
             &["calibrate", "room"],
             &["run"],
         ],
@@ -135,7 +137,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-comm",
         floors: &[
-            &["hosts", "launcher", "leading", "offsets", "solo", "threads"],
+            &["chosen", "hosts", "launcher", "offsets", "solo", "threads"],
             &["drift", "mpi"],
             &["world"],
         ],

@@ -13,7 +13,7 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::series::{QuickArgs, SuiteArgs, SweepArgs};
+use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
 use crate::{
     Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Stop, Testfs, Verify,
 };
@@ -42,6 +42,10 @@ enum Command {
     Sweep(SweepArgs),
     /// A named and versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
+    /// NNBench's operations at more and more workers, and where they stop scaling
+    Nn(NnArgs),
+    /// The highest rate at which response times meet an objective
+    Knee(KneeArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
@@ -214,6 +218,22 @@ struct Meta {
     /// all workers then catch up with the one that made most
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     stonewall: Option<Nanos>,
+    /// Instead of --threads: workers of all ranks together; where they do not
+    /// divide by the ranks, some ranks have one less
+    #[arg(long, value_name = "N")]
+    workers: Option<u32>,
+    /// Run each phase for this time (s): what asks or changes goes over its items
+    /// again and again, what makes or removes items goes on to new ones; what the
+    /// phases need is prepared untimed
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    time: Option<Nanos>,
+    /// Open loop: start this many operations per second over all workers,
+    /// whatever the target does, and report response times as well
+    #[arg(long, value_name = "OPS", value_parser = values::rate)]
+    rate: Option<f64>,
+    /// Gaps between the starts of --rate [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
+    arrival: Option<ArrivalArg>,
     #[command(flatten)]
     common: Common,
 }
@@ -249,7 +269,7 @@ enum IoLayoutArg {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ArrivalArg {
+pub enum ArrivalArg {
     /// Equal gaps
     Uniform,
     /// Exponential gaps
@@ -415,6 +435,10 @@ struct TestfsArgs {
     /// Threads that serve requests [default: number of CPUs, at least 4]
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
+    /// Serve so many requests with a --latency at a time: a further one waits for
+    /// one of them, so that N / latency is the most in a second [default: no limit]
+    #[arg(long, value_name = "N")]
+    servers: Option<u32>,
     /// Write counts and times of requests to this file, at the end and on
     /// SIGUSR1
     #[arg(long, value_name = "FILE")]
@@ -504,6 +528,8 @@ impl Args {
             Command::Quick(quick) => quick.options.communicator,
             Command::Sweep(sweep) => sweep.options.communicator,
             Command::Suite(suite) => suite.options.communicator,
+            Command::Knee(knee) => knee.options.communicator,
+            Command::Nn(nn) => nn.options.communicator,
             Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
                 Communicator::Solo
             }
@@ -518,6 +544,8 @@ impl Args {
             Command::Quick(quick) => quick.invocation(env_dir),
             Command::Sweep(sweep) => sweep.invocation(),
             Command::Suite(suite) => suite.invocation(env_dir)?,
+            Command::Knee(knee) => knee.invocation(),
+            Command::Nn(nn) => nn.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Verify(VerifyArgs {
@@ -602,6 +630,10 @@ impl Meta {
             phases: self.phases,
             random_order: self.random_order,
             stonewall: self.stonewall,
+            workers: self.workers,
+            time: self.time,
+            rate: self.rate,
+            arrival: self.arrival.map(Arrival::from),
         };
         Invocation::Run(
             Box::new(Spec {
@@ -652,10 +684,7 @@ impl Io {
             ramp: self.ramp,
             think: self.think,
             rate: self.rate,
-            arrival: self.arrival.map(|arrival| match arrival {
-                ArrivalArg::Uniform => Arrival::Uniform,
-                ArrivalArg::Poisson => Arrival::Poisson,
-            }),
+            arrival: self.arrival.map(Arrival::from),
             verify: self.verify,
             verify_threads: self.verify_threads,
             ack_journal: self.ack_journal,
@@ -673,6 +702,15 @@ impl Io {
     }
 }
 
+impl From<ArrivalArg> for Arrival {
+    fn from(arrival: ArrivalArg) -> Arrival {
+        match arrival {
+            ArrivalArg::Uniform => Arrival::Uniform,
+            ArrivalArg::Poisson => Arrival::Poisson,
+        }
+    }
+}
+
 impl From<TestfsArgs> for Testfs {
     fn from(args: TestfsArgs) -> Testfs {
         Testfs {
@@ -684,6 +722,7 @@ impl From<TestfsArgs> for Testfs {
             attr_timeout: args.attr_timeout,
             entry_timeout: args.entry_timeout,
             threads: args.threads,
+            servers: args.servers,
             stats: args.stats,
             seed: args.seed,
             direct_io: args.direct_io,

@@ -252,6 +252,8 @@ pub struct Testfs {
     pub entry_timeout: Option<Nanos>,
     /// `--threads`
     pub threads: Option<u32>,
+    /// `--servers`: requests with a latency that are served at a time.
+    pub servers: Option<u32>,
     /// `--stats`
     pub stats: Option<PathBuf>,
     /// `--seed`

@@ -10,6 +10,12 @@ use rbench_plan::series::Over;
 
 use crate::{Communicator, Format, Invocation, Progress};
 
+mod knee;
+mod nn;
+
+pub use knee::Knee;
+pub(crate) use knee::KneeArgs;
+pub(crate) use nn::NnArgs;
 mod quick;
 mod suite;
 
@@ -43,6 +49,10 @@ pub struct Series {
 pub enum Course {
     /// `rbench sweep`
     Sweep(Sweep),
+    /// `rbench knee`
+    Knee(Knee),
+    /// `rbench nn`
+    Nn(rbench_plan::nn::Asked),
     /// `rbench quick`; caches are dropped unless that is not wanted.
     Quick(Quick),
     /// `rbench suite`

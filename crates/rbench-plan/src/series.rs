@@ -162,7 +162,7 @@ pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesErr
             )));
         }
         let placed = fill(&mut words.to_vec(), key, "");
-        if !Selection::is_key(key) && !placed && given(key, words) {
+        if !Selection::is_key(key) && !placed && has_option(key, words) {
             return Err(SeriesError(format!(
                 "--over {key}: the workload has {} already",
                 flag(key)
@@ -239,8 +239,8 @@ fn flag(key: &str) -> String {
     }
 }
 
-/// Whether a command line has that option.
-fn given(key: &str, words: &[OsString]) -> bool {
+/// Whether a command line has the option of that key.
+pub fn has_option(key: &str, words: &[OsString]) -> bool {
     let flag = flag(key);
     words.iter().any(|word| {
         word.to_str().is_some_and(|word| {

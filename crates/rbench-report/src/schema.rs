@@ -7,6 +7,7 @@
 mod client;
 mod crowd;
 mod effort;
+mod knee;
 mod phase;
 mod residency;
 mod series;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
+pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
     ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
     RankResult, StonewallResult,

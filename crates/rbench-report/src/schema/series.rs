@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Run, RunResult};
+use super::{KneeResult, Run, RunResult};
 
 /// The name of the schema that this version writes.
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
@@ -47,6 +47,9 @@ pub struct SeriesResult {
     pub cells: Vec<CellResult>,
     /// Whether every cell reached its end.
     pub complete: bool,
+    /// Of `knee`: what was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<KneeResult>,
 }
 
 /// A step of a suite: some of the cells.
@@ -89,7 +92,8 @@ pub struct CellResult {
     pub index: u32,
     /// What tells it from the others, such as `hosts=2 bs=4k`.
     pub name: String,
-    /// The value of each key, in the order of [`SeriesResult::keys`].
+    /// The value of each key, in the order of [`SeriesResult::keys`]; of `knee`:
+    /// `stage`, `rate` (operations a second; not of the stage `closed`), `window_s`.
     pub values: Vec<CellValue>,
     /// Time from the decision to run it to its result, preparation and removal
     /// included, s.
@@ -131,11 +135,15 @@ impl CellResult {
 }
 
 impl SeriesResult {
-    /// Puts a cell in its place, where one of the same number may be already.
+    /// Puts a cell in its place, where one of the same number may be already, and
+    /// computes anew what follows from the cells.
     pub fn put(&mut self, cell: CellResult) {
         self.cells.retain(|other| other.index != cell.index);
         let place = self.cells.partition_point(|other| other.index < cell.index);
         self.cells.insert(place, cell);
+        if let Some(knee) = &mut self.knee {
+            knee.update(&self.cells);
+        }
     }
 
     /// The complete cell of that number.

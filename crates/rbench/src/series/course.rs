@@ -3,13 +3,15 @@
 
 use rbench_cli::series::{self, Series};
 use rbench_plan::series::{Cell, product};
-use rbench_report::schema::{LeftOut, SeriesKey, SeriesResult, SeriesStep};
+use rbench_report::schema::{KneeResult, LeftOut, SeriesKey, SeriesResult, SeriesStep};
 
 use crate::launch::Launch;
 
+mod knee;
 mod quick;
 mod suite;
 
+use knee::Knee;
 use quick::Quick;
 use suite::Suite;
 
@@ -63,6 +65,17 @@ pub trait Course {
     /// The cells that are known before the first has run.
     fn known(&self) -> Vec<Cell>;
 
+    /// Cells that have to be possible before the first one runs: those that are
+    /// known, and one of each form that may follow.
+    fn samples(&self) -> Vec<Cell> {
+        self.known()
+    }
+
+    /// Of `knee`: what has to hold, and nothing found yet.
+    fn knee(&self) -> Option<KneeResult> {
+        None
+    }
+
     /// How many cells there will be; `None` where that depends on the results.
     fn planned(&self) -> Option<u32> {
         Some(self.known().len() as u32)
@@ -93,6 +106,12 @@ pub struct Around<'a> {
 pub fn of(series: &Series, around: Around<'_>) -> Result<Box<dyn Course>, String> {
     match &series.course {
         series::Course::Sweep(sweep) => Ok(Box::new(Sweep::new(sweep)?)),
+        series::Course::Nn(asked) => Ok(Box::new(Ladder {
+            cells: asked
+                .cells(around.host_of.len() as u32)
+                .map_err(|e| e.to_string())?,
+        })),
+        series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
         series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.quiet)?)),
         series::Course::Suite(suite) => Ok(Box::new(Suite::new(suite, series, around)?)),
     }
@@ -124,6 +143,29 @@ impl Course for Sweep {
 
     fn keys(&self) -> Vec<SeriesKey> {
         self.keys.clone()
+    }
+
+    fn known(&self) -> Vec<Cell> {
+        self.cells.clone()
+    }
+}
+
+/// NNBench's operations at more and more workers.
+struct Ladder {
+    cells: Vec<Cell>,
+}
+
+impl Course for Ladder {
+    fn kind(&self) -> &'static str {
+        "nn"
+    }
+
+    fn keys(&self) -> Vec<SeriesKey> {
+        let values = self.cells.iter().flat_map(|cell| &cell.values);
+        vec![SeriesKey {
+            name: "workers".to_owned(),
+            values: values.map(|(_, value)| value.clone()).collect(),
+        }]
     }
 
     fn known(&self) -> Vec<Cell> {

@@ -58,6 +58,7 @@ impl Record {
             planned: course.planned(),
             cells: Vec::new(),
             complete: false,
+            knee: course.knee(),
         };
         let out = asked
             .out
@@ -259,7 +260,9 @@ impl Record {
             .is_none_or(|planned| series.cells.len() == planned as usize);
         series.complete = ended && all && series.cells.iter().all(CellResult::is_complete);
         let bad = |cell: &CellResult| cell.error.is_some() || cell.has_failures();
-        let mut code = match series.cells.iter().any(bad) {
+        let troubled = series.knee.as_ref().is_some_and(|k| k.trouble.is_some());
+        series.complete &= !troubled;
+        let mut code = match troubled || series.cells.iter().any(bad) {
             true => FAILED,
             false => SUCCESS,
         };
@@ -307,6 +310,7 @@ fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
             earlier.suite.as_ref().unwrap_or(&earlier.kind)
         )),
         () if earlier.keys != asked.keys => differs("values"),
+        () if !same_search(earlier, asked) => differs("objective or limits"),
         () if earlier.scale != asked.scale => differs("--scale"),
         () if earlier.embedded != asked.embedded => differs("--dir"),
         () if earlier.dir != asked.dir && !asked.embedded => differs("--dir"),
@@ -315,6 +319,16 @@ fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
         () if earlier.hosts != asked.hosts => differs("hosts"),
         () => Ok(()),
     }
+}
+
+/// Whether two series search for the same.
+fn same_search(earlier: &SeriesResult, asked: &SeriesResult) -> bool {
+    let bare = |series: &SeriesResult| {
+        let mut knee = series.knee.clone()?;
+        knee.update(&[]);
+        Some(knee)
+    };
+    bare(earlier) == bare(asked)
 }
 
 /// A time for people.

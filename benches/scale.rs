@@ -30,7 +30,7 @@ use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
-use rbench_report::schema::{Calibration, Host, Run, SCHEMA, Target, World};
+use rbench_report::schema::{Calibration, Forms, Host, Run, SCHEMA, Target, World};
 use rbench_report::{PhaseResult, RunResult, json, text};
 
 #[global_allocator]
@@ -369,6 +369,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
         summary: Vec::new(),
         warnings: Vec::new(),
         complete: true,
+        forms: Forms::default(),
     }
 }
 

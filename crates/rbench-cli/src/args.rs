@@ -16,6 +16,8 @@ use rbench_plan::spec::{self, OnError, Spec, Workload};
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, mdtest, values};
 
+mod results;
+
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
 #[derive(Debug, Parser)]
@@ -35,12 +37,18 @@ enum Command {
     Io(Box<Io>),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
-    /// Print the report of a result file, or of an unfinished run's journal
-    Show(Show),
+    /// Print the reports of result files, or of unfinished runs' journals
+    Show(results::Show),
+    /// Write a page of results, with charts, that needs no network
+    Report(results::Report),
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
     Verify(VerifyArgs),
     /// Remove directories left behind by interrupted runs
     Clean(CleanArgs),
+    /// Print completions for a shell
+    Completions(results::Completions),
+    /// Print the man page, or write one for each command
+    Man(results::Man),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -422,15 +430,6 @@ struct TestfsArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-struct Show {
-    /// A result file of --out, or its journal
-    file: PathBuf,
-    /// Format of the report
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
-}
-
-#[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Every block in the journals is read and found to be as acknowledged, allowed (in flight or \
     never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
@@ -488,9 +487,13 @@ impl Args {
             Command::Meta(meta) => meta.common.communicator,
             Command::Ops(ops) => ops.common.communicator,
             Command::Io(io) => io.common.communicator,
-            Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
-                Communicator::Solo
-            }
+            Command::Testfs(_)
+            | Command::Show(_)
+            | Command::Report(_)
+            | Command::Verify(_)
+            | Command::Clean(_)
+            | Command::Completions(_)
+            | Command::Man(_) => Communicator::Solo,
         }
     }
 
@@ -500,7 +503,10 @@ impl Args {
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
-            Command::Show(Show { file, format }) => Invocation::Show { file, format },
+            Command::Show(show) => show.invocation(),
+            Command::Report(report) => report.invocation(),
+            Command::Completions(completions) => completions.invocation(),
+            Command::Man(man) => man.invocation(),
             Command::Verify(VerifyArgs {
                 journals,
                 dir,

@@ -17,7 +17,7 @@ mod help;
 mod near;
 mod table;
 
-pub use help::help;
+pub use help::{definitions, help};
 
 /// What the words read so far ask for.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::schema::{
-    Calibration, PhaseResult, Run, RunResult, SCHEMA, Target, Warning, World, reads_schema,
-    same_major,
+    Calibration, FioEntryResult, Forms, HostUseResult, PhaseResult, Run, RunResult, SCHEMA, Target,
+    Warning, World, reads_schema, same_major,
 };
 
 /// The name of the journal's schema.
@@ -55,12 +55,25 @@ struct Header<'a> {
     spec: Cow<'a, Map<String, Value>>,
     #[serde(default)]
     warnings: Cow<'a, [Warning]>,
+    #[serde(default, skip_serializing_if = "no_forms")]
+    forms: Cow<'a, Forms>,
+}
+
+fn no_forms(forms: &Forms) -> bool {
+    forms.is_empty()
 }
 
 /// A line of a later version may hold something other than a phase.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct PhaseLine<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     phase: Option<Cow<'a, PhaseResult>>,
+    /// What fio's jobs did in the group that has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fio: Option<Cow<'a, [FioEntryResult]>>,
+    /// What the hosts did since the run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fio_hosts: Option<Cow<'a, [HostUseResult]>>,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +92,7 @@ pub fn header_line(result: &RunResult) -> String {
         calibration: Cow::Borrowed(&result.calibration),
         spec: Cow::Borrowed(&result.spec),
         warnings: Cow::Borrowed(&result.warnings),
+        forms: Cow::Borrowed(&result.forms),
     })
 }
 
@@ -86,6 +100,17 @@ pub fn header_line(result: &RunResult) -> String {
 pub fn phase_line(phase: &PhaseResult) -> String {
     line(&PhaseLine {
         phase: Some(Cow::Borrowed(phase)),
+        ..PhaseLine::default()
+    })
+}
+
+/// The line of what fio's jobs did in a group that has ended, and of what hosts
+/// did since the run began, with its newline.
+pub fn fio_line(entries: &[FioEntryResult], hosts: &[HostUseResult]) -> String {
+    line(&PhaseLine {
+        fio: Some(Cow::Borrowed(entries)),
+        fio_hosts: Some(Cow::Borrowed(hosts)),
+        ..PhaseLine::default()
     })
 }
 
@@ -118,11 +143,20 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         return Err(ReadError::TornHeader);
     };
     check_schema(parse(first, 1)?, |name| same_major(name, JOURNAL_SCHEMA))?;
-    let header: Header = parse(first, 1)?;
+    let mut header: Header = parse(first, 1)?;
     let mut phases = Vec::with_capacity(rest.len());
     for (i, text) in rest.iter().enumerate() {
-        let PhaseLine { phase } = parse(text, i + 2)?;
+        let PhaseLine {
+            phase,
+            fio,
+            fio_hosts,
+        } = parse(text, i + 2)?;
         phases.extend(phase.map(Cow::into_owned));
+        if let Some(form) = header.forms.to_mut().fio.as_mut() {
+            form.entries
+                .extend(fio.map(Cow::into_owned).unwrap_or_default());
+            form.hosts = fio_hosts.map_or_else(|| std::mem::take(&mut form.hosts), Cow::into_owned);
+        }
     }
     let mut result = RunResult {
         schema: SCHEMA.to_owned(),
@@ -135,6 +169,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         summary: Vec::new(),
         warnings: header.warnings.into_owned(),
         complete: false,
+        forms: header.forms.into_owned(),
     };
     crate::finish(&mut result);
     Ok(result)

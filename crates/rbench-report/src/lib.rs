@@ -4,45 +4,146 @@
 //! Everything here is a pure function of its arguments: no file, terminal,
 //! clock or environment. Only the binary writes.
 
+pub mod csv;
 pub mod fio;
+pub mod hgrm;
 pub mod hist;
 pub mod journal;
 pub mod json;
+pub mod markdown;
 pub mod mdtest;
+pub mod openmetrics;
 pub mod ops;
+pub mod page;
 pub mod schema;
 pub mod summary;
 mod table;
 pub mod text;
 pub mod warnings;
 
+use rbench_core::plain::plain_lines;
+
 pub use hist::Hist;
 pub use schema::{PhaseResult, RunResult};
 
-/// One way to show a result.
+/// One way to show results.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderer {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// The rendering; ends with a newline.
-    pub render: fn(&RunResult) -> String,
+    /// The rendering of some results; ends with a newline.
+    pub render: fn(&[RunResult]) -> Result<String, NotShown>,
+}
+
+/// Why a result cannot be shown in a form: words that follow the name of its file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct NotShown {
+    /// Which of the results.
+    pub index: usize,
+    /// The words.
+    pub why: String,
 }
 
 /// Every renderer; the first is the default.
 pub const RENDERERS: &[Renderer] = &[
     Renderer {
         name: "text",
-        render: text::render,
+        render: |all| each(all, "\n", |result| Ok(text(result))),
     },
     Renderer {
         name: "json",
-        render: json::render,
+        render: |all| each(all, "", |result| Ok(json::render(result))),
     },
     Renderer {
-        name: "ops",
-        render: ops::render,
+        name: "csv",
+        render: |all| Ok(csv::operations(all)),
+    },
+    Renderer {
+        name: "csv-hosts",
+        render: |all| Ok(csv::hosts(all)),
+    },
+    Renderer {
+        name: "csv-ranks",
+        render: |all| Ok(csv::ranks(all)),
+    },
+    Renderer {
+        name: "csv-intervals",
+        render: |all| Ok(csv::intervals(all)),
+    },
+    Renderer {
+        name: "md",
+        render: |all| each(all, "\n", |result| Ok(markdown::render(result))),
+    },
+    Renderer {
+        name: "hgrm",
+        render: |all| {
+            each(all, "", |result| {
+                hgrm::render(result).map_err(|e| e.to_string())
+            })
+        },
+    },
+    Renderer {
+        name: "openmetrics",
+        render: |all| Ok(openmetrics::render(all)),
+    },
+    Renderer {
+        name: "mdtest",
+        render: |all| {
+            each(all, "\n", |result| {
+                mdtest::of(result).ok_or_else(|| made_without("mdtest"))
+            })
+        },
+    },
+    Renderer {
+        name: "fio",
+        render: |all| each(all, "", |result| of_fio(result, &["normal"])),
+    },
+    Renderer {
+        name: "fio-json",
+        render: |all| {
+            each(all, "", |result| {
+                let printed = result.forms.fio.iter().flat_map(|form| &form.formats);
+                let bins = printed.into_iter().any(|name| name == "json+");
+                of_fio(result, if bins { &["json+"] } else { &["json"] })
+            })
+        },
     },
 ];
+
+/// The results one after the other.
+fn each(
+    all: &[RunResult],
+    between: &str,
+    render: impl Fn(&RunResult) -> Result<String, String>,
+) -> Result<String, NotShown> {
+    let parts = all.iter().enumerate().map(|(index, result)| {
+        let shown = render(result).map(|text| plain_lines(&text).into_owned());
+        shown.map_err(|why| NotShown { index, why })
+    });
+    Ok(parts
+        .collect::<Result<Vec<String>, NotShown>>()?
+        .join(between))
+}
+
+/// The report for people; of `rbench ops` its table.
+fn text(result: &RunResult) -> String {
+    match ops::is_table(result) {
+        true => ops::render(result),
+        false => text::render(result),
+    }
+}
+
+fn of_fio(result: &RunResult, formats: &[&str]) -> Result<String, String> {
+    let run = fio::FioRun::of(result).map_err(|e| e.to_string())?;
+    let run = run.ok_or_else(|| made_without("fio"))?;
+    let parts = formats.iter().filter_map(|name| fio::render(&run, name));
+    Ok(parts.collect())
+}
+
+fn made_without(tool: &str) -> String {
+    format!("the run was not made by rbench {tool}, so it has no report in that form")
+}
 
 /// Computes `summary` and `warnings` from the phases. Warnings that the run
 /// itself put there (codes that no rule of [`warnings`] uses) are kept, so

@@ -6,6 +6,9 @@
 
 mod crowd;
 mod effort;
+mod fio;
+mod fio_machine;
+mod forms;
 mod phase;
 mod residency;
 mod surroundings;
@@ -17,6 +20,12 @@ use serde_json::{Map, Value};
 
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
+pub use fio::{
+    ExactHist, FioDirectionResult, FioEntryResult, FioForm, FioOutcomeResult, FioShownResult,
+    FioSteadyResult, FioTargetResult, SeriesResult,
+};
+pub use fio_machine::{CpuIdleResult, DiskUseResult, HostUseResult};
+pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use phase::{
     ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
     RankResult, StonewallResult, TimelineRow,
@@ -57,6 +66,9 @@ pub struct RunResult {
     pub warnings: Vec<Warning>,
     /// Whether every phase of the run reached its end.
     pub complete: bool,
+    /// What mdtest's and fio's outputs of the run need besides.
+    #[serde(default, skip_serializing_if = "Forms::is_empty")]
+    pub forms: Forms,
 }
 
 /// Whether this version reads a result file of schema `name`: the same major

@@ -3,7 +3,7 @@
 //! may replace is in [`place`].
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -92,6 +92,77 @@ fn copy(from: &NamedTempFile, to: &Path) -> io::Result<()> {
         // It is ours and incomplete.
         let _ = std::fs::remove_file(to);
     })
+}
+
+/// What may be there where a file is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    /// Nothing at all.
+    Nothing,
+    /// A file of the same kind that rbench has written.
+    Ours,
+}
+
+/// Whether `path` is free, or holds a regular file that may be replaced and that
+/// `is_ours` recognises. A symbolic link is neither.
+///
+/// # Errors
+/// Why nothing can be written there, as words that follow the path.
+pub fn may_be_written(
+    path: &Path,
+    replace: Replace,
+    is_ours: impl Fn(&Path) -> bool,
+) -> Result<(), String> {
+    let found = match path.symlink_metadata() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return folder_is_there(path),
+        Err(e) => return Err(format!("cannot be written: {e}")),
+        Ok(found) => found.file_type(),
+    };
+    if found.is_symlink() {
+        return Err("is a symbolic link and is not replaced".to_owned());
+    }
+    if !found.is_file() {
+        return Err("exists and is not a file".to_owned());
+    }
+    match replace {
+        Replace::Nothing => Err("already exists and is not overwritten".to_owned()),
+        Replace::Ours if is_ours(path) => Ok(()),
+        Replace::Ours => Err("holds something else, which --overwrite does not replace".to_owned()),
+    }
+}
+
+fn folder_is_there(path: &Path) -> Result<(), String> {
+    match folder(path).is_dir() {
+        true => Ok(()),
+        false => Err("cannot be written: there is no such directory".to_owned()),
+    }
+}
+
+/// Whether a file begins with these bytes.
+pub fn begins_with(path: &Path, bytes: &[u8]) -> bool {
+    let mut start = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(bytes.len() as u64).read_to_end(&mut start));
+    read.is_ok() && start == bytes
+}
+
+/// Writes a whole file in one step: what is read there is either the old or the
+/// new one.
+///
+/// # Errors
+/// Why it could not be written, as words that follow the path.
+pub fn write_whole(path: &Path, text: &str, replace: Replace) -> Result<(), String> {
+    let unwritable = |e: io::Error| format!("cannot be written: {e}");
+    let file = written_beside(path, text).map_err(unwritable)?;
+    let taken = |e: PersistError| match e.error.kind() {
+        io::ErrorKind::AlreadyExists => "appeared meanwhile and is not overwritten".to_owned(),
+        _ => unwritable(e.error),
+    };
+    match replace {
+        Replace::Ours => file.persist(path).map(drop).map_err(taken),
+        Replace::Nothing => file.persist_noclobber(path).map(drop).map_err(taken),
+    }?;
+    sync_folder(path).map_err(unwritable)
 }
 
 /// Creates a new file in place of `path`, where something else is now: the first

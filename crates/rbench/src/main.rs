@@ -16,8 +16,10 @@ mod files;
 mod fio;
 mod front;
 mod launch;
+mod man;
 mod mdtest;
 mod operations;
+mod page;
 mod progress;
 mod recording;
 mod result;
@@ -52,7 +54,16 @@ fn main() -> ExitCode {
             complain(WITHOUT_TESTFS);
             ExitCode::from(USAGE)
         }
-        Ok(Invocation::Show { file, format }) => show::show(&file, format),
+        Ok(Invocation::Show {
+            files,
+            format,
+            only,
+        }) => show::show(&files, format, &only),
+        Ok(Invocation::Report(page)) => page::write(&page),
+        Ok(Invocation::Completions(shell)) => {
+            ExitCode::from(print(&rbench_cli::completions(shell)))
+        }
+        Ok(Invocation::Man { out }) => man::man(out.as_deref()),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),

@@ -117,6 +117,13 @@ impl<'r> Recording<'r> {
         }
     }
 
+    fn scope(&self) -> Scope<'r> {
+        Scope {
+            plan: self.plan,
+            launch: self.launch,
+        }
+    }
+
     /// Adds what is known of the clocks at the end: how they drifted, and how
     /// exact the common starts were.
     pub fn settle_clocks(&mut self, clocks: &Clocks) {
@@ -162,6 +169,8 @@ impl Listener for Recording<'_> {
             .result
             .warnings
             .extend(self.noted.iter().cloned());
+        let scope = self.scope();
+        self.report.result.forms = self.report.front.forms(scope, &self.report.result, &[]);
         if let Some(out) = &self.output.out {
             let path = Path::new(&self.launch.cwd).join(out);
             let header = journal::header_line(&self.report.result);
@@ -197,6 +206,14 @@ impl Listener for Recording<'_> {
     }
 
     fn jobs(&mut self, outcomes: Vec<JobOutcome>) {
+        let scope = self.scope();
+        let report = &mut self.report;
+        if let Some(file) = &mut report.file {
+            let line = report.front.journal_line(scope, &report.result, &outcomes);
+            if let Some(Err(trouble)) = line.map(|line| file.append(&line)) {
+                report.trouble = Some(trouble);
+            }
+        }
         self.report.jobs.extend(outcomes);
     }
 
@@ -205,10 +222,7 @@ impl Listener for Recording<'_> {
     }
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {
-        let scope = Scope {
-            plan: self.plan,
-            launch: self.launch,
-        };
+        let scope = self.scope();
         let written = self.report.front.job_logs(scope, &logs);
         if let Err(trouble) = written {
             self.report.trouble = Some(trouble);

@@ -99,6 +99,7 @@ impl Frame<'_> {
             summary: Vec::new(),
             warnings,
             complete: false,
+            forms: schema::Forms::default(),
         }
     }
 

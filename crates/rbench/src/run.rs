@@ -575,6 +575,10 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     }
     result.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
     rbench_report::finish(result);
+    let scope = Scope { plan, launch };
+    if report.file.is_some() {
+        result.forms = report.front.forms(scope, result, &report.jobs);
+    }
     if let Some(file) = report.file.take()
         && let Err(message) = file.finish(&json::render(result))
     {
@@ -583,7 +587,6 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     if let Err(message) = report.front.finish(result) {
         trouble = Some(message);
     }
-    let scope = Scope { plan, launch };
     let printed = match report.front.report(scope, output, result, &report.jobs) {
         Ok(code) => code,
         Err(message) => {

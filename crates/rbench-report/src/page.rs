@@ -1,0 +1,235 @@
+//! Results as one page of HTML that needs nothing but itself: no network, no
+//! script to be read, the reader's light or dark mode. Warnings come first, then
+//! what was run on what, tables, charts, hosts and ranks, and the results
+//! themselves as data.
+//!
+//! Every text is escaped where it enters the page: by maud, and in the data by
+//! [`data`].
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest as _, Sha256};
+
+use crate::json;
+use crate::schema::{PhaseResult, RunResult};
+use crate::table::printable;
+use crate::text::{failures, header};
+
+mod charts;
+mod svg;
+mod tables;
+
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/script.js");
+
+/// How a page of rbench begins: by this it is recognised when it is to be replaced.
+pub const BEGINNING: &str = "<!DOCTYPE html><html lang=\"en\" data-made-by=\"rbench report\">";
+
+/// The page.
+pub fn render(results: &[RunResult]) -> String {
+    let names = names(results);
+    let title = match names.as_slice() {
+        [name] => format!("rbench: {name}"),
+        several => format!("rbench: {} results", several.len()),
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" data-made-by="rbench report" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(policy());
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { (body(results, &names, &title)) script { (PreEscaped(SCRIPT)) } }
+        }
+    };
+    page.into_string() + "\n"
+}
+
+/// Nothing is loaded, and no script runs but the page's own.
+fn policy() -> String {
+    let hash = STANDARD.encode(Sha256::digest(SCRIPT));
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+    )
+}
+
+/// What the results are called: the label `name`, else the run's id.
+fn names(results: &[RunResult]) -> Vec<String> {
+    let name = |result: &RunResult| {
+        let run = &result.run;
+        printable(run.labels.get("name").unwrap_or(&run.id))
+    };
+    results.iter().map(name).collect()
+}
+
+fn body(results: &[RunResult], names: &[String], title: &str) -> Markup {
+    let section = |heading: &str, id: &str, of: &dyn Fn(&RunResult) -> Markup| {
+        html! { section id=(id) { h2 { (heading) } (beside(results, names, of)) } }
+    };
+    html! {
+        h1 { (title) }
+        nav {
+            @for (id, name) in [("run", "What was run"), ("results", "Results"), ("charts", "Charts"), ("places", "Hosts and ranks"), ("data", "Data")] {
+                a href=(format!("#{id}")) { (name) }
+            }
+        }
+        (section("Before you trust the numbers", "warnings", &warnings))
+        (section("What was run", "run", &what))
+        section id="results" {
+            h2 { "Results" }
+            @if results.len() > 1 { (tables::beside(results, names)) }
+            (beside(results, names, &|result| html! { (tables::operations(result)) (tables::summary(result)) }))
+        }
+        section id="charts" {
+            h2 { "Charts" }
+            p.note { "Percentiles are as far apart as their distance to 100%, and each line ends with its largest value. \
+                Latencies are on a logarithmic scale." }
+            @for (name, label) in operations(results) {
+                h3 { (printable(label)) }
+                (beside(results, names, &|result| charts_of(result, name)))
+            }
+        }
+        (section("Hosts and ranks", "places", &places))
+        section id="data" {
+            h2 { "Data" }
+            p.note { "The results are in this page, as elements script of the type application/json: "
+                "their fields are described in docs/result-file.md of rbench." }
+            @for (i, (result, name)) in results.iter().zip(names).enumerate() {
+                @let id = format!("result-{}", i + 1);
+                p { button hidden data-result=(id) data-name=(format!("{}.json", file_name(name))) { "Save " (name) } }
+                script type="application/json" id=(id) { (data(result)) }
+            }
+        }
+    }
+}
+
+/// The same of each result, side by side with several.
+fn beside(results: &[RunResult], names: &[String], of: &dyn Fn(&RunResult) -> Markup) -> Markup {
+    let class = match results.len() {
+        1 => "runs",
+        2 => "runs two",
+        _ => "runs more",
+    };
+    html! { div class=(class) {
+        @for (result, name) in results.iter().zip(names) {
+            div { @if results.len() > 1 { h4 { (name) } } (of(result)) }
+        }
+    } }
+}
+
+fn warnings(result: &RunResult) -> Markup {
+    let failed = failures(result);
+    let quiet = result.warnings.is_empty() && failed.is_empty() && result.complete;
+    html! {
+        @if result.target.embedded {
+            ul.warnings { li { b { "demonstration: " } "rbench's built-in file system in memory, not your storage." } }
+        }
+        @if quiet { p.fine { "The run is complete, no operation failed, and there is no warning." } }
+        @else { ul.warnings {
+            @if !result.complete { li { b { "incomplete: " } "the run ended before all phases were done." } }
+            @for warning in &result.warnings { li { b { (printable(&warning.code)) ": " } (printable(&warning.message)) } }
+            @for failure in &failed { li { b { "failed: " } (printable(failure)) } }
+        } }
+    }
+}
+
+fn what(result: &RunResult) -> Markup {
+    html! {
+        p.note { "To repeat it:" }
+        pre { code { (header::command(result)) } }
+        dl {
+            dt { "rbench" } dd { (printable(&result.run.version)) }
+            @for (name, text) in header::facts(result) { dt { (name) } dd { (printable(&text)) } }
+        }
+        @if result.world.hosts.len() > 1 { details {
+            summary { (result.world.hosts.len()) " hosts" }
+            div.wide { table {
+                thead { tr { th { "Host" } th { "Ranks" } th { "CPUs" } th.left { "Kernel" } } }
+                tbody { @for host in &result.world.hosts { tr {
+                    td { (printable(&host.name)) } td { (host.ranks.len()) } td { (host.cpus) } td.left { (printable(&host.kernel)) }
+                } } }
+            } }
+        } }
+    }
+}
+
+/// Names and labels of all operations, in the order of first appearance.
+fn operations(results: &[RunResult]) -> Vec<(&str, &str)> {
+    let mut all: Vec<(&str, &str)> = Vec::new();
+    for phase in results.iter().flat_map(|result| &result.phases) {
+        if !all.iter().any(|(name, _)| *name == phase.name) {
+            all.push((&phase.name, &phase.label));
+        }
+    }
+    all
+}
+
+fn charts_of(result: &RunResult, name: &str) -> Markup {
+    let same: Vec<&PhaseResult> = result.phases.iter().filter(|p| p.name == name).collect();
+    let percentiles = charts::percentiles(&same);
+    let first: Vec<charts::Chart> = same.first().map_or_else(Vec::new, |p| charts::over_time(p));
+    html! {
+        @if percentiles.is_none() && first.is_empty() { p.note { "Too few operations for a chart." } }
+        @else {
+            div.charts { @for chart in percentiles.iter().chain(&first) { (figure(chart)) } }
+            @for phase in same.iter().skip(1) {
+                @let more = charts::over_time(phase);
+                @if !more.is_empty() { details {
+                    summary { "Over time in iteration " (phase.iteration.saturating_add(1)) }
+                    div.charts { @for chart in &more { (figure(chart)) } }
+                } }
+            }
+        }
+    }
+}
+
+fn figure(chart: &charts::Chart) -> Markup {
+    html! { figure role="group" aria-label=(chart.title) {
+        figcaption { (chart.title) }
+        (PreEscaped(&chart.svg))
+        figcaption {
+            @for (i, key) in chart.keys.iter().enumerate() { span class=(format!("key k{}", i % svg::LINES.len())) { (printable(key)) } " " }
+            @for (i, mark) in chart.marks.iter().enumerate() { span.key.mark { (i + 1) ": " (printable(mark)) } " " }
+        }
+    } }
+}
+
+fn places(result: &RunResult) -> Markup {
+    let several = result.world.hosts.len() > 1 || result.world.ranks > 1;
+    html! {
+        @if !several { p.note { "A single rank." } }
+        @else { @for phase in &result.phases {
+            @let late = tables::stragglers(phase);
+            details open[late > 0] {
+                summary {
+                    (printable(&phase.label))
+                    @if crate::text::iterations(result) > 1 { ", iteration " (phase.iteration.saturating_add(1)) }
+                    @if late > 0 { ": " b { (late) " far behind the median" } }
+                }
+                (tables::places(result, phase))
+            }
+        } }
+    }
+}
+
+/// The result as the content of an element `script`: nothing in it ends the
+/// element or begins a comment.
+fn data(result: &RunResult) -> PreEscaped<String> {
+    PreEscaped(json::render(result).replace('<', "\\u003c"))
+}
+
+/// A name without what file systems mind.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    name.chars().map(plain).collect()
+}

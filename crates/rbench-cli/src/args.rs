@@ -13,6 +13,7 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
+use crate::series::SweepArgs;
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, mdtest, values};
 
@@ -35,6 +36,8 @@ enum Command {
     Ops(Ops),
     /// Data rates: reads and writes of large and small files
     Io(Box<Io>),
+    /// One workload with every combination of some values, from one launch
+    Sweep(SweepArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
     /// Print the reports of result files, or of unfinished runs' journals
@@ -114,9 +117,13 @@ struct Common {
     )]
     communicator: Communicator,
     /// Write the result to FILE (JSON); during the run, finished phases are in
-    /// FILE.journal
+    /// FILE.journal. In a directory the file is named after the run
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Replace the result that --out names, if rbench wrote it; nothing else is
+    /// ever replaced
+    #[arg(long, requires = "out", help_heading = "Output")]
+    overwrite: bool,
     /// Write start and duration of each operation to PREFIX-RANK.csv, on each
     /// rank's host
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
@@ -487,6 +494,7 @@ impl Args {
             Command::Meta(meta) => meta.common.communicator,
             Command::Ops(ops) => ops.common.communicator,
             Command::Io(io) => io.common.communicator,
+            Command::Sweep(sweep) => sweep.options.communicator,
             Command::Testfs(_)
             | Command::Show(_)
             | Command::Report(_)
@@ -502,6 +510,7 @@ impl Args {
             Command::Meta(meta) => meta.invocation(env_dir),
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
+            Command::Sweep(sweep) => sweep.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),
@@ -553,6 +562,7 @@ impl Common {
         };
         let output = Output {
             out: self.out,
+            overwrite: self.overwrite,
             format: self.format,
             labels: self.label,
             progress: self.progress.unless(self.quiet),

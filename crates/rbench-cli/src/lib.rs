@@ -19,6 +19,7 @@ mod definitions;
 pub mod fio;
 mod mdtest;
 mod near;
+pub mod series;
 mod values;
 
 /// What was asked for.
@@ -26,6 +27,8 @@ mod values;
 pub enum Invocation {
     /// A workload.
     Run(Box<Spec>, Output),
+    /// Several workloads, one after the other.
+    Series(Box<series::Series>),
     /// The built-in file system in the foreground.
     Testfs(Testfs),
     /// What became of acknowledged writes.
@@ -170,8 +173,10 @@ pub enum Communicator {
 /// Where a run's results go, and how it is shown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Output {
-    /// `--out`
+    /// `--out`: a file, or a directory in which it is named after the run.
     pub out: Option<PathBuf>,
+    /// `--overwrite`: a result of rbench may be replaced.
+    pub overwrite: bool,
     /// `--format`
     pub format: Format,
     /// `--label`, in the order given.

@@ -2,7 +2,7 @@
 
 use rbench_core::plain::plain_lines;
 use rbench_report::journal::{self, ReadError};
-use rbench_report::{RENDERERS, RunResult, json};
+use rbench_report::{Document, RENDERERS, RunResult, json};
 
 use crate::refusal;
 
@@ -15,7 +15,7 @@ pub fn result_file(input: &[u8]) {
         Err(why) => return refusal::is_plain(&why.to_string()),
     };
     for renderer in RENDERERS {
-        let text = match (renderer.render)(std::slice::from_ref(&result)) {
+        let text = match (renderer.render)(&[Document::Run(Box::new(result.clone()))]) {
             Ok(text) => text,
             Err(why) => {
                 refusal::is_plain(&why.to_string());

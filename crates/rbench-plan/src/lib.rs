@@ -17,6 +17,7 @@ pub mod pattern;
 pub mod permutation;
 pub mod process;
 pub mod resolve;
+pub mod series;
 pub mod shift;
 pub mod spec;
 pub mod tree;

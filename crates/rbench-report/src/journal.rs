@@ -204,7 +204,10 @@ fn check_schema(probe: Probe, reads: impl Fn(&str) -> bool) -> Result<(), ReadEr
 }
 
 /// Parses text that begins in line `first` of the file.
-fn parse<'de, T: Deserialize<'de>>(text: &'de [u8], first: usize) -> Result<T, ReadError> {
+pub(crate) fn parse<'de, T: Deserialize<'de>>(
+    text: &'de [u8],
+    first: usize,
+) -> Result<T, ReadError> {
     serde_json::from_slice(text).map_err(|e| {
         let full = e.to_string();
         let what = full.rfind(" at line ").map_or(&*full, |end| &full[..end]);

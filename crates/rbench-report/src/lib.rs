@@ -5,6 +5,7 @@
 //! clock or environment. Only the binary writes.
 
 pub mod csv;
+mod document;
 pub mod fio;
 pub mod hgrm;
 pub mod hist;
@@ -16,6 +17,7 @@ pub mod openmetrics;
 pub mod ops;
 pub mod page;
 pub mod schema;
+pub mod series;
 pub mod summary;
 mod table;
 pub mod text;
@@ -23,7 +25,9 @@ pub mod warnings;
 
 use rbench_core::plain::plain_lines;
 
+pub use document::Document;
 pub use hist::Hist;
+use schema::SeriesResult;
 pub use schema::{PhaseResult, RunResult};
 
 /// One way to show results.
@@ -31,15 +35,15 @@ pub use schema::{PhaseResult, RunResult};
 pub struct Renderer {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// The rendering of some results; ends with a newline.
-    pub render: fn(&[RunResult]) -> Result<String, NotShown>,
+    /// The rendering of some files' content; ends with a newline.
+    pub render: fn(&[Document]) -> Result<String, NotShown>,
 }
 
 /// Why a result cannot be shown in a form: words that follow the name of its file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct NotShown {
-    /// Which of the results.
+    /// Which of the files.
     pub index: usize,
     /// The words.
     pub why: String,
@@ -49,27 +53,27 @@ pub struct NotShown {
 pub const RENDERERS: &[Renderer] = &[
     Renderer {
         name: "text",
-        render: |all| each(all, "\n", |result| Ok(text(result))),
+        render: |all| whole(all, "\n", text, series::render),
     },
     Renderer {
         name: "json",
-        render: |all| each(all, "", |result| Ok(json::render(result))),
+        render: |all| whole(all, "", json::render, series::render_json),
     },
     Renderer {
         name: "csv",
-        render: |all| Ok(csv::operations(all)),
+        render: |all| Ok(csv::operations(&runs(all))),
     },
     Renderer {
         name: "csv-hosts",
-        render: |all| Ok(csv::hosts(all)),
+        render: |all| Ok(csv::hosts(&runs(all))),
     },
     Renderer {
         name: "csv-ranks",
-        render: |all| Ok(csv::ranks(all)),
+        render: |all| Ok(csv::ranks(&runs(all))),
     },
     Renderer {
         name: "csv-intervals",
-        render: |all| Ok(csv::intervals(all)),
+        render: |all| Ok(csv::intervals(&runs(all))),
     },
     Renderer {
         name: "md",
@@ -85,7 +89,7 @@ pub const RENDERERS: &[Renderer] = &[
     },
     Renderer {
         name: "openmetrics",
-        render: |all| Ok(openmetrics::render(all)),
+        render: |all| Ok(openmetrics::render(&runs(all))),
     },
     Renderer {
         name: "mdtest",
@@ -111,19 +115,39 @@ pub const RENDERERS: &[Renderer] = &[
     },
 ];
 
-/// The results one after the other.
+/// All runs, those of series too.
+fn runs(all: &[Document]) -> Vec<RunResult> {
+    all.iter().flat_map(Document::runs).collect()
+}
+
+/// Files one after the other, series in a form of their own.
+fn whole(
+    all: &[Document],
+    between: &str,
+    of_run: fn(&RunResult) -> String,
+    of_series: fn(&SeriesResult) -> String,
+) -> Result<String, NotShown> {
+    let parts = all.iter().map(|document| match document {
+        Document::Run(run) => of_run(run),
+        Document::Series(series) => of_series(series),
+    });
+    Ok(parts.collect::<Vec<String>>().join(between))
+}
+
+/// All runs one after the other.
 fn each(
-    all: &[RunResult],
+    all: &[Document],
     between: &str,
     render: impl Fn(&RunResult) -> Result<String, String>,
 ) -> Result<String, NotShown> {
-    let parts = all.iter().enumerate().map(|(index, result)| {
-        let shown = render(result).map(|text| plain_lines(&text).into_owned());
-        shown.map_err(|why| NotShown { index, why })
-    });
-    Ok(parts
-        .collect::<Result<Vec<String>, NotShown>>()?
-        .join(between))
+    let mut parts = Vec::new();
+    for (index, document) in all.iter().enumerate() {
+        for run in document.runs() {
+            let text = render(&run).map_err(|why| NotShown { index, why })?;
+            parts.push(plain_lines(&text).into_owned());
+        }
+    }
+    Ok(parts.join(between))
 }
 
 /// The report for people; of `rbench ops` its table.

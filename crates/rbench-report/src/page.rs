@@ -11,12 +11,13 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::json;
-use crate::schema::{PhaseResult, RunResult};
+use crate::schema::{PhaseResult, RunResult, SeriesResult};
 use crate::table::printable;
 use crate::text::{failures, header};
+use crate::{Document, json};
 
 mod charts;
+mod curves;
 mod svg;
 mod tables;
 
@@ -26,12 +27,19 @@ const SCRIPT: &str = include_str!("page/script.js");
 /// How a page of rbench begins: by this it is recognised when it is to be replaced.
 pub const BEGINNING: &str = "<!DOCTYPE html><html lang=\"en\" data-made-by=\"rbench report\">";
 
-/// The page.
-pub fn render(results: &[RunResult]) -> String {
-    let names = names(results);
-    let title = match names.as_slice() {
-        [name] => format!("rbench: {name}"),
-        several => format!("rbench: {} results", several.len()),
+/// The page of some files' content: runs side by side, then each series.
+pub fn render(documents: &[Document]) -> String {
+    let results: Vec<RunResult> = documents.iter().filter_map(run).collect();
+    let series: Vec<&SeriesResult> = documents.iter().filter_map(series_of).collect();
+    let names = names(&results);
+    let title = match (names.as_slice(), series.as_slice()) {
+        ([name], []) => format!("rbench: {name}"),
+        ([], [one]) => format!(
+            "rbench {}: {}",
+            printable(&one.kind),
+            printable(&one.run.id)
+        ),
+        _ => format!("rbench: {} results", names.len() + series.len()),
     };
     let page = html! {
         (DOCTYPE)
@@ -43,10 +51,29 @@ pub fn render(results: &[RunResult]) -> String {
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body { (body(results, &names, &title)) script { (PreEscaped(SCRIPT)) } }
+            body {
+                h1 { (title) }
+                @if !results.is_empty() { (body(&results, &names)) }
+                @for (i, series) in series.iter().enumerate() { (curves::section(series, i)) }
+                script { (PreEscaped(SCRIPT)) }
+            }
         }
     };
     page.into_string() + "\n"
+}
+
+fn run(document: &Document) -> Option<RunResult> {
+    match document {
+        Document::Run(run) => Some(run.as_ref().clone()),
+        Document::Series(_) => None,
+    }
+}
+
+fn series_of(document: &Document) -> Option<&SeriesResult> {
+    match document {
+        Document::Series(series) => Some(series),
+        Document::Run(_) => None,
+    }
 }
 
 /// Nothing is loaded, and no script runs but the page's own.
@@ -66,12 +93,11 @@ fn names(results: &[RunResult]) -> Vec<String> {
     results.iter().map(name).collect()
 }
 
-fn body(results: &[RunResult], names: &[String], title: &str) -> Markup {
+fn body(results: &[RunResult], names: &[String]) -> Markup {
     let section = |heading: &str, id: &str, of: &dyn Fn(&RunResult) -> Markup| {
         html! { section id=(id) { h2 { (heading) } (beside(results, names, of)) } }
     };
     html! {
-        h1 { (title) }
         nav {
             @for (id, name) in [("run", "What was run"), ("results", "Results"), ("charts", "Charts"), ("places", "Hosts and ranks"), ("data", "Data")] {
                 a href=(format!("#{id}")) { (name) }
@@ -99,9 +125,7 @@ fn body(results: &[RunResult], names: &[String], title: &str) -> Markup {
             p.note { "The results are in this page, as elements script of the type application/json: "
                 "their fields are described in docs/result-file.md of rbench." }
             @for (i, (result, name)) in results.iter().zip(names).enumerate() {
-                @let id = format!("result-{}", i + 1);
-                p { button hidden data-result=(id) data-name=(format!("{}.json", file_name(name))) { "Save " (name) } }
-                script type="application/json" id=(id) { (data(result)) }
+                (data(&format!("result-{}", i + 1), name, &json::render(result)))
             }
         }
     }
@@ -139,7 +163,11 @@ fn warnings(result: &RunResult) -> Markup {
 
 fn what(result: &RunResult) -> Markup {
     html! {
-        p.note { "To repeat it:" }
+        p.note {
+            "To repeat it"
+            @if result.world.communicator == "mpi" { ", on " (result.world.ranks) " ranks of an MPI launcher such as mpirun -np " (result.world.ranks) }
+            ":"
+        }
         pre { code { (header::command(result)) } }
         dl {
             dt { "rbench" } dd { (printable(&result.run.version)) }
@@ -216,10 +244,13 @@ fn places(result: &RunResult) -> Markup {
     }
 }
 
-/// The result as the content of an element `script`: nothing in it ends the
-/// element or begins a comment.
-fn data(result: &RunResult) -> PreEscaped<String> {
-    PreEscaped(json::render(result).replace('<', "\\u003c"))
+/// JSON as an element `script`, in which nothing ends the element or begins a
+/// comment, and a button that saves it.
+fn data(id: &str, name: &str, json: &str) -> Markup {
+    html! {
+        p { button hidden data-result=(id) data-name=(format!("{}.json", file_name(name))) { "Save " (name) } }
+        script type="application/json" id=(id) { (PreEscaped(json.replace('<', "\\u003c"))) }
+    }
 }
 
 /// A name without what file systems mind.

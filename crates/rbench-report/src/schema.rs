@@ -11,6 +11,7 @@ mod fio_machine;
 mod forms;
 mod phase;
 mod residency;
+mod series;
 mod surroundings;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
 pub use fio::{
     ExactHist, FioDirectionResult, FioEntryResult, FioForm, FioOutcomeResult, FioShownResult,
-    FioSteadyResult, FioTargetResult, SeriesResult,
+    FioSteadyResult, FioTargetResult, SamplesResult,
 };
 pub use fio_machine::{CpuIdleResult, DiskUseResult, HostUseResult};
 pub use forms::{Forms, Kinds, MdtestForm, Print};
@@ -34,6 +35,7 @@ pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
 };
+pub use series::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
 
 /// The name of the schema that this version writes.

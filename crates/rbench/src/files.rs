@@ -1,12 +1,14 @@
-//! The result file and its journal: no file of the user's is overwritten, and
-//! every finished phase is on disk before the next one starts. What other files
+//! The result file and its journal: no file of the user's is overwritten (with
+//! `--overwrite` only one of ours), and every finished phase is on disk before the next one starts. What other files
 //! may replace is in [`place`].
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rbench_report::Document;
 use tempfile::{NamedTempFile, PersistError};
 
 mod place;
@@ -21,6 +23,8 @@ pub struct ResultFile {
     journal: File,
     /// Length of its complete lines, bytes.
     length: u64,
+    /// What may be at `path` when it is finished.
+    replace: Replace,
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -118,16 +122,27 @@ pub fn may_be_written(
         Err(e) => return Err(format!("cannot be written: {e}")),
         Ok(found) => found.file_type(),
     };
-    if found.is_symlink() {
-        return Err("is a symbolic link and is not replaced".to_owned());
-    }
-    if !found.is_file() {
-        return Err("exists and is not a file".to_owned());
-    }
     match replace {
         Replace::Nothing => Err("already exists and is not overwritten".to_owned()),
-        Replace::Ours if is_ours(path) => Ok(()),
+        Replace::Ours if found.is_symlink() => {
+            Err("is a symbolic link, which --overwrite does not replace".to_owned())
+        }
+        Replace::Ours if found.is_file() && is_ours(path) => Ok(()),
         Replace::Ours => Err("holds something else, which --overwrite does not replace".to_owned()),
+    }
+}
+
+/// Whether a file holds a result of a run or of a series, finished or not.
+fn is_result(path: &Path) -> bool {
+    std::fs::read(path).is_ok_and(|bytes| Document::read(&bytes).is_ok())
+}
+
+/// Where the result goes that was asked for at `out`: in a directory, a file
+/// with the name of the run.
+pub fn named_after(out: PathBuf, cwd: &OsStr, run_id: &str) -> PathBuf {
+    match Path::new(cwd).join(&out).is_dir() {
+        true => out.join(format!("{run_id}.json")),
+        false => out,
     }
 }
 
@@ -194,16 +209,12 @@ impl ResultFile {
     /// Starts the journal of the result file `path` with its first line.
     ///
     /// # Errors
-    /// One sentence that names the file; an existing result or journal is
-    /// left alone.
-    pub fn begin(path: &Path, header: &str) -> Result<ResultFile, String> {
+    /// One sentence that names the file; a journal that exists is left alone, and
+    /// so is a result until the new one is whole.
+    pub fn begin(path: &Path, header: &str, replace: Replace) -> Result<ResultFile, String> {
         let journal_path = with_suffix(path, ".journal");
-        if path.symlink_metadata().is_ok() {
-            return Err(format!(
-                "--out {} already exists and is not overwritten",
-                path.display()
-            ));
-        }
+        may_be_written(path, replace, is_result)
+            .map_err(|why| format!("--out {} {why}", path.display()))?;
         let journal = new_file(&journal_path).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists => format!(
                 "{0} exists: it holds the finished phases of an interrupted run (rbench show {0})",
@@ -216,6 +227,7 @@ impl ResultFile {
             journal_path,
             journal,
             length: 0,
+            replace,
         };
         if let Err(message) = file.append(header) {
             file.discard();
@@ -225,6 +237,50 @@ impl ResultFile {
         // cannot be synced, its names are as safe as they can be.
         let _ = sync_folder(path);
         Ok(file)
+    }
+
+    /// The content of the journal of `path` or, if there is none, of `path`
+    /// itself: what an earlier series left.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn earlier(path: &Path) -> Result<Vec<u8>, String> {
+        match std::fs::read(with_suffix(path, ".journal")) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => std::fs::read(path),
+            read => read,
+        }
+        .map_err(|e| format!("--resume {} cannot be read: {e}", path.display()))
+    }
+
+    /// Starts the journal of `path` with these lines in place of what
+    /// [`ResultFile::earlier`] read there.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn begin_again(path: &Path, lines: &str) -> Result<ResultFile, String> {
+        let journal_path = with_suffix(path, ".journal");
+        let named = |e: io::Error| format!("--out {} cannot be written: {e}", path.display());
+        let written = written_beside(path, lines).map_err(named)?;
+        let journal = written.persist(&journal_path).map_err(|e| named(e.error))?;
+        // From here on the journal is what counts, should both be there.
+        sync_folder(path).map_err(named)?;
+        match std::fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e)),
+            _ => {}
+        }
+        Ok(ResultFile {
+            path: path.to_owned(),
+            journal_path,
+            journal,
+            length: lines.len() as u64,
+            replace: Replace::Nothing,
+        })
+    }
+
+    /// Removes the journal of `path`, if there is one.
+    pub fn forget(path: &Path) {
+        // If it cannot be removed, the run that needs its place says so.
+        let _ = std::fs::remove_file(with_suffix(path, ".journal"));
     }
 
     /// Appends a line to the journal and syncs it. A line that did not fit is cut
@@ -261,7 +317,12 @@ impl ResultFile {
     /// One sentence, with where the result or else the journal is.
     pub fn finish(self, text: &str) -> Result<(), String> {
         let given = self.path.display();
-        let written = written_beside(&self.path, text).and_then(|file| put(file, &self.path));
+        let replaced = self.replace == Replace::Ours
+            && may_be_written(&self.path, Replace::Ours, is_result).is_ok();
+        let written = written_beside(&self.path, text).and_then(|file| match replaced {
+            true => Ok(file.persist(&self.path).map(|_| self.path.clone())?),
+            false => put(file, &self.path),
+        });
         let place = written.map_err(|e| {
             format!(
                 "--out {given} cannot be written: {e}; the finished phases are in {}",
@@ -296,7 +357,7 @@ mod tests {
     fn a_result_takes_the_place_of_its_journal() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
-        let mut file = ResultFile::begin(&path, "header\n").expect("begins");
+        let mut file = ResultFile::begin(&path, "header\n", Replace::Nothing).expect("begins");
         file.append("phase\n").expect("appends");
         let journal = dir.path().join("run.json.journal");
         assert_eq!(
@@ -313,18 +374,19 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
         std::fs::write(&path, "precious").expect("written");
-        let error = ResultFile::begin(&path, "").expect_err("refused");
+        let error = ResultFile::begin(&path, "", Replace::Nothing).expect_err("refused");
         assert!(error.contains("already exists"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("result"), "precious");
         let other = dir.path().join("other.json");
         std::fs::write(dir.path().join("other.json.journal"), "precious").expect("written");
-        let error = ResultFile::begin(&other, "").expect_err("refused");
+        let error = ResultFile::begin(&other, "", Replace::Nothing).expect_err("refused");
         assert!(error.contains("interrupted run"), "{error}");
     }
 
     #[test]
     fn a_missing_folder_is_named() {
-        let error = ResultFile::begin(Path::new("/nowhere/at/all.json"), "").expect_err("refused");
+        let error = ResultFile::begin(Path::new("/nowhere/at/all.json"), "", Replace::Nothing)
+            .expect_err("refused");
         assert!(error.contains("--out /nowhere/at/all.json"), "{error}");
     }
 }

@@ -25,6 +25,7 @@ mod recording;
 mod result;
 mod round_trip;
 mod run;
+mod series;
 mod show;
 mod signals;
 mod surroundings;
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),
         // Workloads, and mistakes too: rank 0's command line counts, and only
         // rank 0 prints.
-        Ok(Invocation::Run(..)) | Err(_) => run::run(&argv),
+        Ok(Invocation::Run(..) | Invocation::Series(_)) | Err(_) => run::run(&argv),
     }
 }
 

@@ -2,6 +2,7 @@
 //! journal, data of a single rank in that rank's files.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use rbench_cli::Output;
 use rbench_comm::Clocks;
@@ -15,7 +16,7 @@ use rbench_report::schema::Warning;
 use rbench_report::{PhaseResult, RunResult, journal};
 
 use crate::complain;
-use crate::files::ResultFile;
+use crate::files::{Replace, ResultFile};
 use crate::front::{FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::progress::Display;
@@ -32,6 +33,15 @@ pub struct Job<'j> {
     pub output: &'j Output,
     /// Whose command line it is.
     pub front: Box<dyn FrontEnd>,
+    /// The series that takes the result, if the run is a cell of one.
+    pub cell: Option<Rc<dyn Sink>>,
+}
+
+/// Takes the result of a run in place of standard output.
+pub trait Sink {
+    /// Takes what rank 0 has of a run that has ended or was stopped; the exit
+    /// code.
+    fn take(&self, report: &mut Report) -> u8;
 }
 
 /// What a run hands over at its end.
@@ -52,6 +62,8 @@ pub struct Report {
     pub broken: Option<ExecError>,
     /// The exit code of publishing, once that has happened.
     pub published: Option<u8>,
+    /// The series that takes the result, if the run is a cell of one.
+    pub cell: Option<Rc<dyn Sink>>,
 }
 
 impl Report {
@@ -93,6 +105,7 @@ impl<'r> Recording<'r> {
             launch,
             output,
             front,
+            cell,
         } = job;
         Recording {
             plan,
@@ -111,6 +124,7 @@ impl<'r> Recording<'r> {
                 kept: None,
                 broken: None,
                 published: None,
+                cell,
             },
             starts: Vec::new(),
             noted: Vec::new(),
@@ -174,7 +188,11 @@ impl Listener for Recording<'_> {
         if let Some(out) = &self.output.out {
             let path = Path::new(&self.launch.cwd).join(out);
             let header = journal::header_line(&self.report.result);
-            self.report.file = Some(ResultFile::begin(&path, &header)?);
+            let replace = match self.output.overwrite {
+                true => Replace::Ours,
+                false => Replace::Nothing,
+            };
+            self.report.file = Some(ResultFile::begin(&path, &header, replace)?);
         }
         Ok(())
     }

@@ -47,6 +47,11 @@ pub struct Frame<'f> {
     pub surroundings: &'f [Option<schema::Surroundings>],
 }
 
+/// How far the time zone is east of UTC, s.
+pub fn utc_offset_s() -> i32 {
+    jiff::Zoned::now().offset().seconds()
+}
+
 impl Frame<'_> {
     /// A result without phases. `shared`: whether all hosts see one target.
     pub fn result(&self, shared: bool) -> RunResult {
@@ -82,7 +87,7 @@ impl Frame<'_> {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 started: self.launch.started.clone(),
                 finished: None,
-                utc_offset_s: jiff::Zoned::now().offset().seconds(),
+                utc_offset_s: utc_offset_s(),
                 seed: self.plan.seed,
                 labels: self.labels.iter().cloned().collect(),
             },

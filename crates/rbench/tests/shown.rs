@@ -248,3 +248,107 @@ fn man_pages_are_written_once() {
         }
     }
 }
+
+const META: &str = "meta --dir target --items 2 -q";
+
+#[test]
+fn in_a_directory_the_result_is_named_after_its_run() {
+    let place = Place::new();
+    fs::create_dir(place.path("results")).expect("made");
+    for line in [
+        META,
+        "mdtest -d target/md -n 2",
+        "fio --name=a --directory=target --size=16k --rw=write",
+    ] {
+        place.printed(&format!("{line} --out results"));
+    }
+    let names = fs::read_dir(place.path("results")).expect("listing");
+    let mut count = 0;
+    for name in names.map(|entry| entry.expect("entry").path()) {
+        let text = fs::read_to_string(&name).expect("a result");
+        let result: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let id = result["run"]["id"].as_str().map(str::to_owned);
+        assert_eq!(
+            name.file_stem().map(|s| s.to_string_lossy().into_owned()),
+            id
+        );
+        count += 1;
+    }
+    assert_eq!(count, 3, "no journal is left");
+}
+
+#[test]
+fn only_a_result_of_ours_is_overwritten_and_only_when_asked() {
+    let place = Place::new();
+    let run = |options: &str| format!("{META} --out run.json {options}");
+    place.printed(&run("--label n=1"));
+    place.check(
+        &run(""),
+        2,
+        &["--out", "run.json already exists and is not overwritten"],
+    );
+    place.printed(&run("--overwrite --label n=2"));
+    assert!(place.text("run.json").contains("\"n\": \"2\""));
+    assert!(!place.path("run.json.journal").exists());
+
+    for other in ["my thesis", "{\"schema\": \"other/1\"}", "{}", ""] {
+        fs::write(place.path("run.json"), other).expect("written");
+        place.check(&run("--overwrite"), 2, &["run.json holds something else"]);
+        assert_eq!(place.text("run.json"), other);
+    }
+    fs::remove_file(place.path("run.json")).expect("removed");
+    place.printed(&format!("{META} --out real.json"));
+    let real = place.text("real.json");
+    std::os::unix::fs::symlink("real.json", place.path("run.json")).expect("linked");
+    place.check(&run("--overwrite"), 2, &["run.json is a symbolic link"]);
+    assert_eq!(place.text("real.json"), real);
+    // The journal of a run that died holds results.
+    fs::write(place.path("new.json.journal"), "{}").expect("written");
+    place.check(
+        &format!("{META} --out new.json --overwrite"),
+        2,
+        &["new.json.journal exists: it holds the finished phases"],
+    );
+}
+
+#[test]
+fn a_page_is_written_beside_nothing_else() {
+    let place = Place::new();
+    place.printed(&format!("{META} --out run.json"));
+    place.printed("report run.json --html run.html");
+    let page = place.text("run.html");
+    assert!(
+        page.starts_with(rbench_report::page::BEGINNING),
+        "{}",
+        &page[..200]
+    );
+    place.check(
+        "report run.json --html run.html",
+        2,
+        &["--html run.html already exists and is not overwritten"],
+    );
+    place.printed("report run.json run.json --html run.html --overwrite");
+    assert!(place.text("run.html").len() > page.len());
+    place.check(
+        "report run.json --html run.json --overwrite",
+        2,
+        &["--html run.json holds something else"],
+    );
+    place.check(
+        "report gone.json --html new.html",
+        1,
+        &["gone.json cannot be read"],
+    );
+    assert!(!place.path("new.html").exists());
+    std::os::unix::fs::symlink("run.html", place.path("link.html")).expect("linked");
+    place.check(
+        "report run.json --html link.html --overwrite",
+        2,
+        &["link.html is a symbolic link"],
+    );
+    place.check(
+        "report run.json --html gone/x.html",
+        2,
+        &["there is no such directory"],
+    );
+}

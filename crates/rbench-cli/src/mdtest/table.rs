@@ -451,7 +451,12 @@ const OWN: &[Opt] = &[
     named(
         "out",
         Value("FILE", |l, v| put_path(&mut l.output.out, v)),
-        "Write the result to FILE (JSON); finished phases go to FILE.journal",
+        "Write the result to FILE (JSON), or into a directory; finished phases go to FILE.journal",
+    ),
+    named(
+        "overwrite",
+        Nothing(|l| l.output.overwrite = true),
+        "Replace the result that --out names, if rbench wrote it",
     ),
     named(
         "label",

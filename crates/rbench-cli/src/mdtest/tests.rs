@@ -130,6 +130,7 @@ const SAMPLES: &[Sample] = &[
     ("--client-cache 2g", |l| {
         l.output.client_cache = Some(Bytes(2 << 30));
     }),
+    ("--overwrite", |l| l.output.overwrite = true),
     ("--private-dirs", |l| l.leave.private_dirs = true),
     ("--overfill", |l| l.leave.overfill = true),
     ("--on-error stop", |l| {

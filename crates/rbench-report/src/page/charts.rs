@@ -97,8 +97,8 @@ fn percentile(nines: f64) -> String {
     }
 }
 
-/// Points (nines, ns) of a distribution: up to the percentile that a single value
-/// exceeds, and no value above the maximum or below 1 ns.
+/// Points (nines, ns) of a distribution, up to the largest value, which stands
+/// where a single one of all lies; none below 1 ns.
 fn curve(hist: &Hist) -> Option<Vec<(f64, f64)>> {
     if hist.count < LEAST {
         return None;
@@ -109,8 +109,12 @@ fn curve(hist: &Hist) -> Option<Vec<(f64, f64)>> {
     let at = |i: u32| {
         let nines = (f64::from(i) / f64::from(POINTS)).min(last);
         let quantile = 1.0 - 10_f64.powf(-nines);
-        let ns = decoded.value_at_quantile(quantile).min(hist.max_ns).max(1);
-        (nines, ns as f64)
+        // The last point is that of a single value: the largest.
+        let ns = match nines < last {
+            true => decoded.value_at_quantile(quantile).min(hist.max_ns),
+            false => hist.max_ns,
+        };
+        (nines, ns.max(1) as f64)
     };
     Some((0..=steps).map(at).collect())
 }
@@ -181,7 +185,7 @@ fn latency(phase: &PhaseResult) -> Option<Chart> {
 }
 
 /// `950`, `12k`, `1.5M`
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let (value, unit) = match value {
         v if v >= 1e9 => (v / 1e9, "G"),
         v if v >= 1e6 => (v / 1e6, "M"),

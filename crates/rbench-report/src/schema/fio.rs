@@ -201,14 +201,14 @@ pub struct FioDirectionResult {
     /// From the intended start, where a rate is given.
     pub response: Option<ExactHist>,
     /// Bandwidth in KiB/s over stretches of 500 ms.
-    pub bw: SeriesResult,
+    pub bw: SamplesResult,
     /// Operations per second over stretches of 500 ms.
-    pub iops: SeriesResult,
+    pub iops: SamplesResult,
 }
 
 /// Count, extremes and sums of values taken at intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct SeriesResult {
+pub struct SamplesResult {
     /// Number of values.
     #[serde(deserialize_with = "amount")]
     pub samples: u64,
@@ -310,8 +310,8 @@ fn latency(hist: Option<&ExactHist>) -> Result<Latency, HistError> {
     hist.map_or_else(|| Ok(Latency::default()), ExactHist::latency)
 }
 
-impl From<&Series> for SeriesResult {
-    fn from(series: &Series) -> SeriesResult {
+impl From<&Series> for SamplesResult {
+    fn from(series: &Series) -> SamplesResult {
         let Series {
             samples,
             min,
@@ -319,7 +319,7 @@ impl From<&Series> for SeriesResult {
             sum,
             squares,
         } = *series;
-        SeriesResult {
+        SamplesResult {
             samples,
             min,
             max,
@@ -329,9 +329,9 @@ impl From<&Series> for SeriesResult {
     }
 }
 
-impl From<&SeriesResult> for Series {
-    fn from(series: &SeriesResult) -> Series {
-        let SeriesResult {
+impl From<&SamplesResult> for Series {
+    fn from(series: &SamplesResult) -> Series {
+        let SamplesResult {
             samples,
             min,
             max,

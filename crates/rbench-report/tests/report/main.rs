@@ -14,6 +14,7 @@ mod hdr;
 mod journal;
 mod mdtest;
 mod ops;
+mod page;
 mod residency;
 mod round_trip;
 mod schema;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rbench_core::outcome::{Cache, Stonewall};
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::schema::{SCHEMA, TIMELINE_ROWS, reads_schema};
-use rbench_report::{PhaseResult, RENDERERS, RunResult, json};
+use rbench_report::{Document, PhaseResult, RENDERERS, RunResult, json};
 use serde_json::Value;
 
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run};
@@ -238,7 +238,7 @@ fn renderers_have_names_of_their_own_and_end_their_last_line() {
     let names: BTreeSet<&str> = RENDERERS.iter().map(|r| r.name).collect();
     assert_eq!(names.len(), RENDERERS.len());
     for renderer in RENDERERS {
-        let text = match (renderer.render)(&[full()]) {
+        let text = match (renderer.render)(&[Document::Run(Box::new(full()))]) {
             Ok(text) => text,
             Err(why) => {
                 assert!(why.to_string().contains("was not made by"), "{why}");

@@ -127,7 +127,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-comm",
         floors: &[
-            &["hosts", "launcher", "leading", "offsets", "solo", "threads"],
+            &["chosen", "hosts", "launcher", "offsets", "solo", "threads"],
             &["drift", "mpi"],
             &["world"],
         ],

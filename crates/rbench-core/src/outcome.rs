@@ -456,6 +456,8 @@ mod tests {
                     Nanos(*at),
                     Bin {
                         errors: 1,
+                        first: Nanos(*at),
+                        last: Nanos(*at),
                         ..Bin::default()
                     },
                 );
@@ -482,7 +484,8 @@ mod tests {
                         items: 1,
                         bytes: 4096,
                         errors: 0,
-                        max: Nanos(*ns),
+                        first: Nanos(*at),
+                        last: Nanos(*at),
                     },
                 );
             }

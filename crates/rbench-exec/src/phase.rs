@@ -63,10 +63,10 @@ impl Phase {
     }
 
     /// An empty lane for each of those with these numbers, not to be recorded
-    /// into.
-    pub fn empty_lanes(&self, numbers: Range<usize>) -> Vec<OpStats> {
+    /// into; its timeline is of that interval.
+    pub fn empty_lanes(&self, interval: Nanos, numbers: Range<usize>) -> Vec<OpStats> {
         let empty = |info: &OpRow| {
-            let mut lane = empty_lane(info.op, self.open_loop);
+            let mut lane = empty_lane(info.op, self.open_loop, interval);
             lane.shrink();
             lane
         };

@@ -355,7 +355,7 @@ pub async fn run_freely(
     for phase in phases {
         let mine = done.next();
         let complete = all(group, !stopped && mine.is_some()).await?;
-        let mine = mine.unwrap_or_else(|| Mine::idle(phase));
+        let mine = mine.unwrap_or_else(|| Mine::idle(phase, group.interval()));
         ends.push(merge(group, phase, mine, None, complete, stopped).await?);
     }
     Ok((ends, trouble))
@@ -411,13 +411,13 @@ impl Mine {
     }
 
     /// Of a rank that did not get as far as `phase`.
-    fn idle(phase: &Phase) -> Mine {
+    fn idle(phase: &Phase, interval: Nanos) -> Mine {
         Mine {
             outcomes: vec![WorkerOutcome {
                 started_ns: 0,
                 finished: Nanos(0),
                 busy: false,
-                lanes: phase.empty_lanes(0..phase.lanes.len()),
+                lanes: phase.empty_lanes(interval, 0..phase.lanes.len()),
                 details: Details::default(),
                 first_lane: 0,
             }],
@@ -505,6 +505,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         rank: group.rank(),
         host: group.host_name().to_owned(),
         open_loop: phase.open_loop,
+        interval: group.interval(),
         stop: group.stop_flag(),
         log_operations: phase.log_operations,
         errors_max: group.limits().errors,

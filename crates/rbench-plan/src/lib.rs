@@ -23,6 +23,7 @@ pub mod spec;
 pub mod tree;
 pub mod verify;
 
+pub use describe::{Setting, SettingValue};
 pub use io::IoPlan;
 pub use meta::MetaPlan;
 pub use name_ops::NameOp;

@@ -92,6 +92,7 @@ pub fn hosts(results: &[RunResult]) -> String {
         "rate",
     ]);
     table.distribution("service");
+    table.distribution("response");
     for (result, phase) in phases(results) {
         for host in &phase.hosts {
             let mut cells = key(result, phase);
@@ -104,6 +105,7 @@ pub fn hosts(results: &[RunResult]) -> String {
                 host.rate().to_string(),
             ]);
             cells.extend(distribution(Some(&host.latency)));
+            cells.extend(distribution(host.response.as_ref()));
             table.row(cells);
         }
     }
@@ -147,7 +149,7 @@ pub fn ranks(results: &[RunResult]) -> String {
     table.finish()
 }
 
-/// One row for each interval of the timeline of each operation.
+/// One row for each slice of the timeline of each operation.
 pub fn intervals(results: &[RunResult]) -> String {
     let mut table = Table::new(&[
         "run",
@@ -158,18 +160,30 @@ pub fn intervals(results: &[RunResult]) -> String {
         "items",
         "bytes",
         "errors",
-        "max_ns",
+        "service_p50_ns",
+        "service_p99_ns",
+        "service_max_ns",
+        "response_p50_ns",
+        "response_p99_ns",
+        "response_max_ns",
     ]);
     for (result, phase) in phases(results) {
         for row in &phase.timeline {
             let mut cells = key(result, phase);
+            let done = |ns: u64| some((row.items > 0).then_some(ns));
+            let response = row.response.filter(|_| row.items > 0);
             cells.extend([
                 row.t_s.to_string(),
                 phase.timeline_step_s.to_string(),
                 row.items.to_string(),
                 row.bytes.to_string(),
                 row.errors.to_string(),
-                row.max_ns.to_string(),
+                done(row.p50_ns),
+                done(row.p99_ns),
+                done(row.max_ns),
+                some(response.map(|times| times.p50_ns)),
+                some(response.map(|times| times.p99_ns)),
+                some(response.map(|times| times.max_ns)),
             ]);
             table.row(cells);
         }

@@ -5,6 +5,7 @@
 //! crash tears at most the last line, which is ignored.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use rbench_core::plain;
 use serde::de::IgnoredAny;
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::schema::{
-    Calibration, FioEntryResult, Forms, HostUseResult, PhaseResult, Run, RunResult, SCHEMA, Target,
-    Warning, World, reads_schema, same_major,
+    Calibration, FioEntryResult, Forms, HostUseResult, PhaseResult, Run, RunResult, SCHEMA,
+    SettingResult, Target, Warning, World, reads_schema, same_major,
 };
 
 /// The name of the journal's schema.
@@ -54,6 +55,8 @@ struct Header<'a> {
     calibration: Cow<'a, Calibration>,
     spec: Cow<'a, Map<String, Value>>,
     #[serde(default)]
+    settings: Cow<'a, BTreeMap<String, SettingResult>>,
+    #[serde(default)]
     warnings: Cow<'a, [Warning]>,
     #[serde(default, skip_serializing_if = "no_forms")]
     forms: Cow<'a, Forms>,
@@ -91,6 +94,7 @@ pub fn header_line(result: &RunResult) -> String {
         target: Cow::Borrowed(&result.target),
         calibration: Cow::Borrowed(&result.calibration),
         spec: Cow::Borrowed(&result.spec),
+        settings: Cow::Borrowed(&result.settings),
         warnings: Cow::Borrowed(&result.warnings),
         forms: Cow::Borrowed(&result.forms),
     })
@@ -165,6 +169,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         target: header.target.into_owned(),
         calibration: header.calibration.into_owned(),
         spec: header.spec.into_owned(),
+        settings: header.settings.into_owned(),
         phases,
         summary: Vec::new(),
         warnings: header.warnings.into_owned(),

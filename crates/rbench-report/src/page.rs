@@ -220,7 +220,7 @@ fn figure(chart: &charts::Chart) -> Markup {
         figcaption { (chart.title) }
         (PreEscaped(&chart.svg))
         figcaption {
-            @for (i, key) in chart.keys.iter().enumerate() { span class=(format!("key k{}", i % svg::LINES.len())) { (printable(key)) } " " }
+            @for (color, key) in &chart.keys { span class=(format!("key k{}", color % svg::LINES.len())) { (printable(key)) } " " }
             @for (i, mark) in chart.marks.iter().enumerate() { span.key.mark { (i + 1) ": " (printable(mark)) } " " }
         }
     } }

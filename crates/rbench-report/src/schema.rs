@@ -12,10 +12,13 @@ mod forms;
 mod phase;
 mod residency;
 mod series;
+mod settings;
 mod surroundings;
+mod timeline;
 
 use std::collections::BTreeMap;
 
+use rbench_core::timeline::{BINS, SLICE_BINS};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
@@ -29,20 +32,22 @@ pub use fio_machine::{CpuIdleResult, DiskUseResult, HostUseResult};
 pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use phase::{
     ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
-    RankResult, StonewallResult, TimelineRow,
+    RankResult, StonewallResult,
 };
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
 };
 pub use series::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
+pub use settings::{IterationResult, SettingResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
+pub use timeline::{SliceTimes, TimelineRow};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
 
 /// Most rows of [`PhaseResult::timeline`].
-pub const TIMELINE_ROWS: usize = 300;
+pub const TIMELINE_ROWS: usize = BINS / SLICE_BINS;
 
 /// Everything that a run yields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,8 +63,11 @@ pub struct RunResult {
     pub target: Target,
     /// What measuring costs.
     pub calibration: Calibration,
-    /// The settings of the run by name.
+    /// The settings of the run by name, for people.
     pub spec: Map<String, Value>,
+    /// The same settings with their values in base units; empty in older files.
+    #[serde(default)]
+    pub settings: BTreeMap<String, SettingResult>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.
@@ -295,6 +303,9 @@ pub struct SummaryRow {
     pub mean: f64,
     /// Their sample standard deviation; 0 for one iteration.
     pub stddev: f64,
+    /// Each of them, in the order of execution; empty in older files.
+    #[serde(default)]
+    pub each: Vec<IterationResult>,
 }
 
 /// Something to know before trusting the numbers.

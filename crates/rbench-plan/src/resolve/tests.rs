@@ -1,5 +1,6 @@
 use super::*;
 use crate::arrival::Arrival;
+use crate::describe::{Setting, SettingValue};
 use crate::io::{FsyncRule, Layout as IoLayout, Rw};
 use crate::jobs::Distribution;
 use rbench_core::Rank;
@@ -478,17 +479,26 @@ fn what_shapes_blocks_and_data_is_in_the_settings_in_the_form_of_its_option() {
         ("compress", "30%"),
         ("dedupe", "20%"),
     ] {
-        let found = rows.iter().find(|(name, _)| *name == row.0);
-        assert_eq!(found.map(|(_, value)| value.as_str()), Some(row.1));
+        let found = rows.iter().find(|setting| setting.name == row.0);
+        assert_eq!(found.map(|setting| setting.text.as_str()), Some(row.1));
     }
+    let value = |name: &str| rows.iter().find(|s| s.name == name).map(|s| s.value);
+    assert_eq!(value("compress"), Some(SettingValue::Percent(30)));
+    assert_eq!(value("bs-split"), Some(SettingValue::Text));
+    assert_eq!(value("size"), Some(SettingValue::Size(Bytes(256 << 20))));
+    assert_eq!(value("depth"), Some(SettingValue::Count(1)));
     let bare = io(|_, _| (), &twelve()).expect("valid").describe();
-    let named = |name: &str| bare.iter().any(|(row, _)| *row == name);
+    let named = |name: &str| bare.iter().any(|setting| setting.name == name);
     assert!(!named("random-distribution") && !named("compress") && !named("dedupe"));
     assert!(!named("refill") && !named("pin"));
     let plan = io(|c, i| (c.pin, i.no_refill) = (true, true), &twelve()).expect("valid");
     let rows = plan.describe();
-    for row in [("refill", "no"), ("pin", "yes")] {
-        assert!(rows.contains(&(row.0, row.1.to_owned())), "{row:?}");
+    for (name, text, value) in [
+        ("refill", "no", SettingValue::Off),
+        ("pin", "yes", SettingValue::On),
+    ] {
+        let text = text.to_owned();
+        assert!(rows.contains(&Setting { name, text, value }), "{name}");
     }
 }
 
@@ -518,8 +528,8 @@ fn a_journal_of_acknowledged_writes_needs_stamps_writes_and_data_that_stays() {
     let asks = |io: &mut spec::Io| (io.verify, io.ack_journal) = (true, Some("/var/acks".into()));
     let plan = io(|_, i| asks(i), &twelve()).expect("valid");
     assert!(plan.keep);
-    let row = ("ack-journal", "/var/acks".to_owned());
-    assert!(plan.describe().contains(&row));
+    let told = |s: &Setting| (s.name, s.text.as_str()) == ("ack-journal", "/var/acks");
+    assert!(plan.describe().iter().any(told));
     check_io("--ack-journal needs --verify", |_, i| {
         i.ack_journal = Some("/var/acks".into());
     });

@@ -1,11 +1,13 @@
 //! The charts of an operation: latency by percentile, rate over time, latency over
 //! time.
 
+use std::collections::BTreeMap;
+
 use rbench_core::units::human_nanos;
 
 use super::svg::{Axis, Content, chart};
 use crate::hist::Hist;
-use crate::schema::PhaseResult;
+use crate::schema::{PhaseResult, TimelineRow};
 
 /// Most points of a percentile curve.
 const POINTS: u32 = 10;
@@ -16,8 +18,8 @@ const LEAST: u64 = 10;
 pub struct Chart {
     /// What it shows, on which axes.
     pub title: String,
-    /// Names of lines.
-    pub keys: Vec<String>,
+    /// Colours and names of lines.
+    pub keys: Vec<(usize, String)>,
     /// Names of marks, numbered from 1 in the chart.
     pub marks: Vec<String>,
     /// The element `svg`.
@@ -40,10 +42,11 @@ pub fn percentiles(phases: &[&PhaseResult]) -> Option<Chart> {
             let Some(points) = hist.and_then(curve) else {
                 continue;
             };
-            keys.push(match phases.len() {
+            let key = match phases.len() {
                 1 => name.to_owned(),
                 _ => format!("{name}, iteration {nth}"),
-            });
+            };
+            keys.push((lines.len(), key));
             lines.push((lines.len(), points));
         }
     }
@@ -146,35 +149,40 @@ pub fn rate(phase: &PhaseResult) -> Option<Chart> {
     })
 }
 
-/// Service times over time: a heat map, the darker the more operations of a slice
+/// Service times over time: a heat map, the darker the more of a slice's operations
 /// took so long, under the 99th percentile and the longest of each slice. `None`
 /// with too few operations.
 fn latency(phase: &PhaseResult) -> Option<Chart> {
     let course = Course::of(phase)?;
-    let slices = || phase.timeline.iter().filter(|slice| slice.items > 0);
-    let longest: Vec<(f64, f64)> = slices()
-        .map(|slice| {
-            (
-                slice.t_s + course.width(slice.t_s) / 2.0,
-                slice.max_ns as f64,
-            )
-        })
-        .collect();
-    let low = phase.latency.service.min_ns.max(1) as f64;
-    let high = longest.iter().map(|(_, ns)| *ns).fold(low, f64::max);
-    let logs = |points: Vec<(f64, f64)>| {
-        points
-            .into_iter()
-            .map(|(t, ns)| (t, ns.max(1.0).log10()))
+    let tiles = tiles(phase, &course);
+    let middle = |slice: &TimelineRow| slice.t_s + course.width(slice.t_s) / 2.0;
+    let line = |ns: fn(&TimelineRow) -> u64| -> Vec<(f64, f64)> {
+        let slices = phase.timeline.iter().filter(|slice| ns(slice) > 0);
+        slices
+            .map(|slice| (middle(slice), (ns(slice) as f64).log10()))
             .collect()
     };
+    let (p99, longest) = (line(|slice| slice.p99_ns), line(|slice| slice.max_ns));
+    let low = phase.latency.service.min_ns.max(1) as f64;
+    let high = (phase.latency.service.max_ns as f64).max(low);
+    // Older files have neither heat nor percentiles.
+    let mut keys = Vec::new();
+    let mut lines = Vec::new();
+    for (n, name, points) in [(1, "p99", p99), (0, "longest", longest)] {
+        if points.is_empty() {
+            continue;
+        }
+        keys.push((n, name.to_owned()));
+        lines.push((n, points));
+    }
     let content = Content {
-        lines: vec![(0, logs(longest))],
+        tiles,
+        lines,
         ..Content::default()
     };
     Some(Chart {
         title: "Latency over time".to_owned(),
-        keys: vec!["longest".to_owned()],
+        keys,
         marks: Vec::new(),
         svg: chart(
             &Axis::time(course.end),
@@ -182,6 +190,45 @@ fn latency(phase: &PhaseResult) -> Option<Chart> {
             &content,
         ),
     })
+}
+
+/// Most columns of a heat map: neighbouring slices are put together.
+const COLUMNS: usize = 64;
+
+/// The tiles of a heat map: shares of the operations of a column, its square root so
+/// that few are seen, too.
+fn tiles(phase: &PhaseResult, course: &Course) -> Vec<([f64; 4], f64)> {
+    let together = phase.timeline.len().div_ceil(COLUMNS).max(1);
+    let mut tiles = Vec::new();
+    for slices in phase.timeline.chunks(together) {
+        let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
+        for (lowest, items) in slices.iter().flat_map(|slice| &slice.heat) {
+            let sum = buckets.entry(*lowest).or_default();
+            *sum = sum.saturating_add(*items);
+        }
+        let all = buckets.values().copied().fold(0, u64::saturating_add);
+        let (Some(first), Some(last)) = (slices.first(), slices.last()) else {
+            continue;
+        };
+        let (left, right) = (first.t_s, last.t_s + course.width(last.t_s));
+        for (lowest, items) in buckets {
+            let dark = (items as f64 / all.max(1) as f64).sqrt();
+            let bottom = (lowest.max(1) as f64).log10();
+            let top = (heat_end(lowest) as f64).log10();
+            tiles.push(([left, bottom, right, top], (0.06 + 0.74 * dark).min(0.8)));
+        }
+    }
+    tiles
+}
+
+/// Where the bucket of a heat map ends that begins there, ns: 256 ns wide below 2048
+/// ns, then four to a factor of two.
+fn heat_end(lowest: u64) -> u64 {
+    let width = match lowest {
+        0..2048 => 256,
+        _ => 1 << (lowest.ilog2() - 2),
+    };
+    lowest.saturating_add(width)
 }
 
 /// `950`, `12k`, `1.5M`

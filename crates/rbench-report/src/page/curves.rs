@@ -103,9 +103,13 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
     let Some(across) = all.keys.last() else {
         return Vec::new();
     };
-    let keys: Vec<String> = match names.as_slice() {
+    let keys: Vec<(usize, String)> = match names.as_slice() {
         [""] => Vec::new(),
-        several => several.iter().map(|&name| name.to_owned()).collect(),
+        several => several
+            .iter()
+            .enumerate()
+            .map(|(n, &name)| (n, name.to_owned()))
+            .collect(),
     };
     let draw = |title: String, lines: Vec<(usize, Vec<(f64, f64)>)>, log: bool| {
         let values = || {

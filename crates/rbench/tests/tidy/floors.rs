@@ -33,10 +33,10 @@ const HOUSES: &[House] = &[
                 "wire",
             ],
             &["units"],
-            &[
-                "clock", "effort", "failure", "latency", "machine", "moved", "timeline",
-            ],
-            &["job", "outcome/parts"],
+            &["clock", "effort", "failure", "latency", "machine", "moved"],
+            &["coarse", "job"],
+            &["timeline"],
+            &["outcome/parts"],
             &["residency", "spread"],
             // What executing a phase yields.
             &["outcome"],

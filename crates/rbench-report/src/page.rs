@@ -116,7 +116,9 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
                 Latencies are on a logarithmic scale." }
             @for (name, label) in operations(results) {
                 h3 { (printable(label)) }
-                (beside(results, names, &|result| charts_of(result, name)))
+                @let all: Vec<&PhaseResult> = results.iter().flat_map(|result| named(result, name)).collect();
+                @let bounds = charts::Bounds::of(&all);
+                (beside(results, names, &|result| charts_of(result, name, &bounds)))
             }
         }
         (section("Hosts and ranks", "places", &places))
@@ -196,16 +198,22 @@ fn operations(results: &[RunResult]) -> Vec<(&str, &str)> {
     all
 }
 
-fn charts_of(result: &RunResult, name: &str) -> Markup {
-    let same: Vec<&PhaseResult> = result.phases.iter().filter(|p| p.name == name).collect();
-    let percentiles = charts::percentiles(&same);
-    let first: Vec<charts::Chart> = same.first().map_or_else(Vec::new, |p| charts::over_time(p));
+fn named<'r>(result: &'r RunResult, name: &'r str) -> impl Iterator<Item = &'r PhaseResult> {
+    result.phases.iter().filter(move |phase| phase.name == name)
+}
+
+fn charts_of(result: &RunResult, name: &str, bounds: &charts::Bounds) -> Markup {
+    let same: Vec<&PhaseResult> = named(result, name).collect();
+    let percentiles = charts::percentiles(&same, bounds);
+    let first: Vec<charts::Chart> = same
+        .first()
+        .map_or_else(Vec::new, |p| charts::over_time(p, bounds));
     html! {
         @if percentiles.is_none() && first.is_empty() { p.note { "Too few operations for a chart." } }
         @else {
             div.charts { @for chart in percentiles.iter().chain(&first) { (figure(chart)) } }
             @for phase in same.iter().skip(1) {
-                @let more = charts::over_time(phase);
+                @let more = charts::over_time(phase, bounds);
                 @if !more.is_empty() { details {
                     summary { "Over time in iteration " (phase.iteration.saturating_add(1)) }
                     div.charts { @for chart in &more { (figure(chart)) } }

@@ -212,9 +212,14 @@ const RULES: &[Rule] = &[
     },
 ];
 
+/// The codes of the rules of this module.
+pub fn codes() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|rule| rule.code)
+}
+
 /// Whether `code` belongs to a rule of this module.
 pub fn is_rule_code(code: &str) -> bool {
-    RULES.iter().any(|rule| rule.code == code)
+    codes().any(|known| known == code)
 }
 
 /// Everything that the rules find, at most one warning a rule.

@@ -451,7 +451,7 @@ const OWN: &[Opt] = &[
     named(
         "out",
         Value("FILE", |l, v| put_path(&mut l.output.out, v)),
-        "Write the result to FILE (JSON), or into a directory; finished phases go to FILE.journal",
+        "Write the result (JSON) to FILE, or into it if it is a directory",
     ),
     named(
         "overwrite",

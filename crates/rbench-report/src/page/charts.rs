@@ -26,10 +26,58 @@ pub struct Chart {
     pub svg: String,
 }
 
+/// What the axes of an operation's charts have to hold, so that those of several
+/// results and iterations have the same ones.
+pub struct Bounds {
+    low_ns: f64,
+    high_ns: f64,
+    nines: f64,
+    rate: f64,
+    end_s: f64,
+}
+
+impl Bounds {
+    /// Of all phases of that name.
+    pub fn of(phases: &[&PhaseResult]) -> Bounds {
+        let mut bounds = Bounds {
+            low_ns: f64::INFINITY,
+            high_ns: 0.0,
+            nines: 1.0,
+            rate: 0.0,
+            end_s: 0.0,
+        };
+        for phase in phases {
+            let hists = [
+                Some(&phase.latency.service),
+                phase.latency.response.as_ref(),
+            ];
+            for hist in hists
+                .into_iter()
+                .flatten()
+                .filter(|hist| hist.count >= LEAST)
+            {
+                bounds.low_ns = bounds.low_ns.min(hist.min_ns.max(1) as f64);
+                bounds.high_ns = bounds.high_ns.max(hist.max_ns as f64);
+                bounds.nines = bounds.nines.max((hist.count as f64).log10());
+            }
+            if let Some(course) = Course::of(phase) {
+                let rates = phase.timeline.iter().map(|slice| course.rate(slice));
+                bounds.rate = rates.fold(bounds.rate, f64::max);
+                bounds.end_s = bounds.end_s.max(course.end);
+            }
+        }
+        bounds
+    }
+
+    fn latencies(&self) -> Axis {
+        Axis::log(self.low_ns, self.high_ns, human_nanos)
+    }
+}
+
 /// Latency by percentile of the iterations of an operation, percentiles as far
 /// apart as their distance to 100 %: each line ends with its maximum. `None` with
 /// too few values.
-pub fn percentiles(phases: &[&PhaseResult]) -> Option<Chart> {
+pub fn percentiles(phases: &[&PhaseResult], bounds: &Bounds) -> Option<Chart> {
     let mut keys = Vec::new();
     let mut lines = Vec::new();
     for phase in phases {
@@ -50,40 +98,23 @@ pub fn percentiles(phases: &[&PhaseResult]) -> Option<Chart> {
             lines.push((lines.len(), points));
         }
     }
-    let points = || lines.iter().flat_map(|(_, points)| points);
-    let low = points().map(|(_, ns)| *ns).fold(f64::INFINITY, f64::min);
-    let high = points().map(|(_, ns)| *ns).fold(0.0, f64::max);
-    let nines = points().map(|(nines, _)| *nines).fold(1.0, f64::max);
     if lines.is_empty() {
         return None;
     }
-    let y = Axis::log(low, high, human_nanos);
     let x = Axis {
-        range: 0.0..nines,
-        ticks: (0..=nines as u32).map(f64::from).collect(),
+        range: 0.0..bounds.nines,
+        ticks: (0..=bounds.nines as u32).map(f64::from).collect(),
         label: Box::new(percentile),
     };
-    let lines = lines
-        .into_iter()
-        .map(|(n, points)| {
-            (
-                n,
-                points.into_iter().map(|(x, ns)| (x, ns.log10())).collect(),
-            )
-        })
-        .collect();
+    let content = Content {
+        lines,
+        ..Content::default()
+    };
     Some(Chart {
         title: "Latency by percentile".to_owned(),
         keys,
         marks: Vec::new(),
-        svg: chart(
-            &x,
-            &y,
-            &Content {
-                lines,
-                ..Content::default()
-            },
-        ),
+        svg: chart(&x, &bounds.latencies(), &content),
     })
 }
 
@@ -100,7 +131,7 @@ fn percentile(nines: f64) -> String {
     }
 }
 
-/// Points (nines, ns) of a distribution, up to the largest value, which stands
+/// Points (nines, log10 of ns) of a distribution, up to the largest value, which stands
 /// where a single one of all lies; none below 1 ns.
 fn curve(hist: &Hist) -> Option<Vec<(f64, f64)>> {
     if hist.count < LEAST {
@@ -117,42 +148,42 @@ fn curve(hist: &Hist) -> Option<Vec<(f64, f64)>> {
             true => decoded.value_at_quantile(quantile).min(hist.max_ns),
             false => hist.max_ns,
         };
-        (nines, ns.max(1) as f64)
+        (nines, (ns.max(1) as f64).log10())
     };
     Some((0..=steps).map(at).collect())
 }
 
 /// Operations each second over time, with marks. `None` with too few of them.
-pub fn rate(phase: &PhaseResult) -> Option<Chart> {
+fn rate(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     let course = Course::of(phase)?;
-    let slices = phase.timeline.iter();
-    let per_s = |items: u64, at: f64| items as f64 / course.width(at);
-    let points: Vec<(f64, f64)> = slices
-        .flat_map(|slice| {
-            let rate = per_s(slice.items, slice.t_s);
-            // As steps: a rate is that of a whole slice.
-            let end = slice.t_s + course.width(slice.t_s);
-            [(slice.t_s, rate), (end, rate)]
-        })
-        .collect();
-    let most = points.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-    let y = Axis::from_zero(most, short);
+    let points = phase.timeline.iter().flat_map(|slice| {
+        let rate = course.rate(slice);
+        // As steps: a rate is that of a whole slice.
+        [
+            (slice.t_s, rate),
+            (slice.t_s + course.width(slice.t_s), rate),
+        ]
+    });
     let content = Content {
-        lines: vec![(0, points)],
+        lines: vec![(0, points.collect())],
         ..Content::default()
     };
     Some(Chart {
         title: "Operations per second over time".to_owned(),
         keys: Vec::new(),
         marks: Vec::new(),
-        svg: chart(&Axis::time(course.end), &y, &content),
+        svg: chart(
+            &Axis::time(bounds.end_s),
+            &Axis::from_zero(bounds.rate, short),
+            &content,
+        ),
     })
 }
 
 /// Service times over time: a heat map, the darker the more of a slice's operations
 /// took so long, under the 99th percentile and the longest of each slice. `None`
 /// with too few operations.
-fn latency(phase: &PhaseResult) -> Option<Chart> {
+fn latency(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     let course = Course::of(phase)?;
     let tiles = tiles(phase, &course);
     let middle = |slice: &TimelineRow| slice.t_s + course.width(slice.t_s) / 2.0;
@@ -163,8 +194,6 @@ fn latency(phase: &PhaseResult) -> Option<Chart> {
             .collect()
     };
     let (p99, longest) = (line(|slice| slice.p99_ns), line(|slice| slice.max_ns));
-    let low = phase.latency.service.min_ns.max(1) as f64;
-    let high = (phase.latency.service.max_ns as f64).max(low);
     // Older files have neither heat nor percentiles.
     let mut keys = Vec::new();
     let mut lines = Vec::new();
@@ -184,11 +213,7 @@ fn latency(phase: &PhaseResult) -> Option<Chart> {
         title: "Latency over time".to_owned(),
         keys,
         marks: Vec::new(),
-        svg: chart(
-            &Axis::time(course.end),
-            &Axis::log(low, high, human_nanos),
-            &content,
-        ),
+        svg: chart(&Axis::time(bounds.end_s), &bounds.latencies(), &content),
     })
 }
 
@@ -262,6 +287,11 @@ impl Course {
         })
     }
 
+    /// Operations each second of a slice.
+    fn rate(&self, slice: &TimelineRow) -> f64 {
+        slice.items as f64 / self.width(slice.t_s)
+    }
+
     /// How long the slice from `start` is.
     fn width(&self, start: f64) -> f64 {
         self.step.min(self.end - start).max(self.step / 1000.0)
@@ -269,6 +299,7 @@ impl Course {
 }
 
 /// Rate and latency over time.
-pub fn over_time(phase: &PhaseResult) -> Vec<Chart> {
-    rate(phase).into_iter().chain(latency(phase)).collect()
+pub fn over_time(phase: &PhaseResult, bounds: &Bounds) -> Vec<Chart> {
+    let latency = latency(phase, bounds);
+    rate(phase, bounds).into_iter().chain(latency).collect()
 }

@@ -19,4 +19,5 @@ mod residency;
 mod round_trip;
 mod schema;
 mod summary;
+mod warning_pairs;
 mod warnings;

@@ -187,7 +187,7 @@ pub const OWN: &[Opt] = &[
     value(
         "out",
         "FILE",
-        "Write the result to FILE (JSON), or into a directory; finished groups go to FILE.journal",
+        "Write the result (JSON) to FILE, or into it if it is a directory",
         |l, v| {
             l.output.out = Some(path(v)?);
             Ok(())

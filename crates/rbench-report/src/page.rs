@@ -229,7 +229,6 @@ fn figure(chart: &charts::Chart) -> Markup {
         (PreEscaped(&chart.svg))
         figcaption {
             @for (color, key) in &chart.keys { span class=(format!("key k{}", color % svg::LINES.len())) { (printable(key)) } " " }
-            @for (i, mark) in chart.marks.iter().enumerate() { span.key.mark { (i + 1) ": " (printable(mark)) } " " }
         }
     } }
 }

@@ -20,8 +20,6 @@ pub struct Chart {
     pub title: String,
     /// Colours and names of lines.
     pub keys: Vec<(usize, String)>,
-    /// Names of marks, numbered from 1 in the chart.
-    pub marks: Vec<String>,
     /// The element `svg`.
     pub svg: String,
 }
@@ -113,7 +111,6 @@ pub fn percentiles(phases: &[&PhaseResult], bounds: &Bounds) -> Option<Chart> {
     Some(Chart {
         title: "Latency by percentile".to_owned(),
         keys,
-        marks: Vec::new(),
         svg: chart(&x, &bounds.latencies(), &content),
     })
 }
@@ -153,7 +150,7 @@ fn curve(hist: &Hist) -> Option<Vec<(f64, f64)>> {
     Some((0..=steps).map(at).collect())
 }
 
-/// Operations each second over time, with marks. `None` with too few of them.
+/// Operations each second over time. `None` with too few of them.
 fn rate(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     let course = Course::of(phase)?;
     let points = phase.timeline.iter().flat_map(|slice| {
@@ -171,7 +168,6 @@ fn rate(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     Some(Chart {
         title: "Operations per second over time".to_owned(),
         keys: Vec::new(),
-        marks: Vec::new(),
         svg: chart(
             &Axis::time(bounds.end_s),
             &Axis::from_zero(bounds.rate, short),
@@ -204,15 +200,10 @@ fn latency(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
         keys.push((n, name.to_owned()));
         lines.push((n, points));
     }
-    let content = Content {
-        tiles,
-        lines,
-        ..Content::default()
-    };
+    let content = Content { tiles, lines };
     Some(Chart {
         title: "Latency over time".to_owned(),
         keys,
-        marks: Vec::new(),
         svg: chart(&Axis::time(bounds.end_s), &bounds.latencies(), &content),
     })
 }

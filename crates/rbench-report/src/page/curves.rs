@@ -142,7 +142,6 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
         Some(Chart {
             title,
             keys: keys.clone(),
-            marks: Vec::new(),
             svg: chart(&values_axis(&across.values), &y, &content),
         })
     };

@@ -1,4 +1,4 @@
-//! Charts as SVG: axes, lines, tiles and marks. What they show is decided by
+//! Charts as SVG: axes, lines and tiles. What they show is decided by
 //! whoever draws; colours are those that style.css knows, so that they follow the
 //! reader's light or dark mode.
 
@@ -26,8 +26,6 @@ pub const WARM: RGBColor = RGBColor(0xB3, 0x54, 0x1E);
 pub const THIRD: RGBColor = RGBColor(0x7D, 0x3A, 0xC1);
 /// The fourth.
 pub const GOOD: RGBColor = RGBColor(0x1A, 0x7F, 0x37);
-/// Marks and limits.
-pub const BAD: RGBColor = RGBColor(0xB4, 0x23, 0x18);
 const QUIET: RGBColor = RGBColor(0x59, 0x63, 0x6E);
 const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
 
@@ -47,7 +45,7 @@ pub struct Axis {
 impl Axis {
     /// A linear axis from 0 to at least `max`.
     pub fn from_zero(max: f64, label: impl Fn(f64) -> String + 'static) -> Axis {
-        let max = if max > 0.0 && max.is_finite() {
+        let max = if max > LEAST && max.is_finite() {
             max
         } else {
             1.0
@@ -63,7 +61,7 @@ impl Axis {
 
     /// A linear axis of the time from 0 to `end`, s.
     pub fn time(end: f64) -> Axis {
-        let end = if end > 0.0 && end.is_finite() {
+        let end = if end > LEAST && end.is_finite() {
             end
         } else {
             1.0
@@ -79,12 +77,14 @@ impl Axis {
 
     /// A logarithmic axis over values above 0: its units are log10.
     pub fn log(low: f64, high: f64, label: impl Fn(f64) -> String + 'static) -> Axis {
-        let low = if low > 0.0 && low.is_finite() {
+        // Beyond any latency: what lies there has nothing to do with time.
+        let most = 1e30;
+        let low = if (LEAST..most).contains(&low) {
             low
         } else {
             1.0
         };
-        let high = if high.is_finite() {
+        let high = if high < most {
             high.max(low * 1.2)
         } else {
             low * 10.0
@@ -104,6 +104,9 @@ impl Axis {
         }
     }
 }
+
+/// Ends of axes below this are none: a step between ticks would be nothing.
+const LEAST: f64 = 1e-12;
 
 /// 1, 2 or 5 times a power of ten, at least `least`.
 fn step(least: f64) -> f64 {
@@ -165,10 +168,6 @@ pub struct Content {
     pub tiles: Vec<([f64; 4], f64)>,
     /// Points of lines by the number of their colour.
     pub lines: Vec<(usize, Vec<(f64, f64)>)>,
-    /// Vertical lines across everything.
-    pub marks: Vec<f64>,
-    /// A horizontal line across everything.
-    pub limit: Option<f64>,
 }
 
 /// The chart as an element `svg`.
@@ -221,14 +220,6 @@ fn draw(area: &Area<'_>, x: &Axis, y: &Axis, content: &Content) -> Drawn {
             color.stroke_width(2),
         ))?;
     }
-    for at in &content.marks {
-        let points = [(*at, y.range.start), (*at, y.range.end)];
-        chart.draw_series(LineSeries::new(points, BAD.stroke_width(1)))?;
-    }
-    if let Some(at) = content.limit {
-        let points = [(x.range.start, at), (x.range.end, at)];
-        chart.draw_series(LineSeries::new(points, BAD.stroke_width(1)))?;
-    }
     area.present()
 }
 
@@ -253,7 +244,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_an_empty_chart() {
-        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 5e-324, f64::MAX] {
             let svg = chart(
                 &Axis::time(bad),
                 &Axis::log(bad, bad, |v| v.to_string()),

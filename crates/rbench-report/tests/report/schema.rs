@@ -308,6 +308,20 @@ proptest! {
         let text = rbench_report::text::render(&result);
         prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{:?}", text);
     }
+
+    #[test]
+    fn any_result_has_every_form_and_a_page(result in any_result()) {
+        let document = Document::Run(Box::new(result));
+        for renderer in RENDERERS {
+            let Ok(text) = (renderer.render)(std::slice::from_ref(&document)) else {
+                continue;
+            };
+            let steers = |c: char| c.is_control() && c != '\n';
+            prop_assert!(!text.chars().any(steers), "{}: {:?}", renderer.name, text);
+        }
+        let page = rbench_report::page::render(&[document.clone(), document]);
+        prop_assert!(page.starts_with(rbench_report::page::BEGINNING));
+    }
 }
 
 #[test]

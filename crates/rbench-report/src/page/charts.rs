@@ -59,7 +59,7 @@ impl Bounds {
                 bounds.nines = bounds.nines.max((hist.count as f64).log10());
             }
             if let Some(course) = Course::of(phase) {
-                let rates = phase.timeline.iter().map(|slice| course.rate(slice));
+                let rates = course.slices(phase).map(|slice| course.rate(slice));
                 bounds.rate = rates.fold(bounds.rate, f64::max);
                 bounds.end_s = bounds.end_s.max(course.end);
             }
@@ -153,7 +153,7 @@ fn curve(hist: &Hist) -> Option<Vec<(f64, f64)>> {
 /// Operations each second over time. `None` with too few of them.
 fn rate(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     let course = Course::of(phase)?;
-    let points = phase.timeline.iter().flat_map(|slice| {
+    let points = course.slices(phase).flat_map(|slice| {
         let rate = course.rate(slice);
         // As steps: a rate is that of a whole slice.
         [
@@ -276,6 +276,13 @@ impl Course {
             // The last slice is cut short by the end of the phase.
             end: end.clamp(last.t_s + step / 1000.0, last.t_s + step),
         })
+    }
+
+    /// The slices that have a rate: not the last one, where the end of the phase has
+    /// left little of it.
+    fn slices<'p>(&'p self, phase: &'p PhaseResult) -> impl Iterator<Item = &'p TimelineRow> {
+        let slices = phase.timeline.iter();
+        slices.filter(|slice| self.width(slice.t_s) * 2.0 >= self.step)
     }
 
     /// Operations each second of a slice.

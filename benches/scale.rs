@@ -361,6 +361,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             hosts: Vec::new(),
         },
         spec: Default::default(),
+        client_counters: Vec::new(),
         settings: Default::default(),
         phases,
         summary: Vec::new(),

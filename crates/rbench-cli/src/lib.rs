@@ -195,6 +195,9 @@ pub struct Output {
     pub no_round_trip: bool,
     /// `--client-cache`: size of the file system client's cache on each host.
     pub client_cache: Option<Bytes>,
+    /// `--client-counters`: what the file system's clients count of their own work
+    /// is reported.
+    pub client_counters: bool,
 }
 
 impl Output {
@@ -314,6 +317,8 @@ pub struct Testfs {
     pub entry_timeout: Option<Nanos>,
     /// `--threads`
     pub threads: Option<u32>,
+    /// `--servers`: requests with a latency that are served at a time.
+    pub servers: Option<u32>,
     /// `--stats`
     pub stats: Option<PathBuf>,
     /// `--seed`

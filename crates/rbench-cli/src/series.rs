@@ -4,9 +4,20 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use rbench_plan::quick::Quick;
 use rbench_plan::series::{Over, SeriesError};
 
 use crate::{Communicator, Format, Invocation, Progress};
+
+mod knee;
+mod nn;
+
+pub use knee::Knee;
+pub(crate) use knee::KneeArgs;
+pub(crate) use nn::NnArgs;
+mod quick;
+
+pub(crate) use quick::QuickArgs;
 
 /// Several runs from one launch, and where their results go.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +45,12 @@ pub struct Series {
 pub enum Course {
     /// `rbench sweep`
     Sweep(Sweep),
+    /// `rbench knee`
+    Knee(Knee),
+    /// `rbench nn`
+    Nn(rbench_plan::nn::Asked),
+    /// `rbench quick`; caches are dropped unless that is not wanted.
+    Quick(Quick),
 }
 
 /// `rbench sweep`: a workload with every combination of some values.

@@ -35,7 +35,8 @@ pub struct Phase {
     pub open_loop: bool,
     /// Stop issuing after this time.
     pub deadline: Option<Nanos>,
-    /// After the deadline top up to the worker with the most.
+    /// After the deadline top up to the worker with the most; in an open loop later
+    /// phases only work on what every worker came to.
     pub wear_out: bool,
     /// What is known of the caches and looked at around it; `None`: nothing of
     /// it asks for what is there.

@@ -2,6 +2,7 @@
 
 use rbench_core::plain::plain_lines;
 use rbench_report::journal::{self, ReadError};
+use rbench_report::series::Colour;
 use rbench_report::{Document, RENDERERS, RunResult, json, page};
 
 use crate::refusal;
@@ -15,7 +16,8 @@ pub fn result_file(input: &[u8]) {
         Err(why) => return refusal::is_plain(&why.to_string()),
     };
     for renderer in RENDERERS {
-        let text = match (renderer.render)(&[Document::Run(Box::new(result.clone()))]) {
+        let text = match (renderer.render)(&[Document::Run(Box::new(result.clone()))], Colour::Off)
+        {
             Ok(text) => text,
             Err(why) => {
                 refusal::is_plain(&why.to_string());

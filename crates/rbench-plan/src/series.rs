@@ -141,7 +141,7 @@ pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesErr
                 one.values[twice]
             )));
         }
-        if !Selection::is_key(key) && given(key, words) {
+        if !Selection::is_key(key) && has_option(key, words) {
             return Err(SeriesError(format!(
                 "--over {key}: the workload has {} already",
                 flag(key)
@@ -205,8 +205,8 @@ fn flag(key: &str) -> String {
     }
 }
 
-/// Whether a command line has that option.
-fn given(key: &str, words: &[OsString]) -> bool {
+/// Whether a command line has the option of that key.
+pub fn has_option(key: &str, words: &[OsString]) -> bool {
     let flag = flag(key);
     words.iter().any(|word| {
         word.to_str().is_some_and(|word| {

@@ -169,6 +169,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         target: header.target.into_owned(),
         calibration: header.calibration.into_owned(),
         spec: header.spec.into_owned(),
+        client_counters: Vec::new(),
         settings: header.settings.into_owned(),
         phases,
         summary: Vec::new(),

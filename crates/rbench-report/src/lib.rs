@@ -29,14 +29,16 @@ pub use document::Document;
 pub use hist::Hist;
 use schema::SeriesResult;
 pub use schema::{PhaseResult, RunResult};
+use series::Colour;
 
 /// One way to show results.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderer {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// The rendering of some files' content; ends with a newline.
-    pub render: fn(&[Document]) -> Result<String, NotShown>,
+    /// The rendering of some files' content, where it has colours with these; ends
+    /// with a newline.
+    pub render: fn(&[Document], Colour) -> Result<String, NotShown>,
 }
 
 /// Why a result cannot be shown in a form: words that follow the name of its file.
@@ -53,35 +55,35 @@ pub struct NotShown {
 pub const RENDERERS: &[Renderer] = &[
     Renderer {
         name: "text",
-        render: |all| whole(all, "\n", text, series::render),
+        render: |all, colour| whole(all, "\n", text, |one| series::render(one, colour)),
     },
     Renderer {
         name: "json",
-        render: |all| whole(all, "", json::render, series::render_json),
+        render: |all, _| whole(all, "", json::render, series::render_json),
     },
     Renderer {
         name: "csv",
-        render: |all| Ok(csv::operations(&runs(all))),
+        render: |all, _| Ok(csv::operations(&runs(all))),
     },
     Renderer {
         name: "csv-hosts",
-        render: |all| Ok(csv::hosts(&runs(all))),
+        render: |all, _| Ok(csv::hosts(&runs(all))),
     },
     Renderer {
         name: "csv-ranks",
-        render: |all| Ok(csv::ranks(&runs(all))),
+        render: |all, _| Ok(csv::ranks(&runs(all))),
     },
     Renderer {
         name: "csv-intervals",
-        render: |all| Ok(csv::intervals(&runs(all))),
+        render: |all, _| Ok(csv::intervals(&runs(all))),
     },
     Renderer {
         name: "md",
-        render: |all| each(all, "\n", |result| Ok(markdown::render(result))),
+        render: |all, _| each(all, "\n", |result| Ok(markdown::render(result))),
     },
     Renderer {
         name: "hgrm",
-        render: |all| {
+        render: |all, _| {
             each(all, "", |result| {
                 hgrm::render(result).map_err(|e| e.to_string())
             })
@@ -89,11 +91,11 @@ pub const RENDERERS: &[Renderer] = &[
     },
     Renderer {
         name: "openmetrics",
-        render: |all| Ok(openmetrics::render(&runs(all))),
+        render: |all, _| Ok(openmetrics::render(&runs(all))),
     },
     Renderer {
         name: "mdtest",
-        render: |all| {
+        render: |all, _| {
             each(all, "\n", |result| {
                 mdtest::of(result).ok_or_else(|| made_without("mdtest"))
             })
@@ -101,11 +103,11 @@ pub const RENDERERS: &[Renderer] = &[
     },
     Renderer {
         name: "fio",
-        render: |all| each(all, "", |result| of_fio(result, &["normal"])),
+        render: |all, _| each(all, "", |result| of_fio(result, &["normal"])),
     },
     Renderer {
         name: "fio-json",
-        render: |all| {
+        render: |all, _| {
             each(all, "", |result| {
                 let printed = result.forms.fio.iter().flat_map(|form| &form.formats);
                 let bins = printed.into_iter().any(|name| name == "json+");
@@ -125,7 +127,7 @@ fn whole(
     all: &[Document],
     between: &str,
     of_run: fn(&RunResult) -> String,
-    of_series: fn(&SeriesResult) -> String,
+    of_series: impl Fn(&SeriesResult) -> String,
 ) -> Result<String, NotShown> {
     let parts = all.iter().map(|document| match document {
         Document::Run(run) => of_run(run),

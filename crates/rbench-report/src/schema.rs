@@ -4,11 +4,13 @@
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/result-file.md.
 
+mod client;
 mod crowd;
 mod effort;
 mod fio;
 mod fio_machine;
 mod forms;
+mod knee;
 mod phase;
 mod residency;
 mod series;
@@ -22,6 +24,7 @@ use rbench_core::timeline::{BINS, SLICE_BINS};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
+pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
 pub use fio::{
@@ -30,6 +33,7 @@ pub use fio::{
 };
 pub use fio_machine::{CpuIdleResult, DiskUseResult, HostUseResult};
 pub use forms::{Forms, Kinds, MdtestForm, Print};
+pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
     ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
     RankResult, StonewallResult,
@@ -65,6 +69,10 @@ pub struct RunResult {
     pub calibration: Calibration,
     /// The settings of the run by name, for people.
     pub spec: Map<String, Value>,
+    /// What the file system's clients counted of their own work over the run, of
+    /// each cache whose client tells it; empty unless it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_counters: Vec<ClientCounters>,
     /// The same settings with their values in base units; empty in older files.
     #[serde(default)]
     pub settings: BTreeMap<String, SettingResult>,

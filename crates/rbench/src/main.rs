@@ -10,6 +10,7 @@ use rbench_cli::Invocation;
 use rbench_core::plain::plain_lines;
 
 mod clean;
+mod client_counters;
 mod data_size;
 mod embedded;
 mod files;

@@ -12,7 +12,7 @@ use rbench_core::machine::HostUse;
 use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
-use rbench_report::schema::Warning;
+use rbench_report::schema::{ClientCounters, Warning};
 use rbench_report::{PhaseResult, RunResult, journal};
 
 use crate::complain;
@@ -146,6 +146,16 @@ impl<'r> Recording<'r> {
             let missed_by = start.map(|start| clocks.missed_by(start.at));
             phase.start_error_s = missed_by.map(|by| by.as_secs_f64());
         }
+    }
+
+    /// Where the results go.
+    pub fn output(&self) -> &'r Output {
+        self.output
+    }
+
+    /// Adds what the file system's clients counted.
+    pub fn clients(&mut self, counters: Vec<ClientCounters>) {
+        self.report.result.client_counters = counters;
     }
 
     /// Nothing more will be measured.

@@ -24,6 +24,7 @@ use rbench_sys::identity::identity;
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
 use crate::clean;
+use crate::client_counters;
 use crate::data_size;
 use crate::embedded::Embedded;
 use crate::files;
@@ -512,8 +513,14 @@ async fn measure(
             parent.display()
         ));
     }
+    let clients = client_counters::begin(group, recording.output(), parent).await?;
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
     recording.ended();
+    if outcome.is_ok()
+        && let Some(clients) = clients
+    {
+        recording.clients(clients.end(group).await?);
+    }
     if matches!(&outcome, Err(e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_))) {
         display.stopping();
     }

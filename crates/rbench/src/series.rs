@@ -174,9 +174,9 @@ impl Lead {
     /// # Errors
     /// A sentence that names the cell, option or file.
     fn begin(launch: &Launch, series: &Series, hosts: &Hosts) -> Result<Rc<Lead>, String> {
-        let course = course::of(series)?;
         let host_of = hosts.topology.host_of.clone();
-        for cell in course.known() {
+        let course = course::of(series, host_of.len() as u32)?;
+        for cell in course.samples() {
             check(launch, series, &cell, &host_of).map_err(|message| match cell.name.as_str() {
                 name if message.starts_with(name) => message,
                 name => format!("{name}: {message}"),

@@ -1,10 +1,13 @@
 //! `rbench show`: reports of the files of runs and series, or of the journals of
 //! unfinished ones.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rbench_cli::{Format, ShowFormat};
+use rbench_comm::launcher::launcher;
+use rbench_report::series::Colour;
 use rbench_report::{Document, RENDERERS, RunResult};
 
 use crate::{FAILED, USAGE, complain, print};
@@ -19,8 +22,22 @@ pub fn render(result: &RunResult, format: Format) -> String {
     let document = Document::Run(Box::new(result.clone()));
     // Every result has these two.
     renderer
-        .and_then(|r| (r.render)(&[document]).ok())
+        .and_then(|r| (r.render)(&[document], Colour::Off).ok())
         .unwrap_or_default()
+}
+
+/// Whether standard output is a terminal whose user has nothing against colours
+/// (NO_COLOR, TERM=dumb). Launchers of MPI give their ranks a terminal whatever
+/// becomes of the output: behind them it is taken for none.
+pub fn colour() -> Colour {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let dumb = set("TERM").is_none_or(|term| term == "dumb");
+    let launched = launcher(|name| std::env::var(name).ok()).is_some();
+    let plain = launched || dumb || set("NO_COLOR").is_some();
+    match std::io::stdout().is_terminal() && !plain {
+        true => Colour::On,
+        false => Colour::Off,
+    }
 }
 
 /// Reads files of results or journals.
@@ -70,5 +87,6 @@ fn shown(
     }
     let renderer = RENDERERS.iter().find(|r| r.name == format.name());
     let renderer = renderer.ok_or_else(|| format!("there is no format {}", format.name()))?;
-    (renderer.render)(&documents).map_err(|not| format!("{}: {not}", files[not.index].display()))
+    (renderer.render)(&documents, colour())
+        .map_err(|not| format!("{}: {not}", files[not.index].display()))
 }

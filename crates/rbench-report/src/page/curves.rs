@@ -7,7 +7,7 @@ use super::charts::{Chart, short};
 use super::svg::{Axis, Content, LINES, chart};
 use super::{data, figure};
 use crate::schema::SeriesResult;
-use crate::series::{self, Figures};
+use crate::series::{self, Colour, Figures};
 use crate::table::printable;
 
 /// The `i`-th series of the page.
@@ -30,7 +30,7 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
             @else { div.charts { @for chart in &charts { (figure(chart)) } } }
         }
         h3 { "Tables" }
-        pre { (series::render(all)) }
+        pre { (series::render(all, Colour::Off)) }
         (data(&format!("{id}-data"), &printable(&all.run.id), &series::render_json(all)))
     } }
 }

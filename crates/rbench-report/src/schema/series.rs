@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Run, RunResult};
+use super::{KneeResult, Run, RunResult};
 
 /// The name of the schema that this version writes.
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
@@ -26,7 +26,7 @@ pub struct SeriesResult {
     pub ranks: u32,
     /// Names of the hosts, in the order of their first ranks.
     pub hosts: Vec<String>,
-    /// What was varied, in the order given; empty where nothing was.
+    /// What was varied, in the order given, or the settings, each of one value.
     pub keys: Vec<SeriesKey>,
     /// Number of cells in the series; `None` where each depends on those before.
     pub planned: Option<u32>,
@@ -34,6 +34,9 @@ pub struct SeriesResult {
     pub cells: Vec<CellResult>,
     /// Whether every cell reached its end.
     pub complete: bool,
+    /// Of `knee`: what was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<KneeResult>,
 }
 
 /// A key that was varied.
@@ -52,7 +55,8 @@ pub struct CellResult {
     pub index: u32,
     /// What tells it from the others, such as `hosts=2 bs=4k`.
     pub name: String,
-    /// The value of each key, in the order of [`SeriesResult::keys`].
+    /// The value of each key, in the order of [`SeriesResult::keys`]; of `knee`:
+    /// `stage`, `rate` (operations a second; not of the stage `closed`), `window_s`.
     pub values: Vec<CellValue>,
     /// Time from the decision to run it to its result, preparation and removal
     /// included, s.
@@ -94,11 +98,15 @@ impl CellResult {
 }
 
 impl SeriesResult {
-    /// Puts a cell in its place, where one of the same number may be already.
+    /// Puts a cell in its place, where one of the same number may be already, and
+    /// computes anew what follows from the cells.
     pub fn put(&mut self, cell: CellResult) {
         self.cells.retain(|other| other.index != cell.index);
         let place = self.cells.partition_point(|other| other.index < cell.index);
         self.cells.insert(place, cell);
+        if let Some(knee) = &mut self.knee {
+            knee.update(&self.cells);
+        }
     }
 
     /// The complete cell of that number.

@@ -259,6 +259,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
             hosts: Vec::new(),
         },
         spec,
+        client_counters: Vec::new(),
         settings,
         phases: phases.iter().map(PhaseResult::from).collect(),
         summary: Vec::new(),

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use rbench_core::outcome::{Cache, Stonewall};
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::schema::{SCHEMA, TIMELINE_ROWS, reads_schema};
+use rbench_report::series::Colour;
 use rbench_report::{Document, PhaseResult, RENDERERS, RunResult, json};
 use serde_json::Value;
 
@@ -242,7 +243,7 @@ fn renderers_have_names_of_their_own_and_end_their_last_line() {
     let names: BTreeSet<&str> = RENDERERS.iter().map(|r| r.name).collect();
     assert_eq!(names.len(), RENDERERS.len());
     for renderer in RENDERERS {
-        let text = match (renderer.render)(&[Document::Run(Box::new(full()))]) {
+        let text = match (renderer.render)(&[Document::Run(Box::new(full()))], Colour::Off) {
             Ok(text) => text,
             Err(why) => {
                 assert!(why.to_string().contains("was not made by"), "{why}");
@@ -313,7 +314,7 @@ proptest! {
     fn any_result_has_every_form_and_a_page(result in any_result()) {
         let document = Document::Run(Box::new(result));
         for renderer in RENDERERS {
-            let Ok(text) = (renderer.render)(std::slice::from_ref(&document)) else {
+            let Ok(text) = (renderer.render)(std::slice::from_ref(&document), Colour::Off) else {
                 continue;
             };
             let steers = |c: char| c.is_control() && c != '\n';

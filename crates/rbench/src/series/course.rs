@@ -3,7 +3,15 @@
 
 use rbench_cli::series::{self, Series};
 use rbench_plan::series::{Cell, product};
-use rbench_report::schema::{SeriesKey, SeriesResult};
+use rbench_report::schema::{KneeResult, SeriesKey, SeriesResult};
+
+mod knee;
+
+use knee::Knee;
+
+mod quick;
+
+use quick::Quick;
 
 /// Which runs a series has, and in which order. Rank 0 asks; what it answers
 /// depends on the results so far alone, so that a series can be resumed.
@@ -29,6 +37,17 @@ pub trait Course {
     /// The cells that are known before the first has run.
     fn known(&self) -> Vec<Cell>;
 
+    /// Cells that have to be possible before the first one runs: those that are
+    /// known, and one of each form that may follow.
+    fn samples(&self) -> Vec<Cell> {
+        self.known()
+    }
+
+    /// Of `knee`: what has to hold, and nothing found yet.
+    fn knee(&self) -> Option<KneeResult> {
+        None
+    }
+
     /// How many cells there will be; `None` where that depends on the results.
     fn planned(&self) -> Option<u32> {
         Some(self.known().len() as u32)
@@ -43,13 +62,18 @@ pub trait Course {
     }
 }
 
-/// The course that a command line asks for.
+/// The course that a command line asks for, on so many ranks.
 ///
 /// # Errors
 /// A sentence that names key or option.
-pub fn of(series: &Series) -> Result<Box<dyn Course>, String> {
+pub fn of(series: &Series, ranks: u32) -> Result<Box<dyn Course>, String> {
     match &series.course {
         series::Course::Sweep(sweep) => Ok(Box::new(Sweep::new(sweep)?)),
+        series::Course::Nn(asked) => Ok(Box::new(Ladder {
+            cells: asked.cells(ranks).map_err(|e| e.to_string())?,
+        })),
+        series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
+        series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.quiet)?)),
     }
 }
 
@@ -79,6 +103,29 @@ impl Course for Sweep {
 
     fn keys(&self) -> Vec<SeriesKey> {
         self.keys.clone()
+    }
+
+    fn known(&self) -> Vec<Cell> {
+        self.cells.clone()
+    }
+}
+
+/// NNBench's operations at more and more workers.
+struct Ladder {
+    cells: Vec<Cell>,
+}
+
+impl Course for Ladder {
+    fn kind(&self) -> &'static str {
+        "nn"
+    }
+
+    fn keys(&self) -> Vec<SeriesKey> {
+        let values = self.cells.iter().flat_map(|cell| &cell.values);
+        vec![SeriesKey {
+            name: "workers".to_owned(),
+            values: values.map(|(_, value)| value.clone()).collect(),
+        }]
     }
 
     fn known(&self) -> Vec<Cell> {

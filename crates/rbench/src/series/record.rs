@@ -14,6 +14,7 @@ use rbench_report::series::journal;
 use super::Course;
 use crate::files::{Replace, ResultFile, named_after};
 use crate::launch::Launch;
+use crate::show::colour;
 use crate::{FAILED, SUCCESS, complain, print};
 
 /// A series so far.
@@ -53,6 +54,7 @@ impl Record {
             planned: course.planned(),
             cells: Vec::new(),
             complete: false,
+            knee: course.knee(),
         };
         let out = asked
             .out
@@ -249,7 +251,9 @@ impl Record {
             .is_none_or(|planned| series.cells.len() == planned as usize);
         series.complete = ended && all && series.cells.iter().all(CellResult::is_complete);
         let bad = |cell: &CellResult| cell.error.is_some() || cell.has_failures();
-        let mut code = match series.cells.iter().any(bad) {
+        let troubled = series.knee.as_ref().is_some_and(|k| k.trouble.is_some());
+        series.complete &= !troubled;
+        let mut code = match troubled || series.cells.iter().any(bad) {
             true => FAILED,
             false => SUCCESS,
         };
@@ -260,7 +264,7 @@ impl Record {
             code = FAILED;
         }
         code = code.max(print(&match self.format {
-            Format::Text => series::render(series),
+            Format::Text => series::render(series, colour()),
             Format::Json => series::render_json(series),
         }));
         if self.resumed > 0 && !self.quiet {
@@ -297,11 +301,22 @@ fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
             earlier.suite.as_ref().unwrap_or(&earlier.kind)
         )),
         () if earlier.keys != asked.keys => differs("values"),
+        () if !same_search(earlier, asked) => differs("objective or limits"),
         () if earlier.scale != asked.scale => differs("--scale"),
         () if earlier.ranks != asked.ranks => differs("ranks"),
         () if earlier.hosts != asked.hosts => differs("hosts"),
         () => Ok(()),
     }
+}
+
+/// Whether two series search for the same.
+fn same_search(earlier: &SeriesResult, asked: &SeriesResult) -> bool {
+    let bare = |series: &SeriesResult| {
+        let mut knee = series.knee.clone()?;
+        knee.update(&[]);
+        Some(knee)
+    };
+    bare(earlier) == bare(asked)
 }
 
 /// A time for people.

@@ -4,7 +4,7 @@ use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::schema::{
     CellResult, CellValue, KneeLimit, KneeObjective, KneeResult, SERIES_SCHEMA, SeriesResult,
 };
-use rbench_report::series::{journal, render};
+use rbench_report::series::{Colour, journal, render};
 use serde_json::json;
 
 use crate::fixtures::{Made, empty_run, run, words};

@@ -189,6 +189,7 @@ fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
             cell(3, "<64k>", "2", 4_000_000),
         ],
         complete: true,
+        knee: None,
     };
     let page = page::render(&[Document::Series(Box::new(series.clone()))]);
     assert!(page.contains("Operations per second over threads"));

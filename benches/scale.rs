@@ -30,6 +30,7 @@ use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
+use rbench_plan::jobs::Framing;
 use rbench_report::schema::{Calibration, Forms, Host, Run, SCHEMA, Target, World};
 use rbench_report::{PhaseResult, RunResult, json, text};
 
@@ -239,6 +240,7 @@ fn phase(number: u32) -> Phase {
         open_loop: false,
         deadline: None,
         wear_out: false,
+        framing: Framing::Untimed,
         cache: None,
         total: None,
         threads: 1,

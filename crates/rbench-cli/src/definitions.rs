@@ -4,7 +4,7 @@
 use clap::{Arg, ArgAction, Command, ValueHint};
 use clap_complete::Shell;
 
-use crate::{args, fio, mdtest};
+use crate::{args, fio, ior, mdtest};
 
 /// The program's name, as shells know it.
 const NAME: &str = "rbench";
@@ -44,10 +44,11 @@ fn page(command: &Command, name: &str) -> std::io::Result<(String, String)> {
     ))
 }
 
-/// The commands with the options of mdtest and fio, which clap does not read.
+/// The commands with the options of mdtest, IOR and fio, which clap does not read.
 fn command() -> Command {
     args::command()
         .mut_subcommand("mdtest", |command| options(command, mdtest::definitions()))
+        .mut_subcommand("ior", |command| options(command, ior::definitions()))
         .mut_subcommand("fio", |command| {
             let files = Arg::new("JOBFILE")
                 .num_args(0..)

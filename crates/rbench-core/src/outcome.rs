@@ -6,7 +6,7 @@
 
 mod parts;
 
-pub use parts::{Cache, HostOutcome, Lateness, RankOutcome, per_second};
+pub use parts::{Access, Cache, Found, HostOutcome, Lateness, RankOutcome, per_second};
 
 use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
@@ -405,6 +405,10 @@ pub struct PhaseOutcome {
     pub residency: Option<Residency>,
     /// When all ranks were to start; `None` where each started by itself.
     pub start: Option<CommonStart>,
+    /// Of transfers between opens and closes that were timed: what all of it took.
+    pub access: Option<Access>,
+    /// Of a search: what it has looked at and found.
+    pub found: Option<Found>,
 }
 
 /// The common start of all ranks.

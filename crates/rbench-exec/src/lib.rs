@@ -14,6 +14,7 @@ pub mod calibrate;
 mod content;
 pub mod data;
 mod extents;
+mod find;
 pub mod group;
 mod hooks;
 pub mod io;

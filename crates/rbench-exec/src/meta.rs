@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rbench_core::{Nanos, OpKind, Rank};
 use rbench_plan::cache::Seen;
+use rbench_plan::jobs::Framing;
 use rbench_plan::meta::{Backend, Layout, PhaseInfo, PhaseKind, PhasePlan, Renaming, Showing};
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, Plan, shift};
@@ -318,6 +319,7 @@ impl MetaPass<'_> {
             open_loop: plan.open_loop.is_some(),
             deadline: plan.deadline,
             wear_out: info.makes(),
+            framing: Framing::Untimed,
             cache,
             total,
             threads: self.plan.workers_of(group.rank()),

@@ -380,11 +380,18 @@ impl Meter {
         self.last_end.since(self.common_start)
     }
 
+    /// The same, on the clock itself.
+    pub fn last_end_at(&self) -> Nanos {
+        self.last_end
+    }
+
     /// Operations done without error, of all lanes but fsync and close, which
-    /// only follow others.
+    /// only follow others, and opens of files whose blocks are moved.
     pub fn items(&self) -> u64 {
+        let moves = |lane: &OpStats| matches!(lane.op, OpKind::Read | OpKind::Write);
+        let moves_blocks = self.stats().any(moves);
         self.stats()
-            .filter(|lane| !follows(lane.op))
+            .filter(|lane| !(follows(lane.op) || moves_blocks && lane.op == OpKind::Open))
             .map(|lane| lane.items)
             .sum()
     }

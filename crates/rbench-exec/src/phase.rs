@@ -5,6 +5,7 @@ use std::ops::Range;
 use rbench_core::outcome::OpStats;
 use rbench_core::residency::Share;
 use rbench_core::{Nanos, OpKind};
+use rbench_plan::jobs::Framing;
 
 use crate::meter::empty_lane;
 use crate::worker::MakeRunner;
@@ -38,6 +39,8 @@ pub struct Phase {
     /// After the deadline top up to the worker with the most; in an open loop later
     /// phases only work on what every worker came to.
     pub wear_out: bool,
+    /// Whether opens and closes are part of it.
+    pub framing: Framing,
     /// What is known of the caches and looked at around it; `None`: nothing of
     /// it asks for what is there.
     pub cache: Option<Looking>,

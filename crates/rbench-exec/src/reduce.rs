@@ -150,6 +150,8 @@ pub async fn reduce(
             first_failed: failed.map(host_of),
             residency: None,
             start: group.started(),
+            access: None,
+            found: None,
         });
     }
     Ok(rows)

@@ -22,6 +22,12 @@ pub trait Runner {
     /// topping up) `upto` operations have been issued in all.
     fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>);
 
+    /// Before it: opens files, where that is part of what is timed.
+    fn open(&mut self, _gate: &Gate, _meter: &mut Meter) {}
+
+    /// Behind it: syncs and closes them, where that is.
+    fn close(&mut self, _gate: &Gate, _meter: &mut Meter) {}
+
     /// Operations issued so far, failed ones included.
     fn issued(&self) -> u64;
 
@@ -99,11 +105,22 @@ pub type Prepared = Result<Box<dyn Runner>, Failure>;
 /// worker's thread: opens files, allocates buffers; untimed.
 pub type MakeRunner = Arc<dyn Fn(u32) -> Prepared + Send + Sync>;
 
+/// How far a worker goes before it waits for the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Its files are open.
+    Opened,
+    /// Its operations are done, or their time is over.
+    Worked,
+    /// What it wrote is synced and its files are closed, as far as these are timed.
+    Closed,
+}
+
 /// What the control plane tells a worker. A worker whose channel is closed
 /// ends without an outcome.
 #[derive(Debug, Clone, Copy)]
 pub enum Command {
-    /// Run from the common start to the end or the deadline.
+    /// Run from the common start on.
     Run {
         /// The clock of all timing.
         clock: CpuClock,
@@ -111,7 +128,11 @@ pub enum Command {
         start: Nanos,
         /// Stop issuing at this instant.
         deadline: Option<Nanos>,
+        /// As far as that.
+        upto: Stage,
     },
+    /// Go on as far as that.
+    Go(Stage),
     /// Go on until so many operations have been issued.
     TopUp(u64),
     /// Look what memory holds: before the run, and when it has `ended`.
@@ -331,21 +352,22 @@ fn work(
         waits: Waits::default(),
     };
     let mut started_ns = 0;
+    let mut stage = None;
     while let Ok(command) = inbox.recv() {
         match command {
             Command::Run {
                 clock,
                 start,
                 deadline,
+                upto,
             } => {
                 (gate.clock, gate.start, gate.deadline) = (clock, start, deadline);
                 meter.start_at(start);
                 // Who was stopped before the start has not started early.
                 started_ns = gate.wait_for_start();
-                let begun = gate.clock.now();
-                runner.run(&gate, &mut meter, None);
-                meter.ran(begun, &gate);
+                go(runner.as_mut(), (&mut stage, upto), &gate, &mut meter);
             }
+            Command::Go(upto) => go(runner.as_mut(), (&mut stage, upto), &gate, &mut meter),
             Command::TopUp(upto) => {
                 gate.deadline = None;
                 meter.stonewall();
@@ -386,6 +408,28 @@ fn work(
     }
     // Let go without an outcome: what is open is closed all the same.
     runner.finish(&mut meter);
+}
+
+/// Goes on from the stage that was reached as far as `upto`.
+fn go(
+    runner: &mut dyn Runner,
+    (reached, upto): (&mut Option<Stage>, Stage),
+    gate: &Gate,
+    meter: &mut Meter,
+) {
+    let begun = gate.clock.now();
+    for stage in [Stage::Opened, Stage::Worked, Stage::Closed] {
+        if Some(stage) <= *reached || stage > upto {
+            continue;
+        }
+        match stage {
+            Stage::Opened => runner.open(gate, meter),
+            Stage::Worked => runner.run(gate, meter, None),
+            Stage::Closed => runner.close(gate, meter),
+        }
+        *reached = Some(stage);
+    }
+    meter.ran(begun, gate);
 }
 
 #[cfg(test)]

@@ -35,8 +35,8 @@ pub use fio_machine::{CpuIdleResult, DiskUseResult, HostUseResult};
 pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
-    ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
-    RankResult, StonewallResult,
+    AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
+    LatenessResult, PhaseResult, RankResult, StonewallResult,
 };
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,

@@ -16,6 +16,7 @@ mod embedded;
 mod files;
 mod fio;
 mod front;
+mod ior;
 mod launch;
 mod man;
 mod mdtest;
@@ -29,6 +30,7 @@ mod run;
 mod series;
 mod show;
 mod signals;
+mod status;
 mod surroundings;
 #[cfg(feature = "testfs")]
 mod testfs;

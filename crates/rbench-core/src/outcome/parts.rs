@@ -28,6 +28,31 @@ impl Cache {
     }
 }
 
+/// What opening, transferring and closing took together, over all ranks: IOR's times. Each is
+/// from the begin of the first such operation of any rank to the end of the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// Of the opens.
+    pub open: Nanos,
+    /// Of the transfers and of the syncs behind them.
+    pub transfer: Nanos,
+    /// Of the closes.
+    pub close: Nanos,
+    /// From the begin of the first open to the end of the last close.
+    pub total: Nanos,
+}
+
+/// What a search of a tree has looked at, each once, over all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Entries that are no directories.
+    pub files: u64,
+    /// Directories, the first one included.
+    pub directories: u64,
+    /// Entries of both kinds for which all tests hold.
+    pub matches: u64,
+}
+
 /// One host's part in a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostOutcome {

@@ -15,6 +15,7 @@ use rbench_core::{Failure, FailureKind, Latency, Nanos, OpKind, Rank};
 use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
+use rbench_plan::jobs::Framing;
 
 pub struct Quiet;
 
@@ -129,6 +130,7 @@ fn phase() -> Phase {
         open_loop: true,
         deadline: None,
         wear_out: false,
+        framing: Framing::Untimed,
         cache: None,
         total: None,
         threads: 1,

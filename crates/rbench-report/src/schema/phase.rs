@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use rbench_core::Nanos;
 use rbench_core::failure::{Example, FailureKind, Failures};
 use rbench_core::outcome::{
-    FirstDone, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall, per_second,
+    Access, FirstDone, Found, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall,
+    per_second,
 };
 use serde::{Deserialize, Serialize};
 
@@ -103,6 +105,12 @@ pub struct PhaseResult {
     /// Workers that were given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<GivenUpResult>,
+    /// Of transfers between opens and closes that were timed: what all of it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessResult>,
+    /// Of a search: what it has looked at and found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<FoundResult>,
     /// Hosts in the order of their first rank; of too many only the outliers.
     pub hosts: Vec<HostResult>,
     /// The spread over all hosts, when there are too many for a row each.
@@ -335,6 +343,8 @@ impl From<&PhaseOutcome> for PhaseResult {
             rewritten,
             residency: _,
             start,
+            access,
+            found,
         } = outcome;
         PhaseResult {
             iteration: *iteration,
@@ -378,8 +388,74 @@ impl From<&PhaseOutcome> for PhaseResult {
             first_failed: first_failed.clone(),
             rewritten: rewritten.map(CameRoundResult::from),
             given_up: GivenUpResult::of(outcome),
+            access: access.map(|access| AccessResult::of(access, *bytes)),
+            found: found.map(|found| FoundResult::of(found, *elapsed)),
             residency: ResidencyResult::of(outcome),
             start_error_s: start.map(|start| start.error.as_secs_f64()),
+        }
+    }
+}
+
+/// What a search of a tree has looked at, each once, over all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FoundResult {
+    /// Entries that are no directories.
+    pub files: u64,
+    /// Directories, the first one included.
+    pub directories: u64,
+    /// Entries of both kinds for which all tests hold.
+    pub matches: u64,
+    /// `files` / `elapsed_s` of the row; 0 when no time passed.
+    pub files_per_s: f64,
+}
+
+impl FoundResult {
+    fn of(found: Found, elapsed: Nanos) -> FoundResult {
+        let Found {
+            files,
+            directories,
+            matches,
+        } = found;
+        FoundResult {
+            files,
+            directories,
+            matches,
+            files_per_s: per_second(files, elapsed),
+        }
+    }
+}
+
+/// What opening, transferring and closing took together, over all ranks: IOR's times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AccessResult {
+    /// From the begin of the first open of any rank to the end of the last one, s.
+    pub open_s: f64,
+    /// From the begin of the first transfer of any rank to the end of the last one, or of the
+    /// last fsync behind the transfers, s.
+    pub transfer_s: f64,
+    /// From the begin of the first close of any rank to the end of the last one, s; 0 where
+    /// nothing was closed in time.
+    pub close_s: f64,
+    /// From the begin of the first open of any rank to the end of the last close, s.
+    pub total_s: f64,
+    /// Bytes that all ranks moved without error / `total_s`; 0 when no time passed.
+    pub bandwidth: f64,
+}
+
+impl AccessResult {
+    fn of(access: Access, bytes: u64) -> AccessResult {
+        let Access {
+            open,
+            transfer,
+            close,
+            total,
+        } = access;
+        AccessResult {
+            open_s: open.as_secs_f64(),
+            transfer_s: transfer.as_secs_f64(),
+            close_s: close.as_secs_f64(),
+            total_s: total.as_secs_f64(),
+            bandwidth: per_second(bytes, total),
         }
     }
 }

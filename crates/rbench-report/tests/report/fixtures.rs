@@ -97,6 +97,8 @@ impl Made {
             rewritten: None,
             residency: None,
             start: None,
+            access: None,
+            found: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);

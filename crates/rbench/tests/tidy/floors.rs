@@ -63,6 +63,7 @@ const HOUSES: &[House] = &[
                 "space",
                 "thread",
                 "waiting",
+                "walk",
             ],
             // What an engine is; what of files is in memory; what a directory is.
             &[
@@ -119,7 +120,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs"],
             // Workloads.
-            &["io", "jobs", "meta"],
+            &["find", "io", "jobs", "meta"],
             &["calibrate", "room"],
             &["run"],
         ],

@@ -231,6 +231,7 @@ fn phase(number: u32) -> Phase {
     Phase {
         iteration: 0,
         label: name.clone(),
+        shown: true,
         lanes: vec![OpRow {
             op: OpKind::Create,
             label: name.clone(),

@@ -14,8 +14,8 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::series::{KneeArgs, NnArgs, QuickArgs, SweepArgs};
-use crate::{Clean, Communicator, Format, Invocation, Output, Progress, Verify};
+use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
+use crate::{Clean, Communicator, Format, Invocation, Output, Progress, Stop, Verify};
 use crate::{fio, ior, mdtest, values};
 
 mod results;
@@ -48,6 +48,8 @@ enum Command {
     Knee(KneeArgs),
     /// Search a tree as find does, over all ranks
     Find(Find),
+    /// A named and versioned sequence of runs, such as those of published evaluations
+    Suite(SuiteArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
     /// Print the reports of result files, or of unfinished runs' journals
@@ -138,6 +140,10 @@ struct Common {
     /// ever replaced
     #[arg(long, requires = "out", help_heading = "Output")]
     overwrite: bool,
+    /// Interval of the timeline; with --out, FILE.journal gets what was done in each
+    /// interval as soon as it is over [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Output")]
+    interval: Option<Nanos>,
     /// Write start and duration of each operation to PREFIX-RANK.csv, on each
     /// rank's host
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
@@ -503,6 +509,7 @@ impl Args {
             Command::Knee(knee) => knee.options.communicator,
             Command::Nn(nn) => nn.options.communicator,
             Command::Find(find) => find.common.communicator,
+            Command::Suite(suite) => suite.options.communicator,
             Command::Testfs(_)
             | Command::Show(_)
             | Command::Report(_)
@@ -513,8 +520,8 @@ impl Args {
         }
     }
 
-    pub fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        match self.command {
+    pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        Ok(match self.command {
             Command::Meta(meta) => meta.invocation(env_dir),
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
@@ -523,6 +530,7 @@ impl Args {
             Command::Knee(knee) => knee.invocation(),
             Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
+            Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),
@@ -546,7 +554,7 @@ impl Args {
                 force,
                 dry_run,
             }),
-        }
+        })
     }
 }
 
@@ -560,6 +568,7 @@ impl Common {
             iterations: self.iterations,
             shift: self.shift,
             drop_caches: self.drop_caches,
+            interval: self.interval,
             log: self.log,
             keep: self.keep,
             limits: spec::LimitOptions {

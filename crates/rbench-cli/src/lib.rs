@@ -401,7 +401,7 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
         text: plain_lines(&error.render().to_string()).into_owned(),
         code: if error.use_stderr() { 2 } else { 0 },
     })?;
-    Ok(args.invocation(env_dir))
+    args.invocation(env_dir)
 }
 
 /// The communicator that a command line asks for: it must be known before rank

@@ -158,6 +158,7 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
     Phase {
         iteration,
         label: "searching".to_owned(),
+        shown: true,
         lanes: walker::ROWS.map(row).into(),
         open_loop: false,
         deadline: None,

@@ -299,6 +299,7 @@ impl IoPass<'_> {
         let phase = Phase {
             iteration: self.iteration,
             label: "laying out files (untimed)".to_owned(),
+            shown: false,
             lanes: vec![OpRow {
                 op,
                 name: "layout".to_owned(),
@@ -531,6 +532,7 @@ impl IoPass<'_> {
         Phase {
             iteration: self.iteration,
             label: rw.label().to_owned(),
+            shown: true,
             lanes: lanes(&self.io, nth, rw, self.engine.moves_data),
             open_loop: self.io.open_loop.is_some(),
             deadline: time.map(until),

@@ -474,6 +474,7 @@ impl<'w> JobRound<'w> {
         Phase {
             iteration: self.iteration,
             label: self.names(),
+            shown: true,
             lanes: self.lanes.clone(),
             open_loop,
             deadline: self.wears_out(),
@@ -679,6 +680,7 @@ impl<'w> JobRound<'w> {
         let phase = Phase {
             iteration: 0,
             label: label.to_owned(),
+            shown: false,
             lanes: vec![OpRow {
                 op: OpKind::Write,
                 name: "layout".to_owned(),

@@ -17,6 +17,7 @@ mod extents;
 mod find;
 pub mod group;
 mod hooks;
+pub mod intervals;
 pub mod io;
 pub mod jobs;
 mod live;

@@ -315,6 +315,7 @@ impl MetaPass<'_> {
                 Showing::Row(name) => name.to_owned(),
                 Showing::Untimed => format!("{} (untimed)", info.label),
             },
+            shown: plan.showing != Showing::Untimed,
             lanes,
             open_loop: plan.open_loop.is_some(),
             deadline: plan.deadline,

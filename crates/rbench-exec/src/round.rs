@@ -135,6 +135,10 @@ impl WorkerPool {
                     let answer = match report {
                         // It has come back, and nobody waits for it any more.
                         Some((worker, _)) if self.watch.gave_up(worker as usize) => continue,
+                        Some((_, Report::Interval { row, part })) => {
+                            group.intervals.add(row as u64, &part);
+                            continue;
+                        }
                         Some((worker, report)) => take(report).map(|answer| (worker, answer)),
                         None => None,
                     };
@@ -222,6 +226,7 @@ impl WorkerPool {
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total);
+    group.intervals.begin(phase.interval_rows());
     if phase.before != Before::default() {
         let passed = go_before(group, &phase.before).await?;
         group.agree(passed).await?;
@@ -280,6 +285,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let ended = hands.outcomes(group, phase, ended);
     hands.items(group);
     group.attend(hands.dismiss(), || 0).await?;
+    group.settle_intervals().await?;
     group.settle_errors().await?;
     let stopped = group.stopped().await?;
     // Every rank is done by here: waiting for the slowest one is counted.
@@ -367,6 +373,8 @@ pub async fn run_freely(
     let _guard = group.guard();
     for phase in phases {
         group.begin_phase(&phase.label, phase.total);
+        // Each rank counts from its own start.
+        group.intervals.begin(Vec::new());
         match alone(group, phase).await? {
             Ok(mine) => done.push(mine),
             Err(message) => {
@@ -542,6 +550,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         host: group.host_name().to_owned(),
         open_loop: phase.open_loop,
         interval: group.interval(),
+        hands_over: group.intervals.wanted(),
         stop: group.stop_flag(),
         log_operations: phase.log_operations,
         errors_max: group.limits().errors,

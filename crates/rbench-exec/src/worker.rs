@@ -6,6 +6,7 @@ use std::sync::mpsc;
 
 use rbench_core::outcome::WorkerOutcome;
 use rbench_core::residency::Pages;
+use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, CpuClock, Failure, Nanos, OpKind, Rank};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -157,6 +158,13 @@ pub enum Report {
         /// Operations done without error so far.
         done: u64,
     },
+    /// Did this in an interval that is over; no answer to any command.
+    Interval {
+        /// The number of the row among those of the phase.
+        row: usize,
+        /// What it did.
+        part: Box<IntervalPart>,
+    },
     /// Looked.
     Looked {
         /// What of its files the page cache holds.
@@ -186,6 +194,8 @@ pub struct WorkerConfig {
     pub open_loop: bool,
     /// The interval of the timelines.
     pub interval: Nanos,
+    /// Whether each interval is handed over when it is over.
+    pub hands_over: bool,
     /// The group's request to stop.
     pub stop: StopFlag,
     /// Whether start and duration of each operation are kept.
@@ -273,7 +283,7 @@ pub fn spawn(
 ) -> std::io::Result<Worker> {
     let (commands, inbox) = mpsc::channel();
     let tally = Arc::new(Tally::default());
-    let meter = Meter::new(
+    let mut meter = Meter::new(
         config.rank,
         &config.host,
         &lanes.ops,
@@ -285,6 +295,20 @@ pub fn spawn(
             stop: config.stop.clone(),
         },
     );
+    if config.hands_over {
+        let first = lanes.first;
+        meter.hand_over(|lane| {
+            let to = Reports {
+                thread,
+                reports: reports.clone(),
+            };
+            Box::new(move |part| {
+                let (row, part) = (first + lane, Box::new(part));
+                // Nobody listens any more when this fails.
+                to.send(Report::Interval { row, part });
+            })
+        });
+    }
     let (stop, log_operations) = (config.stop.clone(), config.log_operations);
     let config = Arc::clone(config);
     let here = Arc::clone(&tally);
@@ -479,6 +503,7 @@ mod tests {
             host: "here".to_owned(),
             open_loop: false,
             interval: Nanos(1_000_000_000),
+            hands_over: false,
             stop: StopFlag::default(),
             log_operations: false,
             errors_max: None,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
 use crate::find::{FindPlan, Than};
@@ -110,6 +111,9 @@ impl Plan {
             false => rows.push(Setting::count("workers", self.workers())),
         }
         rows.push(Setting::count("iterations", self.iterations));
+        if self.interval != INTERVAL {
+            rows.push(Setting::time("interval", self.interval));
+        }
         if self.pin {
             rows.push(Setting::yes("pin"));
         }

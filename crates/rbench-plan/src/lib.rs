@@ -8,6 +8,7 @@ pub mod arrival;
 pub mod cache;
 pub mod demand;
 mod describe;
+pub mod estimate;
 pub mod find;
 pub mod io;
 pub mod iolog;
@@ -24,6 +25,7 @@ pub mod resolve;
 pub mod series;
 pub mod shift;
 pub mod spec;
+pub mod suite;
 pub mod tree;
 pub mod verify;
 

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos, OpKind, plain};
 
 use crate::arrival::Arrival;
@@ -16,6 +17,11 @@ use crate::meta::{
 use crate::shift;
 use crate::spec::{self, OnError, Spec, Workload};
 use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
+
+/// The shortest `--interval`.
+const INTERVAL_MIN: Nanos = Nanos(10_000_000);
+/// The longest one.
+const INTERVAL_MAX: Nanos = Nanos(60_000_000_000);
 
 macro_rules! refuse {
     ($($arg:tt)*) => { return Err(PlanError(format!($($arg)*))) };
@@ -131,6 +137,8 @@ pub struct Plan {
     pub leave: spec::Leave,
     /// Whether start and duration of each operation are kept.
     pub log: bool,
+    /// The interval of the timelines, 10 ms to 60 s.
+    pub interval: Nanos,
 }
 
 impl Plan {
@@ -301,6 +309,15 @@ fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
     })
 }
 
+/// Shorter intervals would be many, and longer ones lose too much in a crash.
+fn interval(given: Option<Nanos>) -> Result<Nanos, PlanError> {
+    let interval = given.unwrap_or(INTERVAL);
+    if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        refuse!("--interval {interval} is not from {INTERVAL_MIN} to {INTERVAL_MAX}");
+    }
+    Ok(interval)
+}
+
 /// Fills in the defaults and checks that it can be done.
 ///
 /// # Errors
@@ -394,6 +411,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         work,
         notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
         leave: common.leave,
+        interval: interval(common.interval)?,
         log: common.log.is_some()
             || matches!(&spec.workload, Workload::Mdtest(o) if o.save_operations.is_some()),
     };

@@ -36,6 +36,8 @@ pub struct Common {
     pub shift: Option<u32>,
     /// `--drop-caches`
     pub drop_caches: bool,
+    /// `--interval`: of the timeline, and of what the journal gets while a phase runs.
+    pub interval: Option<Nanos>,
     /// `--log`: the beginning of the names of files with every operation.
     pub log: Option<PathBuf>,
     /// `--keep`: leave the run's directory.

@@ -1,8 +1,9 @@
 //! The journal: what a run has so far, as lines of JSON, and the reading of
 //! journals and finished results.
 //!
-//! The first line describes the run, each further line is one finished phase. A
-//! crash tears at most the last line, which is ignored.
+//! The first line describes the run, each further line is one finished phase, or an
+//! interval of the phase that runs. A crash tears at most the last line, which is
+//! ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::intervals::{IntervalLine, Unfinished};
 use crate::schema::{
     Calibration, FioEntryResult, Forms, HostUseResult, PhaseResult, Run, RunResult, SCHEMA,
     SettingResult, Target, Warning, World, reads_schema, same_major,
@@ -77,6 +79,8 @@ struct PhaseLine<'a> {
     /// What the hosts did since the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fio_hosts: Option<Cow<'a, [HostUseResult]>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interval: Option<Cow<'a, IntervalLine>>,
 }
 
 #[derive(Deserialize)]
@@ -118,6 +122,14 @@ pub fn fio_line(entries: &[FioEntryResult], hosts: &[HostUseResult]) -> String {
     })
 }
 
+/// The line of an interval of the phase that runs, with its newline.
+pub fn interval_line(interval: &IntervalLine) -> String {
+    line(&PhaseLine {
+        interval: Some(Cow::Borrowed(interval)),
+        ..PhaseLine::default()
+    })
+}
+
 fn line(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string(value).expect("the schema's types always serialise");
     text.push('\n');
@@ -125,7 +137,8 @@ fn line(value: &impl Serialize) -> String {
 }
 
 /// Reads a journal: the result so far, `complete` false, with summary and
-/// warnings of what is there. A torn last line is left out.
+/// warnings of what is there; of a phase that did not end, its intervals. A torn last
+/// line is left out.
 pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::Empty);
@@ -148,20 +161,29 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
     };
     check_schema(parse(first, 1)?, |name| same_major(name, JOURNAL_SCHEMA))?;
     let mut header: Header = parse(first, 1)?;
-    let mut phases = Vec::with_capacity(rest.len());
+    let (mut phases, mut unfinished) = (Vec::new(), Unfinished::default());
     for (i, text) in rest.iter().enumerate() {
         let PhaseLine {
             phase,
             fio,
             fio_hosts,
+            interval,
         } = parse(text, i + 2)?;
-        phases.extend(phase.map(Cow::into_owned));
+        if let Some(phase) = phase {
+            unfinished.ended(phase.iteration, &phase.name);
+            phases.push(phase.into_owned());
+        }
+        if let Some(interval) = interval {
+            unfinished.add(interval.into_owned());
+        }
         if let Some(form) = header.forms.to_mut().fio.as_mut() {
             form.entries
                 .extend(fio.map(Cow::into_owned).unwrap_or_default());
             form.hosts = fio_hosts.map_or_else(|| std::mem::take(&mut form.hosts), Cow::into_owned);
         }
     }
+    let (begun, warning) = unfinished.phases();
+    phases.extend(begun);
     let mut result = RunResult {
         schema: SCHEMA.to_owned(),
         run: header.run.into_owned(),
@@ -177,6 +199,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         complete: false,
         forms: header.forms.into_owned(),
     };
+    result.warnings.extend(warning);
     crate::finish(&mut result);
     Ok(result)
 }

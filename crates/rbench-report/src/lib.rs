@@ -9,6 +9,7 @@ mod document;
 pub mod fio;
 pub mod hgrm;
 pub mod hist;
+pub mod intervals;
 pub mod ior;
 pub mod journal;
 pub mod json;

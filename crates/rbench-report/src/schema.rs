@@ -42,10 +42,12 @@ pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
 };
-pub use series::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
+pub use series::{
+    CellResult, CellValue, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep,
+};
 pub use settings::{IterationResult, SettingResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
-pub use timeline::{SliceTimes, TimelineRow};
+pub use timeline::{GapResult, SliceTimes, TimelineRow};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";

@@ -5,6 +5,7 @@ pub mod journal;
 mod knee;
 mod nn;
 mod quick;
+mod suite;
 mod sweep;
 
 use rbench_core::plain::plain_lines;
@@ -41,6 +42,7 @@ const KINDS: &[(&str, Tables)] = &[
     ("nn", Tables::Plain(nn::render)),
     ("sweep", Tables::Plain(sweep::render)),
     ("quick", Tables::Coloured(quick::render)),
+    ("suite", Tables::Coloured(suite::render)),
 ];
 
 /// The report for people; sections are a blank line apart.
@@ -78,7 +80,7 @@ fn header(series: &SeriesResult) -> String {
             .as_ref()
             .is_some_and(|result| result.target.embedded)
     };
-    if series.cells.iter().any(embedded) {
+    if series.embedded || series.cells.iter().any(embedded) {
         out.push_str(
             "DEMONSTRATION on rbench's built-in file system in memory, not your storage: choose a directory with --dir.\n\n",
         );
@@ -115,6 +117,10 @@ fn header(series: &SeriesResult) -> String {
 /// first, with the number of cells that have it.
 fn notes(series: &SeriesResult) -> String {
     let mut out = String::new();
+    for left in &series.left_out {
+        let text = format!("left out: {}: {}", left.name, left.why);
+        out.push_str(&wrapped("- ", &text.split(' ').collect::<Vec<_>>(), " "));
+    }
     for cell in &series.cells {
         if let Some(error) = &cell.error {
             out.push_str(&wrapped("- ", &[format!("{}: {error}", cell.name)], " "));

@@ -258,6 +258,7 @@ pub async fn once(
     )
     .await?
     .with_limits(plan.limits)
+    .with_interval(plan.interval)
     .with_rows(front.rows())
     .with_seats(WorkerResources {
         pinned: plan.pin,
@@ -445,7 +446,7 @@ fn places(plan: &Plan, launch: &Launch, parent: &Path) -> Vec<PathBuf> {
 }
 
 /// Memory for the built-in file system: half of what is available.
-fn room_for(data: u64) -> Result<Bytes, String> {
+pub fn room_for(data: u64) -> Result<Bytes, String> {
     let half = available_memory().map_or(1 << 30, |all| all.0 / 2);
     if data > half {
         return Err(format!(
@@ -504,6 +505,10 @@ async fn measure(
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
     let me = (group.rank(), group.host_name());
     let mut recording = Recording::new(&frame, job, display, me);
+    if recording.keeps_journal() {
+        let observer = group.is_root().then(|| recording.observer());
+        group.intervals.observe(observer);
+    }
     // Launchers end their ranks soon after a signal.
     let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
     if leaves && group.world.size() > 1 {
@@ -611,7 +616,8 @@ pub fn conclude(report: &mut Report) -> Option<String> {
     }
     result.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
     rbench_report::finish(result);
-    if let Some(file) = report.file.take()
+    let file = report.file.borrow_mut().take();
+    if let Some(file) = file
         && let Err(message) = file.finish(&json::render(result))
     {
         trouble = Some(message);
@@ -626,7 +632,7 @@ pub fn conclude(report: &mut Report) -> Option<String> {
 /// the exit code.
 pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Output) -> u8 {
     let scope = Scope { plan, launch };
-    if report.file.is_some() || report.cell.is_some() {
+    if report.file.borrow().is_some() || report.cell.is_some() {
         report.result.forms = report.front.forms(scope, &report.result, &report.jobs);
     }
     if let Some(cell) = report.cell.clone() {

@@ -2,6 +2,7 @@
 //! and what the caches could do.
 
 use crate::latency::Latency;
+use crate::timeline::Gap;
 use crate::units::{Nanos, Rank};
 
 /// Whether the client's caches could answer the operations of a phase, as the
@@ -70,6 +71,20 @@ pub struct HostOutcome {
     pub service: Latency,
     /// Response times of its workers; in an open loop only.
     pub response: Option<Latency>,
+    /// The longest time in which none of its workers finished an operation, failed ones
+    /// included, from the start of measuring to the last end.
+    pub gap: Option<Gap>,
+}
+
+/// The rank that had the longest time without a finished operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankGap {
+    /// The rank.
+    pub rank: Rank,
+    /// Its host.
+    pub host: String,
+    /// From the start of measuring or its last finished operation to its next one.
+    pub gap: Gap,
 }
 
 /// One rank's part in a phase.

@@ -242,6 +242,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
             let phase = Phase {
                 iteration: 0,
                 label: "File stat".to_owned(),
+                shown: true,
                 lanes: vec![OpRow {
                     op: OpKind::Stat,
                     name: "file-stat".to_owned(),

@@ -391,6 +391,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
     let phase = Phase {
         iteration: 0,
         label: "Slow".to_owned(),
+        shown: true,
         lanes: vec![lane("sound"), lane("stuck")],
         open_loop: false,
         deadline: None,

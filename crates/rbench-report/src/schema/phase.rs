@@ -11,8 +11,8 @@ use rbench_core::outcome::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CameRoundResult, CrowdResult, GivenUpResult, HostCrowdResult, ResidencyResult, TimelineRow,
-    WorkersResult, timeline as slices,
+    CameRoundResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult, ResidencyResult,
+    TimelineRow, WorkersResult, timeline as slices,
 };
 use crate::hist::Hist;
 
@@ -126,6 +126,15 @@ pub struct PhaseResult {
     pub timeline_step_s: f64,
     /// What happened when since the common start, at most [`super::TIMELINE_ROWS`].
     pub timeline: Vec<TimelineRow>,
+    /// The longest time in which a rank finished nothing, from the start of measuring to
+    /// its last operation; `None` without operations, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap: Option<GapResult>,
+    /// Share of the finest slices of time (a quarter of `timeline_step_s`) in which no
+    /// worker finished anything, 0 to 1, from the start of measuring to the last
+    /// operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_share: Option<f64>,
     /// When measuring began, s after the common start: 0, except for jobs with a
     /// start delay, a ramp or data to be written before it is read back.
     #[serde(default)]
@@ -265,6 +274,9 @@ pub struct HostResult {
     /// Response times of its workers; in an open loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Hist>,
+    /// The longest time in which none of its workers finished anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap: Option<GapResult>,
 }
 
 impl HostResult {
@@ -330,6 +342,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             ranks,
             crowd,
             timeline,
+            longest_gap,
             stonewall,
             unsynced,
             measured_from,
@@ -380,6 +393,10 @@ impl From<&PhaseOutcome> for PhaseResult {
             crowd: crowd.as_ref().map(CrowdResult::from),
             timeline_step_s: timeline.slice_width_s(),
             timeline: slices::rows(timeline, response.is_some()),
+            longest_gap: longest_gap
+                .as_ref()
+                .map(|longest| GapResult::of(longest.gap, Some(longest.rank), &longest.host)),
+            empty_share: slices::empty_share(timeline, *measured_from),
             measured_from_s: measured_from.as_secs_f64(),
             set_aside_s: set_aside.as_secs_f64(),
             busy: effort.busy(),
@@ -524,6 +541,7 @@ impl From<&HostOutcome> for HostResult {
             elapsed,
             service,
             response,
+            gap,
         } = outcome;
         HostResult {
             host: host.clone(),
@@ -533,6 +551,7 @@ impl From<&HostOutcome> for HostResult {
             elapsed_s: elapsed.as_secs_f64(),
             latency: Hist::from(service),
             response: response.as_ref().map(Hist::from),
+            longest_gap: gap.map(|gap| GapResult::of(gap, None, host)),
         }
     }
 }

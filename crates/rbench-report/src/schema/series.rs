@@ -30,6 +30,19 @@ pub struct SeriesResult {
     pub keys: Vec<SeriesKey>,
     /// Number of cells in the series; `None` where each depends on those before.
     pub planned: Option<u32>,
+    /// The directory that the suite's commands work in; `None` where each cell has its
+    /// own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
+    /// Whether that is rbench's own file system in memory, a demonstration.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub embedded: bool,
+    /// Of a suite: its steps, in order; empty for others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<SeriesStep>,
+    /// Cells that cannot be run on what was launched, and so are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// Those that were run, in the order of their start.
     pub cells: Vec<CellResult>,
     /// Whether every cell reached its end.
@@ -37,6 +50,30 @@ pub struct SeriesResult {
     /// Of `knee`: what was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<KneeResult>,
+}
+
+/// A step of a suite: some of the cells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesStep {
+    /// Its name.
+    pub name: String,
+    /// As what its cells are shown: `sweep`, `quick`.
+    pub kind: String,
+    /// As [`SeriesResult::keys`], of these cells.
+    pub keys: Vec<SeriesKey>,
+    /// The number of its first cell.
+    pub first: u32,
+    /// How many cells it has.
+    pub cells: u32,
+}
+
+/// A cell of a suite that is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub name: String,
+    /// Why: a clause.
+    pub why: String,
 }
 
 /// A key that was varied.

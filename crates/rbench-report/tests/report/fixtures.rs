@@ -85,6 +85,7 @@ impl Made {
             ranks: Vec::new(),
             crowd: None,
             timeline: Timeline::default(),
+            longest_gap: None,
             stonewall: None,
             unsynced: false,
             measured_from: Nanos(0),
@@ -156,6 +157,7 @@ impl Made {
             elapsed,
             service,
             response: None,
+            gap: None,
         });
     }
 

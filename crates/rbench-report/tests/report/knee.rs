@@ -62,6 +62,10 @@ fn series(cells: Vec<CellResult>) -> SeriesResult {
         hosts: vec!["client1".to_owned()],
         keys: Vec::new(),
         planned: None,
+        dir: None,
+        embedded: false,
+        left_out: Vec::new(),
+        steps: Vec::new(),
         cells: Vec::new(),
         complete: true,
         knee: Some(KneeResult {

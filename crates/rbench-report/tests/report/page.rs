@@ -182,6 +182,10 @@ fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
         hosts: vec!["client1".to_owned()],
         keys: vec![key("bs", ["4k", "<64k>"]), key("threads", ["1", "2"])],
         planned: Some(4),
+        dir: None,
+        embedded: false,
+        steps: Vec::new(),
+        left_out: Vec::new(),
         cells: vec![
             cell(0, "4k", "1", 1_000_000),
             cell(1, "4k", "2", 2_000_000),

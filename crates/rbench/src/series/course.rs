@@ -3,15 +3,19 @@
 
 use rbench_cli::series::{self, Series};
 use rbench_plan::series::{Cell, product};
-use rbench_report::schema::{KneeResult, SeriesKey, SeriesResult};
+use rbench_report::schema::{KneeResult, LeftOut, SeriesKey, SeriesResult, SeriesStep};
+
+use crate::launch::Launch;
 
 mod knee;
 
 use knee::Knee;
 
 mod quick;
+mod suite;
 
 use quick::Quick;
+use suite::Suite;
 
 /// Which runs a series has, and in which order. Rank 0 asks; what it answers
 /// depends on the results so far alone, so that a series can be resumed.
@@ -27,6 +31,32 @@ pub trait Course {
     /// The part of the full size.
     fn scale(&self) -> f64 {
         1.0
+    }
+
+    /// The directory that all cells work in, and whether it is the built-in file
+    /// system.
+    fn dir(&self) -> Option<(String, bool)> {
+        None
+    }
+
+    /// Of a suite: its steps.
+    fn steps(&self) -> Vec<SeriesStep> {
+        Vec::new()
+    }
+
+    /// Cells that cannot be run on what was launched.
+    fn left_out(&self) -> Vec<LeftOut> {
+        Vec::new()
+    }
+
+    /// Where a cell stands in a file.
+    fn place(&self, _index: u32) -> Option<String> {
+        None
+    }
+
+    /// Whether the cells are only to be printed.
+    fn dry_run(&self) -> bool {
+        false
     }
 
     /// What is varied.
@@ -62,18 +92,30 @@ pub trait Course {
     }
 }
 
-/// The course that a command line asks for, on so many ranks.
+/// What a course may depend on besides its command line.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// How it was launched.
+    pub launch: &'a Launch,
+    /// The host of each launched rank.
+    pub host_of: &'a [u32],
+}
+
+/// The course that a command line asks for.
 ///
 /// # Errors
 /// A sentence that names key or option.
-pub fn of(series: &Series, ranks: u32) -> Result<Box<dyn Course>, String> {
+pub fn of(series: &Series, around: Around<'_>) -> Result<Box<dyn Course>, String> {
     match &series.course {
         series::Course::Sweep(sweep) => Ok(Box::new(Sweep::new(sweep)?)),
         series::Course::Nn(asked) => Ok(Box::new(Ladder {
-            cells: asked.cells(ranks).map_err(|e| e.to_string())?,
+            cells: asked
+                .cells(around.host_of.len() as u32)
+                .map_err(|e| e.to_string())?,
         })),
         series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
         series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.quiet)?)),
+        series::Course::Suite(suite) => Ok(Box::new(Suite::new(suite, series, around)?)),
     }
 }
 

@@ -51,6 +51,10 @@ impl Record {
             ranks,
             hosts,
             keys: course.keys(),
+            dir: course.dir().map(|(dir, _)| dir),
+            embedded: course.dir().is_some_and(|(_, embedded)| embedded),
+            steps: course.steps(),
+            left_out: course.left_out(),
             planned: course.planned(),
             cells: Vec::new(),
             complete: false,
@@ -113,6 +117,13 @@ impl Record {
     /// would run the same.
     fn keep(&mut self, earlier: SeriesResult, course: &dyn Course) -> Result<(), String> {
         let known = course.known();
+        // Each launch mounts the built-in file system anew.
+        let moved = earlier.dir.clone().zip(self.series.dir.clone());
+        let moved = moved.filter(|_| self.series.embedded);
+        let here = |word: &String| match &moved {
+            Some((then, now)) => word.replace(then.as_str(), now),
+            None => word.clone(),
+        };
         for cell in earlier.cells.into_iter().filter(CellResult::is_complete) {
             let planned = match known.get(cell.index as usize) {
                 Some(planned) => planned.clone(),
@@ -128,7 +139,7 @@ impl Record {
                 .words
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned());
-            if !ran.cloned().eq(planned) {
+            if !ran.map(here).eq(planned) {
                 let number = cell.index + 1;
                 return Err(format!("its cell {number} was another run: {}", cell.name));
             }
@@ -303,6 +314,9 @@ fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
         () if earlier.keys != asked.keys => differs("values"),
         () if !same_search(earlier, asked) => differs("objective or limits"),
         () if earlier.scale != asked.scale => differs("--scale"),
+        () if earlier.embedded != asked.embedded => differs("--dir"),
+        () if earlier.dir != asked.dir && !asked.embedded => differs("--dir"),
+        () if earlier.steps != asked.steps => differs("steps"),
         () if earlier.ranks != asked.ranks => differs("ranks"),
         () if earlier.hosts != asked.hosts => differs("hosts"),
         () => Ok(()),

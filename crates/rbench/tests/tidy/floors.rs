@@ -106,7 +106,15 @@ const HOUSES: &[House] = &[
         floors: &[
             // Waits, data and its marks, what was done more than once.
             &[
-                "content", "data", "live", "pace", "repeats", "sight", "thread", "trap",
+                "content",
+                "data",
+                "intervals",
+                "live",
+                "pace",
+                "repeats",
+                "sight",
+                "thread",
+                "trap",
             ],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],

@@ -19,6 +19,7 @@ use crate::{Clean, Communicator, Format, Invocation, Output, Progress, Stop, Ver
 use crate::{fio, ior, mdtest, values};
 
 mod compare;
+mod results;
 mod testfs;
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
@@ -52,16 +53,22 @@ enum Command {
     Suite(SuiteArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
-    /// Print the report of a result file, or of an unfinished run's journal
-    Show(Show),
     /// Compare runs with each other, or with published figures
     Compare(compare::CompareArgs),
     /// Print the version, how this program was built, and its MPI library
     Version,
+    /// Print the reports of result files, or of unfinished runs' journals
+    Show(results::Show),
+    /// Write a page of results, with charts, that needs no network
+    Report(results::Report),
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
     Verify(VerifyArgs),
     /// Remove directories left behind by interrupted runs
     Clean(CleanArgs),
+    /// Print completions for a shell
+    Completions(results::Completions),
+    /// Print the man page, or write one for each command
+    Man(results::Man),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -131,9 +138,13 @@ struct Common {
     )]
     communicator: Communicator,
     /// Write the result to FILE (JSON); during the run, finished phases are in
-    /// FILE.journal
+    /// FILE.journal. In a directory the file is named after the run
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Replace the result that --out names, if rbench wrote it; nothing else is
+    /// ever replaced
+    #[arg(long, requires = "out", help_heading = "Output")]
+    overwrite: bool,
     /// Interval of the timeline; with --out, FILE.journal gets what was done in each
     /// interval as soon as it is over [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Output")]
@@ -420,15 +431,6 @@ struct Io {
 }
 
 #[derive(Debug, ClapArgs)]
-struct Show {
-    /// A result file of --out, or its journal
-    file: PathBuf,
-    /// Format of the report
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
-}
-
-#[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Every block in the journals is read and found to be as acknowledged, allowed (in flight or \
     never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
@@ -517,8 +519,11 @@ impl Args {
             | Command::Show(_)
             | Command::Compare(_)
             | Command::Version
+            | Command::Report(_)
             | Command::Verify(_)
-            | Command::Clean(_) => Communicator::Solo,
+            | Command::Clean(_)
+            | Command::Completions(_)
+            | Command::Man(_) => Communicator::Solo,
         }
     }
 
@@ -534,9 +539,12 @@ impl Args {
             Command::Find(find) => find.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
-            Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Compare(args) => args.invocation(),
             Command::Version => Invocation::Version,
+            Command::Show(show) => show.invocation(),
+            Command::Report(report) => report.invocation(),
+            Command::Completions(completions) => completions.invocation(),
+            Command::Man(man) => man.invocation(),
             Command::Verify(VerifyArgs {
                 journals,
                 dir,
@@ -584,6 +592,7 @@ impl Common {
         };
         let output = Output {
             out: self.out,
+            overwrite: self.overwrite,
             format: self.format,
             labels: self.label,
             progress: self.progress.unless(self.quiet),

@@ -336,6 +336,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             version: "0".to_owned(),
             started: "2025-01-02T03:14:15Z".to_owned(),
             finished: None,
+            program: None,
             utc_offset_s: 0,
             seed: 1,
             labels: Default::default(),

@@ -18,6 +18,7 @@ use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
 use crate::{Clean, Communicator, Format, Invocation, Output, Progress, Stop, Verify};
 use crate::{fio, ior, mdtest, values};
 
+mod compare;
 mod results;
 mod testfs;
 
@@ -56,6 +57,10 @@ enum Command {
     Show(results::Show),
     /// Write a page of results, with charts, that needs no network
     Report(results::Report),
+    /// Compare runs with each other, or with published figures
+    Compare(compare::CompareArgs),
+    /// Print the version, how this program was built, and its MPI library
+    Version,
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
     Verify(VerifyArgs),
     /// Remove directories left behind by interrupted runs
@@ -512,6 +517,8 @@ impl Args {
             Command::Suite(suite) => suite.options.communicator,
             Command::Testfs(_)
             | Command::Show(_)
+            | Command::Compare(_)
+            | Command::Version
             | Command::Report(_)
             | Command::Verify(_)
             | Command::Clean(_)
@@ -536,6 +543,8 @@ impl Args {
             Command::Report(report) => report.invocation(),
             Command::Completions(completions) => completions.invocation(),
             Command::Man(man) => man.invocation(),
+            Command::Compare(args) => args.invocation(),
+            Command::Version => Invocation::Version,
             Command::Verify(VerifyArgs {
                 journals,
                 dir,

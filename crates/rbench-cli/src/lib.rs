@@ -20,7 +20,6 @@ pub mod fio;
 mod ior;
 mod letters;
 mod mdtest;
-mod near;
 pub mod series;
 mod values;
 
@@ -57,6 +56,10 @@ pub enum Invocation {
         /// `--out`: the directory for them; `None`: the one of the program is printed.
         out: Option<PathBuf>,
     },
+    /// Runs against each other or against published figures.
+    Compare(Compare),
+    /// Print the version, how the program was built, and its MPI library.
+    Version,
 }
 
 /// `rbench report`
@@ -68,6 +71,41 @@ pub struct Page {
     pub html: PathBuf,
     /// `--overwrite`: a page of rbench may be replaced.
     pub overwrite: bool,
+}
+
+/// `rbench compare`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compare {
+    /// BASE and NEW; with `published` only NEW.
+    pub files: Vec<PathBuf>,
+    /// `--base`: further runs of BASE.
+    pub more_bases: Vec<PathBuf>,
+    /// `--published`, unparsed: `SET/COLUMN` or `list`.
+    pub published: Option<String>,
+    /// `--min-effect`, as a share.
+    pub min_effect: Option<f64>,
+    /// `--confidence`, as a share below 1.
+    pub confidence: Option<f64>,
+    /// `--fail-if`, unparsed, in the order given.
+    pub fail_if: Vec<String>,
+    /// `--even-if-different`
+    pub even_if_different: bool,
+    /// `--format`
+    pub format: CompareFormat,
+}
+
+/// The format of a comparison on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum CompareFormat {
+    /// Tables for people
+    #[default]
+    Text,
+    /// Tables for a pull request
+    Md,
+    /// Everything, for machines
+    Json,
+    /// A line for each figure
+    Csv,
 }
 
 /// `rbench verify`

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use rbench_core::near::nearest;
 use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
@@ -16,7 +17,6 @@ use rbench_plan::meta::{Backend, PHASES, Packet, PhaseKind};
 use rbench_plan::spec::{OnError, Split};
 
 use crate::fio::given::{Base, Given};
-use crate::near::nearest;
 
 pub fn bytes(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
@@ -24,6 +24,33 @@ pub fn bytes(text: &str) -> Result<Bytes, String> {
 
 pub fn time(text: &str) -> Result<Nanos, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
+}
+
+/// A share in per cent, such as `5%` or `2.5`.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    match number.trim().parse::<f64>() {
+        Ok(percent) if percent.is_finite() => Ok(percent / 100.0),
+        _ => Err(format!("'{text}' is not a percentage such as 5%")),
+    }
+}
+
+/// `--min-effect`
+pub fn effect(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if (0.0..1.0).contains(&share) => Ok(share),
+        _ => Err(format!("'{text}' must be at least 0% and below 100%")),
+    }
+}
+
+/// `--confidence`
+pub fn confidence(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if (0.5..=0.999_999).contains(&share) => Ok(share),
+        _ => Err(format!(
+            "'{text}' must be at least 50% and at most 99.9999%"
+        )),
+    }
 }
 
 pub fn on_error(text: &str) -> Result<OnError, String> {

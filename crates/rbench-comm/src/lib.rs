@@ -33,6 +33,15 @@ pub use hosts::{Host, Identity, Topology, sharing, topology};
 pub use offsets::{ClockOffset, Comparison, compare};
 pub use world::{Choice, World, start};
 
+/// What the MPI library calls itself, its first line; `None` without MPI (feature
+/// `mpi`). It need not have been started.
+pub fn mpi_library() -> Option<String> {
+    #[cfg(feature = "mpi")]
+    return mpi::library();
+    #[cfg(not(feature = "mpi"))]
+    return None;
+}
+
 /// A future of the control plane; it lives on the main thread.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, CommError>> + 'a>>;
 

@@ -122,6 +122,9 @@ pub struct Run {
     pub command: Vec<String>,
     /// Version of rbench.
     pub version: String,
+    /// How that program was built; `None` in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// When it began: UTC, RFC 3339.
     pub started: String,
     /// When it ended: UTC, RFC 3339; `None` in a journal.
@@ -133,6 +136,18 @@ pub struct Run {
     pub seed: u64,
     /// `--label` name and value.
     pub labels: BTreeMap<String, String>,
+}
+
+/// How the program of rank 0 was built, and with what it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// The commit of its sources, 12 digits, as of the last one before it was
+    /// built; `None` outside of a repository.
+    pub commit: Option<String>,
+    /// What was built in: `mpi`, `testfs`.
+    pub features: Vec<String>,
+    /// The MPI library as it calls itself; `None` without `mpi`.
+    pub mpi_library: Option<String>,
 }
 
 /// Who took part.

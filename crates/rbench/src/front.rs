@@ -250,6 +250,8 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         | Invocation::Report(_)
         | Invocation::Completions(_)
         | Invocation::Man { .. }
+        | Invocation::Compare(_)
+        | Invocation::Version
         | Invocation::Fio(_)
         | Invocation::Verify(_)
         | Invocation::Clean(_) => Err(Refusal::Usage(

@@ -11,6 +11,7 @@ use rbench_core::plain::plain_lines;
 
 mod clean;
 mod client_counters;
+mod compare;
 mod data_size;
 mod embedded;
 mod files;
@@ -35,6 +36,7 @@ mod surroundings;
 #[cfg(feature = "testfs")]
 mod testfs;
 mod verify;
+mod version;
 
 /// All went well.
 const SUCCESS: u8 = 0;
@@ -68,6 +70,8 @@ fn main() -> ExitCode {
             ExitCode::from(print(&rbench_cli::completions(shell)))
         }
         Ok(Invocation::Man { out }) => man::man(out.as_deref()),
+        Ok(Invocation::Compare(what)) => compare::compare(&what),
+        Ok(Invocation::Version) => ExitCode::from(print(&version::text())),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),

@@ -5,7 +5,7 @@ use super::{Line, Table};
 /// The long option nearest to a name, when it is near: the name is its
 /// beginning, or at most one in three characters would have to change.
 pub fn long<L: Line>(table: &Table<L>, name: &str) -> Option<String> {
-    crate::near::nearest(name, table.options().filter_map(|option| option.long))
+    rbench_core::near::nearest(name, table.options().filter_map(|option| option.long))
         .map(|known| format!("--{known}"))
 }
 

@@ -20,6 +20,7 @@ use rbench_core::Rank;
 
 use self::notes::Notes;
 use self::request::{Pauses, Pending};
+pub(crate) use self::session::library;
 use self::session::{Session, check, returns_errors};
 use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member};
 

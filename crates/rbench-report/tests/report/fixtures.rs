@@ -235,6 +235,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
             version: "0.1.0".to_owned(),
             started: "2025-01-02T03:14:15Z".to_owned(),
             finished: Some("2025-01-02T03:15:02Z".to_owned()),
+            program: None,
             utc_offset_s: 3600,
             seed: 42,
             labels: Default::default(),

@@ -53,14 +53,14 @@ enum Command {
     Suite(SuiteArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
-    /// Compare runs with each other, or with published figures
-    Compare(compare::CompareArgs),
-    /// Print the version, how this program was built, and its MPI library
-    Version,
     /// Print the reports of result files, or of unfinished runs' journals
     Show(results::Show),
     /// Write a page of results, with charts, that needs no network
     Report(results::Report),
+    /// Compare runs with each other, or with published figures
+    Compare(compare::CompareArgs),
+    /// Print the version, how this program was built, and its MPI library
+    Version,
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
     Verify(VerifyArgs),
     /// Remove directories left behind by interrupted runs
@@ -539,12 +539,12 @@ impl Args {
             Command::Find(find) => find.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
-            Command::Compare(args) => args.invocation(),
-            Command::Version => Invocation::Version,
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),
             Command::Completions(completions) => completions.invocation(),
             Command::Man(man) => man.invocation(),
+            Command::Compare(args) => args.invocation(),
+            Command::Version => Invocation::Version,
             Command::Verify(VerifyArgs {
                 journals,
                 dir,

@@ -47,10 +47,6 @@ pub enum Invocation {
         /// `--only`: rows by name; empty: all.
         only: Vec<String>,
     },
-    /// Runs against each other or against published figures.
-    Compare(Compare),
-    /// Print the version, how the program was built, and its MPI library.
-    Version,
     /// Write a page of results.
     Report(Page),
     /// Print the completions of a shell.
@@ -60,6 +56,21 @@ pub enum Invocation {
         /// `--out`: the directory for them; `None`: the one of the program is printed.
         out: Option<PathBuf>,
     },
+    /// Runs against each other or against published figures.
+    Compare(Compare),
+    /// Print the version, how the program was built, and its MPI library.
+    Version,
+}
+
+/// `rbench report`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Result files or journals, at least one.
+    pub files: Vec<PathBuf>,
+    /// `--html`
+    pub html: PathBuf,
+    /// `--overwrite`: a page of rbench may be replaced.
+    pub overwrite: bool,
 }
 
 /// `rbench compare`
@@ -95,17 +106,6 @@ pub enum CompareFormat {
     Json,
     /// A line for each figure
     Csv,
-}
-
-/// `rbench report`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
-    /// Result files or journals, at least one.
-    pub files: Vec<PathBuf>,
-    /// `--html`
-    pub html: PathBuf,
-    /// `--overwrite`: a page of rbench may be replaced.
-    pub overwrite: bool,
 }
 
 /// `rbench verify`

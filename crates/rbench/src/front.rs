@@ -247,11 +247,11 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         Invocation::Series(series) => Ok(Asked::Series(series)),
         Invocation::Testfs(_)
         | Invocation::Show { .. }
-        | Invocation::Compare(_)
-        | Invocation::Version
         | Invocation::Report(_)
         | Invocation::Completions(_)
         | Invocation::Man { .. }
+        | Invocation::Compare(_)
+        | Invocation::Version
         | Invocation::Fio(_)
         | Invocation::Verify(_)
         | Invocation::Clean(_) => Err(Refusal::Usage(

@@ -60,8 +60,6 @@ fn main() -> ExitCode {
             complain(WITHOUT_TESTFS);
             ExitCode::from(USAGE)
         }
-        Ok(Invocation::Compare(what)) => compare::compare(&what),
-        Ok(Invocation::Version) => ExitCode::from(print(&version::text())),
         Ok(Invocation::Show {
             files,
             format,
@@ -72,6 +70,8 @@ fn main() -> ExitCode {
             ExitCode::from(print(&rbench_cli::completions(shell)))
         }
         Ok(Invocation::Man { out }) => man::man(out.as_deref()),
+        Ok(Invocation::Compare(what)) => compare::compare(&what),
+        Ok(Invocation::Version) => ExitCode::from(print(&version::text())),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),

@@ -34,7 +34,7 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
     let refused = |why: String| (USAGE, format!("--html {} {why}", html.display()));
     // Before anything is read: a page that cannot be written is known at once.
     files::may_be_written(html, replace, is_page).map_err(refused)?;
-    let documents = show::read(files).map_err(|why| (FAILED, why))?;
+    let documents = show::documents(files).map_err(|why| (FAILED, why))?;
     let text = page::render(&documents);
     files::write_whole(html, &text, replace)
         .map_err(|why| (FAILED, format!("--html {} {why}", html.display())))

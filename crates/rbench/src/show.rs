@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use rbench_cli::{Format, ShowFormat};
 use rbench_comm::launcher::launcher;
 use rbench_report::series::Colour;
-use rbench_report::{Document, RENDERERS, RunResult};
+use rbench_report::{Document, RENDERERS, RunResult, journal};
 
 use crate::{FAILED, USAGE, complain, print};
 
@@ -40,27 +40,33 @@ pub fn colour() -> Colour {
     }
 }
 
+/// Reads the result file or the journal of a run.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn read(file: &Path) -> Result<RunResult, String> {
+    journal::read_any(&bytes_of(file)?).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|e| format!("{} cannot be read: {e}", file.display()))
+}
+
 /// Reads files of results or journals.
 ///
 /// # Errors
 /// One sentence that names the file.
-pub fn read(files: &[PathBuf]) -> Result<Vec<Document>, String> {
+pub fn documents(files: &[PathBuf]) -> Result<Vec<Document>, String> {
     files.iter().map(|file| read_one(file)).collect()
 }
 
-/// Reads one.
-///
-/// # Errors
-/// One sentence that names the file.
-pub fn read_one(file: &Path) -> Result<Document, String> {
-    let bytes =
-        std::fs::read(file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
-    Document::read(&bytes).map_err(|e| format!("{}: {e}", file.display()))
+fn read_one(file: &Path) -> Result<Document, String> {
+    Document::read(&bytes_of(file)?).map_err(|e| format!("{}: {e}", file.display()))
 }
 
 /// Reads the files and prints their reports.
 pub fn show(files: &[PathBuf], format: ShowFormat, only: &[String]) -> ExitCode {
-    let shown = match read(files) {
+    let shown = match documents(files) {
         Ok(documents) => shown(files, documents, format, only).map_err(|why| (USAGE, why)),
         Err(why) => Err((FAILED, why)),
     };

@@ -1,4 +1,4 @@
-//! The options of the built-in file system.
+//! `rbench testfs`
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::{PowerCut, Testfs, values};
     --attr-timeout 0 --entry-timeout 0 --stats stats.json\n  rbench testfs /mnt/test --direct-io --fault \
     read:flip@p=0.001 --fault write:ENOSPC@nth=100 --fault-log faults.jsonl"
 )]
-pub struct TestfsArgs {
+pub(super) struct TestfsArgs {
     /// An empty directory to mount on
     mountpoint: PathBuf,
     /// Keep data in memory, at most this much [default: a quarter of the

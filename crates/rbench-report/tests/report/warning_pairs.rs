@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{CommonStart, PhaseOutcome, Retries};
 use rbench_core::residency::{CacheLook, Evidence, Pages, Requests, Residency, Round, Share};
+use rbench_core::timeline::Gap;
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::{RunResult, warnings};
 
@@ -121,6 +122,12 @@ const PAIRS: &[Pair] = &[
         does_not: |p| p.hosts[0].items = p.hosts[1].items + p.hosts[1].items / 2,
     },
     Pair {
+        code: "stalled",
+        op: OpKind::Create,
+        raises: |p| stand_still(p, 1_001),
+        does_not: |p| stand_still(p, 1_000),
+    },
+    Pair {
         code: "start-skew",
         op: OpKind::Create,
         raises: |p| (p.elapsed, p.start_skew) = (Nanos(20 * MS), Nanos(2 * MS + 1)),
@@ -234,6 +241,16 @@ fn verified(operations: u64, requests: u64) -> Residency {
         }],
         ..Residency::default()
     }
+}
+
+/// One host finishes nothing for so many ms, with an operation under way.
+fn stand_still(phase: &mut PhaseOutcome, ms: u64) {
+    let host = &mut phase.hosts[1];
+    host.gap = Some(Gap {
+        length: Nanos(ms * MS),
+        from: Nanos(50 * MS),
+    });
+    host.service.record(Nanos(1_000 * MS));
 }
 
 /// The last rank takes so many tenths of the time of the others.

@@ -8,14 +8,17 @@ use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::ops_table::OpsRow;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
+use rbench_plan::find::SizeTest;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
-use crate::series::SweepArgs;
-use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
-use crate::{fio, mdtest, values};
+use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
+use crate::{
+    Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Stop, Testfs, Verify,
+};
+use crate::{fio, ior, mdtest, values};
 
 mod compare;
 
@@ -36,8 +39,18 @@ enum Command {
     Ops(Ops),
     /// Data rates: reads and writes of large and small files
     Io(Box<Io>),
+    /// The table of juicefs bench: big and small files, and the mount's own counters
+    Quick(QuickArgs),
     /// One workload with every combination of some values, from one launch
     Sweep(SweepArgs),
+    /// NNBench's operations at more and more workers, and where they stop scaling
+    Nn(NnArgs),
+    /// The highest rate at which response times meet an objective
+    Knee(KneeArgs),
+    /// Search a tree as find does, over all ranks
+    Find(Find),
+    /// A named and versioned sequence of runs, such as those of published evaluations
+    Suite(SuiteArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
@@ -105,6 +118,10 @@ struct Common {
     /// as much data read gives a warning
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = "Run")]
     client_cache: Option<Bytes>,
+    /// Report what a JuiceFS client counted of its own work over the run, by the
+    /// file .stats of its mount: requests, updates of metadata, objects
+    #[arg(long, help_heading = "Run")]
+    client_counters: bool,
     /// How ranks communicate
     #[arg(
         long,
@@ -118,6 +135,10 @@ struct Common {
     /// FILE.journal
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Interval of the timeline; with --out, FILE.journal gets what was done in each
+    /// interval as soon as it is over [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Output")]
+    interval: Option<Nanos>,
     /// Write start and duration of each operation to PREFIX-RANK.csv, on each
     /// rank's host
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
@@ -210,6 +231,22 @@ struct Meta {
     /// all workers then catch up with the one that made most
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     stonewall: Option<Nanos>,
+    /// Instead of --threads: workers of all ranks together; where they do not
+    /// divide by the ranks, some ranks have one less
+    #[arg(long, value_name = "N")]
+    workers: Option<u32>,
+    /// Run each phase for this time (s): what asks or changes goes over its items
+    /// again and again, what makes or removes items goes on to new ones; what the
+    /// phases need is prepared untimed
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    time: Option<Nanos>,
+    /// Open loop: start this many operations per second over all workers,
+    /// whatever the target does, and report response times as well
+    #[arg(long, value_name = "OPS", value_parser = values::rate)]
+    rate: Option<f64>,
+    /// Gaps between the starts of --rate [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
+    arrival: Option<ArrivalArg>,
     #[command(flatten)]
     common: Common,
 }
@@ -236,6 +273,32 @@ struct Ops {
     common: Common,
 }
 
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Directories near the root are read by all workers, each of which looks at its part of the entries; further \
+    down they are dealt to the ranks. No symbolic link is followed, and no other file system entered. An entry is only \
+    stat'ed if its name fits and that does not decide. docs/find.md has the rows and figures. The tests can be written as in \
+    find: -newer, -size, -name.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench find /mnt/fs -newer stamp -size 3901c \
+    -name '*01*'"
+)]
+struct Find {
+    /// Directory to search
+    #[arg(value_name = "DIR", conflicts_with = "dir")]
+    start: Option<PathBuf>,
+    /// Only what was modified after FILE was
+    #[arg(long, value_name = "FILE")]
+    newer: Option<PathBuf>,
+    /// Only what has this size: 3901c, +10k, -1M, as in find (c bytes, w 2, b 512, k, M, G;
+    /// a bare number is in blocks of 512 bytes)
+    #[arg(long, value_name = "N", value_parser = values::size_test, allow_hyphen_values = true)]
+    size: Option<SizeTest>,
+    /// Only what has a name like this: '*01*'
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    name: Option<OsString>,
+    #[command(flatten)]
+    common: Common,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum IoLayoutArg {
     /// Each worker has a file of its own
@@ -245,7 +308,7 @@ enum IoLayoutArg {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ArrivalArg {
+pub enum ArrivalArg {
     /// Equal gaps
     Uniform,
     /// Exponential gaps
@@ -411,6 +474,10 @@ struct TestfsArgs {
     /// Threads that serve requests [default: number of CPUs, at least 4]
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
+    /// Serve so many requests with a --latency at a time: a further one waits for
+    /// one of them, so that N / latency is the most in a second [default: no limit]
+    #[arg(long, value_name = "N")]
+    servers: Option<u32>,
     /// Write counts and times of requests to this file, at the end and on
     /// SIGUSR1
     #[arg(long, value_name = "FILE")]
@@ -472,7 +539,7 @@ struct CleanArgs {
     dry_run: bool,
 }
 
-/// The commands. `mdtest` and `fio` are here for the list of commands and for
+/// The commands. `mdtest`, `fio` and `ior` are here for the list of commands and for
 /// help: what follows them is not in clap's grammar and never gets here.
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
@@ -483,12 +550,33 @@ pub fn command() -> clap::Command {
         .about("fio's command line, job files and reports")
         .override_help(fio::help())
         .display_order(2);
-    Args::command().subcommand(mdtest).subcommand(fio)
+    let ior = clap::Command::new("ior")
+        .about("IOR's command line and summary table")
+        .override_help(ior::help())
+        .display_order(3);
+    Args::command()
+        .subcommand(mdtest)
+        .subcommand(fio)
+        .subcommand(ior)
+}
+
+/// With the tests of `rbench find` as long options, where they are written as in find(1).
+fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
+    let is_find = argv.get(1).is_some_and(|command| command == "find");
+    let long = |word: &OsString| match word.to_str() {
+        Some("-newer" | "-size" | "-name") if is_find => {
+            let mut long = OsString::from("-");
+            long.push(word);
+            long
+        }
+        _ => word.clone(),
+    };
+    argv.iter().map(long).collect()
 }
 
 impl Args {
     pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
-        let matches = command().try_get_matches_from(argv)?;
+        let matches = command().try_get_matches_from(as_long_options(argv))?;
         Args::from_arg_matches(&matches)
     }
 
@@ -497,7 +585,12 @@ impl Args {
             Command::Meta(meta) => meta.common.communicator,
             Command::Ops(ops) => ops.common.communicator,
             Command::Io(io) => io.common.communicator,
+            Command::Quick(quick) => quick.options.communicator,
             Command::Sweep(sweep) => sweep.options.communicator,
+            Command::Knee(knee) => knee.options.communicator,
+            Command::Nn(nn) => nn.options.communicator,
+            Command::Find(find) => find.common.communicator,
+            Command::Suite(suite) => suite.options.communicator,
             Command::Testfs(_)
             | Command::Show(_)
             | Command::Compare(_)
@@ -507,12 +600,17 @@ impl Args {
         }
     }
 
-    pub fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        match self.command {
+    pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        Ok(match self.command {
             Command::Meta(meta) => meta.invocation(env_dir),
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
+            Command::Quick(quick) => quick.invocation(env_dir),
             Command::Sweep(sweep) => sweep.invocation(),
+            Command::Knee(knee) => knee.invocation(),
+            Command::Nn(nn) => nn.invocation(),
+            Command::Find(find) => find.invocation(env_dir),
+            Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Compare(args) => args.invocation(),
@@ -535,7 +633,7 @@ impl Args {
                 force,
                 dry_run,
             }),
-        }
+        })
     }
 }
 
@@ -549,6 +647,7 @@ impl Common {
             iterations: self.iterations,
             shift: self.shift,
             drop_caches: self.drop_caches,
+            interval: self.interval,
             log: self.log,
             keep: self.keep,
             limits: spec::LimitOptions {
@@ -570,8 +669,10 @@ impl Common {
             communicator: self.communicator,
             mdtest: None,
             fio: None,
+            ior: None,
             no_round_trip: self.no_round_trip,
             client_cache: self.client_cache,
+            client_counters: self.client_counters,
         };
         (common, output)
     }
@@ -598,6 +699,10 @@ impl Meta {
             phases: self.phases,
             random_order: self.random_order,
             stonewall: self.stonewall,
+            workers: self.workers,
+            time: self.time,
+            rate: self.rate,
+            arrival: self.arrival.map(Arrival::from),
         };
         Invocation::Run(
             Box::new(Spec {
@@ -618,6 +723,19 @@ impl Ops {
             time: self.time,
         };
         let workload = Workload::Ops(ops);
+        Invocation::Run(Box::new(Spec { common, workload }), output)
+    }
+}
+
+impl Find {
+    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+        let (mut common, output) = self.common.split(env_dir);
+        common.dir = self.start.or(common.dir);
+        let workload = Workload::Find(spec::Find {
+            newer: self.newer,
+            size: self.size,
+            name: self.name,
+        });
         Invocation::Run(Box::new(Spec { common, workload }), output)
     }
 }
@@ -648,10 +766,7 @@ impl Io {
             ramp: self.ramp,
             think: self.think,
             rate: self.rate,
-            arrival: self.arrival.map(|arrival| match arrival {
-                ArrivalArg::Uniform => Arrival::Uniform,
-                ArrivalArg::Poisson => Arrival::Poisson,
-            }),
+            arrival: self.arrival.map(Arrival::from),
             verify: self.verify,
             verify_threads: self.verify_threads,
             ack_journal: self.ack_journal,
@@ -669,6 +784,15 @@ impl Io {
     }
 }
 
+impl From<ArrivalArg> for Arrival {
+    fn from(arrival: ArrivalArg) -> Arrival {
+        match arrival {
+            ArrivalArg::Uniform => Arrival::Uniform,
+            ArrivalArg::Poisson => Arrival::Poisson,
+        }
+    }
+}
+
 impl From<TestfsArgs> for Testfs {
     fn from(args: TestfsArgs) -> Testfs {
         Testfs {
@@ -680,6 +804,7 @@ impl From<TestfsArgs> for Testfs {
             attr_timeout: args.attr_timeout,
             entry_timeout: args.entry_timeout,
             threads: args.threads,
+            servers: args.servers,
             stats: args.stats,
             seed: args.seed,
             direct_io: args.direct_io,

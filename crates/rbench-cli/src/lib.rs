@@ -14,6 +14,8 @@ use rbench_plan::jobs::Checksum;
 
 mod args;
 pub mod fio;
+mod ior;
+mod letters;
 mod mdtest;
 pub mod series;
 mod values;
@@ -164,19 +166,25 @@ pub struct Output {
     pub mdtest: Option<MdtestView>,
     /// How `rbench fio` prints; `None` for other commands.
     pub fio: Option<FioView>,
+    /// How `rbench ior` prints; `None` for other commands.
+    pub ior: Option<IorView>,
     /// `--no-round-trip`: the round trip is not measured.
     pub no_round_trip: bool,
     /// `--client-cache`: size of the file system client's cache on each host.
     pub client_cache: Option<Bytes>,
+    /// `--client-counters`: what the file system's clients count of their own work
+    /// is reported.
+    pub client_counters: bool,
 }
 
 impl Output {
     /// Whether rbench's own report is printed.
     pub fn has_report(&self) -> bool {
-        match (&self.mdtest, &self.fio) {
-            (Some(view), _) => view.report,
-            (_, Some(view)) => view.report,
-            (None, None) => true,
+        match (&self.mdtest, &self.fio, &self.ior) {
+            (Some(view), _, _) => view.report,
+            (_, Some(view), _) => view.report,
+            (_, _, Some(view)) => view.report,
+            (None, None, None) => true,
         }
     }
 }
@@ -268,6 +276,15 @@ pub struct MdtestView {
     pub report: bool,
 }
 
+/// What `rbench ior` prints on stdout.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IorView {
+    /// `-v`, counted.
+    pub verbosity: u32,
+    /// `--rbench-report`: the native report after IOR's tables.
+    pub report: bool,
+}
+
 /// `rbench testfs`
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Testfs {
@@ -287,6 +304,8 @@ pub struct Testfs {
     pub entry_timeout: Option<Nanos>,
     /// `--threads`
     pub threads: Option<u32>,
+    /// `--servers`: requests with a latency that are served at a time.
+    pub servers: Option<u32>,
     /// `--stats`
     pub stats: Option<PathBuf>,
     /// `--seed`
@@ -333,8 +352,11 @@ pub struct Stop {
 /// # Errors
 /// [`Stop`] when there is nothing to run.
 pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Invocation, Stop> {
-    if let Some(words) = mdtest_words(argv) {
+    if let Some(words) = words_of("mdtest", argv) {
         return mdtest::read(words, env_dir);
+    }
+    if let Some(words) = words_of("ior", argv) {
+        return ior::read(words);
     }
     if fio::words(argv).is_some() {
         return fio::read(
@@ -352,25 +374,28 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
         text: plain_lines(&error.render().to_string()).into_owned(),
         code: if error.use_stderr() { 2 } else { 0 },
     })?;
-    Ok(args.invocation(env_dir))
+    args.invocation(env_dir)
 }
 
 /// The communicator that a command line asks for: it must be known before rank
 /// 0's command line can be shared.
 pub fn communicator(argv: &[OsString]) -> Communicator {
-    match (mdtest_words(argv), fio::words(argv)) {
-        (Some(words), _) => mdtest::communicator(words),
-        (_, Some(words)) => fio::communicator(words),
-        (None, None) => {
-            args::Args::read(argv).map_or(Communicator::Auto, |args| args.communicator())
-        }
+    if let Some(words) = words_of("mdtest", argv) {
+        return mdtest::communicator(words);
+    }
+    if let Some(words) = words_of("ior", argv) {
+        return ior::communicator(words);
+    }
+    match fio::words(argv) {
+        Some(words) => fio::communicator(words),
+        None => args::Args::read(argv).map_or(Communicator::Auto, |args| args.communicator()),
     }
 }
 
-/// What follows `rbench mdtest`.
-fn mdtest_words(argv: &[OsString]) -> Option<&[OsString]> {
+/// What follows `rbench` and this command.
+fn words_of<'a>(name: &str, argv: &'a [OsString]) -> Option<&'a [OsString]> {
     match argv {
-        [_, command, words @ ..] if command == "mdtest" => Some(words),
+        [_, command, words @ ..] if command == name => Some(words),
         _ => None,
     }
 }

@@ -2,11 +2,26 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr as _;
 
 use clap::Args as ClapArgs;
-use rbench_plan::series::{Over, SeriesError};
+use rbench_plan::quick::Quick;
+use rbench_plan::series::Over;
 
 use crate::{Communicator, Format, Invocation, Progress};
+
+mod knee;
+mod nn;
+
+pub use knee::Knee;
+pub(crate) use knee::KneeArgs;
+pub(crate) use nn::NnArgs;
+mod quick;
+mod suite;
+
+pub(crate) use quick::QuickArgs;
+pub(crate) use suite::SuiteArgs;
+pub use suite::{Suite, is_file};
 
 /// Several runs from one launch, and where their results go.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +49,14 @@ pub struct Series {
 pub enum Course {
     /// `rbench sweep`
     Sweep(Sweep),
+    /// `rbench knee`
+    Knee(Knee),
+    /// `rbench nn`
+    Nn(rbench_plan::nn::Asked),
+    /// `rbench quick`; caches are dropped unless that is not wanted.
+    Quick(Quick),
+    /// `rbench suite`
+    Suite(Suite),
 }
 
 /// `rbench sweep`: a workload with every combination of some values.
@@ -118,7 +141,7 @@ impl SeriesOptions {
 )]
 pub(crate) struct SweepArgs {
     /// What to vary and its values; may be repeated
-    #[arg(long, required = true, value_name = "KEY=V1,V2,…", value_parser = over)]
+    #[arg(long, required = true, value_name = "KEY=V1,V2,…", value_parser = Over::from_str)]
     over: Vec<Over>,
     /// The workload: io, meta, ops, mdtest or fio, with its options
     #[arg(last = true, required = true, value_name = "WORKLOAD")]
@@ -134,35 +157,5 @@ impl SweepArgs {
             over: self.over,
             words: self.words,
         }))
-    }
-}
-
-/// `KEY=V1,V2,…`
-fn over(text: &str) -> Result<Over, SeriesError> {
-    let form = || SeriesError(format!("'{text}' is not of the form KEY=V1,V2,…"));
-    let (key, values) = text.split_once('=').ok_or_else(form)?;
-    let key = key.trim_start_matches('-');
-    let values: Vec<String> = values.split(',').map(str::to_owned).collect();
-    if key.is_empty() || values.iter().any(String::is_empty) {
-        return Err(form());
-    }
-    Ok(Over {
-        key: key.to_owned(),
-        values,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_needs_values() {
-        let read = over("bs=4k,1m").expect("a key");
-        assert_eq!((read.key.as_str(), read.values.len()), ("bs", 2));
-        assert_eq!(over("--bs=4k").expect("a key").key, "bs");
-        for wrong in ["bs", "bs=", "=4k", "bs=4k,,8k"] {
-            assert!(over(wrong).is_err(), "{wrong}");
-        }
     }
 }

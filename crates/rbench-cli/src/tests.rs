@@ -13,7 +13,12 @@ fn meta(line: &str) -> rbench_plan::spec::Meta {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Meta(meta) => meta,
-            Workload::Ops(_) | Workload::Mdtest(_) | Workload::Io(_) | Workload::Fio(_) => {
+            Workload::Ops(_)
+            | Workload::Mdtest(_)
+            | Workload::Io(_)
+            | Workload::Fio(_)
+            | Workload::Ior(_)
+            | Workload::Find(_) => {
                 panic!("not meta")
             }
         },
@@ -25,7 +30,12 @@ fn io(line: &str) -> rbench_plan::spec::Io {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Io(io) => io,
-            Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) | Workload::Fio(_) => {
+            Workload::Meta(_)
+            | Workload::Ops(_)
+            | Workload::Mdtest(_)
+            | Workload::Fio(_)
+            | Workload::Ior(_)
+            | Workload::Find(_) => {
                 panic!("not io")
             }
         },

@@ -10,6 +10,7 @@ use rbench_core::near::nearest;
 use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
+use rbench_plan::find::{SizeTest, Than};
 use rbench_plan::io::{FsyncRule, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Backend, PHASES, Packet, PhaseKind};
@@ -220,4 +221,37 @@ pub fn dirs(word: &OsStr) -> Vec<PathBuf> {
 /// The directory that `RBENCH_DIR` names: only one, even if its name contains `@`.
 pub fn env_dir(value: Option<&OsStr>) -> Option<PathBuf> {
     value.filter(|dir| !dir.is_empty()).map(PathBuf::from)
+}
+
+/// What `--version` prints.
+pub fn version() -> String {
+    concat!("rbench ", env!("CARGO_PKG_VERSION"), "\n").to_owned()
+}
+
+/// `-size` of find(1).
+pub fn size_test(text: &str) -> Result<SizeTest, String> {
+    let (than, rest) = match text.as_bytes().first() {
+        Some(b'+') => (Than::More, &text[1..]),
+        Some(b'-') => (Than::Less, &text[1..]),
+        _ => (Than::Exactly, text),
+    };
+    let (digits, unit) = match rest.as_bytes().last() {
+        Some(b'c') => (&rest[..rest.len() - 1], 1),
+        Some(b'w') => (&rest[..rest.len() - 1], 2),
+        Some(b'b') => (&rest[..rest.len() - 1], 512),
+        Some(b'k') => (&rest[..rest.len() - 1], 1 << 10),
+        Some(b'M') => (&rest[..rest.len() - 1], 1 << 20),
+        Some(b'G') => (&rest[..rest.len() - 1], 1 << 30),
+        _ => (rest, 512),
+    };
+    match digits
+        .bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| digits.parse())
+    {
+        Some(Ok(units)) => Ok(SizeTest { than, units, unit }),
+        _ => Err(format!(
+            "'{text}' is not a size as in find: 3901c, +10k, -1M"
+        )),
+    }
 }

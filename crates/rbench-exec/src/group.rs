@@ -16,6 +16,7 @@ use rbench_core::timeline::INTERVAL;
 use rbench_core::{Clock, Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
+use crate::intervals::Intervals;
 use crate::pace::{Exits, StopFlag};
 use crate::sight::Sight;
 use crate::trap::Trap;
@@ -40,6 +41,12 @@ const NOTE_ALIVE: u64 = 4;
 
 /// "This has ended, and whoever ends with it": a job that ends others.
 const NOTE_END: u64 = 5;
+
+/// "So much was done in an interval", or a part of it.
+const NOTE_INTERVAL: u64 = 6;
+
+/// "Of this phase's intervals you have all that I know."
+const NOTE_INTERVALS_END: u64 = 7;
 
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
@@ -213,6 +220,8 @@ pub struct Group<'a> {
     pub(crate) trap: Trap,
     /// Whom the end of a job ends.
     pub(crate) exits: Arc<Exits>,
+    /// What is done in each interval.
+    pub intervals: Intervals,
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -288,6 +297,7 @@ impl<'a> Group<'a> {
             sight: Sight::default(),
             trap: Trap::default(),
             exits: Arc::default(),
+            intervals: Intervals::default(),
         })
     }
 
@@ -464,7 +474,8 @@ impl<'a> Group<'a> {
                 biased;
                 out = &mut wait => return out.map_err(Into::into),
                 signal = self.interrupts.next() => self.ask_to_stop(StopReason::Signal(signal)),
-                note = self.world.next_note() => self.hear(note?),
+                note = self.world.next_note() => self.hear(&note?),
+                () = self.intervals.due() => self.pass_on(),
                 () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());
@@ -479,6 +490,57 @@ impl<'a> Group<'a> {
                 }
             }
         }
+    }
+
+    /// Passes on what is known of the intervals: to the leader of the host, leaders to
+    /// rank 0, which tells whoever observes.
+    fn pass_on(&self) {
+        if self.is_root() {
+            return self.intervals.tell(self.interval);
+        }
+        let phase = self.phase_number.get();
+        for ([row, number, response], more) in self.intervals.letters() {
+            let words = [phase, row, number, response, 0];
+            self.post_with(self.next_on_the_way(), NOTE_INTERVAL, words, more);
+        }
+    }
+
+    /// Who hears of this rank's intervals.
+    fn next_on_the_way(&self) -> Rank {
+        let mine = self.host_of[self.rank().0 as usize];
+        let leader = self.host_of.iter().position(|host| *host == mine);
+        match self.is_leader() {
+            true => Rank(0),
+            false => Rank(leader.unwrap_or(0) as u32),
+        }
+    }
+
+    /// At the end of a phase, on all ranks: whoever observes has heard of all intervals
+    /// afterwards.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn settle_intervals(&self) -> Result<(), ExecError> {
+        if !self.intervals.wanted() {
+            return Ok(());
+        }
+        let of_host = u64::from(self.host.size() - 1);
+        let expected = match (self.is_root(), self.is_leader()) {
+            (true, _) => of_host + u64::from(self.leaders.size() - 1),
+            (false, true) => of_host,
+            (false, false) => 0,
+        };
+        let all = async {
+            self.intervals.all_ended(expected).await;
+            Ok::<(), ExecError>(())
+        };
+        self.quietly(all).await?;
+        self.pass_on();
+        if !self.is_root() {
+            let words = [self.phase_number.get(), 0, 0, 0, 0];
+            self.post(self.next_on_the_way(), NOTE_INTERVALS_END, words);
+        }
+        Ok(())
     }
 
     /// Asks every rank to end the phase at the next operation.
@@ -586,11 +648,15 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The way of all notes: marks them with the run.
     fn post(&self, to: Rank, kind: u64, words: [u64; WORDS]) {
+        self.post_with(to, kind, words, Vec::new());
+    }
+
+    /// The way of all notes: marks them with the run.
+    fn post_with(&self, to: Rank, kind: u64, words: [u64; WORDS], more: Vec<u64>) {
         let mut marked = [self.run; NOTE_WORDS];
         marked[..WORDS].copy_from_slice(&words);
-        self.world.post(to, kind, marked);
+        self.world.post_with(to, kind, marked, more);
     }
 
     fn post_to_others(&self, kind: u64, words: [u64; WORDS]) {
@@ -612,7 +678,7 @@ impl<'a> Group<'a> {
         self.stop.borrow().raise();
     }
 
-    fn hear(&self, note: Note) {
+    fn hear(&self, note: &Note) {
         // Also its sender may be none of this run.
         if note.words[WORDS] != self.run {
             return;
@@ -623,6 +689,13 @@ impl<'a> Group<'a> {
         match note.kind {
             NOTE_STOP => self.note_stop(StopReason::of_code(note.words[0])),
             NOTE_END => self.exits.heard(note.words[0]),
+            NOTE_INTERVAL if note.words[0] == self.phase_number.get() => {
+                let [_, row, number, response, ..] = note.words;
+                self.intervals.read([row, number, response], &note.more);
+            }
+            NOTE_INTERVALS_END if note.words[0] == self.phase_number.get() => {
+                self.intervals.one_ended();
+            }
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
                 self.heard.borrow_mut()[from] = note.words[1];
                 self.failed.borrow_mut()[from] = note.words[2];

@@ -9,6 +9,7 @@ use rbench_comm::Combine;
 use rbench_core::Nanos;
 use rbench_core::outcome::{Details, PhaseOutcome, Stonewall, WorkerOutcome};
 use rbench_core::residency::Pages;
+use rbench_plan::jobs::Framing;
 use rbench_sys::{command, limits};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
@@ -19,7 +20,7 @@ use crate::reduce::{self, Part};
 use crate::residency::{self, Glance, Seen};
 use crate::stuck::StuckDetector;
 use crate::thread::in_thread;
-use crate::worker::{Command, OwnLanes, Report, Worker, WorkerConfig, spawn};
+use crate::worker::{Command, OwnLanes, Report, Stage, Worker, WorkerConfig, spawn};
 
 /// Does what comes before a phase; a stop ends the pause.
 async fn go_before(group: &Group<'_>, before: &Before) -> Result<Result<(), String>, ExecError> {
@@ -53,8 +54,9 @@ pub struct PhaseEnd {
     pub rows: Vec<PhaseOutcome>,
     /// Whether every worker of every rank did all it had without error.
     pub covered: bool,
-    /// After a stonewall: operations that the worker with the most issued.
-    pub most: Option<u64>,
+    /// After a deadline that cut workers off: operations that each has issued, at
+    /// least.
+    pub each: Option<u64>,
     /// Whether the group was asked to stop.
     pub stopped: bool,
     /// Whether any operation failed on any rank.
@@ -133,6 +135,10 @@ impl WorkerPool {
                     let answer = match report {
                         // It has come back, and nobody waits for it any more.
                         Some((worker, _)) if self.watch.gave_up(worker as usize) => continue,
+                        Some((_, Report::Interval { row, part })) => {
+                            group.intervals.add(row as u64, &part);
+                            continue;
+                        }
                         Some((worker, report)) => take(report).map(|answer| (worker, answer)),
                         None => None,
                     };
@@ -220,6 +226,7 @@ impl WorkerPool {
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total);
+    group.intervals.begin(phase.interval_rows());
     if phase.before != Before::default() {
         let passed = go_before(group, &phase.before).await?;
         group.agree(passed).await?;
@@ -230,7 +237,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         return Ok(PhaseEnd {
             rows: Vec::new(),
             covered: false,
-            most: None,
+            each: None,
             stopped: true,
             failed: false,
             details: Details::default(),
@@ -249,22 +256,36 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         }
     };
     let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
+    let upto = first_stage(phase);
     let run = Command::Run {
         clock: group.counter.clock(),
         start,
         deadline,
+        upto,
     };
-    let reached = hands.order(group, run, reached_counts).await?;
+    let mut reached = hands.order(group, run, reached_counts).await?;
+    if upto < Stage::Worked {
+        let go = Command::Go(Stage::Worked);
+        reached = hands.order(group, go, reached_counts).await?;
+    }
     let reached: Vec<(u64, u64)> = reached.into_iter().flatten().collect();
     let stonewall = match (phase.wear_out, phase.deadline) {
-        (true, Some(deadline)) => wear_out(group, &hands, &reached, planned, deadline).await?,
+        (true, Some(deadline)) => {
+            let tops_up = !phase.open_loop;
+            wear_out(group, &hands, (&reached, planned), deadline, tops_up).await?
+        }
         _ => None,
     };
+    if upto < Stage::Closed {
+        let go = Command::Go(Stage::Closed);
+        hands.order(group, go, reached_counts).await?;
+    }
     let after = look_after(group, phase, &hands).await?;
     let ended = hands.order(group, Command::Finish, ended).await?;
     let ended = hands.outcomes(group, phase, ended);
     hands.items(group);
     group.attend(hands.dismiss(), || 0).await?;
+    group.settle_intervals().await?;
     group.settle_errors().await?;
     let stopped = group.stopped().await?;
     // Every rank is done by here: waiting for the slowest one is counted.
@@ -273,7 +294,27 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         glances,
         ..Mine::new(ended, cpu().since(cpu_before))
     };
-    merge(group, phase, mine, stonewall, !stopped, stopped).await
+    // Without topping up it is an end like any other.
+    let each = stonewall.map(|wall| {
+        if phase.open_loop {
+            wall.least
+        } else {
+            wall.most
+        }
+    });
+    let stonewall = stonewall.filter(|_| !phase.open_loop);
+    let end = merge(group, phase, mine, stonewall, !stopped, stopped).await?;
+    Ok(PhaseEnd { each, ..end })
+}
+
+/// How far workers go before they wait for each other.
+fn first_stage(phase: &Phase) -> Stage {
+    match phase.framing {
+        Framing::Apart => Stage::Opened,
+        // What is topped up is closed after that.
+        Framing::Timed if phase.wear_out => Stage::Worked,
+        Framing::Timed | Framing::Untimed => Stage::Closed,
+    }
 }
 
 /// Looks what memory holds before anything is timed: workers at their files,
@@ -332,6 +373,8 @@ pub async fn run_freely(
     let _guard = group.guard();
     for phase in phases {
         group.begin_phase(&phase.label, phase.total);
+        // Each rank counts from its own start.
+        group.intervals.begin(Vec::new());
         match alone(group, phase).await? {
             Ok(mine) => done.push(mine),
             Err(message) => {
@@ -379,6 +422,7 @@ async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>,
             clock: group.counter.clock(),
             start,
             deadline,
+            upto: Stage::Closed,
         });
         hands.collect(group, reached_counts).await?;
         hands.tell(Command::Finish);
@@ -463,7 +507,7 @@ async fn merge(
     Ok(PhaseEnd {
         rows,
         covered,
-        most: stonewall.map(|s| s.most),
+        each: None,
         stopped,
         failed,
         details,
@@ -506,6 +550,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         host: group.host_name().to_owned(),
         open_loop: phase.open_loop,
         interval: group.interval(),
+        hands_over: group.intervals.wanted(),
         stop: group.stop_flag(),
         log_operations: phase.log_operations,
         errors_max: group.limits().errors,
@@ -581,14 +626,15 @@ fn ended(report: Report) -> Option<(WorkerOutcome, bool)> {
 }
 
 /// If the deadline cut some worker off: lets every worker top up to what the
-/// worker with the most had issued by then. `planned` is what this rank's
-/// workers would have issued in all.
+/// worker with the most had issued by then, unless operations have intended
+/// starts: none is meant to start after the deadline. `planned` is what this
+/// rank's workers would have issued in all.
 async fn wear_out(
     group: &Group<'_>,
     hands: &WorkerPool,
-    reached: &[(u64, u64)],
-    planned: u64,
+    (reached, planned): (&[(u64, u64)], u64),
     deadline: Nanos,
+    tops_up: bool,
 ) -> Result<Option<Stonewall>, ExecError> {
     let issued = reached.iter().map(|(issued, _)| *issued);
     let cut_off = u64::from(issued.clone().sum::<u64>() < planned);
@@ -615,9 +661,11 @@ async fn wear_out(
         least: !bounds[1],
         most: bounds[0],
     };
-    hands
-        .order(group, Command::TopUp(stonewall.most), reached_counts)
-        .await?;
+    if tops_up {
+        hands
+            .order(group, Command::TopUp(stonewall.most), reached_counts)
+            .await?;
+    }
     Ok(Some(stonewall))
 }
 

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
+use crate::find::{FindPlan, Than};
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
-use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
+use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan, OpenLoop};
 use crate::meta::{
-    Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
+    Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
+    UNTIL_THE_DEADLINE,
 };
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
@@ -98,12 +101,19 @@ impl Plan {
             Work::Meta(meta) => describe_meta(meta),
             Work::Io(io) => describe_io(io),
             Work::Jobs(jobs) => return describe_jobs(jobs),
+            Work::Find(find) => describe_find(find),
         };
         if self.keep {
             rows.push(Setting::yes("keep"));
         }
-        rows.push(Setting::count("threads", self.threads));
+        match self.short.is_empty() {
+            true => rows.push(Setting::count("threads", self.threads)),
+            false => rows.push(Setting::count("workers", self.workers())),
+        }
         rows.push(Setting::count("iterations", self.iterations));
+        if self.interval != INTERVAL {
+            rows.push(Setting::time("interval", self.interval));
+        }
         if self.pin {
             rows.push(Setting::yes("pin"));
         }
@@ -130,6 +140,25 @@ fn yes_rows(flags: &[(&'static str, bool)]) -> impl Iterator<Item = Setting> {
     on.map(|(name, _)| Setting::yes(name))
 }
 
+/// A number of items.
+fn items(name: &'static str, number: u64) -> Setting {
+    match number {
+        UNTIL_THE_DEADLINE => Setting::text(name, "until the time is over"),
+        _ => Setting::count(name, number),
+    }
+}
+
+/// A rate, and how its operations are spread.
+fn rate_rows(open_loop: OpenLoop) -> [Setting; 2] {
+    [
+        Setting {
+            value: SettingValue::PerSecond(open_loop.rate),
+            ..Setting::text("rate", format!("{}/s over all workers", open_loop.rate))
+        },
+        Setting::text("arrival", open_loop.arrival.name()),
+    ]
+}
+
 /// The rows of the per-operation table, and how long each is.
 fn describe_table(meta: &MetaPlan, threads: u32) -> Vec<Setting> {
     let time = meta.phases.iter().find_map(|phase| phase.deadline);
@@ -146,8 +175,8 @@ fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
     let mut rows = vec![
         Setting::count("branch", meta.shape.branch),
         Setting::count("depth", meta.shape.depth),
-        Setting::count("items", meta.shape.items_per_node),
-        Setting::count("items-per-rank", meta.items_per_rank),
+        items("items", meta.shape.items_per_node),
+        items("items-per-rank", meta.items_per_rank),
         Setting::text(
             "layout",
             match meta.layout {
@@ -176,12 +205,18 @@ fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
         .filter(|info| info.by_default() && info.items.is_none_or(has))
         .map(|info| info.kind);
     if meta.kinds().any(|kind| !kind.info().by_default()) || meta.phases.len() < usual.count() {
-        let names: Vec<&str> = meta.kinds().map(|kind| kind.info().name).collect();
+        let shown = meta.phases.iter().filter(|p| p.showing != Showing::Untimed);
+        let names: Vec<&str> = shown.map(|phase| phase.kind.info().name).collect();
         rows.push(Setting::text("phases", names.join(",")));
     }
-    if let Some(deadline) = meta.phases.iter().find_map(|phase| phase.deadline) {
-        rows.push(Setting::time("stonewall", deadline));
+    let deadline = meta.phases.iter().find_map(|phase| phase.deadline);
+    match (meta.time, deadline) {
+        (Some(time), _) => rows.push(Setting::time("time", time)),
+        (None, Some(deadline)) => rows.push(Setting::time("stonewall", deadline)),
+        (None, None) => {}
     }
+    let open_loop = meta.phases.iter().find_map(|phase| phase.open_loop);
+    rows.extend(open_loop.into_iter().flat_map(rate_rows));
     if let Location::TestDirs(dirs) = &meta.site {
         let dirs: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
         rows.push(Setting::text("directories", dirs.join("@")));
@@ -234,6 +269,28 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
         let options = jobs.global_options.iter();
         let typed = options.map(|(name, value)| format!("{name}={value}"));
         rows.push(Setting::text("options", join(typed.collect())));
+    }
+    rows
+}
+
+fn describe_find(find: &FindPlan) -> Vec<Setting> {
+    let mut rows = Vec::new();
+    if let Some(file) = &find.newer {
+        rows.push(Setting::text("newer", file.display().to_string()));
+    }
+    if let Some(size) = find.size {
+        let sign = match size.than {
+            Than::Exactly => "",
+            Than::More => "+",
+            Than::Less => "-",
+        };
+        rows.push(Setting::text(
+            "size",
+            format!("{sign}{} x {} bytes", size.units, size.unit),
+        ));
+    }
+    if let Some(name) = &find.name {
+        rows.push(Setting::text("name", String::from_utf8_lossy(name)));
     }
     rows
 }
@@ -303,13 +360,7 @@ fn describe_io(io: &IoPlan) -> Vec<Setting> {
             rows.push(Setting::time(name, time));
         }
     }
-    if let Some(open_loop) = io.open_loop {
-        rows.push(Setting {
-            value: SettingValue::PerSecond(open_loop.rate),
-            ..Setting::text("rate", format!("{}/s over all workers", open_loop.rate))
-        });
-        rows.push(Setting::text("arrival", open_loop.arrival.name()));
-    }
+    rows.extend(io.open_loop.into_iter().flat_map(rate_rows));
     rows
 }
 

@@ -3,29 +3,42 @@
 
 use std::path::PathBuf;
 
+use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos, OpKind, plain};
 
+use crate::arrival::Arrival;
+use crate::find::FindPlan;
 use crate::io::IoPlan;
-use crate::jobs::{FileNames, JobsPlan};
+use crate::jobs::{FileNames, JobsPlan, OpenLoop};
 use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
-    PhaseKind, PhasePlan, Renaming, Showing, with_needed,
+    PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::shift;
 use crate::spec::{self, OnError, Spec, Workload};
 use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
+
+/// The shortest `--interval`.
+const INTERVAL_MIN: Nanos = Nanos(10_000_000);
+/// The longest one.
+const INTERVAL_MAX: Nanos = Nanos(60_000_000_000);
 
 macro_rules! refuse {
     ($($arg:tt)*) => { return Err(PlanError(format!($($arg)*))) };
 }
 
 mod blocks;
+mod find;
 mod fio;
 mod io;
+mod ior;
 mod mdtest;
 mod ops;
+mod timed;
+mod workers;
 
 use mdtest::counts;
+use timed::Timed;
 
 /// What is known of the world when a Spec is resolved; the same on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +49,8 @@ pub struct Facts {
     pub seed: u64,
     /// (name, most requests under way) of each engine.
     pub engines: Vec<(&'static str, u32)>,
-    /// What the file of `rbench mdtest -x` says, where it was read: the items
-    /// of each rank after a stonewall.
+    /// What the file of `rbench mdtest -x` or of IOR's stoneWallingStatusFile says, where
+    /// it was read: items or transfers of each rank after a stonewall.
     pub stonewalled: Option<u64>,
 }
 
@@ -72,15 +85,17 @@ pub enum Work {
     Meta(MetaPlan),
     /// `rbench io`
     Io(IoPlan),
-    /// `rbench fio`
+    /// `rbench fio`, `rbench ior`
     Jobs(JobsPlan),
+    /// `rbench find`
+    Find(FindPlan),
 }
 
 impl Work {
     /// The beginning of the names of the journals of acknowledged writes.
     pub fn ack_journal(&self) -> Option<&PathBuf> {
         match self {
-            Work::Meta(_) => None,
+            Work::Meta(_) | Work::Find(_) => None,
             Work::Io(io) => io.ack_journal.as_ref(),
             Work::Jobs(jobs) => jobs.ack_journal.as_ref(),
         }
@@ -98,8 +113,10 @@ pub struct Plan {
     pub ranks: u32,
     /// The host of each rank, as a number.
     pub host_of: Vec<u32>,
-    /// Workers of each rank.
+    /// Workers of each rank, but for those in `short`.
     pub threads: u32,
+    /// Ranks that have one worker less: the last one. Ascending.
+    pub short: Vec<u32>,
     /// Each worker stays on one processor.
     pub pin: bool,
     /// Passes over all phases.
@@ -120,6 +137,8 @@ pub struct Plan {
     pub leave: spec::Leave,
     /// Whether start and duration of each operation are kept.
     pub log: bool,
+    /// The interval of the timelines, 10 ms to 60 s.
+    pub interval: Nanos,
 }
 
 impl Plan {
@@ -128,13 +147,24 @@ impl Plan {
         match &self.work {
             Work::Meta(meta) => meta.site == Location::Own,
             Work::Io(_) => true,
-            Work::Jobs(_) => false,
+            Work::Jobs(_) | Work::Find(_) => false,
         }
     }
 
     /// Number of workers of all ranks.
     pub fn workers(&self) -> u64 {
-        u64::from(self.ranks) * u64::from(self.threads)
+        u64::from(self.ranks) * u64::from(self.threads) - self.short.len() as u64
+    }
+
+    /// Workers of a rank.
+    pub fn workers_of(&self, rank: rbench_core::Rank) -> u32 {
+        self.threads - u32::from(self.short.binary_search(&rank.0).is_ok())
+    }
+
+    /// What workers that are not there would have of so many items of a rank.
+    pub fn missing(&self, of_rank: u64) -> u64 {
+        let each = of_rank / u64::from(self.threads.max(1));
+        each.saturating_mul(self.short.len() as u64)
     }
 
     /// Why every host must see the same directory; `None` when it need not.
@@ -146,7 +176,7 @@ impl Plan {
             Work::Meta(meta) => meta.layout == TreeLayout::Shared,
             Work::Io(io) => io.layout.shared(),
             // Every host works on its own files, or on those it sees.
-            Work::Jobs(_) => return None,
+            Work::Jobs(_) | Work::Find(_) => return None,
         };
         match (several_hosts, self.shift > 0, shared_layout) {
             (false, _, _) => None,
@@ -168,7 +198,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.first(),
                 Location::Own => self.dir.as_ref(),
             },
-            Work::Io(_) => self.dir.as_ref(),
+            Work::Io(_) | Work::Find(_) => self.dir.as_ref(),
             Work::Jobs(jobs) => jobs
                 .rounds
                 .iter()
@@ -186,7 +216,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.clone(),
                 Location::Own => self.dir.iter().cloned().collect(),
             },
-            Work::Io(_) => self.dir.iter().cloned().collect(),
+            Work::Io(_) | Work::Find(_) => self.dir.iter().cloned().collect(),
             Work::Jobs(jobs) => {
                 let files = jobs.rounds.iter().flatten().map(|job| &job.files);
                 let places = files.flat_map(|files| match &files.names {
@@ -194,7 +224,9 @@ impl Plan {
                         .iter()
                         .map(|name| files.directory.join(name))
                         .collect::<Vec<_>>(),
-                    FileNames::Format(_) => files.directories().cloned().collect(),
+                    FileNames::Format(_) | FileNames::Numbered { .. } => {
+                        files.directories().cloned().collect()
+                    }
                 });
                 places.collect()
             }
@@ -211,8 +243,9 @@ impl Plan {
             Work::Meta(meta) if meta.open_ended() => 0,
             Work::Meta(meta) => meta
                 .items_per_rank
-                .saturating_mul(meta.file_bytes())
-                .saturating_mul(u64::from(self.ranks)),
+                .saturating_mul(u64::from(self.ranks))
+                .saturating_sub(self.missing(meta.items_per_rank))
+                .saturating_mul(meta.file_bytes()),
             Work::Io(io) => {
                 let each = io
                     .small
@@ -220,6 +253,7 @@ impl Plan {
                 each.saturating_mul(self.workers())
             }
             Work::Jobs(jobs) => jobs.data_bytes(self.ranks).0,
+            Work::Find(_) => 0,
         }
     }
 
@@ -242,9 +276,12 @@ impl Plan {
 pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     match &spec.workload {
         Workload::Mdtest(options) => counts(options, ranks).map_err(PlanError::plain),
-        Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => {
-            Ok(vec![ranks])
-        }
+        Workload::Ior(options) => ior::tasks(options, ranks).map(|tasks| vec![tasks]),
+        Workload::Meta(_)
+        | Workload::Ops(_)
+        | Workload::Io(_)
+        | Workload::Fio(_)
+        | Workload::Find(_) => Ok(vec![ranks]),
     }
 }
 
@@ -272,6 +309,15 @@ fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
     })
 }
 
+/// Shorter intervals would be many, and longer ones lose too much in a crash.
+fn interval(given: Option<Nanos>) -> Result<Nanos, PlanError> {
+    let interval = given.unwrap_or(INTERVAL);
+    if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        refuse!("--interval {interval} is not from {INTERVAL_MIN} to {INTERVAL_MAX}");
+    }
+    Ok(interval)
+}
+
 /// Fills in the defaults and checks that it can be done.
 ///
 /// # Errors
@@ -286,10 +332,22 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
 
 fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let common = &spec.common;
-    let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
+    let asked = match &spec.workload {
+        Workload::Meta(meta) => workers::of(meta, common, facts)?,
+        _ => None,
+    };
+    let (threads, short) = match asked {
+        Some(found) => found,
+        None => (common.threads.unwrap_or(1), Vec::new()),
+    };
+    let threads = at_least_one("--threads", threads)?;
     let flag = match spec.workload {
-        Workload::Mdtest(_) => "-i",
-        Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => "--iterations",
+        Workload::Mdtest(_) | Workload::Ior(_) => "-i",
+        Workload::Meta(_)
+        | Workload::Ops(_)
+        | Workload::Io(_)
+        | Workload::Fio(_)
+        | Workload::Find(_) => "--iterations",
     };
     let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     let shift = common.shift.unwrap_or(0);
@@ -305,7 +363,9 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     }
     let mut notes = Vec::new();
     let work = match &spec.workload {
-        Workload::Meta(meta) => Work::Meta(resolve_meta(meta, ranks, shift, &mut notes)?),
+        Workload::Meta(meta) => {
+            Work::Meta(resolve_meta(meta, (threads, ranks), shift, &mut notes)?)
+        }
         Workload::Ops(ops) => Work::Meta(ops::resolve(ops, common, threads, ranks)?),
         Workload::Mdtest(options) => Work::Meta(mdtest::resolve(options, facts, &mut notes)?),
         Workload::Io(io) => {
@@ -326,10 +386,12 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             let repeats = fio::Repeats { iterations, shift };
             Work::Jobs(fio::resolve(options, facts, repeats, &mut notes)?)
         }
+        Workload::Find(find) => Work::Find(find::resolve(find, common)?),
+        Workload::Ior(options) => Work::Jobs(ior::resolve(options, facts, common, &mut notes)?),
     };
     let threads = match &work {
         Work::Jobs(jobs) => jobs.workers(),
-        Work::Meta(_) | Work::Io(_) => threads,
+        Work::Meta(_) | Work::Io(_) | Work::Find(_) => threads,
     };
     let journaled = work.ack_journal().is_some();
     let plan = Plan {
@@ -338,6 +400,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         ranks,
         host_of: facts.host_of.clone(),
         threads,
+        short,
         pin: common.pin,
         iterations,
         shift,
@@ -348,6 +411,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         work,
         notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
         leave: common.leave,
+        interval: interval(common.interval)?,
         log: common.log.is_some()
             || matches!(&spec.workload, Workload::Mdtest(o) if o.save_operations.is_some()),
     };
@@ -402,7 +466,7 @@ fn at_least_one(flag: &str, value: u32) -> Result<u32, PlanError> {
 
 fn resolve_meta(
     meta: &spec::Meta,
-    ranks: u32,
+    (threads, ranks): (u32, u32),
     shift: u32,
     notes: &mut Vec<String>,
 ) -> Result<MetaPlan, PlanError> {
@@ -416,9 +480,11 @@ fn resolve_meta(
     if meta.items.is_some() && meta.items_per_rank.is_some() {
         refuse!("--items and --items-per-rank exclude each other");
     }
+    let timed = Timed::of(meta)?;
+    let usual_depth = timed.as_ref().and_then(Timed::depth).unwrap_or(1);
     let mut shape = Shape {
         branch,
-        depth: meta.depth.unwrap_or(1),
+        depth: meta.depth.unwrap_or(usual_depth),
         items_per_node: meta.items.unwrap_or(100),
         leaf_only: meta.leaf_only,
     };
@@ -445,6 +511,14 @@ fn resolve_meta(
             ));
         }
     }
+    let needed = timed.as_ref();
+    if let Some(needed) = needed.and_then(|timed| timed.items_per_rank(threads, ranks)) {
+        let item_nodes = shape.item_nodes();
+        shape.items_per_node = match needed {
+            UNTIL_THE_DEADLINE => needed,
+            _ => needed.div_ceil((item_nodes.end - item_nodes.start).max(1)),
+        };
+    }
     if shape.items_per_node == 0 {
         refuse!("--items must be at least 1");
     }
@@ -456,9 +530,20 @@ fn resolve_meta(
     let read = meta.read.unwrap_or(write);
     check_file_sizes(meta, write, read)?;
     let stonewall = nonzero_time("--stonewall", meta.stonewall)?;
-    let phases = phases(meta, notes)?;
-    let phase = |kind: &PhaseKind| native_phase(*kind, meta, layout, stonewall, shift, ranks);
-    Ok(MetaPlan {
+    let time = timed.as_ref().and_then(|timed| timed.time);
+    let phases = match &timed {
+        None => phases(meta, notes)?,
+        Some(timed) => {
+            // What is added has no row.
+            phases(meta, &mut Vec::new())?;
+            timed.phases()
+        }
+    };
+    let phase = |kind: &PhaseKind| {
+        let plain = native_phase(*kind, meta, layout, stonewall, shift, ranks);
+        timed.as_ref().map_or(plain, |timed| timed.phase(plain))
+    };
+    let plan = MetaPlan {
         shape,
         nodes,
         loops: 1,
@@ -473,7 +558,11 @@ fn resolve_meta(
         phases: phases.iter().map(phase).collect(),
         barriers: true,
         making: Making::New,
-        renaming: Renaming::Suffix,
+        renaming: match time {
+            Some(_) => Renaming::Onward,
+            None => Renaming::Suffix,
+        },
+        time,
         content: Content::Fresh,
         write,
         read,
@@ -485,7 +574,11 @@ fn resolve_meta(
         made: None,
         failures_end_the_run: false,
         rows: Vec::new(),
-    })
+    };
+    if let Some(timed) = &timed {
+        timed.check(&plan, threads, ranks)?;
+    }
+    Ok(plan)
 }
 
 fn native_phase(
@@ -515,6 +608,7 @@ fn native_phase(
         deadline: stonewall.filter(|_| info.creates() || asks),
         showing: Showing::Phase,
         part: None,
+        open_loop: None,
     }
 }
 
@@ -607,6 +701,23 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
         notes.push(format!("--phases needs {} as well", added.join(" and ")));
     }
     Ok(chosen.iter().map(|info| info.kind).collect())
+}
+
+/// `--rate` and `--arrival`
+fn open_loop(rate: Option<f64>, arrival: Option<Arrival>) -> Result<Option<OpenLoop>, PlanError> {
+    match (rate, arrival) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => refuse!("--arrival needs --rate"),
+        (Some(rate), _) if !((1e-3..=1e9).contains(&rate)) => {
+            refuse!(
+                "--rate {rate} is not a number of operations a second between 0.001 and 1,000,000,000"
+            )
+        }
+        (Some(rate), arrival) => Ok(Some(OpenLoop {
+            rate,
+            arrival: arrival.unwrap_or(Arrival::Uniform),
+        })),
+    }
 }
 
 fn nonzero_time(flag: &str, time: Option<Nanos>) -> Result<Option<Nanos>, PlanError> {

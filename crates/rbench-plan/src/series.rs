@@ -3,6 +3,7 @@
 //! part.
 
 use std::ffi::OsString;
+use std::str::FromStr;
 
 use rbench_core::Rank;
 
@@ -121,6 +122,25 @@ pub struct Over {
     pub values: Vec<String>,
 }
 
+impl FromStr for Over {
+    type Err = SeriesError;
+
+    /// Reads `KEY=V1,V2,…`.
+    fn from_str(text: &str) -> Result<Over, SeriesError> {
+        let form = || SeriesError(format!("'{text}' is not of the form KEY=V1,V2,…"));
+        let (key, values) = text.split_once('=').ok_or_else(form)?;
+        let key = key.trim_start_matches('-');
+        let values: Vec<String> = values.split(',').map(str::to_owned).collect();
+        if key.is_empty() || values.iter().any(String::is_empty) {
+            return Err(form());
+        }
+        Ok(Over {
+            key: key.to_owned(),
+            values,
+        })
+    }
+}
+
 /// The cells of a sweep: the product of all values, the last key's changing
 /// fastest, each with the words of the workload.
 ///
@@ -141,7 +161,8 @@ pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesErr
                 one.values[twice]
             )));
         }
-        if !Selection::is_key(key) && given(key, words) {
+        let placed = fill(&mut words.to_vec(), key, "");
+        if !Selection::is_key(key) && !placed && has_option(key, words) {
             return Err(SeriesError(format!(
                 "--over {key}: the workload has {} already",
                 flag(key)
@@ -175,11 +196,24 @@ impl Cell {
         cell.values.push((key.to_owned(), value.to_owned()));
         if Selection::is_key(key) {
             cell.selection.set(key, value)?;
-        } else {
+        } else if !fill(&mut cell.words, key, value) {
             set_option(&mut cell.words, key, value);
         }
         Ok(cell)
     }
+}
+
+/// Puts the value in the place of each `{KEY}`; whether there is one.
+fn fill(words: &mut [OsString], key: &str, value: &str) -> bool {
+    let place = format!("{{{key}}}");
+    let mut found = false;
+    for word in words {
+        if let Some(text) = word.to_str().filter(|text| text.contains(&place)) {
+            *word = text.replace(&place, value).into();
+            found = true;
+        }
+    }
+    found
 }
 
 /// Adds an option to a command line, right after the name of the workload. A
@@ -205,8 +239,8 @@ fn flag(key: &str) -> String {
     }
 }
 
-/// Whether a command line has that option.
-fn given(key: &str, words: &[OsString]) -> bool {
+/// Whether a command line has the option of that key.
+pub fn has_option(key: &str, words: &[OsString]) -> bool {
     let flag = flag(key);
     words.iter().any(|word| {
         word.to_str().is_some_and(|word| {
@@ -256,6 +290,24 @@ mod tests {
         assert_eq!(cells[0].words, words("fio --iodepth=4 --name=a"));
         let cells = product(&[over("n", &["10"])], &words("mdtest -F")).expect("cells");
         assert_eq!(cells[0].words, words("mdtest -n 10 -F"));
+    }
+
+    #[test]
+    fn a_key_with_a_place_of_its_own_is_no_option() {
+        let workload = words("mdtest -w {size} -e {size} -F");
+        let cells = product(&[over("size", &["4k"])], &workload).expect("cells");
+        assert_eq!(cells[0].words, words("mdtest -w 4k -e 4k -F"));
+    }
+
+    #[test]
+    fn a_key_needs_values() {
+        let read: Over = "bs=4k,1m".parse().expect("a key");
+        assert_eq!((read.key.as_str(), read.values.len()), ("bs", 2));
+        let read: Over = "--bs=4k".parse().expect("a key");
+        assert_eq!(read.key, "bs");
+        for wrong in ["bs", "bs=", "=4k", "bs=4k,,8k"] {
+            assert!(wrong.parse::<Over>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@
 pub mod compare;
 pub mod fio;
 pub mod hist;
+pub mod intervals;
+pub mod ior;
 pub mod journal;
 pub mod json;
 pub mod mdtest;

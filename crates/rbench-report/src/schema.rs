@@ -4,8 +4,10 @@
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/result-file.md.
 
+mod client;
 mod crowd;
 mod effort;
+mod knee;
 mod phase;
 mod residency;
 mod series;
@@ -19,20 +21,24 @@ use rbench_core::timeline::{BINS, SLICE_BINS};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
+pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
+pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
-    ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
-    RankResult, StonewallResult,
+    AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
+    LatenessResult, PhaseResult, RankResult, StonewallResult,
 };
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
 };
-pub use series::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
+pub use series::{
+    CellResult, CellValue, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep,
+};
 pub use settings::{IterationResult, SettingResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
-pub use timeline::{SliceTimes, TimelineRow};
+pub use timeline::{GapResult, SliceTimes, TimelineRow};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
@@ -56,6 +62,10 @@ pub struct RunResult {
     pub calibration: Calibration,
     /// The settings of the run by name, for people.
     pub spec: Map<String, Value>,
+    /// What the file system's clients counted of their own work over the run, of
+    /// each cache whose client tells it; empty unless it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_counters: Vec<ClientCounters>,
     /// The same settings with their values in base units; empty in older files.
     #[serde(default)]
     pub settings: BTreeMap<String, SettingResult>,

@@ -2,6 +2,10 @@
 
 pub mod figures;
 pub mod journal;
+mod knee;
+mod nn;
+mod quick;
+mod suite;
 mod sweep;
 
 use rbench_core::plain::plain_lines;
@@ -12,23 +16,55 @@ use crate::table::wrapped;
 
 pub use figures::Figures;
 
+/// Whether figures are coloured: whether the reader's terminal can, and its user
+/// wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Colour {
+    /// Text alone.
+    #[default]
+    Off,
+    /// Figures within usual ranges are green, then yellow, then red.
+    On,
+}
+
 /// The tables of a series.
-type Tables = fn(&SeriesResult) -> String;
+#[derive(Clone, Copy)]
+enum Tables {
+    /// Without colours.
+    Plain(fn(&SeriesResult) -> String),
+    /// Nothing but its own colours is in it that could steer a terminal.
+    Coloured(fn(&SeriesResult, Colour) -> String),
+}
 
 /// The name of a kind of series, and how it is shown.
-const KINDS: &[(&str, Tables)] = &[("sweep", sweep::render)];
+const KINDS: &[(&str, Tables)] = &[
+    ("knee", Tables::Plain(knee::render)),
+    ("nn", Tables::Plain(nn::render)),
+    ("sweep", Tables::Plain(sweep::render)),
+    ("quick", Tables::Coloured(quick::render)),
+    ("suite", Tables::Coloured(suite::render)),
+];
 
 /// The report for people; sections are a blank line apart.
-pub fn render(series: &SeriesResult) -> String {
-    let own = KINDS.iter().find(|(kind, _)| *kind == series.kind);
-    let tables = own.map_or(
-        sweep::render as fn(&SeriesResult) -> String,
-        |(_, render)| *render,
-    );
-    let sections = [header(series), tables(series), notes(series)];
+pub fn render(series: &SeriesResult, colour: Colour) -> String {
+    // Names may contain anything.
+    let plain = |text: String| plain_lines(&text).into_owned();
+    let sections = [
+        plain(header(series)),
+        tables(series, colour),
+        plain(notes(series)),
+    ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    // Names in it may contain anything.
-    plain_lines(&filled.join("\n")).into_owned()
+    filled.join("\n")
+}
+
+/// The tables of a series' kind; those of a sweep where it is not known.
+fn tables(series: &SeriesResult, colour: Colour) -> String {
+    let own = KINDS.iter().find(|(kind, _)| *kind == series.kind);
+    match own.map_or(Tables::Plain(sweep::render), |(_, tables)| *tables) {
+        Tables::Plain(render) => plain_lines(&render(series)).into_owned(),
+        Tables::Coloured(render) => render(series, colour),
+    }
 }
 
 /// The file of a series.
@@ -44,7 +80,7 @@ fn header(series: &SeriesResult) -> String {
             .as_ref()
             .is_some_and(|result| result.target.embedded)
     };
-    if series.cells.iter().any(embedded) {
+    if series.embedded || series.cells.iter().any(embedded) {
         out.push_str(
             "DEMONSTRATION on rbench's built-in file system in memory, not your storage: choose a directory with --dir.\n\n",
         );
@@ -81,6 +117,10 @@ fn header(series: &SeriesResult) -> String {
 /// first, with the number of cells that have it.
 fn notes(series: &SeriesResult) -> String {
     let mut out = String::new();
+    for left in &series.left_out {
+        let text = format!("left out: {}: {}", left.name, left.why);
+        out.push_str(&wrapped("- ", &text.split(' ').collect::<Vec<_>>(), " "));
+    }
     for cell in &series.cells {
         if let Some(error) = &cell.error {
             out.push_str(&wrapped("- ", &[format!("{}: {error}", cell.name)], " "));
@@ -89,7 +129,9 @@ fn notes(series: &SeriesResult) -> String {
     let mut told: Vec<&str> = Vec::new();
     let results = || series.cells.iter().filter_map(|cell| cell.result.as_ref());
     for warning in results().flat_map(|result| &result.warnings) {
-        if told.contains(&warning.code.as_str()) {
+        // Every step above the limit has it, and the table says so.
+        let expected = series.knee.is_some() && warning.code == "open-loop-behind";
+        if expected || told.contains(&warning.code.as_str()) {
             continue;
         }
         told.push(&warning.code);

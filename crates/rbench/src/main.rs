@@ -10,12 +10,14 @@ use rbench_cli::Invocation;
 use rbench_core::plain::plain_lines;
 
 mod clean;
+mod client_counters;
 mod compare;
 mod data_size;
 mod embedded;
 mod files;
 mod fio;
 mod front;
+mod ior;
 mod launch;
 mod mdtest;
 mod operations;
@@ -27,6 +29,7 @@ mod run;
 mod series;
 mod show;
 mod signals;
+mod status;
 mod surroundings;
 #[cfg(feature = "testfs")]
 mod testfs;

@@ -106,6 +106,7 @@ impl Frame<'_> {
                 .iter()
                 .map(|s| (s.name.to_owned(), setting(s)))
                 .collect(),
+            client_counters: Vec::new(),
             phases: Vec::new(),
             summary: Vec::new(),
             warnings,

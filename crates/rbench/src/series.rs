@@ -12,8 +12,8 @@ use rbench_cli::{Output, Progress};
 use rbench_comm::{Chosen, Combine, Communicator};
 use rbench_core::Rank;
 use rbench_core::wire::{Reader, Writer};
-use rbench_plan::Spec;
 use rbench_plan::series::Cell;
+use rbench_plan::{Plan, Spec};
 
 use crate::complain;
 use crate::front::{self, Asked};
@@ -21,12 +21,13 @@ use crate::launch::Launch;
 use crate::recording::{Report, Sink};
 use crate::run::{Hosts, Refusal, conclude, once, plan};
 use crate::signals::Signals;
-use crate::{FAILED, SUCCESS};
+use crate::{FAILED, SUCCESS, print};
 
 mod course;
+mod dry_run;
 mod record;
 
-use course::Course;
+use course::{Around, Course};
 use record::Record;
 
 /// What rank 0 says comes next.
@@ -85,7 +86,8 @@ pub async fn run(
     let lead = (comm.rank() == Rank(0)).then(|| Lead::begin(launch, series, &hosts));
     loop {
         let turn = match &lead {
-            Some(Ok(lead)) => lead.next().encode(),
+            Some(Ok(Begun::Lead(lead))) => lead.next().encode(),
+            Some(Ok(Begun::Over(code))) => Turn::End(*code).encode(),
             Some(Err(message)) => Turn::Refused(message.clone()).encode(),
             None => Vec::new(),
         };
@@ -96,7 +98,10 @@ pub async fn run(
             Some(Turn::Refused(message)) => return Err(Refusal::Usage(message)),
             None => return Err(Refusal::Failed("a turn did not arrive whole".to_owned())),
         };
-        let lead = lead.as_ref().and_then(|lead| lead.as_ref().ok());
+        let lead = match &lead {
+            Some(Ok(Begun::Lead(lead))) => Some(lead),
+            _ => None,
+        };
         let (spec, mut output) = cell_of(&launch, series)?;
         output.out = lead.and_then(|lead| lead.cell_file());
         let sink = lead.map(|lead| lead.clone() as Rc<dyn Sink>);
@@ -147,6 +152,14 @@ impl Sink for Elsewhere {
     }
 }
 
+/// What rank 0 does at the start.
+enum Begun {
+    /// It leads the series.
+    Lead(Rc<Lead>),
+    /// All is said: nothing is run; the exit code.
+    Over(u8),
+}
+
 /// The series at rank 0.
 struct Lead {
     state: RefCell<State>,
@@ -173,19 +186,36 @@ impl Lead {
     ///
     /// # Errors
     /// A sentence that names the cell, option or file.
-    fn begin(launch: &Launch, series: &Series, hosts: &Hosts) -> Result<Rc<Lead>, String> {
-        let course = course::of(series)?;
+    fn begin(launch: &Launch, series: &Series, hosts: &Hosts) -> Result<Begun, String> {
         let host_of = hosts.topology.host_of.clone();
-        for cell in course.known() {
-            check(launch, series, &cell, &host_of).map_err(|message| match cell.name.as_str() {
-                name if message.starts_with(name) => message,
-                name => format!("{name}: {message}"),
+        let around = Around {
+            launch,
+            host_of: &host_of,
+        };
+        let course = course::of(series, around)?;
+        let mut cells = Vec::new();
+        for (index, cell) in (0..).zip(course.samples()) {
+            let plan = check(launch, series, &cell, &host_of).map_err(|message| {
+                let message = match cell.name.as_str() {
+                    name if message.starts_with(name) => message,
+                    name => format!("{name}: {message}"),
+                };
+                match course.place(index) {
+                    Some(place) => format!("{place}: {message}"),
+                    None => message,
+                }
             })?;
+            if course.dry_run() {
+                cells.push((cell, plan));
+            }
+        }
+        if course.dry_run() {
+            return Ok(Begun::Over(print(&dry_run::text(course.as_ref(), &cells))));
         }
         let names = hosts.topology.hosts.iter().map(|host| host.name.clone());
         let world = (host_of.len() as u32, names.collect());
         let record = Record::begin(launch, series, course.as_ref(), world)?;
-        Ok(Rc::new(Lead {
+        Ok(Begun::Lead(Rc::new(Lead {
             state: RefCell::new(State {
                 record,
                 now: None,
@@ -195,7 +225,7 @@ impl Lead {
             launch: launch.clone(),
             host_of,
             shows: series.progress != Progress::Off,
-        }))
+        })))
     }
 
     /// What comes next. After a signal there is nothing.
@@ -271,7 +301,7 @@ impl Sink for Lead {
 }
 
 /// Whether a cell can be run on these ranks.
-fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Result<(), String> {
+fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Result<Plan, String> {
     let members = cell.selection.members(host_of).map_err(|e| e.to_string())?;
     let launch = launch.of_cell(0, &cell.words);
     let refused = |refusal: Refusal| match refusal {
@@ -286,9 +316,7 @@ fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Resu
     }
     let (spec, _) = cell_of(&launch, series).map_err(refused)?;
     let of_members: Vec<u32> = members.iter().map(|r| host_of[r.0 as usize]).collect();
-    plan(&spec, &renumbered(&of_members), &launch, None)
-        .map(drop)
-        .map_err(refused)
+    plan(&spec, &renumbered(&of_members), &launch, None).map_err(refused)
 }
 
 /// Whether an option is given.

@@ -270,7 +270,8 @@ pub fn parts(job: &JobPlan, base: &Path, whose: Whose) -> Vec<Part> {
     let part = |jobnum, file| {
         let size = file_size(job, jobnum, file);
         // Where that follows from the file's length: all of it.
-        let (from, length) = match size == 0 || job.files.begins_by_length() {
+        let all = size == 0 || job.files.begins_by_length() || job.files.interleave > 0;
+        let (from, length) = match all {
             true => (0, u64::MAX),
             false => job.files.part(jobnum, size, 0),
         };

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Run, RunResult};
+use super::{KneeResult, Run, RunResult};
 
 /// The name of the schema that this version writes.
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
@@ -26,14 +26,54 @@ pub struct SeriesResult {
     pub ranks: u32,
     /// Names of the hosts, in the order of their first ranks.
     pub hosts: Vec<String>,
-    /// What was varied, in the order given; empty where nothing was.
+    /// What was varied, in the order given, or the settings, each of one value.
     pub keys: Vec<SeriesKey>,
     /// Number of cells in the series; `None` where each depends on those before.
     pub planned: Option<u32>,
+    /// The directory that the suite's commands work in; `None` where each cell has its
+    /// own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
+    /// Whether that is rbench's own file system in memory, a demonstration.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub embedded: bool,
+    /// Of a suite: its steps, in order; empty for others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<SeriesStep>,
+    /// Cells that cannot be run on what was launched, and so are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// Those that were run, in the order of their start.
     pub cells: Vec<CellResult>,
     /// Whether every cell reached its end.
     pub complete: bool,
+    /// Of `knee`: what was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<KneeResult>,
+}
+
+/// A step of a suite: some of the cells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesStep {
+    /// Its name.
+    pub name: String,
+    /// As what its cells are shown: `sweep`, `quick`.
+    pub kind: String,
+    /// As [`SeriesResult::keys`], of these cells.
+    pub keys: Vec<SeriesKey>,
+    /// The number of its first cell.
+    pub first: u32,
+    /// How many cells it has.
+    pub cells: u32,
+}
+
+/// A cell of a suite that is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub name: String,
+    /// Why: a clause.
+    pub why: String,
 }
 
 /// A key that was varied.
@@ -52,7 +92,8 @@ pub struct CellResult {
     pub index: u32,
     /// What tells it from the others, such as `hosts=2 bs=4k`.
     pub name: String,
-    /// The value of each key, in the order of [`SeriesResult::keys`].
+    /// The value of each key, in the order of [`SeriesResult::keys`]; of `knee`:
+    /// `stage`, `rate` (operations a second; not of the stage `closed`), `window_s`.
     pub values: Vec<CellValue>,
     /// Time from the decision to run it to its result, preparation and removal
     /// included, s.
@@ -94,11 +135,15 @@ impl CellResult {
 }
 
 impl SeriesResult {
-    /// Puts a cell in its place, where one of the same number may be already.
+    /// Puts a cell in its place, where one of the same number may be already, and
+    /// computes anew what follows from the cells.
     pub fn put(&mut self, cell: CellResult) {
         self.cells.retain(|other| other.index != cell.index);
         let place = self.cells.partition_point(|other| other.index < cell.index);
         self.cells.insert(place, cell);
+        if let Some(knee) = &mut self.knee {
+            knee.update(&self.cells);
+        }
     }
 
     /// The complete cell of that number.

@@ -3,7 +3,19 @@
 
 use rbench_cli::series::{self, Series};
 use rbench_plan::series::{Cell, product};
-use rbench_report::schema::{SeriesKey, SeriesResult};
+use rbench_report::schema::{KneeResult, LeftOut, SeriesKey, SeriesResult, SeriesStep};
+
+use crate::launch::Launch;
+
+mod knee;
+
+use knee::Knee;
+
+mod quick;
+mod suite;
+
+use quick::Quick;
+use suite::Suite;
 
 /// Which runs a series has, and in which order. Rank 0 asks; what it answers
 /// depends on the results so far alone, so that a series can be resumed.
@@ -21,6 +33,32 @@ pub trait Course {
         1.0
     }
 
+    /// The directory that all cells work in, and whether it is the built-in file
+    /// system.
+    fn dir(&self) -> Option<(String, bool)> {
+        None
+    }
+
+    /// Of a suite: its steps.
+    fn steps(&self) -> Vec<SeriesStep> {
+        Vec::new()
+    }
+
+    /// Cells that cannot be run on what was launched.
+    fn left_out(&self) -> Vec<LeftOut> {
+        Vec::new()
+    }
+
+    /// Where a cell stands in a file.
+    fn place(&self, _index: u32) -> Option<String> {
+        None
+    }
+
+    /// Whether the cells are only to be printed.
+    fn dry_run(&self) -> bool {
+        false
+    }
+
     /// What is varied.
     fn keys(&self) -> Vec<SeriesKey> {
         Vec::new()
@@ -28,6 +66,17 @@ pub trait Course {
 
     /// The cells that are known before the first has run.
     fn known(&self) -> Vec<Cell>;
+
+    /// Cells that have to be possible before the first one runs: those that are
+    /// known, and one of each form that may follow.
+    fn samples(&self) -> Vec<Cell> {
+        self.known()
+    }
+
+    /// Of `knee`: what has to hold, and nothing found yet.
+    fn knee(&self) -> Option<KneeResult> {
+        None
+    }
 
     /// How many cells there will be; `None` where that depends on the results.
     fn planned(&self) -> Option<u32> {
@@ -43,13 +92,30 @@ pub trait Course {
     }
 }
 
+/// What a course may depend on besides its command line.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// How it was launched.
+    pub launch: &'a Launch,
+    /// The host of each launched rank.
+    pub host_of: &'a [u32],
+}
+
 /// The course that a command line asks for.
 ///
 /// # Errors
 /// A sentence that names key or option.
-pub fn of(series: &Series) -> Result<Box<dyn Course>, String> {
+pub fn of(series: &Series, around: Around<'_>) -> Result<Box<dyn Course>, String> {
     match &series.course {
         series::Course::Sweep(sweep) => Ok(Box::new(Sweep::new(sweep)?)),
+        series::Course::Nn(asked) => Ok(Box::new(Ladder {
+            cells: asked
+                .cells(around.host_of.len() as u32)
+                .map_err(|e| e.to_string())?,
+        })),
+        series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
+        series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.quiet)?)),
+        series::Course::Suite(suite) => Ok(Box::new(Suite::new(suite, series, around)?)),
     }
 }
 
@@ -79,6 +145,29 @@ impl Course for Sweep {
 
     fn keys(&self) -> Vec<SeriesKey> {
         self.keys.clone()
+    }
+
+    fn known(&self) -> Vec<Cell> {
+        self.cells.clone()
+    }
+}
+
+/// NNBench's operations at more and more workers.
+struct Ladder {
+    cells: Vec<Cell>,
+}
+
+impl Course for Ladder {
+    fn kind(&self) -> &'static str {
+        "nn"
+    }
+
+    fn keys(&self) -> Vec<SeriesKey> {
+        let values = self.cells.iter().flat_map(|cell| &cell.values);
+        vec![SeriesKey {
+            name: "workers".to_owned(),
+            values: values.map(|(_, value)| value.clone()).collect(),
+        }]
     }
 
     fn known(&self) -> Vec<Cell> {

@@ -14,6 +14,7 @@ use rbench_report::series::journal;
 use super::Course;
 use crate::files::ResultFile;
 use crate::launch::Launch;
+use crate::show::colour;
 use crate::{FAILED, SUCCESS, complain, print};
 
 /// A series so far.
@@ -50,9 +51,14 @@ impl Record {
             ranks,
             hosts,
             keys: course.keys(),
+            dir: course.dir().map(|(dir, _)| dir),
+            embedded: course.dir().is_some_and(|(_, embedded)| embedded),
+            steps: course.steps(),
+            left_out: course.left_out(),
             planned: course.planned(),
             cells: Vec::new(),
             complete: false,
+            knee: course.knee(),
         };
         let out = asked
             .out
@@ -109,6 +115,13 @@ impl Record {
     /// would run the same.
     fn keep(&mut self, earlier: SeriesResult, course: &dyn Course) -> Result<(), String> {
         let known = course.known();
+        // Each launch mounts the built-in file system anew.
+        let moved = earlier.dir.clone().zip(self.series.dir.clone());
+        let moved = moved.filter(|_| self.series.embedded);
+        let here = |word: &String| match &moved {
+            Some((then, now)) => word.replace(then.as_str(), now),
+            None => word.clone(),
+        };
         for cell in earlier.cells.into_iter().filter(CellResult::is_complete) {
             let planned = match known.get(cell.index as usize) {
                 Some(planned) => planned.clone(),
@@ -124,7 +137,7 @@ impl Record {
                 .words
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned());
-            if !ran.cloned().eq(planned) {
+            if !ran.map(here).eq(planned) {
                 let number = cell.index + 1;
                 return Err(format!("its cell {number} was another run: {}", cell.name));
             }
@@ -247,7 +260,9 @@ impl Record {
             .is_none_or(|planned| series.cells.len() == planned as usize);
         series.complete = ended && all && series.cells.iter().all(CellResult::is_complete);
         let bad = |cell: &CellResult| cell.error.is_some() || cell.has_failures();
-        let mut code = match series.cells.iter().any(bad) {
+        let troubled = series.knee.as_ref().is_some_and(|k| k.trouble.is_some());
+        series.complete &= !troubled;
+        let mut code = match troubled || series.cells.iter().any(bad) {
             true => FAILED,
             false => SUCCESS,
         };
@@ -258,7 +273,7 @@ impl Record {
             code = FAILED;
         }
         code = code.max(print(&match self.format {
-            Format::Text => series::render(series),
+            Format::Text => series::render(series, colour()),
             Format::Json => series::render_json(series),
         }));
         if self.resumed > 0 && !self.quiet {
@@ -296,11 +311,25 @@ fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
             earlier.suite.as_ref().unwrap_or(&earlier.kind)
         )),
         () if earlier.keys != asked.keys => differs("values"),
+        () if !same_search(earlier, asked) => differs("objective or limits"),
         () if earlier.scale != asked.scale => differs("--scale"),
+        () if earlier.embedded != asked.embedded => differs("--dir"),
+        () if earlier.dir != asked.dir && !asked.embedded => differs("--dir"),
+        () if earlier.steps != asked.steps => differs("steps"),
         () if earlier.ranks != asked.ranks => differs("ranks"),
         () if earlier.hosts != asked.hosts => differs("hosts"),
         () => Ok(()),
     }
+}
+
+/// Whether two series search for the same.
+fn same_search(earlier: &SeriesResult, asked: &SeriesResult) -> bool {
+    let bare = |series: &SeriesResult| {
+        let mut knee = series.knee.clone()?;
+        knee.update(&[]);
+        Some(knee)
+    };
+    bare(earlier) == bare(asked)
 }
 
 /// A time for people.

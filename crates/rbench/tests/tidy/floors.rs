@@ -64,6 +64,7 @@ const HOUSES: &[House] = &[
                 "space",
                 "thread",
                 "waiting",
+                "walk",
             ],
             // What an engine is; what of files is in memory; what a directory is.
             &[
@@ -106,7 +107,15 @@ const HOUSES: &[House] = &[
         floors: &[
             // Waits, data and its marks, what was done more than once.
             &[
-                "content", "data", "live", "pace", "repeats", "sight", "thread", "trap",
+                "content",
+                "data",
+                "intervals",
+                "live",
+                "pace",
+                "repeats",
+                "sight",
+                "thread",
+                "trap",
             ],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
@@ -120,7 +129,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs"],
             // Workloads.
-            &["io", "jobs", "meta"],
+            &["find", "io", "jobs", "meta"],
             &["calibrate", "room"],
             &["run"],
         ],

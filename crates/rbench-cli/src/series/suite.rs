@@ -1,0 +1,140 @@
+//! `rbench suite`: a named sequence of runs.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use rbench_plan::suite::{self, BUILT_IN};
+
+use super::{Course, SeriesOptions};
+use crate::{Invocation, Stop, values};
+use rbench_core::near::nearest;
+
+/// `rbench suite`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suite {
+    /// A built-in suite, or a file (see [`is_file`]).
+    pub name: String,
+    /// `--dir`, or `RBENCH_DIR`.
+    pub dir: Option<PathBuf>,
+    /// `--scale`: above 0, at most 1.
+    pub scale: f64,
+    /// `--dry-run`: the cells are only printed.
+    pub dry_run: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "A suite is a sequence of commands with their options, the same everywhere: --show prints one, and a \
+    file of the same form is one of your own (docs/suites.md). Cells that need more hosts or ranks than were launched \
+    are left out, and the report says which.\n\nExamples:\n  rbench suite smoke\n  mpirun -np 12 --hostfile myhost rbench \
+    suite cubefs --dir /mnt/fs --scale 0.01 --out cubefs.json\n  mpirun -np 12 --hostfile myhost rbench suite cubefs --dir \
+    /mnt/fs --dry-run"
+)]
+pub(crate) struct SuiteArgs {
+    /// The suite: a name that --list prints, or a file NAME.toml
+    name: Option<String>,
+    /// Print the built-in suites
+    #[arg(long, conflicts_with = "name")]
+    list: bool,
+    /// Print the text of a built-in suite
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "list"])]
+    show: Option<String>,
+    /// Directory to test [default: RBENCH_DIR, else a built-in file system in memory, as a
+    /// demonstration]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Take this part of every number, size and time that the suite lets vary; the result
+    /// says so
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
+    scale: f64,
+    /// Print the cells and an estimate of the time, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    pub(crate) options: SeriesOptions,
+}
+
+impl SuiteArgs {
+    /// What it asks for.
+    ///
+    /// # Errors
+    /// What to print when nothing is to be run.
+    pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        if self.list {
+            return Err(stop(list(), 0));
+        }
+        if let Some(name) = &self.show {
+            let text = suite::built_in(name).ok_or_else(|| stop(unknown(name), 2))?;
+            return Err(stop(text.to_owned(), 0));
+        }
+        let Some(name) = self.name else {
+            let text = "error: name a suite; rbench suite --list prints them\n";
+            return Err(stop(text.to_owned(), 2));
+        };
+        if !is_file(&name) && suite::built_in(&name).is_none() {
+            return Err(stop(unknown(&name), 2));
+        }
+        Ok(self.options.with(Course::Suite(Suite {
+            name,
+            dir: self.dir.or_else(|| values::env_dir(env_dir)),
+            scale: self.scale,
+            dry_run: self.dry_run,
+        })))
+    }
+}
+
+/// Whether a suite is named by its file.
+pub fn is_file(name: &str) -> bool {
+    name.ends_with(".toml") || name.contains('/')
+}
+
+fn stop(text: String, code: i32) -> Stop {
+    Stop { text, code }
+}
+
+fn unknown(name: &str) -> String {
+    let near = nearest(name, BUILT_IN.iter().map(|(name, _)| *name));
+    let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
+    format!("error: there is no suite '{name}'{near}; rbench suite --list prints them\n")
+}
+
+/// A line for each suite.
+fn list() -> String {
+    let line = |(name, text): &(&str, &str)| {
+        let suite = suite::read(name, text).ok()?;
+        let named = suite.title_of_results();
+        Some(format!("{named:<27} {}\n", suite.title))
+    };
+    BUILT_IN.iter().filter_map(line).collect()
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let scale = text.parse().ok();
+    scale
+        .filter(|scale| *scale > 0.0 && *scale <= 1.0)
+        .ok_or_else(|| format!("'{text}' is no number above 0 and at most 1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_suite_is_listed() {
+        assert_eq!(list().lines().count(), BUILT_IN.len());
+    }
+
+    #[test]
+    fn a_suite_that_does_not_exist_has_a_near_one() {
+        assert!(unknown("cubfs").contains("(nearest: cubefs)"));
+    }
+
+    #[test]
+    fn a_scale_is_a_part() {
+        assert_eq!(scale("0.01"), Ok(0.01));
+        for wrong in ["0", "-1", "1.5", "x", "nan"] {
+            assert!(scale(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Quantities of which a part is taken.
+
+use rbench_core::{Bytes, Nanos};
+
+/// What a quantity counts, and how it is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Number,
+    Bytes,
+    Seconds,
+}
+
+/// The part `scale` (above 0, at most 1) of `N` or `N:LEAST`, in multiples of LEAST, and at least
+/// that; of times in whole seconds.
+///
+/// # Errors
+/// A clause that names what is no quantity.
+pub fn part(text: &str, scale: f64) -> Result<String, String> {
+    let (full, least) = match text.split_once(':') {
+        Some((full, least)) => (full, Some(least)),
+        None => (text, None),
+    };
+    let (full, unit) = quantity(full)?;
+    let least = match least {
+        Some(least) => match quantity(least)? {
+            (least, of) if of == unit && least > 0 && least <= full => least,
+            _ => return Err(format!("{{{text}}} has no least value of its own kind")),
+        },
+        None => 1.min(full),
+    };
+    let value = match scale {
+        1.0 => full,
+        _ => {
+            let steps = (full as f64 * scale / least.max(1) as f64).round() as u64;
+            (steps.max(1) * least).min(full)
+        }
+    };
+    Ok(match unit {
+        Unit::Number | Unit::Seconds => value.to_string(),
+        Unit::Bytes => short(value),
+    })
+}
+
+/// A number, a size with its suffix, or a time with its unit (in s).
+fn quantity(text: &str) -> Result<(u64, Unit), String> {
+    let failed = || format!("'{text}' is neither a number, a size nor a whole number of seconds");
+    if let Ok(number) = text.parse::<u64>() {
+        return Ok((number, Unit::Number));
+    }
+    if let Ok(bytes) = text.parse::<Bytes>()
+        && text.starts_with(|c: char| c.is_ascii_digit())
+    {
+        // `5m` is a size; minutes are written in seconds.
+        return Ok((bytes.0, Unit::Bytes));
+    }
+    match text.parse::<Nanos>() {
+        Ok(time) if time.0.is_multiple_of(1_000_000_000) => {
+            Ok((time.0 / 1_000_000_000, Unit::Seconds))
+        }
+        _ => Err(failed()),
+    }
+}
+
+/// With the largest suffix that leaves it whole: binary in every tool.
+fn short(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
+    let fits = |(unit, _): &&(u64, &str)| bytes > 0 && bytes.is_multiple_of(*unit);
+    match UNITS.iter().find(fits) {
+        Some((unit, suffix)) => format!("{}{suffix}", bytes / unit),
+        None => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_a_multiple_of_the_least_and_never_less() {
+        let check = |text: &str, scale: f64, expect: &str| {
+            assert_eq!(part(text, scale).as_deref(), Ok(expect), "{text} {scale}");
+        };
+        check("1000", 1.0, "1000");
+        check("1000", 0.01, "10");
+        check("1000:50", 0.12, "100");
+        check("1000:50", 1e-9, "50");
+        check("4g:4m", 0.01, "40m");
+        check("10g", 1.0, "10g");
+        check("3901", 0.5, "1951");
+        check("120s", 0.01, "1");
+        check("300s:10s", 0.5, "150");
+        check("0", 0.5, "0");
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_named() {
+        for text in ["", "x", "4g:4", "4m:4g", "1.5s", "5:0"] {
+            assert!(part(text, 0.5).is_err(), "{text}");
+        }
+    }
+}

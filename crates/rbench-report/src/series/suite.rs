@@ -1,0 +1,82 @@
+//! The tables of a suite: those of each step, as its kind has them.
+
+use rbench_core::plain::plain_lines;
+use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
+
+use super::{Colour, Figures, tables};
+use crate::schema::{CellResult, SeriesResult, SeriesStep};
+use crate::table::{NONE, Table, left, right};
+
+/// Each step under its name.
+pub fn render(series: &SeriesResult, colour: Colour) -> String {
+    let shown = |step: &SeriesStep| {
+        let part = part(series, step)?;
+        let tables = match part.keys.is_empty() {
+            true => rows(&part.cells),
+            false => tables(&part, colour),
+        };
+        let title = format!("STEP {}", step.name);
+        Some(format!("{}\n{tables}", plain_lines(&title)))
+    };
+    let all: Vec<String> = series.steps.iter().filter_map(shown).collect();
+    all.join("\n")
+}
+
+/// The step's cells as a series of their own; `None` if none was run.
+fn part(series: &SeriesResult, step: &SeriesStep) -> Option<SeriesResult> {
+    let of_step = step.first..step.first.saturating_add(step.cells);
+    let cells = series.cells.iter();
+    let cells: Vec<CellResult> = cells
+        .filter(|cell| of_step.contains(&cell.index))
+        .cloned()
+        .collect();
+    if cells.is_empty() {
+        return None;
+    }
+    Some(SeriesResult {
+        kind: step.kind.clone(),
+        suite: None,
+        keys: step.keys.clone(),
+        planned: Some(step.cells),
+        steps: Vec::new(),
+        left_out: Vec::new(),
+        cells,
+        ..series.clone()
+    })
+}
+
+/// A single run: a row for each operation.
+fn rows(cells: &[CellResult]) -> String {
+    let mut table = Table::new([
+        left("Operation"),
+        right("Items"),
+        right("per second"),
+        right("Bandwidth").optional(),
+        right("Mean"),
+        right("p50"),
+        right("p99"),
+        right("Errors"),
+        left("Cache").optional(),
+    ]);
+    for result in cells.iter().filter_map(|cell| cell.result.as_ref()) {
+        for row in Figures::of(result) {
+            let none = || NONE.to_owned();
+            let time = |ns: Option<f64>| ns.map_or_else(none, human_nanos);
+            table.row([
+                row.label.clone(),
+                human_count(row.items),
+                row.rate.map_or_else(none, human_rate),
+                row.bandwidth.map_or_else(none, human_bandwidth),
+                time(row.mean_ns()),
+                time(row.quantile_ns(0.5)),
+                time(row.quantile_ns(0.99)),
+                human_count(row.errors),
+                row.cache.clone().unwrap_or_else(none),
+            ]);
+        }
+    }
+    match table.is_empty() {
+        true => String::new(),
+        false => table.render(),
+    }
+}

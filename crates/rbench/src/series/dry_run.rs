@@ -1,0 +1,50 @@
+//! What a series would run, and how long it may take.
+
+use rbench_core::units::human_nanos;
+use rbench_plan::Plan;
+use rbench_plan::estimate::{BYTES_PER_S, OPERATIONS_PER_S, estimate_s};
+use rbench_plan::series::Cell;
+
+use super::Course;
+
+/// A line for each cell, then the time.
+pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
+    let mut out = String::new();
+    let mut all = 0.0;
+    for (cell, plan) in cells {
+        let time = estimate_s(plan);
+        all += time;
+        let words: Vec<_> = cell
+            .words
+            .iter()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        let ranks = plan.ranks;
+        out.push_str(&format!(
+            "# {}: {ranks} ranks, about {}\n",
+            cell.name,
+            shown(time)
+        ));
+        out.push_str(&format!("rbench {}\n", words.join(" ")));
+    }
+    for left in course.left_out() {
+        out.push_str(&format!("# left out: {}: {}\n", left.name, left.why));
+    }
+    out.push_str(&format!(
+        "# {} cells, an estimate of {}, supposing {OPERATIONS_PER_S} operations a second of each worker and {:.0} MiB/s of \
+         each host; nothing was run\n",
+        cells.len(),
+        shown(all),
+        BYTES_PER_S / 1_048_576.0,
+    ));
+    out
+}
+
+/// Seconds, minutes or hours.
+fn shown(seconds: f64) -> String {
+    match seconds {
+        ..120.0 => human_nanos(seconds * 1e9),
+        ..7200.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}

@@ -31,7 +31,7 @@ use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
 use rbench_plan::jobs::Framing;
-use rbench_report::schema::{Calibration, Host, Run, SCHEMA, Target, World};
+use rbench_report::schema::{Calibration, Forms, Host, Run, SCHEMA, Target, World};
 use rbench_report::{PhaseResult, RunResult, json, text};
 
 #[global_allocator]
@@ -371,6 +371,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
         summary: Vec::new(),
         warnings: Vec::new(),
         complete: true,
+        forms: Forms::default(),
     }
 }
 

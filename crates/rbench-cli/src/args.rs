@@ -15,12 +15,12 @@ use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
 use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
-use crate::{
-    Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Stop, Testfs, Verify,
-};
+use crate::{Clean, Communicator, Format, Invocation, Output, Progress, Stop, Verify};
 use crate::{fio, ior, mdtest, values};
 
 mod compare;
+mod results;
+mod testfs;
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
@@ -52,17 +52,23 @@ enum Command {
     /// A named and versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
     /// Mount the built-in FUSE file system in the foreground
-    Testfs(TestfsArgs),
-    /// Print the report of a result file, or of an unfinished run's journal
-    Show(Show),
+    Testfs(testfs::TestfsArgs),
     /// Compare runs with each other, or with published figures
     Compare(compare::CompareArgs),
     /// Print the version, how this program was built, and its MPI library
     Version,
+    /// Print the reports of result files, or of unfinished runs' journals
+    Show(results::Show),
+    /// Write a page of results, with charts, that needs no network
+    Report(results::Report),
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
     Verify(VerifyArgs),
     /// Remove directories left behind by interrupted runs
     Clean(CleanArgs),
+    /// Print completions for a shell
+    Completions(results::Completions),
+    /// Print the man page, or write one for each command
+    Man(results::Man),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -132,9 +138,13 @@ struct Common {
     )]
     communicator: Communicator,
     /// Write the result to FILE (JSON); during the run, finished phases are in
-    /// FILE.journal
+    /// FILE.journal. In a directory the file is named after the run
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Replace the result that --out names, if rbench wrote it; nothing else is
+    /// ever replaced
+    #[arg(long, requires = "out", help_heading = "Output")]
+    overwrite: bool,
     /// Interval of the timeline; with --out, FILE.journal gets what was done in each
     /// interval as soon as it is over [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Output")]
@@ -422,92 +432,6 @@ struct Io {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "A fault is KIND:ACTION@TRIGGER. KIND is a FUSE request (read, write, create, fsync …).\n\
-    ACTION is an error (EIO, ENOSPC, EINTR, ESTALE …), stall=TIME, hang (until SIGUSR2), die (the mount\n\
-    then answers ENOTCONN); for read and write also short, flip, zero, misdirect; for read stale; for\n\
-    write lost. TRIGGER is nth=N, after=N or p=PROBABILITY.\n\nSIGINT, SIGTERM and SIGHUP unmount it; \
-    SIGUSR1 writes the statistics, SIGUSR2 releases requests\nthat hang, SIGPWR cuts the power \
-    (--power-cut).\n\nExamples:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \
-    --attr-timeout 0 --entry-timeout 0 --stats stats.json\n  rbench testfs /mnt/test --direct-io --fault \
-    read:flip@p=0.001 --fault write:ENOSPC@nth=100 --fault-log faults.jsonl"
-)]
-struct TestfsArgs {
-    /// An empty directory to mount on
-    mountpoint: PathBuf,
-    /// Keep data in memory, at most this much [default: a quarter of the
-    /// available memory]
-    #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
-    memory: Option<Bytes>,
-    /// Serve this directory instead of memory
-    #[arg(long, value_name = "DIR")]
-    passthrough: Option<PathBuf>,
-    /// Least time from a request's arrival to its reply, by kind of request
-    /// (lookup, getattr, setattr, mknod, create, symlink, readlink, access,
-    /// setxattr, statfs …): create=2ms,read=100us; all=TIME is for every kind
-    /// [default: none]
-    #[arg(long, value_name = "LIST")]
-    latency: Option<String>,
-    /// Inject a fault, such as read:stall=500ms@nth=100 or write:EIO@p=0.01
-    /// (see below); may be repeated
-    #[arg(long, value_name = "FAULT")]
-    fault: Vec<String>,
-    /// Write a line of JSON to this file for each fault that fires
-    #[arg(long, value_name = "FILE")]
-    fault_log: Option<PathBuf>,
-    /// Size of the file system in memory, counted in blocks of 4 KiB; beyond it
-    /// writes fail with ENOSPC
-    #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
-    quota: Option<Bytes>,
-    /// Bypass the page cache, so that each read and write reaches the file
-    /// system; read:short implies it
-    #[arg(long)]
-    direct_io: bool,
-    /// Keep track of what is synced, so that SIGPWR can drop the rest
-    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "passthrough")]
-    power_cut: Option<PowerCut>,
-    /// How long the kernel may cache attributes; 0: not at all [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    attr_timeout: Option<Nanos>,
-    /// How long the kernel may cache names; 0: not at all [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    entry_timeout: Option<Nanos>,
-    /// Threads that serve requests [default: number of CPUs, at least 4]
-    #[arg(long, value_name = "N")]
-    threads: Option<u32>,
-    /// Serve so many requests with a --latency at a time: a further one waits for
-    /// one of them, so that N / latency is the most in a second [default: no limit]
-    #[arg(long, value_name = "N")]
-    servers: Option<u32>,
-    /// Write counts and times of requests to this file, at the end and on
-    /// SIGUSR1
-    #[arg(long, value_name = "FILE")]
-    stats: Option<PathBuf>,
-    /// Let the kernel keep a file's pages when the file is opened again
-    #[arg(long)]
-    keep_cache: bool,
-    /// A file .stats in the root directory with request counts, as in JuiceFS:
-    /// off, silent (reading it is not counted), counted [default: silent]
-    #[arg(long, value_name = "HOW")]
-    stats_file: Option<String>,
-    /// Seed of the faults: which requests, which bytes, what survives
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// End when standard input ends; say "ready" on standard output
-    #[arg(long, hide = true)]
-    watch_parent: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-struct Show {
-    /// A result file of --out, or its journal
-    file: PathBuf,
-    /// Format of the report
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(
     after_help = "Every block in the journals is read and found to be as acknowledged, allowed (in flight or \
     never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
     corrupt or unreadable, else 1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
@@ -595,8 +519,11 @@ impl Args {
             | Command::Show(_)
             | Command::Compare(_)
             | Command::Version
+            | Command::Report(_)
             | Command::Verify(_)
-            | Command::Clean(_) => Communicator::Solo,
+            | Command::Clean(_)
+            | Command::Completions(_)
+            | Command::Man(_) => Communicator::Solo,
         }
     }
 
@@ -612,9 +539,12 @@ impl Args {
             Command::Find(find) => find.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
-            Command::Show(Show { file, format }) => Invocation::Show { file, format },
             Command::Compare(args) => args.invocation(),
             Command::Version => Invocation::Version,
+            Command::Show(show) => show.invocation(),
+            Command::Report(report) => report.invocation(),
+            Command::Completions(completions) => completions.invocation(),
+            Command::Man(man) => man.invocation(),
             Command::Verify(VerifyArgs {
                 journals,
                 dir,
@@ -662,6 +592,7 @@ impl Common {
         };
         let output = Output {
             out: self.out,
+            overwrite: self.overwrite,
             format: self.format,
             labels: self.label,
             progress: self.progress.unless(self.quiet),
@@ -789,31 +720,6 @@ impl From<ArrivalArg> for Arrival {
         match arrival {
             ArrivalArg::Uniform => Arrival::Uniform,
             ArrivalArg::Poisson => Arrival::Poisson,
-        }
-    }
-}
-
-impl From<TestfsArgs> for Testfs {
-    fn from(args: TestfsArgs) -> Testfs {
-        Testfs {
-            mountpoint: args.mountpoint,
-            memory: args.memory,
-            passthrough: args.passthrough,
-            latency: args.latency,
-            faults: args.fault,
-            attr_timeout: args.attr_timeout,
-            entry_timeout: args.entry_timeout,
-            threads: args.threads,
-            servers: args.servers,
-            stats: args.stats,
-            seed: args.seed,
-            direct_io: args.direct_io,
-            quota: args.quota,
-            fault_log: args.fault_log,
-            power_cut: args.power_cut,
-            watch_parent: args.watch_parent,
-            keep_cache: args.keep_cache,
-            stats_file: args.stats_file,
         }
     }
 }

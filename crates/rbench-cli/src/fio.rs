@@ -28,7 +28,7 @@ mod section;
 mod table;
 
 pub use file::Surroundings;
-pub use help::{help, tables};
+pub use help::{definitions, help, tables};
 
 /// What the words read so far ask for.
 #[derive(Debug, Clone, Default, PartialEq)]

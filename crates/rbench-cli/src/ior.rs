@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use rbench_plan::spec::{self, Spec, Workload};
 
+use crate::definitions::Definition;
 use crate::letters::{self, Table};
 use crate::{Communicator, Invocation, IorView, Output, Stop};
 
@@ -43,6 +44,11 @@ impl letters::Line for Line {
 /// The text of `rbench ior --help`.
 pub fn help() -> String {
     letters::help::<Line>()
+}
+
+/// The options, for completions and man pages.
+pub fn definitions() -> Vec<Definition> {
+    letters::definitions::<Line>()
 }
 
 /// Reads the words after `rbench ior`.

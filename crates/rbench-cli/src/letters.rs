@@ -18,7 +18,7 @@ mod near;
 mod own;
 mod table;
 
-pub use help::help;
+pub use help::{definitions, help};
 pub use own::Own;
 pub use table::{Group, Opt, Table, Takes, both, named, put, put_path, short, text};
 

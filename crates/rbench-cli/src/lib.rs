@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use clap_complete::Shell;
+pub use definitions::{completions, man_pages};
 use rbench_core::plain::plain_lines;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::Spec;
 use rbench_plan::jobs::Checksum;
 
 mod args;
+mod definitions;
 pub mod fio;
 mod ior;
 mod letters;
@@ -35,17 +38,28 @@ pub enum Invocation {
     Clean(Clean),
     /// What fio does beside running jobs.
     Fio(FioTool),
-    /// Print the report of a result file or journal.
+    /// Print the reports of result files or journals.
     Show {
-        /// The file.
-        file: PathBuf,
+        /// The files, at least one.
+        files: Vec<PathBuf>,
         /// How.
-        format: Format,
+        format: ShowFormat,
+        /// `--only`: rows by name; empty: all.
+        only: Vec<String>,
     },
     /// Runs against each other or against published figures.
     Compare(Compare),
     /// Print the version, how the program was built, and its MPI library.
     Version,
+    /// Write a page of results.
+    Report(Page),
+    /// Print the completions of a shell.
+    Completions(Shell),
+    /// Print or write the man pages.
+    Man {
+        /// `--out`: the directory for them; `None`: the one of the program is printed.
+        out: Option<PathBuf>,
+    },
 }
 
 /// `rbench compare`
@@ -83,6 +97,17 @@ pub enum CompareFormat {
     Csv,
 }
 
+/// `rbench report`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Result files or journals, at least one.
+    pub files: Vec<PathBuf>,
+    /// `--html`
+    pub html: PathBuf,
+    /// `--overwrite`: a page of rbench may be replaced.
+    pub overwrite: bool,
+}
+
 /// `rbench verify`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verify {
@@ -114,6 +139,44 @@ pub enum Format {
     Text,
     /// The content of the result file
     Json,
+}
+
+/// A form in which `rbench show` prints results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum ShowFormat {
+    /// Tables for people
+    #[default]
+    Text,
+    /// The content of the result file
+    Json,
+    /// A row for each operation
+    Csv,
+    /// A row for each host of each operation
+    CsvHosts,
+    /// A row for each rank of each operation
+    CsvRanks,
+    /// A row for each interval of each operation
+    CsvIntervals,
+    /// Markdown
+    Md,
+    /// Percentiles, for HdrHistogram's plotters
+    Hgrm,
+    /// For Prometheus and its relatives
+    Openmetrics,
+    /// As mdtest prints it (runs of rbench mdtest)
+    Mdtest,
+    /// As fio prints it (runs of rbench fio)
+    Fio,
+    /// As fio prints it with --output-format=json
+    FioJson,
+}
+
+impl ShowFormat {
+    /// Its name on the command line.
+    pub fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 /// How rank 0 shows progress on stderr.
@@ -150,8 +213,10 @@ pub enum Communicator {
 /// Where a run's results go, and how it is shown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Output {
-    /// `--out`
+    /// `--out`: a file, or a directory in which it is named after the run.
     pub out: Option<PathBuf>,
+    /// `--overwrite`: a result of rbench may be replaced.
+    pub overwrite: bool,
     /// `--format`
     pub format: Format,
     /// `--label`, in the order given.

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use rbench_plan::spec::{self, Spec, Workload};
 
+use crate::definitions::Definition;
 use crate::letters::{self, Table};
 use crate::{Communicator, Invocation, MdtestView, Output, Stop, values};
 
@@ -43,6 +44,11 @@ impl letters::Line for Line {
 /// The text of `rbench mdtest --help`.
 pub fn help() -> String {
     letters::help::<Line>()
+}
+
+/// The options, for completions and man pages.
+pub fn definitions() -> Vec<Definition> {
+    letters::definitions::<Line>()
 }
 
 /// Reads the words after `rbench mdtest`.

@@ -368,6 +368,31 @@ impl Latency {
         Some(all)
     }
 
+    /// Puts a distribution together from some value of each bucket and the
+    /// bucket's count, the number of values above the range, the sums of all
+    /// values and of their squares, and [`Latency::extremes`]. `None` when a
+    /// value lies above the range or outside the extremes.
+    pub fn from_buckets(
+        buckets: &[(Nanos, u64)],
+        above: u64,
+        [sum, sum_of_squares]: [u128; 2],
+        extremes: (u64, u64),
+    ) -> Option<Latency> {
+        let mut counts = vec![0; BUCKETS];
+        for (value, n) in buckets {
+            let count: &mut u64 = counts.get_mut(index_of(value.0))?;
+            *count = count.checked_add(*n)?;
+        }
+        let (s, q) = (pieces(sum), pieces(sum_of_squares));
+        let sums = [above, s[0], s[1], s[2], s[3], q[0], q[1], q[2], q[3]];
+        Latency::from_parts(0, &counts, sums, extremes)
+    }
+
+    /// The sum of all values in ns and that of their squares, exact.
+    pub fn exact_sums(&self) -> [u128; 2] {
+        [self.sum, self.sum_of_squares]
+    }
+
     /// The distribution as words, short where few buckets are used: two for
     /// each used bucket after the scalars. [`Latency::from_words`] reads it.
     pub fn to_words(&self) -> Vec<u64> {
@@ -494,6 +519,17 @@ mod tests {
         );
         assert_eq!((all.mean_ns(), all.stddev_ns()), (0.0, 0.0));
         assert!(!recorded(&[0]).is_empty());
+    }
+
+    #[test]
+    fn buckets_sums_and_extremes_are_the_whole() {
+        let one = recorded(&[0, 5, 2047, 2049, 1 << 40, HIGHEST.0, HIGHEST.0 + 7]);
+        let buckets: Vec<(Nanos, u64)> = one.ranges().map(|(_, high, n)| (high, n)).collect();
+        let again =
+            |above, extremes| Latency::from_buckets(&buckets, above, one.exact_sums(), extremes);
+        assert_eq!(again(1, one.extremes()).as_ref(), Some(&one));
+        assert_ne!(again(2, one.extremes()).as_ref(), Some(&one));
+        assert_eq!(again(1, (1, HIGHEST.0 + 7)), None);
     }
 
     proptest! {

@@ -492,57 +492,6 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Passes on what is known of the intervals: to the leader of the host, leaders to
-    /// rank 0, which tells whoever observes.
-    fn pass_on(&self) {
-        if self.is_root() {
-            return self.intervals.tell(self.interval);
-        }
-        let phase = self.phase_number.get();
-        for ([row, number, response], more) in self.intervals.letters() {
-            let words = [phase, row, number, response, 0];
-            self.post_with(self.next_on_the_way(), NOTE_INTERVAL, words, more);
-        }
-    }
-
-    /// Who hears of this rank's intervals.
-    fn next_on_the_way(&self) -> Rank {
-        let mine = self.host_of[self.rank().0 as usize];
-        let leader = self.host_of.iter().position(|host| *host == mine);
-        match self.is_leader() {
-            true => Rank(0),
-            false => Rank(leader.unwrap_or(0) as u32),
-        }
-    }
-
-    /// At the end of a phase, on all ranks: whoever observes has heard of all intervals
-    /// afterwards.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
-    pub async fn settle_intervals(&self) -> Result<(), ExecError> {
-        if !self.intervals.wanted() {
-            return Ok(());
-        }
-        let of_host = u64::from(self.host.size() - 1);
-        let expected = match (self.is_root(), self.is_leader()) {
-            (true, _) => of_host + u64::from(self.leaders.size() - 1),
-            (false, true) => of_host,
-            (false, false) => 0,
-        };
-        let all = async {
-            self.intervals.all_ended(expected).await;
-            Ok::<(), ExecError>(())
-        };
-        self.quietly(all).await?;
-        self.pass_on();
-        if !self.is_root() {
-            let words = [self.phase_number.get(), 0, 0, 0, 0];
-            self.post(self.next_on_the_way(), NOTE_INTERVALS_END, words);
-        }
-        Ok(())
-    }
-
     /// Asks every rank to end the phase at the next operation.
     pub fn ask_to_stop(&self, reason: StopReason) {
         if reason == StopReason::Stuck {
@@ -568,50 +517,6 @@ impl<'a> Group<'a> {
         let mine = vec![u64::from(self.stuck.get())];
         let any = self.world.all_reduce(Combine::Max, mine);
         Ok(self.quietly(any).await?[0] > 0)
-    }
-
-    /// Says that this rank is there, when it is time to. It is `now`.
-    fn say_alive(&self, now: Instant) {
-        let due = now.duration_since(self.told_alive.get()) >= ALIVE_EVERY;
-        if self.guarded.get().is_none() || !due {
-            return;
-        }
-        self.told_alive.set(now);
-        if self.is_root() {
-            self.post_to_others(NOTE_ALIVE, [0; WORDS]);
-        } else {
-            self.post(Rank(0), NOTE_ALIVE, [0; WORDS]);
-        }
-    }
-
-    /// Says that this rank is there, and looks whether the others are: rank 0
-    /// after all of them, they after rank 0. It is `now`.
-    fn live(&self, now: Instant) -> Result<(), ExecError> {
-        let Some(since) = self.guarded.get() else {
-            return Ok(());
-        };
-        if now.duration_since(self.looked.replace(now)) > AWAY {
-            self.alive.borrow_mut().fill(now);
-        }
-        self.say_alive(now);
-        let alive = self.alive.borrow();
-        let watched = if self.is_root() { 1..alive.len() } else { 0..1 };
-        let silent: Vec<u32> = watched
-            .filter(|rank| now.duration_since(alive[*rank].max(since)) > SILENCE)
-            .map(|rank| rank as u32)
-            .collect();
-        let Some(first) = silent.first() else {
-            return Ok(());
-        };
-        let others = match silent.len() {
-            1 => String::new(),
-            several => format!(" and {} others", several - 1),
-        };
-        Err(ExecError::Lost(format!(
-            "rank {first} on {}{others} has not been heard of for {} s: the process, its host or the network is down",
-            self.host_name_of(Rank(*first)),
-            SILENCE.as_secs()
-        )))
     }
 
     /// Takes down how many operations of this rank have failed in the present
@@ -775,6 +680,8 @@ impl<'a> Group<'a> {
     }
 }
 
+mod alive;
+mod intervals;
 mod time;
 
 #[cfg(test)]

@@ -357,10 +357,11 @@ impl<'w> JobRound<'w> {
         if !end.details.is_empty() {
             listener.details(self.iteration, &[], end.details);
         }
-        self.report(group, &sink, listener).await?;
+        // Before the jobs, whose reports name devices as well.
         if !hosts.is_empty() {
             listener.machine(hosts);
         }
+        self.report(group, &sink, listener).await?;
         let interrupted = matches!(group.stop_reason(), Some(StopReason::Signal(_)));
         if end.stopped && group.is_root() && interrupted {
             listener.stopped();

@@ -2,7 +2,8 @@
 
 use rbench_core::plain::plain_lines;
 use rbench_report::journal::{self, ReadError};
-use rbench_report::{RENDERERS, RunResult, json};
+use rbench_report::series::Colour;
+use rbench_report::{Document, RENDERERS, RunResult, json, page};
 
 use crate::refusal;
 
@@ -15,10 +16,19 @@ pub fn result_file(input: &[u8]) {
         Err(why) => return refusal::is_plain(&why.to_string()),
     };
     for renderer in RENDERERS {
-        let text = (renderer.render)(&result);
+        let text = match (renderer.render)(&[Document::Run(Box::new(result.clone()))], Colour::Off)
+        {
+            Ok(text) => text,
+            Err(why) => {
+                refusal::is_plain(&why.to_string());
+                continue;
+            }
+        };
         assert!(text.ends_with('\n'), "{}", renderer.name);
         assert_eq!(plain_lines(&text), text, "a report steers the terminal");
     }
+    let page = page::render(&[Document::Run(Box::new(result.clone()))]);
+    assert!(page.starts_with(page::BEGINNING) && page.ends_with("</html>\n"));
     let again = journal::read_any(json::render(&result).as_bytes());
     assert_eq!(again.as_ref(), Ok(&result), "rendered and read");
     for phase in &result.phases {

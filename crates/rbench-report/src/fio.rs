@@ -7,6 +7,7 @@
 //! maximum, and none is cut off at 17 s.
 
 pub mod compressed;
+mod form;
 mod json;
 pub mod logs;
 mod machine;
@@ -23,6 +24,7 @@ use rbench_core::Nanos;
 pub use rbench_core::Unified;
 use rbench_core::job::JobOutcome;
 
+pub use form::render;
 pub use json::json;
 pub use machine::{Machine, calibration};
 pub use normal::normal;
@@ -42,7 +44,7 @@ pub struct FioRun {
     pub utc_offset_s: i32,
     /// Options of the section `global`, as they were typed.
     pub global_options: Vec<(String, String)>,
-    /// In the order of jobs and workers.
+    /// In the order of jobs and workers, as [`add`] puts them there.
     pub entries: Vec<FioEntry>,
     /// What devices and processors did meanwhile.
     pub machine: Machine,
@@ -55,6 +57,8 @@ pub struct FioEntry {
     pub name: String,
     /// Its group (`groupid`), from 0.
     pub group: u32,
+    /// Whether it stands for all workers of its group (`group_reporting`).
+    pub group_reporting: bool,
     /// Options of the job, as they were typed.
     pub options: Vec<(String, String)>,
     /// What was done; already merged for several workers.
@@ -178,6 +182,17 @@ impl Steadiness {
 /// 0 without values.
 fn mean(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len().max(1) as f64
+}
+
+/// Adds an entry, or what it holds to the last one if both are of a group that is
+/// reported as one.
+pub fn add(entries: &mut Vec<FioEntry>, entry: FioEntry) {
+    let grouped = |one: &FioEntry| one.group_reporting.then_some(one.group);
+    let together = |last: &FioEntry| grouped(last).is_some() && grouped(last) == grouped(&entry);
+    match entries.last_mut() {
+        Some(last) if together(last) => last.outcome.merge(&entry.outcome),
+        _ => entries.push(entry),
+    }
 }
 
 impl FioEntry {

@@ -72,6 +72,9 @@ pub enum HistError {
     /// Not an HdrHistogram.
     #[error("the field hdr is not a V2 compressed HdrHistogram: {0}")]
     Encoding(String),
+    /// What mean and deviation are made of does not belong to the values.
+    #[error("the fields of a distribution contradict each other")]
+    Sums,
     /// The two fields contradict each other.
     #[error("the field hdr holds {found} values, but count says {expected}")]
     Count {

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 
 use crate::intervals::{IntervalLine, Unfinished};
 use crate::schema::{
-    Calibration, PhaseResult, Run, RunResult, SCHEMA, SettingResult, Target, Warning, World,
-    reads_schema, same_major,
+    Calibration, FioEntryResult, Forms, HostUseResult, PhaseResult, Run, RunResult, SCHEMA,
+    SettingResult, Target, Warning, World, reads_schema, same_major,
 };
 
 /// The name of the journal's schema.
@@ -60,13 +60,25 @@ struct Header<'a> {
     settings: Cow<'a, BTreeMap<String, SettingResult>>,
     #[serde(default)]
     warnings: Cow<'a, [Warning]>,
+    #[serde(default, skip_serializing_if = "no_forms")]
+    forms: Cow<'a, Forms>,
+}
+
+fn no_forms(forms: &Forms) -> bool {
+    forms.is_empty()
 }
 
 /// A line of a later version may hold something other than a phase.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct PhaseLine<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     phase: Option<Cow<'a, PhaseResult>>,
+    /// What fio's jobs did in the group that has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fio: Option<Cow<'a, [FioEntryResult]>>,
+    /// What the hosts did since the run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fio_hosts: Option<Cow<'a, [HostUseResult]>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interval: Option<Cow<'a, IntervalLine>>,
 }
@@ -88,6 +100,7 @@ pub fn header_line(result: &RunResult) -> String {
         spec: Cow::Borrowed(&result.spec),
         settings: Cow::Borrowed(&result.settings),
         warnings: Cow::Borrowed(&result.warnings),
+        forms: Cow::Borrowed(&result.forms),
     })
 }
 
@@ -95,15 +108,25 @@ pub fn header_line(result: &RunResult) -> String {
 pub fn phase_line(phase: &PhaseResult) -> String {
     line(&PhaseLine {
         phase: Some(Cow::Borrowed(phase)),
-        interval: None,
+        ..PhaseLine::default()
+    })
+}
+
+/// The line of what fio's jobs did in a group that has ended, and of what hosts
+/// did since the run began, with its newline.
+pub fn fio_line(entries: &[FioEntryResult], hosts: &[HostUseResult]) -> String {
+    line(&PhaseLine {
+        fio: Some(Cow::Borrowed(entries)),
+        fio_hosts: Some(Cow::Borrowed(hosts)),
+        ..PhaseLine::default()
     })
 }
 
 /// The line of an interval of the phase that runs, with its newline.
 pub fn interval_line(interval: &IntervalLine) -> String {
     line(&PhaseLine {
-        phase: None,
         interval: Some(Cow::Borrowed(interval)),
+        ..PhaseLine::default()
     })
 }
 
@@ -137,16 +160,26 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         return Err(ReadError::TornHeader);
     };
     check_schema(parse(first, 1)?, |name| same_major(name, JOURNAL_SCHEMA))?;
-    let header: Header = parse(first, 1)?;
+    let mut header: Header = parse(first, 1)?;
     let (mut phases, mut unfinished) = (Vec::new(), Unfinished::default());
     for (i, text) in rest.iter().enumerate() {
-        let PhaseLine { phase, interval } = parse(text, i + 2)?;
+        let PhaseLine {
+            phase,
+            fio,
+            fio_hosts,
+            interval,
+        } = parse(text, i + 2)?;
         if let Some(phase) = phase {
             unfinished.ended(phase.iteration, &phase.name);
             phases.push(phase.into_owned());
         }
         if let Some(interval) = interval {
             unfinished.add(interval.into_owned());
+        }
+        if let Some(form) = header.forms.to_mut().fio.as_mut() {
+            form.entries
+                .extend(fio.map(Cow::into_owned).unwrap_or_default());
+            form.hosts = fio_hosts.map_or_else(|| std::mem::take(&mut form.hosts), Cow::into_owned);
         }
     }
     let (begun, warning) = unfinished.phases();
@@ -164,6 +197,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         summary: Vec::new(),
         warnings: header.warnings.into_owned(),
         complete: false,
+        forms: header.forms.into_owned(),
     };
     result.warnings.extend(warning);
     crate::finish(&mut result);

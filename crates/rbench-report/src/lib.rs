@@ -5,14 +5,20 @@
 //! clock or environment. Only the binary writes.
 
 pub mod compare;
+pub mod csv;
+mod document;
 pub mod fio;
+pub mod hgrm;
 pub mod hist;
 pub mod intervals;
 pub mod ior;
 pub mod journal;
 pub mod json;
+pub mod markdown;
 pub mod mdtest;
+pub mod openmetrics;
 pub mod ops;
+pub mod page;
 pub mod schema;
 pub mod series;
 pub mod summary;
@@ -20,33 +26,153 @@ mod table;
 pub mod text;
 pub mod warnings;
 
-pub use hist::Hist;
-pub use schema::{PhaseResult, RunResult};
+use rbench_core::plain::plain_lines;
 
-/// One way to show a result.
+pub use document::Document;
+pub use hist::Hist;
+use schema::SeriesResult;
+pub use schema::{PhaseResult, RunResult};
+use series::Colour;
+
+/// One way to show results.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderer {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// The rendering; ends with a newline.
-    pub render: fn(&RunResult) -> String,
+    /// The rendering of some files' content, where it has colours with these; ends
+    /// with a newline.
+    pub render: fn(&[Document], Colour) -> Result<String, NotShown>,
+}
+
+/// Why a result cannot be shown in a form: words that follow the name of its file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct NotShown {
+    /// Which of the files.
+    pub index: usize,
+    /// The words.
+    pub why: String,
 }
 
 /// Every renderer; the first is the default.
 pub const RENDERERS: &[Renderer] = &[
     Renderer {
         name: "text",
-        render: text::render,
+        render: |all, colour| whole(all, "\n", text, |one| series::render(one, colour)),
     },
     Renderer {
         name: "json",
-        render: json::render,
+        render: |all, _| whole(all, "", json::render, series::render_json),
     },
     Renderer {
-        name: "ops",
-        render: ops::render,
+        name: "csv",
+        render: |all, _| Ok(csv::operations(&runs(all))),
+    },
+    Renderer {
+        name: "csv-hosts",
+        render: |all, _| Ok(csv::hosts(&runs(all))),
+    },
+    Renderer {
+        name: "csv-ranks",
+        render: |all, _| Ok(csv::ranks(&runs(all))),
+    },
+    Renderer {
+        name: "csv-intervals",
+        render: |all, _| Ok(csv::intervals(&runs(all))),
+    },
+    Renderer {
+        name: "md",
+        render: |all, _| each(all, "\n", |result| Ok(markdown::render(result))),
+    },
+    Renderer {
+        name: "hgrm",
+        render: |all, _| {
+            each(all, "", |result| {
+                hgrm::render(result).map_err(|e| e.to_string())
+            })
+        },
+    },
+    Renderer {
+        name: "openmetrics",
+        render: |all, _| Ok(openmetrics::render(&runs(all))),
+    },
+    Renderer {
+        name: "mdtest",
+        render: |all, _| {
+            each(all, "\n", |result| {
+                mdtest::of(result).ok_or_else(|| made_without("mdtest"))
+            })
+        },
+    },
+    Renderer {
+        name: "fio",
+        render: |all, _| each(all, "", |result| of_fio(result, &["normal"])),
+    },
+    Renderer {
+        name: "fio-json",
+        render: |all, _| {
+            each(all, "", |result| {
+                let printed = result.forms.fio.iter().flat_map(|form| &form.formats);
+                let bins = printed.into_iter().any(|name| name == "json+");
+                of_fio(result, if bins { &["json+"] } else { &["json"] })
+            })
+        },
     },
 ];
+
+/// All runs, those of series too.
+fn runs(all: &[Document]) -> Vec<RunResult> {
+    all.iter().flat_map(Document::runs).collect()
+}
+
+/// Files one after the other, series in a form of their own.
+fn whole(
+    all: &[Document],
+    between: &str,
+    of_run: fn(&RunResult) -> String,
+    of_series: impl Fn(&SeriesResult) -> String,
+) -> Result<String, NotShown> {
+    let parts = all.iter().map(|document| match document {
+        Document::Run(run) => of_run(run),
+        Document::Series(series) => of_series(series),
+    });
+    Ok(parts.collect::<Vec<String>>().join(between))
+}
+
+/// All runs one after the other.
+fn each(
+    all: &[Document],
+    between: &str,
+    render: impl Fn(&RunResult) -> Result<String, String>,
+) -> Result<String, NotShown> {
+    let mut parts = Vec::new();
+    for (index, document) in all.iter().enumerate() {
+        for run in document.runs() {
+            let text = render(&run).map_err(|why| NotShown { index, why })?;
+            parts.push(plain_lines(&text).into_owned());
+        }
+    }
+    Ok(parts.join(between))
+}
+
+/// The report for people; of `rbench ops` its table.
+fn text(result: &RunResult) -> String {
+    match ops::is_table(result) {
+        true => ops::render(result),
+        false => text::render(result),
+    }
+}
+
+fn of_fio(result: &RunResult, formats: &[&str]) -> Result<String, String> {
+    let run = fio::FioRun::of(result).map_err(|e| e.to_string())?;
+    let run = run.ok_or_else(|| made_without("fio"))?;
+    let parts = formats.iter().filter_map(|name| fio::render(&run, name));
+    Ok(parts.collect())
+}
+
+fn made_without(tool: &str) -> String {
+    format!("the run was not made by rbench {tool}, so it has no report in that form")
+}
 
 /// Computes `summary` and `warnings` from the phases. Warnings that the run
 /// itself put there (codes that no rule of [`warnings`] uses) are kept, so

@@ -12,49 +12,12 @@ pub use csv::rank_details_csv;
 
 use std::fmt::Write as _;
 
+pub use crate::schema::{Kinds, MdtestForm as View, Print};
 use crate::schema::{PhaseResult, RunResult};
 use crate::summary::{Spread, spread};
 use crate::table::printable;
 use crate::text::failure;
 use measured::{Measured, ROWS, Row, RowOf, Share};
-
-/// What `rbench mdtest` was asked to show. Its output for each rank and
-/// [`rank_details_csv`] need a result with a row for every rank.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
-    /// `-Z`, `-P`
-    pub print: Print,
-    /// Which kinds of items were asked for.
-    pub kinds: Kinds,
-    /// `-v`, `-V`; from 1 on each phase has a line.
-    pub verbosity: u32,
-    /// `--print-all-procs`: a line for each phase and rank after the table.
-    pub all_ranks: bool,
-    /// `--showRankStatistics`: the table also has columns over the ranks.
-    pub rank_statistics: bool,
-    /// Ranks × items of each rank, of one kind.
-    pub items: u64,
-    /// The program's name as it is shown.
-    pub command: String,
-    /// The directories of `-d`, as they were given.
-    pub paths: Vec<String>,
-    /// `-N` in ranks; 0: no shift.
-    pub shift: u64,
-    /// The seed of `-R`.
-    pub seed: Option<u64>,
-}
-
-/// The tables of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Print {
-    /// Operations per second.
-    #[default]
-    Rates,
-    /// Milliseconds per operation.
-    Times,
-    /// Both, rates first.
-    Both,
-}
 
 impl Print {
     fn measures(self) -> &'static [Measure] {
@@ -64,19 +27,6 @@ impl Print {
             Print::Both => &[Measure::Rate, Measure::Time],
         }
     }
-}
-
-/// Which kinds of items a run works on: the table has rows for these and for
-/// the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kinds {
-    /// Directories and files.
-    #[default]
-    Both,
-    /// `-F`
-    Files,
-    /// `-D`
-    Directories,
 }
 
 impl Kinds {
@@ -137,6 +87,24 @@ const COLUMNS_WITH_RANKS: &str = "
    ---------                   ---            ---           ----                      ---            ---           ----         -------
 ";
 
+/// Items that every rank has after a stonewall in the creation of files, or the
+/// most that one has.
+pub fn items_of_each(created: &PhaseResult) -> u64 {
+    // Without a stonewall every rank has made what was asked for; later phases
+    // find failed ones missing.
+    let most = created.ranks.iter().map(|r| r.items).max();
+    created
+        .stonewall
+        .as_ref()
+        .map_or(most.unwrap_or(0), |wall| wall.most)
+}
+
+/// The report of a run of `rbench mdtest`; `None` of any other.
+pub fn of(result: &RunResult) -> Option<String> {
+    let view = result.forms.mdtest.as_ref()?;
+    Some(render(result, view))
+}
+
 /// The report; ends with a newline.
 pub fn render(result: &RunResult, view: &View) -> String {
     let all = measured::all(result);
@@ -172,7 +140,7 @@ fn push_section(out: &mut String, section: &str) {
 /// Iterations that began.
 fn iterations(result: &RunResult) -> u32 {
     let last = result.phases.iter().map(|p| p.iteration).max();
-    last.map_or(0, |last| last + 1)
+    last.map_or(0, |last| last.saturating_add(1))
 }
 
 /// A line for each phase, below a heading for each iteration.
@@ -182,7 +150,11 @@ fn verbose(all: &[Measured]) -> String {
     for one in all {
         if current != Some(one.iteration()) {
             current = Some(one.iteration());
-            let _ = writeln!(out, "V-1: main: * iteration {} *", one.iteration() + 1);
+            let _ = writeln!(
+                out,
+                "V-1: main: * iteration {} *",
+                one.iteration().saturating_add(1)
+            );
         }
         let place = match one.row.of {
             RowOf::Tree => " main",
@@ -241,7 +213,7 @@ fn ranks(result: &RunResult) -> String {
                 "Rank {:>4} on {}, iteration {}: {:<18}:{:>15.3} sec, {:>14.3} ops/sec, {} items, {} errors",
                 rank.rank,
                 printable(&rank.host),
-                phase.iteration + 1,
+                phase.iteration.saturating_add(1),
                 phase.label,
                 rank.elapsed_s,
                 measured::per_second(rank.items, rank.elapsed_s),
@@ -258,7 +230,11 @@ pub(crate) fn remarks(result: &RunResult) -> String {
     let mut out = String::new();
     let place = |phase: &PhaseResult| match iterations(result) {
         1 => phase.label.clone(),
-        _ => format!("{} in iteration {}", phase.label, phase.iteration + 1),
+        _ => format!(
+            "{} in iteration {}",
+            phase.label,
+            phase.iteration.saturating_add(1)
+        ),
     };
     for phase in &result.phases {
         for example in &phase.error_examples {

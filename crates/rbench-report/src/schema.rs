@@ -7,6 +7,9 @@
 mod client;
 mod crowd;
 mod effort;
+mod fio;
+mod fio_machine;
+mod forms;
 mod knee;
 mod phase;
 mod residency;
@@ -24,6 +27,12 @@ use serde_json::{Map, Value};
 pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
+pub use fio::{
+    ExactHist, FioDirectionResult, FioEntryResult, FioForm, FioOutcomeResult, FioShownResult,
+    FioSteadyResult, FioTargetResult, SamplesResult,
+};
+pub use fio_machine::{CpuIdleResult, DiskUseResult, HostUseResult};
+pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
@@ -77,6 +86,9 @@ pub struct RunResult {
     pub warnings: Vec<Warning>,
     /// Whether every phase of the run reached its end.
     pub complete: bool,
+    /// What mdtest's and fio's outputs of the run need besides.
+    #[serde(default, skip_serializing_if = "Forms::is_empty")]
+    pub forms: Forms,
 }
 
 /// Whether this version reads a result file of schema `name`: the same major

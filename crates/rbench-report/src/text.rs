@@ -103,19 +103,7 @@ fn phases(result: &RunResult) -> String {
         left("Cache").optional(),
     ]);
     for_phases(result, &mut table, |phase, table| {
-        let first = phase.first_done.as_ref().map(|f| f.rate);
-        let synced = if phase.unsynced { UNSYNCED } else { "" };
-        let mut cells = vec![
-            label(phase) + synced,
-            some(phase, human_count(phase.items)),
-            rate(phase),
-            first.map_or(NONE.into(), |rate| some(phase, human_rate(rate))),
-            phase.bandwidth.map_or(NONE.into(), human_bandwidth),
-        ];
-        cells.extend(latencies(&phase.latency.service));
-        cells.push(human_count(phase.error_count()));
-        cells.push(caches::cell(phase));
-        table.row(cells);
+        table.row(row(phase));
         if let Some(response) = &phase.latency.response {
             let mut cells = vec![String::new(); 5];
             cells[0] = "  response time".to_owned();
@@ -151,6 +139,24 @@ fn phases(result: &RunResult) -> String {
     text
 }
 
+/// The cells of a phase: its name, items, both rates, bandwidth, five latencies,
+/// errors and the cache verdict; a dash where there is no value.
+pub(crate) fn row(phase: &PhaseResult) -> Vec<String> {
+    let first = phase.first_done.as_ref().map(|f| f.rate);
+    let synced = if phase.unsynced { UNSYNCED } else { "" };
+    let mut cells = vec![
+        label(phase) + synced,
+        some(phase, human_count(phase.items)),
+        rate(phase),
+        first.map_or(NONE.into(), |rate| some(phase, human_rate(rate))),
+        phase.bandwidth.map_or(NONE.into(), human_bandwidth),
+    ];
+    cells.extend(latencies(&phase.latency.service));
+    cells.push(human_count(phase.error_count()));
+    cells.push(caches::cell(phase));
+    cells
+}
+
 /// The rate, or a dash where there is none: single operations have a time.
 fn rate(phase: &PhaseResult) -> String {
     if phase.one_each {
@@ -165,7 +171,7 @@ fn some(phase: &PhaseResult, text: String) -> String {
 }
 
 /// Mean, p50, p99, p99.9 and maximum, dashes where there is no value.
-fn latencies(hist: &Hist) -> [String; 5] {
+pub(crate) fn latencies(hist: &Hist) -> [String; 5] {
     [
         time_of(hist, hist.mean_ns),
         percentile(hist, hist.p50_ns, 2),

@@ -20,7 +20,7 @@ const SKEW_FLOOR_S: f64 = 0.001;
 /// Shortest phase whose rate, ranks and hosts are worth comparing, s.
 const SHORTEST_S: f64 = 0.010;
 /// How much longer than the median a rank may take.
-const STRAGGLER_FACTOR: f64 = 1.5;
+pub(crate) const STRAGGLER_FACTOR: f64 = 1.5;
 /// How far apart the hosts' rates per rank may be.
 const UNEVEN_FACTOR: f64 = 2.0;
 
@@ -219,9 +219,14 @@ const RULES: &[Rule] = &[
     },
 ];
 
+/// The codes of the rules of this module.
+pub fn codes() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|rule| rule.code)
+}
+
 /// Whether `code` belongs to a rule of this module.
 pub fn is_rule_code(code: &str) -> bool {
-    RULES.iter().any(|rule| rule.code == code)
+    codes().any(|known| known == code)
 }
 
 /// Everything that the rules find, at most one warning a rule.
@@ -380,7 +385,7 @@ fn short_phase(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-fn is_short(phase: &PhaseResult) -> bool {
+pub(crate) fn is_short(phase: &PhaseResult) -> bool {
     phase.elapsed_s < SHORTEST_S
 }
 

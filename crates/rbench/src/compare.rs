@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rbench_cli::{Compare, CompareFormat};
-use rbench_report::RunResult;
 use rbench_report::compare::{
     Comparison, Condition, FORMATS, Options, Run, against, compare as between, published,
 };
+use rbench_report::{Document, RunResult};
 
-use crate::show::read;
+use crate::show::read_one;
 use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// Compares, and prints the comparison. The exit code says whether a condition is
@@ -76,7 +76,15 @@ fn options(what: &Compare) -> Result<Options, String> {
 fn read_all(files: &[&PathBuf]) -> Result<Vec<(String, RunResult)>, String> {
     let mut all: Vec<(String, RunResult)> = Vec::new();
     for file in files {
-        let result = read(file)?;
+        let result = match read_one(file)? {
+            Document::Run(result) => *result,
+            Document::Series(_) => {
+                let name = file.display();
+                return Err(format!(
+                    "{name} holds a series: only single runs are compared"
+                ));
+            }
+        };
         let name = file.display().to_string();
         if let Some((other, _)) = all.iter().find(|(_, known)| known.run.id == result.run.id) {
             return Err(format!("{name} and {other} hold the same run"));

@@ -1,12 +1,14 @@
-//! The result file and its journal: no file of the user's is overwritten, and
-//! every finished phase is on disk before the next one starts. What other files
+//! The result file and its journal: no file of the user's is overwritten (with
+//! `--overwrite` only one of ours), and every finished phase is on disk before the next one starts. What other files
 //! may replace is in [`place`].
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rbench_report::Document;
 use tempfile::{NamedTempFile, PersistError};
 
 mod place;
@@ -21,6 +23,8 @@ pub struct ResultFile {
     journal: File,
     /// Length of its complete lines, bytes.
     length: u64,
+    /// What may be at `path` when it is finished.
+    replace: Replace,
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -94,6 +98,88 @@ fn copy(from: &NamedTempFile, to: &Path) -> io::Result<()> {
     })
 }
 
+/// What may be there where a file is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    /// Nothing at all.
+    Nothing,
+    /// A file of the same kind that rbench has written.
+    Ours,
+}
+
+/// Whether `path` is free, or holds a regular file that may be replaced and that
+/// `is_ours` recognises. A symbolic link is neither.
+///
+/// # Errors
+/// Why nothing can be written there, as words that follow the path.
+pub fn may_be_written(
+    path: &Path,
+    replace: Replace,
+    is_ours: impl Fn(&Path) -> bool,
+) -> Result<(), String> {
+    let found = match path.symlink_metadata() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return folder_is_there(path),
+        Err(e) => return Err(format!("cannot be written: {e}")),
+        Ok(found) => found.file_type(),
+    };
+    match replace {
+        Replace::Nothing => Err("already exists and is not overwritten".to_owned()),
+        Replace::Ours if found.is_symlink() => {
+            Err("is a symbolic link, which --overwrite does not replace".to_owned())
+        }
+        Replace::Ours if found.is_file() && is_ours(path) => Ok(()),
+        Replace::Ours => Err("holds something else, which --overwrite does not replace".to_owned()),
+    }
+}
+
+/// Whether a file holds a result of a run or of a series, finished or not.
+fn is_result(path: &Path) -> bool {
+    std::fs::read(path).is_ok_and(|bytes| Document::read(&bytes).is_ok())
+}
+
+/// Where the result goes that was asked for at `out`: in a directory, a file
+/// with the name of the run.
+pub fn named_after(out: PathBuf, cwd: &OsStr, run_id: &str) -> PathBuf {
+    match Path::new(cwd).join(&out).is_dir() {
+        true => out.join(format!("{run_id}.json")),
+        false => out,
+    }
+}
+
+fn folder_is_there(path: &Path) -> Result<(), String> {
+    match folder(path).is_dir() {
+        true => Ok(()),
+        false => Err("cannot be written: there is no such directory".to_owned()),
+    }
+}
+
+/// Whether a file begins with these bytes.
+pub fn begins_with(path: &Path, bytes: &[u8]) -> bool {
+    let mut start = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(bytes.len() as u64).read_to_end(&mut start));
+    read.is_ok() && start == bytes
+}
+
+/// Writes a whole file in one step: what is read there is either the old or the
+/// new one.
+///
+/// # Errors
+/// Why it could not be written, as words that follow the path.
+pub fn write_whole(path: &Path, text: &str, replace: Replace) -> Result<(), String> {
+    let unwritable = |e: io::Error| format!("cannot be written: {e}");
+    let file = written_beside(path, text).map_err(unwritable)?;
+    let taken = |e: PersistError| match e.error.kind() {
+        io::ErrorKind::AlreadyExists => "appeared meanwhile and is not overwritten".to_owned(),
+        _ => unwritable(e.error),
+    };
+    match replace {
+        Replace::Ours => file.persist(path).map(drop).map_err(taken),
+        Replace::Nothing => file.persist_noclobber(path).map(drop).map_err(taken),
+    }?;
+    sync_folder(path).map_err(unwritable)
+}
+
 /// Creates a new file in place of `path`, where something else is now: the first
 /// of `path.1`, `path.2` … that is free.
 ///
@@ -123,16 +209,12 @@ impl ResultFile {
     /// Starts the journal of the result file `path` with its first line.
     ///
     /// # Errors
-    /// One sentence that names the file; an existing result or journal is
-    /// left alone.
-    pub fn begin(path: &Path, header: &str) -> Result<ResultFile, String> {
+    /// One sentence that names the file; a journal that exists is left alone, and
+    /// so is a result until the new one is whole.
+    pub fn begin(path: &Path, header: &str, replace: Replace) -> Result<ResultFile, String> {
         let journal_path = with_suffix(path, ".journal");
-        if path.symlink_metadata().is_ok() {
-            return Err(format!(
-                "--out {} already exists and is not overwritten",
-                path.display()
-            ));
-        }
+        may_be_written(path, replace, is_result)
+            .map_err(|why| format!("--out {} {why}", path.display()))?;
         let journal = new_file(&journal_path).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists => format!(
                 "{0} exists: it holds the finished phases of an interrupted run (rbench show {0})",
@@ -145,6 +227,7 @@ impl ResultFile {
             journal_path,
             journal,
             length: 0,
+            replace,
         };
         if let Err(message) = file.append(header) {
             file.discard();
@@ -190,6 +273,7 @@ impl ResultFile {
             journal_path,
             journal,
             length: lines.len() as u64,
+            replace: Replace::Nothing,
         })
     }
 
@@ -250,7 +334,12 @@ impl ResultFile {
     /// One sentence, with where the result or else the journal is.
     pub fn finish(self, text: &str) -> Result<(), String> {
         let given = self.path.display();
-        let written = written_beside(&self.path, text).and_then(|file| put(file, &self.path));
+        let replaced = self.replace == Replace::Ours
+            && may_be_written(&self.path, Replace::Ours, is_result).is_ok();
+        let written = written_beside(&self.path, text).and_then(|file| match replaced {
+            true => Ok(file.persist(&self.path).map(|_| self.path.clone())?),
+            false => put(file, &self.path),
+        });
         let place = written.map_err(|e| {
             format!(
                 "--out {given} cannot be written: {e}; the finished phases are in {}",
@@ -285,7 +374,7 @@ mod tests {
     fn a_result_takes_the_place_of_its_journal() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
-        let mut file = ResultFile::begin(&path, "header\n").expect("begins");
+        let mut file = ResultFile::begin(&path, "header\n", Replace::Nothing).expect("begins");
         file.append("phase\n").expect("appends");
         let journal = dir.path().join("run.json.journal");
         assert_eq!(
@@ -302,18 +391,19 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
         std::fs::write(&path, "precious").expect("written");
-        let error = ResultFile::begin(&path, "").expect_err("refused");
+        let error = ResultFile::begin(&path, "", Replace::Nothing).expect_err("refused");
         assert!(error.contains("already exists"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("result"), "precious");
         let other = dir.path().join("other.json");
         std::fs::write(dir.path().join("other.json.journal"), "precious").expect("written");
-        let error = ResultFile::begin(&other, "").expect_err("refused");
+        let error = ResultFile::begin(&other, "", Replace::Nothing).expect_err("refused");
         assert!(error.contains("interrupted run"), "{error}");
     }
 
     #[test]
     fn a_missing_folder_is_named() {
-        let error = ResultFile::begin(Path::new("/nowhere/at/all.json"), "").expect_err("refused");
+        let error = ResultFile::begin(Path::new("/nowhere/at/all.json"), "", Replace::Nothing)
+            .expect_err("refused");
         assert!(error.contains("--out /nowhere/at/all.json"), "{error}");
     }
 }

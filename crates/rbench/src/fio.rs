@@ -23,9 +23,9 @@ use rbench_plan::Plan;
 use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut};
 use rbench_plan::resolve::Work;
 use rbench_report::RunResult;
-use rbench_report::fio::{
-    FioEntry, FioRun, Form, Machine, Steadiness, Target, json, normal, terse,
-};
+use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Steadiness, Target, add};
+use rbench_report::journal;
+use rbench_report::schema::Forms;
 use rbench_sys::limits::{host_facts, page_size};
 
 use crate::files;
@@ -216,6 +216,25 @@ impl Front {
     }
 }
 
+impl Front {
+    /// What these jobs did, until the end of the run or now.
+    fn run(&self, scope: Scope<'_>, result: &RunResult, jobs: &[JobOutcome]) -> Option<FioRun> {
+        let Work::Jobs(plan) = &scope.plan.work else {
+            return None;
+        };
+        let hosts = result.world.hosts.iter();
+        let machine = Machine {
+            names: hosts.map(|host| host.name.clone()).collect(),
+            hosts: self.hosts.clone(),
+            each_cpu: self.view.idle == Some(IdleReport::EachCpu),
+        };
+        let finished = result.run.finished.as_deref();
+        let ended = finished.and_then(|at| at.parse().ok());
+        let ended_ms = ms(ended.unwrap_or_else(jiff::Timestamp::now));
+        Some(run(plan, scope, machine, jobs, ended_ms))
+    }
+}
+
 impl FrontEnd for Front {
     /// What `--showcmd` and `--parse-only` do.
     fn instead(&self, ranks: u32, root: bool) -> Result<Option<u8>, String> {
@@ -284,6 +303,24 @@ impl FrontEnd for Front {
         }
     }
 
+    fn forms(&self, scope: Scope<'_>, result: &RunResult, jobs: &[JobOutcome]) -> Forms {
+        let run = self.run(scope, result, jobs);
+        Forms {
+            fio: run.map(|run| run.form(&names(&self.view.formats))),
+            ..Forms::default()
+        }
+    }
+
+    fn journal_line(
+        &self,
+        scope: Scope<'_>,
+        result: &RunResult,
+        jobs: &[JobOutcome],
+    ) -> Option<String> {
+        let form = self.run(scope, result, jobs)?.form(&[]);
+        Some(journal::fio_line(&form.entries, &form.hosts))
+    }
+
     fn job_logs(&mut self, scope: Scope<'_>, logs: &[JobLog]) -> Result<(), String> {
         logs::write(
             scope.plan,
@@ -301,16 +338,15 @@ impl FrontEnd for Front {
         jobs: &[JobOutcome],
     ) -> Result<u8, String> {
         let own = self.view.report.then(|| render(result, output.format));
-        let hosts = result.world.hosts.iter();
-        let hosts: Vec<String> = hosts.map(|host| host.name.clone()).collect();
         rates::write(scope, jobs)?;
-        let machine = Machine {
-            names: hosts,
-            hosts: self.hosts.clone(),
-            each_cpu: self.view.idle == Some(IdleReport::EachCpu),
+        let Some(run) = self.run(scope, result, jobs) else {
+            return Ok(SUCCESS);
         };
-        debug::tell_machine(&machine, &self.view.debug);
-        report(scope, machine, &self.view, jobs, own)
+        debug::tell_machine(&run.machine, &self.view.debug);
+        let cwd = Path::new(&scope.launch.cwd);
+        let code = emit(&self.view, cwd, &texts(&run, &self.view))?;
+        // On standard output, where people look, not in a file that programs read.
+        Ok(own.map_or(code, |own| code.max(print(&format!("\n{own}")))))
     }
 
     fn tells_failures(&self) -> bool {
@@ -349,46 +385,38 @@ fn emit(view: &FioView, cwd: &Path, text: &str) -> Result<u8, String> {
         .map_err(|e| format!("--output {} cannot be written: {e}", path.display()))
 }
 
-/// Prints fio's report of what the jobs did, followed by `own`; returns the exit
-/// code.
-///
-/// # Errors
-/// One sentence that names the file of `--output`.
-fn report(
-    Scope { plan, launch }: Scope<'_>,
-    machine: Machine,
-    view: &FioView,
-    outcomes: &[JobOutcome],
-    own: Option<String>,
-) -> Result<u8, String> {
-    let Work::Jobs(jobs) = &plan.work else {
-        return Ok(SUCCESS);
+/// The names of the formats.
+fn names(formats: &[FioFormat]) -> Vec<&'static str> {
+    let name = |format: &FioFormat| match format {
+        FioFormat::Normal => "normal",
+        FioFormat::Terse => "terse",
+        FioFormat::Json => "json",
+        FioFormat::JsonPlus => "json+",
     };
-    let run = run(jobs, plan, launch, machine, outcomes);
-    let code = emit(view, Path::new(&launch.cwd), &texts(&run, view))?;
-    // On standard output, where people look, not in a file that programs read.
-    Ok(own.map_or(code, |own| code.max(print(&format!("\n{own}")))))
+    formats.iter().map(name).collect()
 }
 
 fn texts(run: &FioRun, view: &FioView) -> String {
-    let text = |format: &FioFormat| match format {
-        FioFormat::Normal => normal(run),
-        FioFormat::Terse => terse(run),
-        FioFormat::Json => json(run, false),
-        FioFormat::JsonPlus => json(run, true),
-    };
-    view.formats.iter().map(text).collect()
+    let all = names(&view.formats).into_iter();
+    all.filter_map(|name| rbench_report::fio::render(run, name))
+        .collect()
 }
 
+/// ms since the epoch.
+fn ms(at: jiff::Timestamp) -> u64 {
+    u64::try_from(at.as_millisecond()).unwrap_or(0)
+}
+
+/// What the jobs did until `ended_ms`.
 fn run(
     jobs: &JobsPlan,
-    plan: &Plan,
-    launch: &Launch,
+    Scope { plan, launch }: Scope<'_>,
     machine: Machine,
     outcomes: &[JobOutcome],
+    ended_ms: u64,
 ) -> FioRun {
     let all: Vec<&JobPlan> = jobs.rounds.iter().flatten().collect();
-    let mut entries: Vec<(FioEntry, bool)> = Vec::new();
+    let mut entries: Vec<FioEntry> = Vec::new();
     for outcome in outcomes {
         let job = all.get(outcome.job as usize);
         let Some((job, report)) = job.and_then(|job| Some((job, job.report.as_ref()?))) else {
@@ -398,29 +426,21 @@ fn run(
             continue;
         }
         let outcome = &without(&in_units(outcome, report.io_unit), report.left_out);
-        match entries.last_mut() {
-            Some((last, true)) if report.group_reporting && last.group == report.group => {
-                last.outcome.merge(outcome);
-            }
-            _ => {
-                // Of several hosts that of a worker which has an entry of its own.
-                let host = host_of(job, outcome, plan, &machine.names);
-                let host = host.filter(|_| !report.group_reporting);
-                entries.push((entry(job, report, outcome, host), report.group_reporting));
-            }
-        }
+        // Of several hosts that of a worker which has an entry of its own.
+        let host = host_of(job, outcome, plan, &machine.names);
+        let host = host.filter(|_| !report.group_reporting);
+        add(&mut entries, entry(job, report, outcome, host));
     }
     let started = launch.started.parse::<jiff::Timestamp>();
-    let ms = |at: jiff::Timestamp| u64::try_from(at.as_millisecond()).unwrap_or(0);
     FioRun {
         version: VERSION.to_owned(),
         started_ms: started.map_or(0, ms),
-        ended_ms: ms(jiff::Timestamp::now()),
+        ended_ms,
         utc_offset_s: jiff::Zoned::now().offset().seconds(),
         global_options: jobs.global_options.clone(),
         entries: entries
             .into_iter()
-            .map(|(entry, _)| with_steadiness(entry, &all))
+            .map(|entry| with_steadiness(entry, &all))
             .collect(),
         machine,
     }
@@ -491,6 +511,7 @@ fn entry(
     FioEntry {
         name: job.name.clone(),
         group: report.group,
+        group_reporting: report.group_reporting,
         options: report.options.clone(),
         outcome: JobOutcome {
             start_ms: on_clock(outcome.start_ms, report.job_start_clock),
@@ -554,7 +575,12 @@ impl Status {
             };
             while ended.recv_timeout(Duration::from(every)) == Err(mpsc::RecvTimeoutError::Timeout)
             {
-                let run = run(jobs, &plan, &launch, Machine::default(), &live.outcomes());
+                let scope = Scope {
+                    plan: &plan,
+                    launch: &launch,
+                };
+                let now = ms(jiff::Timestamp::now());
+                let run = run(jobs, scope, Machine::default(), &live.outcomes(), now);
                 // The report at the end says if it cannot be written.
                 let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view));
             }

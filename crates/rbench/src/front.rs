@@ -17,6 +17,7 @@ use rbench_exec::LiveStats;
 use rbench_plan::spec::Workload;
 use rbench_plan::{Plan, Spec};
 use rbench_report::RunResult;
+use rbench_report::schema::Forms;
 
 use crate::launch::Launch;
 use crate::operations::OperationLog;
@@ -97,6 +98,23 @@ pub trait FrontEnd {
 
     /// At rank 0: what the hosts did while a group of jobs ran.
     fn machine(&mut self, _hosts: Vec<HostUse>) {}
+
+    /// At rank 0: what its own form of the report needs and the rest of the result
+    /// does not hold, after these jobs.
+    fn forms(&self, _scope: Scope<'_>, _result: &RunResult, _jobs: &[JobOutcome]) -> Forms {
+        Forms::default()
+    }
+
+    /// At rank 0: the line of the journal with what a group of jobs did, if that is
+    /// kept beside its phases.
+    fn journal_line(
+        &self,
+        _scope: Scope<'_>,
+        _result: &RunResult,
+        _jobs: &[JobOutcome],
+    ) -> Option<String> {
+        None
+    }
 
     /// Writes the logs of this rank's workers.
     ///
@@ -231,6 +249,9 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         | Invocation::Show { .. }
         | Invocation::Compare(_)
         | Invocation::Version
+        | Invocation::Report(_)
+        | Invocation::Completions(_)
+        | Invocation::Man { .. }
         | Invocation::Fio(_)
         | Invocation::Verify(_)
         | Invocation::Clean(_) => Err(Refusal::Usage(

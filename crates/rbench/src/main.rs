@@ -19,8 +19,10 @@ mod fio;
 mod front;
 mod ior;
 mod launch;
+mod man;
 mod mdtest;
 mod operations;
+mod page;
 mod progress;
 mod recording;
 mod result;
@@ -58,9 +60,18 @@ fn main() -> ExitCode {
             complain(WITHOUT_TESTFS);
             ExitCode::from(USAGE)
         }
-        Ok(Invocation::Show { file, format }) => show::show(&file, format),
         Ok(Invocation::Compare(what)) => compare::compare(&what),
         Ok(Invocation::Version) => ExitCode::from(print(&version::text())),
+        Ok(Invocation::Show {
+            files,
+            format,
+            only,
+        }) => show::show(&files, format, &only),
+        Ok(Invocation::Report(page)) => page::write(&page),
+        Ok(Invocation::Completions(shell)) => {
+            ExitCode::from(print(&rbench_cli::completions(shell)))
+        }
+        Ok(Invocation::Man { out }) => man::man(out.as_deref()),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),

@@ -16,8 +16,9 @@ use rbench_plan::resolve::Work;
 use rbench_plan::spec::{Mdtest, Workload};
 use rbench_plan::tree::ItemKind;
 use rbench_plan::{Plan, Spec};
-use rbench_report::mdtest::{self as render, Kinds, View};
-use rbench_report::{PhaseResult, RunResult, text};
+use rbench_report::mdtest::{self as render, Kinds};
+use rbench_report::schema::{Forms, MdtestForm};
+use rbench_report::{RunResult, text};
 
 use crate::front::{FrontEnd, Scope};
 use crate::operations::{OperationLog, new_file, unwritable};
@@ -132,7 +133,7 @@ impl FrontEnd for Front {
     fn finish(&mut self, result: &RunResult) -> Result<(), String> {
         let created = result.phases.iter().rfind(|p| p.name == "file-create");
         if let (Some(path), Some(created)) = (self.status.take(), created) {
-            let items = items_of_each(created);
+            let items = render::items_of_each(created);
             status::write(STATUS, &path, items)?;
         }
         if let Some((path, mut file)) = self.ranks.take() {
@@ -140,6 +141,13 @@ impl FrontEnd for Front {
                 .map_err(|e| unwritable(&path, &e))?;
         }
         Ok(())
+    }
+
+    fn forms(&self, scope: Scope<'_>, result: &RunResult, _jobs: &[JobOutcome]) -> Forms {
+        Forms {
+            mdtest: form(result, scope.plan, &self.view),
+            ..Forms::default()
+        }
     }
 
     fn report(
@@ -153,21 +161,10 @@ impl FrontEnd for Front {
     }
 }
 
-/// Items that every rank has after a stonewall, or the most that one has.
-fn items_of_each(created: &PhaseResult) -> u64 {
-    // Without a stonewall every rank has made what was asked for; later phases
-    // find failed ones missing.
-    let most = created.ranks.iter().map(|r| r.items).max();
-    created
-        .stonewall
-        .as_ref()
-        .map_or(most.unwrap_or(0), |wall| wall.most)
-}
-
-/// mdtest's report, followed by ours if asked for.
-fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
+/// What is printed of a run of this plan.
+fn form(result: &RunResult, plan: &Plan, view: &MdtestView) -> Option<MdtestForm> {
     let Work::Meta(meta) = &plan.work else {
-        return text::render(result);
+        return None;
     };
     let paths = match &meta.site {
         Location::TestDirs(dirs) => dirs.iter().map(|d| d.display().to_string()).collect(),
@@ -175,15 +172,12 @@ fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
     };
     let has = |kind: ItemKind| meta.kinds().any(|k| k.info().items == Some(kind));
     let of_each = match meta.made {
-        Some(made) => made.min(meta.items_per_rank),
-        // Without -n or -I the stonewall decided.
-        None if meta.open_ended() => {
-            let created = result.phases.iter().rfind(|p| p.name == "file-create");
-            created.map_or(0, items_of_each)
-        }
-        None => meta.items_per_rank,
+        Some(made) => Some(made.min(meta.items_per_rank)),
+        // Without -n or -I the stonewall decides.
+        None if meta.open_ended() => None,
+        None => Some(meta.items_per_rank),
     };
-    let view_of_mdtest = View {
+    Some(MdtestForm {
         print: match view.print {
             Print::Rates => render::Print::Rates,
             Print::Times => render::Print::Times,
@@ -197,13 +191,20 @@ fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
         verbosity: view.verbosity,
         all_ranks: view.all_ranks,
         rank_statistics: view.rank_statistics,
-        items: of_each.saturating_mul(u64::from(plan.ranks)),
+        items: of_each.map(|n| n.saturating_mul(u64::from(plan.ranks))),
         command: "mdtest".to_owned(),
         paths,
         shift: meta.stated_shift,
         seed: meta.stated_random.then_some(result.run.seed),
+    })
+}
+
+/// mdtest's report, followed by ours if asked for.
+fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
+    let Some(form) = form(result, plan, view) else {
+        return text::render(result);
     };
-    let mut out = render::render(result, &view_of_mdtest);
+    let mut out = render::render(result, &form);
     if view.report {
         let _ = write!(out, "\n{}", text::render(result));
     }

@@ -20,7 +20,7 @@ use rbench_report::schema::{ClientCounters, Warning};
 use rbench_report::{PhaseResult, RunResult, journal};
 
 use crate::complain;
-use crate::files::ResultFile;
+use crate::files::{Replace, ResultFile};
 use crate::front::{FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::progress::Display;
@@ -159,6 +159,13 @@ impl<'r> Recording<'r> {
         }
     }
 
+    fn scope(&self) -> Scope<'r> {
+        Scope {
+            plan: self.plan,
+            launch: self.launch,
+        }
+    }
+
     /// Whether there is to be a journal.
     pub fn keeps_journal(&self) -> bool {
         self.output.out.is_some()
@@ -224,10 +231,16 @@ impl Listener for Recording<'_> {
             .result
             .warnings
             .extend(self.noted.iter().cloned());
+        let scope = self.scope();
+        self.report.result.forms = self.report.front.forms(scope, &self.report.result, &[]);
         if let Some(out) = &self.output.out {
             let path = Path::new(&self.launch.cwd).join(out);
             let header = journal::header_line(&self.report.result);
-            *self.report.file.borrow_mut() = Some(ResultFile::begin(&path, &header)?);
+            let replace = match self.output.overwrite {
+                true => Replace::Ours,
+                false => Replace::Nothing,
+            };
+            *self.report.file.borrow_mut() = Some(ResultFile::begin(&path, &header, replace)?);
         }
         Ok(())
     }
@@ -265,6 +278,14 @@ impl Listener for Recording<'_> {
     }
 
     fn jobs(&mut self, outcomes: Vec<JobOutcome>) {
+        let scope = self.scope();
+        let report = &mut self.report;
+        if let Some(file) = report.file.borrow_mut().as_mut() {
+            let line = report.front.journal_line(scope, &report.result, &outcomes);
+            if let Some(Err(trouble)) = line.map(|line| file.append(&line)) {
+                report.trouble = Some(trouble);
+            }
+        }
         self.report.jobs.extend(outcomes);
     }
 
@@ -273,10 +294,7 @@ impl Listener for Recording<'_> {
     }
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {
-        let scope = Scope {
-            plan: self.plan,
-            launch: self.launch,
-        };
+        let scope = self.scope();
         let written = self.report.front.job_logs(scope, &logs);
         if let Err(trouble) = written {
             self.report.trouble = Some(trouble);

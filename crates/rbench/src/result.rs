@@ -111,6 +111,7 @@ impl Frame<'_> {
             summary: Vec::new(),
             warnings,
             complete: false,
+            forms: schema::Forms::default(),
         }
     }
 

@@ -27,6 +27,7 @@ use crate::clean;
 use crate::client_counters;
 use crate::data_size;
 use crate::embedded::Embedded;
+use crate::files;
 use crate::front::{self, Asked, FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::progress::Display;
@@ -171,6 +172,7 @@ async fn counts(
     (spec, output): (&Spec, &Output),
     signals: &Signals,
 ) -> Result<u8, Refusal> {
+    let output = &named(output, launch);
     let counts = task_counts(spec, comm.size()).map_err(|e| Refusal::Usage(e.to_string()))?;
     if counts == [comm.size()] {
         return once(comm, launch, (spec, output), signals, None).await;
@@ -195,6 +197,14 @@ async fn counts(
         }
     }
     Ok(worst)
+}
+
+/// The output with the name of the result file.
+fn named(output: &Output, launch: &Launch) -> Output {
+    let mut output = output.clone();
+    let name = |out| files::named_after(out, &launch.cwd, &launch.run_id);
+    output.out = output.out.map(name);
+    output
 }
 
 /// The output of one run among several with different numbers of ranks: each
@@ -621,13 +631,16 @@ pub fn conclude(report: &mut Report) -> Option<String> {
 /// The result file, the report on standard output, and where they are; returns
 /// the exit code.
 pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Output) -> u8 {
+    let scope = Scope { plan, launch };
+    if report.file.borrow().is_some() || report.cell.is_some() {
+        report.result.forms = report.front.forms(scope, &report.result, &report.jobs);
+    }
     if let Some(cell) = report.cell.clone() {
         return cell.take(report);
     }
     let mut trouble = conclude(report);
     let result = &mut report.result;
 
-    let scope = Scope { plan, launch };
     let printed = match report.front.report(scope, output, result, &report.jobs) {
         Ok(code) => code,
         Err(message) => {

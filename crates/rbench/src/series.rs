@@ -103,7 +103,11 @@ pub async fn run(
             _ => None,
         };
         let (spec, mut output) = cell_of(&launch, series)?;
-        output.out = lead.and_then(|lead| lead.cell_file());
+        // Whether there is a file decides what the ranks gather: they agree on that.
+        output.out = match lead {
+            Some(lead) => lead.cell_file(),
+            None => series.out.clone(),
+        };
         let sink = lead.map(|lead| lead.clone() as Rc<dyn Sink>);
         let ended = match Chosen::of(comm, members).await? {
             Some(part) => {

@@ -1,40 +1,29 @@
-//! `rbench show`: the report of a result file, or of an unfinished run's journal.
+//! `rbench show`: reports of the files of runs and series, or of the journals of
+//! unfinished ones.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rbench_cli::Format;
+use rbench_cli::{Format, ShowFormat};
 use rbench_comm::launcher::launcher;
-use rbench_report::journal::ReadError;
 use rbench_report::series::Colour;
-use rbench_report::{RENDERERS, RunResult, journal, ops, series};
+use rbench_report::{Document, RENDERERS, RunResult};
 
-use crate::{FAILED, complain, print};
+use crate::{FAILED, USAGE, complain, print};
 
 /// Renders `result` in the form asked for.
 pub fn render(result: &RunResult, format: Format) -> String {
     let name = match format {
-        Format::Text if ops::is_table(result) => "ops",
         Format::Text => "text",
         Format::Json => "json",
     };
-    RENDERERS
-        .iter()
-        .find(|r| r.name == name)
-        .map_or_else(String::new, |r| (r.render)(result))
-}
-
-/// Reads the result file or the journal of a run.
-///
-/// # Errors
-/// One sentence that names the file.
-pub fn read(file: &Path) -> Result<RunResult, String> {
-    journal::read_any(&bytes_of(file)?).map_err(|e| format!("{}: {e}", file.display()))
-}
-
-fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(file).map_err(|e| format!("{} cannot be read: {e}", file.display()))
+    let renderer = RENDERERS.iter().find(|r| r.name == name);
+    let document = Document::Run(Box::new(result.clone()));
+    // Every result has these two.
+    renderer
+        .and_then(|r| (r.render)(&[document], Colour::Off).ok())
+        .unwrap_or_default()
 }
 
 /// Whether standard output is a terminal whose user has nothing against colours
@@ -51,27 +40,57 @@ pub fn colour() -> Colour {
     }
 }
 
-/// The report of a file's content.
-fn rendered(bytes: &[u8], format: Format) -> Result<String, ReadError> {
-    if series::journal::is_series(bytes) {
-        let series = series::journal::read(bytes)?;
-        return Ok(match format {
-            Format::Text => series::render(&series, colour()),
-            Format::Json => series::render_json(&series),
-        });
-    }
-    Ok(render(&journal::read_any(bytes)?, format))
+/// Reads files of results or journals.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn read(files: &[PathBuf]) -> Result<Vec<Document>, String> {
+    files.iter().map(|file| read_one(file)).collect()
 }
 
-/// Reads `file` and prints its report.
-pub fn show(file: &Path, format: Format) -> ExitCode {
-    let shown = bytes_of(file)
-        .and_then(|bytes| rendered(&bytes, format).map_err(|e| format!("{}: {e}", file.display())));
-    match shown {
-        Ok(text) => ExitCode::from(print(&text)),
-        Err(message) => {
+/// Reads one.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn read_one(file: &Path) -> Result<Document, String> {
+    let bytes =
+        std::fs::read(file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
+    Document::read(&bytes).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+/// Reads the files and prints their reports.
+pub fn show(files: &[PathBuf], format: ShowFormat, only: &[String]) -> ExitCode {
+    let shown = match read(files) {
+        Ok(documents) => shown(files, documents, format, only).map_err(|why| (USAGE, why)),
+        Err(why) => Err((FAILED, why)),
+    };
+    ExitCode::from(match shown {
+        Ok(text) => print(&text),
+        Err((code, message)) => {
             complain(&message);
-            ExitCode::from(FAILED)
+            code
+        }
+    })
+}
+
+fn shown(
+    files: &[PathBuf],
+    mut documents: Vec<Document>,
+    format: ShowFormat,
+    only: &[String],
+) -> Result<String, String> {
+    for wanted in only {
+        if !documents.iter().any(|document| document.has_row(wanted)) {
+            return Err(format!("--only {wanted}: no file has a row of that name"));
         }
     }
+    if !only.is_empty() {
+        documents
+            .iter_mut()
+            .for_each(|document| document.keep(only));
+    }
+    let renderer = RENDERERS.iter().find(|r| r.name == format.name());
+    let renderer = renderer.ok_or_else(|| format!("there is no format {}", format.name()))?;
+    (renderer.render)(&documents, colour())
+        .map_err(|not| format!("{}: {not}", files[not.index].display()))
 }

@@ -6,7 +6,8 @@ use rbench_plan::spec::fio::Settings;
 
 use super::Line;
 use super::given::{Base, Given};
-use super::table::{self, Does, GROUPS, Opt, REFUSED, Takes};
+use super::table::{self, Does, GROUPS, Group, Opt, REFUSED, Takes};
+use crate::definitions::Definition;
 
 /// Where the second column begins; the help of an option that reaches into it
 /// is on the next line.
@@ -53,6 +54,27 @@ pub fn help() -> String {
         }
     }
     text
+}
+
+/// The options, for completions and man pages.
+pub fn definitions() -> Vec<Definition> {
+    let of = |group: &'static Group| {
+        let options = group.options.iter();
+        options.map(|option| Definition {
+            letter: None,
+            long: Some(option.name),
+            aliases: option.aliases,
+            value: match option.takes {
+                Takes::Nothing => "",
+                Takes::Switch => "0|1",
+                Takes::Optional(name) | Takes::Value(name) => name,
+            },
+            optional: !matches!(option.takes, Takes::Value(_)),
+            help: option.help,
+            heading: group.title,
+        })
+    };
+    GROUPS.iter().flat_map(of).collect()
 }
 
 /// ` [default: 4k]`, on a line of its own where there is no room for it.

@@ -324,8 +324,9 @@ fn help_is_the_same_however_it_is_asked_for() {
         version.text
     );
     let listed = asked("rbench --help").text;
+    let line = listed.lines().find(|l| l.trim_start().starts_with("fio "));
     assert!(
-        listed.contains("\n  fio      fio's command line"),
+        line.is_some_and(|l| l.contains("fio's command line")),
         "{listed}"
     );
 }

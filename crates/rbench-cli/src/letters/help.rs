@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Line, Opt};
+use super::{Group, Line, Opt};
+use crate::definitions::Definition;
 
 /// Where the second column begins; the help of an option that reaches into it
 /// is on the next line.
@@ -23,6 +24,23 @@ pub fn help<L: Line>() -> String {
         }
     }
     text
+}
+
+/// The options, for completions and man pages.
+pub fn definitions<L: Line>() -> Vec<Definition> {
+    let of = |group: &'static Group<L>| {
+        let options = group.options.iter();
+        options.map(|option| Definition {
+            letter: option.letter,
+            long: option.long,
+            aliases: &[],
+            value: option.takes.value_name(),
+            optional: !option.takes.needs_value(),
+            help: option.help,
+            heading: group.title,
+        })
+    };
+    L::TABLE.groups.iter().flat_map(of).collect()
 }
 
 /// `  -X, --verify-read`, `      --out <FILE>`

@@ -21,7 +21,12 @@ impl<L: Line> Own<L> {
         named(
             "out",
             Value("FILE", |l, v| put_path(&mut l.output().out, v)),
-            "Write the result to FILE (JSON); finished phases go to FILE.journal",
+            "Write the result (JSON) to FILE, or into it if it is a directory",
+        ),
+        named(
+            "overwrite",
+            Nothing(|l| l.output().overwrite = true),
+            "Replace the result that --out names, if rbench wrote it",
         ),
         named(
             "label",

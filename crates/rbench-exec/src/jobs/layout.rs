@@ -23,6 +23,7 @@ use rbench_sys::residency::Part;
 use rbench_sys::{Engine, InUse, PosixFs, Request, Transfer};
 
 use crate::blocks::handles::{lengthen, refuse_in_use};
+use crate::group::Group;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::worker::{Prepared, Runner};
@@ -238,6 +239,17 @@ fn found(path: &Path, form: Form) -> Result<Option<u64>, (Errno, &'static str)> 
             Err((Errno::EINVAL, "only regular files are removed"))
         }
     }
+}
+
+/// The files of `job` that this rank looks at and removes: its own, and at rank 0 those
+/// that all share.
+pub fn paths_of(group: &Group<'_>, job: &JobPlan, base: &Path) -> Vec<PathBuf> {
+    let mut all = paths(job, base, Whose::Own(group.rank()));
+    if group.is_root() {
+        let ranks = group.world.size();
+        all.extend(paths(job, base, Whose::Shared { ranks }));
+    }
+    all
 }
 
 /// The paths of the files of `job` that this rank is to remove.

@@ -8,8 +8,8 @@ use rbench_plan::NameOp;
 use rbench_plan::jobs::FileNames;
 use rbench_sys::files;
 
+use super::layout::paths_of;
 use super::layout::{self, Whose};
-use super::standing::paths_of;
 use super::{JobRound, Member};
 use crate::group::{ExecError, Group};
 use crate::target::{gather_texts, left_behind};

@@ -268,6 +268,8 @@ fn a_crowd_of_ranks_and_hosts_adds_up_exactly_and_its_outliers_are_named() {
         let failed = expected.failures.total();
         assert_eq!((host.items, host.errors), (expected.items, failed));
         assert_eq!(host.response, expected.response, "{}", host.host);
+        // Shorter ones than two of the bins that all have are not seen.
+        expected.timeline.widen(row.timeline.power());
         let gap = expected.timeline.longest_gap(Nanos(0));
         assert!(gap.is_some() && host.gap == gap, "{}: {gap:?}", host.host);
     }

@@ -462,9 +462,12 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
 
 #[test]
 fn an_interval_is_from_10_ms_to_a_minute() {
-    check_io("--interval 9 ms is not from 10 ms to 1 min", |c, _| {
-        c.interval = Some(Nanos(9_000_000));
-    });
+    check_io(
+        "--interval 9.00 ms is not from 10.0 ms to 60.0 s",
+        |c, _| {
+            c.interval = Some(Nanos(9_000_000));
+        },
+    );
     let plan = io(|_, _| (), &twelve()).expect("valid");
     assert_eq!(plan.interval, Nanos(1_000_000_000));
 }

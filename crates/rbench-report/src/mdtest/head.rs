@@ -45,7 +45,13 @@ pub fn render(result: &RunResult, view: &View) -> String {
     if let Some(seed) = view.seed {
         let _ = writeln!(out, "random seed: {seed}");
     }
-    let (items, words) = (view.items, view.kinds.words());
+    let items = view.items.unwrap_or_else(|| {
+        let created = result.phases.iter().rfind(|p| p.name == "file-create");
+        created
+            .map_or(0, super::items_of_each)
+            .saturating_mul(u64::from(tasks))
+    });
+    let words = view.kinds.words();
     let _ = writeln!(out, "{tasks} tasks, {items} {words}");
     out
 }

@@ -73,7 +73,7 @@ pub struct Share {
 /// What the run measured, in the order of execution. Phases without anything
 /// to do are left out; those whose operations all failed are not.
 pub fn all(result: &RunResult) -> Vec<Measured<'_>> {
-    let tried = |p: &&PhaseResult| p.items + p.error_count() > 0;
+    let tried = |p: &&PhaseResult| p.items > 0 || p.error_count() > 0;
     let busy: Vec<&PhaseResult> = result.phases.iter().filter(tried).collect();
     let mut all = Vec::new();
     for phase in &busy {
@@ -100,7 +100,10 @@ impl Measured<'_> {
     /// What all ranks did together. A file whose second half failed does not count
     /// as created.
     pub fn whole(&self) -> Share {
-        let (phase, tried) = (self.phase, self.phase.items + self.phase.error_count());
+        let (phase, tried) = (
+            self.phase,
+            self.phase.items.saturating_add(self.phase.error_count()),
+        );
         match self.writing {
             None => Share {
                 tried,
@@ -112,7 +115,7 @@ impl Measured<'_> {
                 let elapsed_s = phase.elapsed_s + writing.elapsed_s;
                 Share {
                     tried,
-                    errors: phase.error_count() + writing.error_count(),
+                    errors: phase.error_count().saturating_add(writing.error_count()),
                     elapsed_s,
                     rate: per_second(phase.items.min(writing.items), elapsed_s),
                 }
@@ -129,8 +132,8 @@ impl Measured<'_> {
         let items = made.map_or(0, |r| r.items);
         let elapsed_s = halves().map(|r| r.elapsed_s).sum();
         Share {
-            tried: made.map_or(0, |r| r.items + r.errors),
-            errors: halves().map(|r| r.errors).sum(),
+            tried: made.map_or(0, |r| r.items.saturating_add(r.errors)),
+            errors: halves().map(|r| r.errors).fold(0, u64::saturating_add),
             elapsed_s,
             rate: per_second(items, elapsed_s),
         }

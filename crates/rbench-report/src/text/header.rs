@@ -4,7 +4,7 @@ use rbench_core::units::human_nanos;
 use serde_json::Value;
 
 use crate::schema::{Host, RoundTrip, RunResult, remarks};
-use crate::table::{Table, left, right, wrapped};
+use crate::table::{Table, left, printable, right, wrapped};
 
 /// Most hosts that get a line of their own.
 const MOST_HOSTS: usize = 8;
@@ -22,23 +22,41 @@ pub fn render(result: &RunResult) -> String {
     out.push('\n');
     let command: Vec<String> = run.command.iter().map(|w| shell_word(w)).collect();
     fact(&mut out, "Command", &command, " ");
-    fact(&mut out, "Target", &target(result), ", ");
-    fact(&mut out, "Ranks", &world(result), ", ");
-    if result.world.hosts.len() > 1 {
-        hosts(&mut out, &result.world.hosts);
+    for Fact {
+        name,
+        words,
+        separator,
+    } in all(result)
+    {
+        fact(&mut out, name, &words, separator);
+        if name == WORLD && result.world.hosts.len() > 1 {
+            hosts(&mut out, &result.world.hosts);
+        }
     }
-    fact(&mut out, "State", &state(&result.world.hosts), "   ");
-    fact(&mut out, "Settings", &settings(result), "   ");
+    out
+}
+
+/// The line after which hosts stand.
+const WORLD: &str = "Ranks";
+
+/// A line of the header.
+struct Fact {
+    name: &'static str,
+    words: Vec<String>,
+    separator: &'static str,
+}
+
+/// Everything but the command; a fact without words is not shown.
+fn all(result: &RunResult) -> [Fact; 8] {
+    let run = &result.run;
     let mut identity = vec![run.id.clone(), format!("seed {}", run.seed)];
     identity.push(match &run.finished {
         Some(finished) => format!("{} to {finished}", run.started),
         None => format!("started {}", run.started),
     });
-    fact(&mut out, "Run", &identity, "   ");
-    let labels: Vec<String> = run.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    fact(&mut out, "Labels", &labels, "   ");
+    let labels = run.labels.iter().map(|(k, v)| format!("{k}={v}"));
     let cost = &result.calibration;
-    let costs = [
+    let costs = vec![
         format!("clock {}", human_nanos(cost.clock_ns)),
         format!("recording {}", human_nanos(cost.record_ns)),
         format!(
@@ -47,9 +65,44 @@ pub fn render(result: &RunResult) -> String {
             dearer(result)
         ),
     ];
-    fact(&mut out, "Tool cost", &costs, "   ");
-    fact(&mut out, "Round trip", &round_trips(result), ", ");
-    out
+    let fact = |name, words, separator| Fact {
+        name,
+        words,
+        separator,
+    };
+    [
+        fact("Target", target(result), ", "),
+        fact(WORLD, world(result), ", "),
+        fact("State", state(&result.world.hosts), "   "),
+        fact("Settings", settings(result), "   "),
+        fact("Run", identity, "   "),
+        fact("Labels", labels.collect(), "   "),
+        fact("Tool cost", costs, "   "),
+        fact("Round trip", round_trips(result), ", "),
+    ]
+}
+
+/// The command line, quoted for a shell.
+pub(crate) fn command(result: &RunResult) -> String {
+    let words = result.run.command.iter().map(|w| shell_word(w));
+    printable(&words.collect::<Vec<String>>().join(" "))
+}
+
+/// What the header says beside the command, as names and sentences.
+pub(crate) fn facts(result: &RunResult) -> Vec<(&'static str, String)> {
+    let shown = all(result)
+        .into_iter()
+        .filter(|fact| !fact.words.is_empty());
+    shown
+        .map(|fact| {
+            let separator = if fact.separator == "   " {
+                ", "
+            } else {
+                fact.separator
+            };
+            (fact.name, fact.words.join(separator))
+        })
+        .collect()
 }
 
 /// Where a null operation costs clearly more than on the host of rank 0, in

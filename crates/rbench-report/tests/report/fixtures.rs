@@ -9,7 +9,7 @@ use rbench_core::outcome::{
 use rbench_core::timeline::{INTERVAL, TimelineRecorder};
 use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
 use rbench_report::schema::{
-    Calibration, Host, HostClock, Run, SCHEMA, SettingResult, Space, Target, World,
+    Calibration, Forms, Host, HostClock, Run, SCHEMA, SettingResult, Space, Target, World,
 };
 use rbench_report::{PhaseResult, RunResult};
 use serde_json::{Map, Value, json};
@@ -270,6 +270,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
         summary: Vec::new(),
         warnings: Vec::new(),
         complete: true,
+        forms: Forms::default(),
     };
     rbench_report::finish(&mut result);
     result

@@ -18,7 +18,7 @@ fn view() -> View {
         verbosity: 0,
         all_ranks: false,
         rank_statistics: false,
-        items: 4800,
+        items: Some(4800),
         command: "mdtest".to_owned(),
         paths: vec!["/mnt/jfs".to_owned()],
         shift: 0,
@@ -99,7 +99,7 @@ fn rates_and_times_of_files_with_a_line_for_each_phase() {
         print: Print::Both,
         kinds: Kinds::Files,
         verbosity: 1,
-        items: 800,
+        items: Some(800),
         paths: vec!["/mnt/a".to_owned(), "/mnt/b".to_owned()],
         ..view()
     };
@@ -119,7 +119,7 @@ fn statistics_and_lines_of_each_rank() {
         kinds: Kinds::Directories,
         all_ranks: true,
         rank_statistics: true,
-        items: 1600,
+        items: Some(1600),
         ..view()
     };
     check("mdtest_ranks.txt", &render(&directories_only(), &view));

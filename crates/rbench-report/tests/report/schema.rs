@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use rbench_core::outcome::{Cache, Stonewall};
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::schema::{SCHEMA, TIMELINE_ROWS, reads_schema};
-use rbench_report::{PhaseResult, RENDERERS, RunResult, json};
+use rbench_report::series::Colour;
+use rbench_report::{Document, PhaseResult, RENDERERS, RunResult, json};
 use serde_json::Value;
 
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run};
@@ -242,7 +243,13 @@ fn renderers_have_names_of_their_own_and_end_their_last_line() {
     let names: BTreeSet<&str> = RENDERERS.iter().map(|r| r.name).collect();
     assert_eq!(names.len(), RENDERERS.len());
     for renderer in RENDERERS {
-        let text = (renderer.render)(&full());
+        let text = match (renderer.render)(&[Document::Run(Box::new(full()))], Colour::Off) {
+            Ok(text) => text,
+            Err(why) => {
+                assert!(why.to_string().contains("was not made by"), "{why}");
+                continue;
+            }
+        };
         assert!(
             text.ends_with('\n') && !text.ends_with("\n\n"),
             "{}",
@@ -301,6 +308,20 @@ proptest! {
     fn any_result_has_a_text_report_without_control_characters(result in any_result()) {
         let text = rbench_report::text::render(&result);
         prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{:?}", text);
+    }
+
+    #[test]
+    fn any_result_has_every_form_and_a_page(result in any_result()) {
+        let document = Document::Run(Box::new(result));
+        for renderer in RENDERERS {
+            let Ok(text) = (renderer.render)(std::slice::from_ref(&document), Colour::Off) else {
+                continue;
+            };
+            let steers = |c: char| c.is_control() && c != '\n';
+            prop_assert!(!text.chars().any(steers), "{}: {:?}", renderer.name, text);
+        }
+        let page = rbench_report::page::render(&[document.clone(), document]);
+        prop_assert!(page.starts_with(rbench_report::page::BEGINNING));
     }
 }
 

@@ -8,12 +8,10 @@ use rbench_report::schema::{KneeResult, LeftOut, SeriesKey, SeriesResult, Series
 use crate::launch::Launch;
 
 mod knee;
-
-use knee::Knee;
-
 mod quick;
 mod suite;
 
+use knee::Knee;
 use quick::Quick;
 use suite::Suite;
 

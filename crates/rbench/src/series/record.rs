@@ -12,7 +12,7 @@ use rbench_report::series;
 use rbench_report::series::journal;
 
 use super::Course;
-use crate::files::ResultFile;
+use crate::files::{Replace, ResultFile, named_after};
 use crate::launch::Launch;
 use crate::show::colour;
 use crate::{FAILED, SUCCESS, complain, print};
@@ -62,7 +62,8 @@ impl Record {
         };
         let out = asked
             .out
-            .as_ref()
+            .clone()
+            .map(|out| named_after(out, &launch.cwd, &launch.run_id))
             .map(|out| Path::new(&launch.cwd).join(out));
         let mut record = Record {
             series,
@@ -86,6 +87,7 @@ impl Record {
             self.file = Some(ResultFile::begin(
                 &out,
                 &journal::header_line(&self.series),
+                Replace::Nothing,
             )?);
             return Ok(());
         }

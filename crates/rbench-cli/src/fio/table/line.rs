@@ -187,9 +187,17 @@ pub const OWN: &[Opt] = &[
     value(
         "out",
         "FILE",
-        "Write the result to FILE (JSON); finished groups go to FILE.journal",
+        "Write the result (JSON) to FILE, or into it if it is a directory",
         |l, v| {
             l.output.out = Some(path(v)?);
+            Ok(())
+        },
+    ),
+    plain(
+        "rbench-overwrite",
+        "Replace the result that --out names, if rbench wrote it",
+        |l, _| {
+            l.output.overwrite = true;
             Ok(())
         },
     ),

@@ -612,6 +612,7 @@ const LINE_OPTIONS: &[LineSample] = &[
     ("--alloc-size=65536", |_| {}),
     ("--rbench-report", |l| l.view.report = true),
     ("--out=r.json", |l| l.output.out = Some("r.json".into())),
+    ("--rbench-overwrite", |l| l.output.overwrite = true),
     ("--label=a=b=c", |l| {
         l.output.labels = vec![("a".into(), "b=c".into())];
     }),

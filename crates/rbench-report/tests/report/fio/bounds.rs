@@ -28,6 +28,7 @@ fn run(values: &[u64], percentiles: Vec<f64>, lat: bool) -> FioRun {
         entries: vec![FioEntry {
             name: "a".to_owned(),
             group: 0,
+            group_reporting: false,
             options: Vec::new(),
             outcome: JobOutcome {
                 workers: 1,

@@ -185,6 +185,7 @@ fn entry(job: &Value, options: Vec<(String, String)>, head: &str) -> FioEntry {
     FioEntry {
         name: job["jobname"].as_str().expect("a name").to_owned(),
         group: int(&job["groupid"]) as u32,
+        group_reporting: false,
         percentiles: wanted(&options),
         clat_percentiles: option(&options, "clat_percentiles") != Some("0"),
         lat_percentiles: option(&options, "lat_percentiles") == Some("1"),

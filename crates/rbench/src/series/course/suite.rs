@@ -18,7 +18,7 @@ use crate::run::room_for;
 const ANY_DIR: &str = "DIR";
 
 /// The words that begin a series of its own.
-const SERIES: [&str; 2] = ["quick", "sweep"];
+const SERIES: [&str; 4] = ["quick", "sweep", "nn", "knee"];
 
 /// The steps of a suite, one after the other.
 pub struct Suite {
@@ -180,6 +180,12 @@ fn expand(
         }
     };
     let course = super::of(&inner, around)?;
+    if course.planned().is_none() {
+        return Err(format!(
+            "the runs of {} depend on their results",
+            course.kind()
+        ));
+    }
     Ok(Expanded {
         kind: course.kind(),
         keys: course.keys(),

@@ -1,0 +1,150 @@
+//! What is made of the definitions of the commands beside help texts:
+//! completions for shells, and man pages.
+
+use clap::{Arg, ArgAction, Command, ValueHint};
+use clap_complete::Shell;
+
+use crate::{args, fio, ior, mdtest};
+
+/// The program's name, as shells know it.
+const NAME: &str = "rbench";
+
+/// The completions of a shell, as the script that it loads.
+pub fn completions(shell: Shell) -> String {
+    let mut out = Vec::new();
+    clap_complete::generate(shell, &mut command(), NAME, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The man pages: file name and text in roff; the first is that of the program.
+///
+/// # Errors
+/// Only if memory were not written to.
+pub fn man_pages() -> std::io::Result<Vec<(String, String)>> {
+    let mut program = command();
+    program.build();
+    let mut pages = vec![page(&program, NAME)?];
+    for sub in program.get_subcommands().filter(|s| s.get_name() != "help") {
+        pages.push(page(sub, &format!("{NAME}-{}", sub.get_name()))?);
+    }
+    Ok(pages)
+}
+
+fn page(command: &Command, name: &str) -> std::io::Result<(String, String)> {
+    let mut out = Vec::new();
+    // The page's title; its synopsis keeps the words that are typed.
+    let man = clap_mangen::Man::new(command.clone().display_name(name))
+        .title(name.to_uppercase())
+        .source(concat!("rbench ", env!("CARGO_PKG_VERSION")))
+        .manual("User Commands");
+    man.render(&mut out)?;
+    Ok((
+        format!("{name}.1"),
+        String::from_utf8_lossy(&out).into_owned(),
+    ))
+}
+
+/// The commands with the options of mdtest, IOR and fio, which clap does not read.
+fn command() -> Command {
+    args::command()
+        .mut_subcommand("mdtest", |command| options(command, mdtest::definitions()))
+        .mut_subcommand("ior", |command| options(command, ior::definitions()))
+        .mut_subcommand("fio", |command| {
+            let files = Arg::new("JOBFILE")
+                .num_args(0..)
+                .value_hint(ValueHint::FilePath)
+                .help("Files with jobs");
+            options(command, fio::definitions()).arg(files)
+        })
+}
+
+/// An option of another tool's command line.
+pub struct Definition {
+    /// Its letter.
+    pub letter: Option<char>,
+    /// Its name, without dashes.
+    pub long: Option<&'static str>,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// The name of its value; empty: it takes none.
+    pub value: &'static str,
+    /// Whether it may stand without its value.
+    pub optional: bool,
+    /// Its help, one line.
+    pub help: &'static str,
+    /// The heading it stands under.
+    pub heading: &'static str,
+}
+
+impl Definition {
+    fn arg(&self, id: String) -> Arg {
+        let mut arg = Arg::new(id).help(self.help).help_heading(self.heading);
+        if let Some(letter) = self.letter {
+            arg = arg.short(letter);
+        }
+        if let Some(long) = self.long {
+            arg = arg.long(long).visible_aliases(self.aliases.iter().copied());
+        }
+        if self.value.is_empty() {
+            return arg.action(ArgAction::SetTrue);
+        }
+        let hint = match self.value {
+            "FILE" | "DIR" | "PATH" | "PREFIX" => ValueHint::AnyPath,
+            _ => ValueHint::Unknown,
+        };
+        let arg = arg.value_name(self.value).value_hint(hint);
+        match self.optional {
+            true => arg.num_args(0..=1),
+            false => arg,
+        }
+    }
+}
+
+fn options(command: Command, all: Vec<Definition>) -> Command {
+    let args = all.iter().enumerate();
+    command
+        .disable_help_flag(true)
+        .args(args.map(|(i, option)| option.arg(format!("option{i}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_man_page_and_is_completed() {
+        let pages = man_pages().expect("in memory");
+        let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
+        for name in [
+            "rbench.1",
+            "rbench-io.1",
+            "rbench-mdtest.1",
+            "rbench-fio.1",
+            "rbench-man.1",
+        ] {
+            assert!(names.contains(&name), "{names:?}");
+        }
+        for (name, text) in &pages {
+            assert!(text.contains(".SH SYNOPSIS"), "{name}: {text}");
+        }
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let text = completions(shell);
+            for word in ["drop-caches", "print-all-procs", "iodepth", "openmetrics"] {
+                assert!(text.contains(word), "{shell}: {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_of_fio_has_its_options() {
+        let pages = man_pages().expect("in memory");
+        let page = |name: &str| {
+            let found = pages.iter().find(|(known, _)| known == name);
+            found
+                .map(|(_, text)| text.replace('\\', ""))
+                .unwrap_or_default()
+        };
+        assert!(page("rbench-fio.1").contains("--group_reporting"));
+        assert!(page("rbench-mdtest.1").contains("--showRankStatistics"));
+    }
+}

@@ -1,0 +1,75 @@
+//! What a file of rbench holds: a run, or a series of runs.
+
+use crate::journal::{self, ReadError};
+use crate::schema::{RunResult, SeriesResult};
+use crate::series;
+
+/// The content of a result file or journal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Document {
+    /// One run.
+    Run(Box<RunResult>),
+    /// Several runs of one launch.
+    Series(Box<SeriesResult>),
+}
+
+impl Document {
+    /// Reads a finished file or a journal, of whichever kind.
+    ///
+    /// # Errors
+    /// Words that follow the name of the file.
+    pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
+        if series::journal::is_series(bytes) {
+            let series = series::journal::read(bytes)?;
+            return Ok(Document::Series(Box::new(series)));
+        }
+        Ok(Document::Run(Box::new(journal::read_any(bytes)?)))
+    }
+
+    /// Its runs; each cell of a series has the values of the keys as labels.
+    pub fn runs(&self) -> Vec<RunResult> {
+        match self {
+            Document::Run(run) => vec![run.as_ref().clone()],
+            Document::Series(series) => {
+                let cells = series.cells.iter();
+                let labelled = cells.filter_map(|cell| {
+                    let mut result = cell.result.clone()?;
+                    let values = cell.values.iter().map(|v| (v.key.clone(), v.value.clone()));
+                    result.run.labels.extend(values);
+                    Some(result)
+                });
+                labelled.collect()
+            }
+        }
+    }
+
+    fn runs_mut(&mut self) -> Vec<&mut RunResult> {
+        match self {
+            Document::Run(run) => vec![run],
+            Document::Series(series) => {
+                let cells = series.cells.iter_mut();
+                cells.filter_map(|cell| cell.result.as_mut()).collect()
+            }
+        }
+    }
+
+    /// Whether an operation of any run has this name.
+    pub fn has_row(&self, name: &str) -> bool {
+        let has = |run: &RunResult| run.phases.iter().any(|phase| phase.name == name);
+        match self {
+            Document::Run(run) => has(run),
+            Document::Series(series) => {
+                let results = series.cells.iter().filter_map(|cell| cell.result.as_ref());
+                results.into_iter().any(has)
+            }
+        }
+    }
+
+    /// Keeps the operations with these names.
+    pub fn keep(&mut self, names: &[String]) {
+        for run in self.runs_mut() {
+            run.phases.retain(|phase| names.contains(&phase.name));
+            run.summary.retain(|row| names.contains(&row.name));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A series on the page: its cells as curves over the values of a key.
+
+use maud::{Markup, html};
+use rbench_core::units::human_nanos;
+
+use super::charts::{Chart, short};
+use super::svg::{Axis, Content, LINES, chart};
+use super::{data, figure};
+use crate::schema::SeriesResult;
+use crate::series::{self, Colour, Figures};
+use crate::table::printable;
+
+/// The `i`-th series of the page.
+pub fn section(all: &SeriesResult, i: usize) -> Markup {
+    let id = format!("series-{}", i + 1);
+    html! { section id=(id) {
+        h2 { "Series: " (printable(&all.kind)) " " (printable(&all.run.id)) }
+        @if !all.complete || all.cells.iter().any(|cell| cell.error.is_some()) {
+            ul.warnings {
+                @if !all.complete { li { b { "incomplete: " } "not every cell reached its end." } }
+                @for cell in &all.cells { @if let Some(error) = &cell.error {
+                    li { b { (printable(&cell.name)) ": " } (printable(error)) }
+                } }
+            }
+        }
+        @for (name, label) in operations(all) {
+            h3 { (printable(&label)) }
+            @let charts = curves(all, &name);
+            @if charts.is_empty() { p.note { "Nothing to draw." } }
+            @else { div.charts { @for chart in &charts { (figure(chart)) } } }
+        }
+        h3 { "Tables" }
+        pre { (series::render(all, Colour::Off)) }
+        (data(&format!("{id}-data"), &printable(&all.run.id), &series::render_json(all)))
+    } }
+}
+
+/// A cell that was measured: where it lies on the axis, which line it is on, what
+/// it yielded.
+struct Cell {
+    at: usize,
+    line: String,
+    rows: Vec<Figures>,
+}
+
+fn cells(all: &SeriesResult) -> Vec<Cell> {
+    let Some((across, others)) = all.keys.split_last() else {
+        return Vec::new();
+    };
+    let cells = all.cells.iter().filter_map(|cell| {
+        let value = cell.value(&across.name)?;
+        let at = across.values.iter().position(|known| known == value)?;
+        let line = others.iter().filter_map(|key| {
+            let value = cell.value(&key.name)?;
+            Some(format!("{} {value}", key.name))
+        });
+        Some(Cell {
+            at,
+            line: line.collect::<Vec<String>>().join(", "),
+            rows: Figures::of(cell.result.as_ref()?),
+        })
+    });
+    cells.collect()
+}
+
+/// Names and labels of all operations, in the order of first appearance.
+fn operations(all: &SeriesResult) -> Vec<(String, String)> {
+    let mut known: Vec<(String, String)> = Vec::new();
+    for cell in all.cells.iter().filter_map(|cell| cell.result.as_ref()) {
+        for phase in &cell.phases {
+            let pair = (phase.name.clone(), phase.label.clone());
+            if !known.contains(&pair) {
+                known.push(pair);
+            }
+        }
+    }
+    known
+}
+
+/// Rate and p99 of an operation over the values of the last key, a line for each
+/// combination of the others.
+fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
+    let cells = cells(all);
+    let mut names: Vec<&str> = Vec::new();
+    for cell in &cells {
+        if !names.contains(&cell.line.as_str()) {
+            names.push(&cell.line);
+        }
+    }
+    let lines = |value: fn(&Figures) -> Option<f64>| {
+        let line = |(n, name): (usize, &&str)| {
+            let on = cells.iter().filter(|cell| cell.line == **name);
+            let points = on.filter_map(|cell| {
+                let row = cell.rows.iter().find(|row| row.name == operation)?;
+                Some((cell.at as f64, value(row)?))
+            });
+            let mut points: Vec<(f64, f64)> = points.collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            (n % LINES.len(), points)
+        };
+        names.iter().enumerate().map(line).collect::<Vec<_>>()
+    };
+    let Some(across) = all.keys.last() else {
+        return Vec::new();
+    };
+    let keys: Vec<(usize, String)> = match names.as_slice() {
+        [""] => Vec::new(),
+        several => several
+            .iter()
+            .enumerate()
+            .map(|(n, &name)| (n, name.to_owned()))
+            .collect(),
+    };
+    let draw = |title: String, lines: Vec<(usize, Vec<(f64, f64)>)>, log: bool| {
+        let values = || {
+            lines
+                .iter()
+                .flat_map(|(_, points)| points)
+                .map(|(_, value)| *value)
+        };
+        let low = values().fold(f64::INFINITY, f64::min);
+        let high = values().fold(0.0, f64::max);
+        let y = match log {
+            true => Axis::log(low, high, human_nanos),
+            false => Axis::from_zero(high, short),
+        };
+        let scaled = |points: Vec<(f64, f64)>| match log {
+            true => points
+                .into_iter()
+                .map(|(x, v)| (x, v.max(1.0).log10()))
+                .collect(),
+            false => points,
+        };
+        values().next()?;
+        let content = Content {
+            lines: lines
+                .into_iter()
+                .map(|(n, points)| (n, scaled(points)))
+                .collect(),
+            ..Content::default()
+        };
+        Some(Chart {
+            title,
+            keys: keys.clone(),
+            svg: chart(&values_axis(&across.values), &y, &content),
+        })
+    };
+    let over = printable(&across.name);
+    let rate = draw(
+        format!("Operations per second over {over}"),
+        lines(|row| row.rate),
+        false,
+    );
+    let p99 = draw(
+        format!("p99 over {over}"),
+        lines(|row| row.quantile_ns(0.99)),
+        true,
+    );
+    rate.into_iter().chain(p99).collect()
+}
+
+/// The values of a key, evenly spread in the order given.
+fn values_axis(values: &[String]) -> Axis {
+    let names: Vec<String> = values.iter().map(|value| printable(value)).collect();
+    let last = names.len().saturating_sub(1).max(1) as f64;
+    Axis {
+        range: -0.1 * last..1.1 * last,
+        ticks: (0..names.len()).map(|i| i as f64).collect(),
+        label: Box::new(move |at| names.get(at.round() as usize).cloned().unwrap_or_default()),
+    }
+}

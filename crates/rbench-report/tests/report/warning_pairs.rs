@@ -1,0 +1,301 @@
+//! Every code of a warning: a situation that raises it, one close by that does
+//! not, and a section of docs/warnings.md.
+
+use std::collections::BTreeSet;
+
+use rbench_core::effort::Effort;
+use rbench_core::outcome::{CommonStart, PhaseOutcome, Retries};
+use rbench_core::residency::{CacheLook, Evidence, Pages, Requests, Residency, Round, Share};
+use rbench_core::{Latency, Nanos, OpKind};
+use rbench_report::{RunResult, warnings};
+
+use crate::fixtures::{Made, fail, meta_spec, no_space, run};
+
+type Situation = fn(&mut PhaseOutcome);
+
+/// A code, what raises it, and what does not.
+struct Pair {
+    code: &'static str,
+    op: OpKind,
+    raises: Situation,
+    does_not: Situation,
+}
+
+const MS: u64 = 1_000_000;
+
+const PAIRS: &[Pair] = &[
+    Pair {
+        code: "errors",
+        op: OpKind::Create,
+        raises: |p| fail(p, 0, 1, no_space(OpKind::Create, "d/f")),
+        does_not: |_| (),
+    },
+    Pair {
+        code: "unchecked-blocks",
+        op: OpKind::Read,
+        raises: |p| p.unchecked = 1,
+        does_not: |p| p.unchecked = 0,
+    },
+    Pair {
+        code: "open-loop-behind",
+        op: OpKind::Write,
+        raises: |p| p.unissued = 21,
+        does_not: |p| p.unissued = 20,
+    },
+    Pair {
+        code: "time-outside-calls",
+        op: OpKind::Write,
+        raises: |p| p.effort = effort(949, 51),
+        does_not: |p| p.effort = effort(950, 50),
+    },
+    Pair {
+        code: "given-up-workers",
+        op: OpKind::Write,
+        raises: |p| {
+            p.effort = Effort {
+                given_up: 1,
+                lost: 10,
+                ..effort(100, 0)
+            };
+        },
+        does_not: |p| p.effort = effort(100, 0),
+    },
+    Pair {
+        code: "first-failed",
+        op: OpKind::Stat,
+        raises: |p| (p.first_done, p.first_failed) = (None, Some("client2".to_owned())),
+        does_not: |p| p.first_done = None,
+    },
+    Pair {
+        code: "interrupted-calls",
+        op: OpKind::Write,
+        raises: |p| p.again = retries(1, 0),
+        does_not: |p| p.again = retries(0, 1),
+    },
+    Pair {
+        code: "short-transfers",
+        op: OpKind::Write,
+        raises: |p| p.again = retries(0, 1),
+        does_not: |p| p.again = retries(1, 0),
+    },
+    Pair {
+        code: "cache-hit",
+        op: OpKind::Stat,
+        raises: |p| p.residency = Some(asked(p.items, 0)),
+        does_not: |p| p.residency = Some(asked(p.items, p.items)),
+    },
+    Pair {
+        code: "cold-then-warm",
+        op: OpKind::Read,
+        raises: |p| p.residency = Some(came_round(p.items, Some(p.items / 4))),
+        does_not: |p| p.residency = Some(came_round(p.items, None)),
+    },
+    Pair {
+        code: "rewritten",
+        op: OpKind::Write,
+        raises: |p| p.rewritten = Some(round(p.items / 4, p.items)),
+        does_not: |p| p.rewritten = None,
+    },
+    Pair {
+        code: "verified-memory",
+        op: OpKind::Read,
+        raises: |p| p.residency = Some(verified(p.items, 0)),
+        does_not: |p| p.residency = Some(verified(p.items, p.items)),
+    },
+    Pair {
+        code: "short-phase",
+        op: OpKind::Create,
+        raises: |p| p.elapsed = Nanos(10 * MS - 1),
+        does_not: |p| p.elapsed = Nanos(10 * MS),
+    },
+    Pair {
+        code: "straggler",
+        op: OpKind::Create,
+        raises: |p| last_rank(p, 16),
+        does_not: |p| last_rank(p, 15),
+    },
+    Pair {
+        code: "uneven-hosts",
+        op: OpKind::Create,
+        raises: |p| p.hosts[0].items = 2 * p.hosts[1].items + p.hosts[1].items / 2,
+        does_not: |p| p.hosts[0].items = p.hosts[1].items + p.hosts[1].items / 2,
+    },
+    Pair {
+        code: "start-skew",
+        op: OpKind::Create,
+        raises: |p| (p.elapsed, p.start_skew) = (Nanos(20 * MS), Nanos(2 * MS + 1)),
+        does_not: |p| (p.elapsed, p.start_skew) = (Nanos(20 * MS), Nanos(2 * MS)),
+    },
+    Pair {
+        code: "start-unsure",
+        op: OpKind::Create,
+        raises: |p| (p.elapsed, p.start) = (Nanos(20 * MS), start(MS + 1)),
+        does_not: |p| (p.elapsed, p.start) = (Nanos(20 * MS), start(MS)),
+    },
+    Pair {
+        code: "tool-cost",
+        op: OpKind::Create,
+        // A null operation costs 35.1 ns in these runs.
+        raises: |p| all_at(p, 600),
+        does_not: |p| all_at(p, 800),
+    },
+    Pair {
+        code: "latency-above-range",
+        op: OpKind::Create,
+        raises: |p| p.service.record(Nanos(3_600_000 * MS + 1)),
+        does_not: |p| p.service.record(Nanos(3_600_000 * MS)),
+    },
+];
+
+fn effort(in_calls: u64, outside: u64) -> Effort {
+    Effort {
+        workers: 4,
+        active: Nanos((in_calls + outside) * MS),
+        in_calls: Nanos(in_calls * MS),
+        full: Nanos(in_calls * MS),
+        ..Effort::default()
+    }
+}
+
+fn retries(interrupted: u64, continued: u64) -> Retries {
+    Retries {
+        interrupted,
+        continued,
+    }
+}
+
+fn start(error_ns: u64) -> Option<CommonStart> {
+    Some(CommonStart {
+        at: Nanos(1),
+        error: Nanos(error_ns),
+    })
+}
+
+fn round(once: u64, done: u64) -> Round {
+    Round {
+        after: Nanos(50 * MS),
+        once,
+        done,
+    }
+}
+
+/// What one host's cache saw of so many operations that sent so many requests.
+fn seen(operations: u64, count: u64, kind: &str) -> CacheLook {
+    CacheLook {
+        host: "client1".to_owned(),
+        operations,
+        asked: operations,
+        bytes: operations * 4096,
+        returned: operations * 4096,
+        share: Some(Share {
+            parts: 4,
+            made: 0,
+            touched: 0,
+        }),
+        requests: Some(Requests {
+            source: "a counter".to_owned(),
+            by_kind: [(kind.to_owned(), count)].into(),
+        }),
+        ..CacheLook::default()
+    }
+}
+
+fn asked(operations: u64, requests: u64) -> Residency {
+    Residency {
+        ground: Evidence::Client,
+        caches: vec![seen(operations, requests, "lookup")],
+        ..Residency::default()
+    }
+}
+
+fn came_round(operations: u64, once: Option<u64>) -> Residency {
+    Residency {
+        ground: Evidence::Client,
+        round: once.map(|once| round(once, operations)),
+        caches: vec![seen(operations, operations / 4, "read")],
+        ..Residency::default()
+    }
+}
+
+fn verified(operations: u64, requests: u64) -> Residency {
+    Residency {
+        ground: Evidence::Kernel,
+        verifies: true,
+        caches: vec![CacheLook {
+            before: Pages {
+                files: 1,
+                of: 1,
+                pages: 1000,
+                cached: if requests == 0 { 1000 } else { 0 },
+            },
+            requests: None,
+            fetched: Some(requests * 4096),
+            ..seen(operations, requests, "read")
+        }],
+        ..Residency::default()
+    }
+}
+
+/// The last rank takes so many tenths of the time of the others.
+fn last_rank(phase: &mut PhaseOutcome, tenths: u64) {
+    for rank in &mut phase.ranks {
+        rank.elapsed = Nanos(100 * MS);
+    }
+    phase.ranks[3].elapsed = Nanos(10 * tenths * MS);
+}
+
+fn all_at(phase: &mut PhaseOutcome, ns: u64) {
+    for service in std::iter::once(&mut phase.service)
+        .chain(phase.hosts.iter_mut().map(|host| &mut host.service))
+    {
+        let count = service.count();
+        *service = Latency::new();
+        (0..count).for_each(|_| service.record(Nanos(ns)));
+    }
+}
+
+/// The codes of a run whose only phase, 200 ms long, is in that situation.
+fn codes(op: OpKind, situation: Situation) -> BTreeSet<String> {
+    let mut phase = Made::on(2, 2, 500, 4096, 100_000).phase("phase", "The phase", op);
+    situation(&mut phase);
+    let result: RunResult = run(2, 2, meta_spec(), vec![phase]);
+    result.warnings.into_iter().map(|w| w.code).collect()
+}
+
+#[test]
+fn every_rule_has_a_situation_that_raises_it_and_one_that_does_not() {
+    for Pair {
+        code,
+        op,
+        raises,
+        does_not,
+    } in PAIRS
+    {
+        assert!(codes(*op, *raises).contains(*code), "{code} is not raised");
+        assert!(!codes(*op, *does_not).contains(*code), "{code} is raised");
+    }
+}
+
+#[test]
+fn every_rule_is_in_the_table_and_in_the_documentation() {
+    let tested: BTreeSet<&str> = PAIRS.iter().map(|pair| pair.code).collect();
+    let rules: BTreeSet<&str> = warnings::codes().collect();
+    assert_eq!(tested, rules);
+    let page = include_str!("../../../../docs/warnings.md");
+    let headings = page.lines().filter_map(|line| line.strip_prefix("### "));
+    let explained: BTreeSet<&str> = headings.map(|name| name.trim_matches('`')).collect();
+    // What the run itself finds, before or after its phases.
+    let of_the_run = [
+        "ended-early",
+        "fits-in-client-cache",
+        "fits-in-memory",
+        "left-behind",
+        "nearly-full",
+        "never-written",
+        "plan",
+        "target-not-shared",
+        "unfinished-phase",
+    ];
+    let all: BTreeSet<&str> = rules.into_iter().chain(of_the_run).collect();
+    assert_eq!(explained, all);
+}

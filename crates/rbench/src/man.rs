@@ -1,0 +1,47 @@
+//! `rbench man`: man pages, made of the definitions of the commands.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::files::new_file;
+use crate::{FAILED, SUCCESS, USAGE, complain, print};
+
+/// Prints the program's page, or writes all of them into a directory.
+pub fn man(out: Option<&Path>) -> ExitCode {
+    let pages = match rbench_cli::man_pages() {
+        Ok(pages) => pages,
+        Err(error) => {
+            complain(&format!("the man pages cannot be made: {error}"));
+            return ExitCode::from(FAILED);
+        }
+    };
+    let Some(folder) = out else {
+        let program = pages.first().map_or("", |(_, text)| text.as_str());
+        return ExitCode::from(print(program));
+    };
+    ExitCode::from(write(folder, &pages))
+}
+
+/// Nothing is written unless all of them can be.
+fn write(folder: &Path, pages: &[(String, String)]) -> u8 {
+    if !folder.is_dir() {
+        complain(&format!("--out {} is not a directory", folder.display()));
+        return USAGE;
+    }
+    let taken = pages.iter().map(|(name, _)| folder.join(name));
+    if let Some(path) = taken.into_iter().find(|p| p.symlink_metadata().is_ok()) {
+        let path = path.display();
+        complain(&format!("{path} already exists and is not overwritten"));
+        return USAGE;
+    }
+    for (name, text) in pages {
+        let path = folder.join(name);
+        let written = new_file(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+        if let Err(error) = written {
+            complain(&format!("{} cannot be written: {error}", path.display()));
+            return FAILED;
+        }
+    }
+    SUCCESS
+}

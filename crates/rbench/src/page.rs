@@ -1,0 +1,46 @@
+//! `rbench report`: a page of results.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use rbench_cli::Page;
+use rbench_report::page;
+
+use crate::files::{self, Replace};
+use crate::{FAILED, SUCCESS, USAGE, complain, show};
+
+/// Writes the page.
+pub fn write(asked: &Page) -> ExitCode {
+    ExitCode::from(match written(asked) {
+        Ok(()) => SUCCESS,
+        Err((code, message)) => {
+            complain(&message);
+            code
+        }
+    })
+}
+
+fn written(asked: &Page) -> Result<(), (u8, String)> {
+    let Page {
+        files,
+        html,
+        overwrite,
+    } = asked;
+    let replace = if *overwrite {
+        Replace::Ours
+    } else {
+        Replace::Nothing
+    };
+    let refused = |why: String| (USAGE, format!("--html {} {why}", html.display()));
+    // Before anything is read: a page that cannot be written is known at once.
+    files::may_be_written(html, replace, is_page).map_err(refused)?;
+    let documents = show::read(files).map_err(|why| (FAILED, why))?;
+    let text = page::render(&documents);
+    files::write_whole(html, &text, replace)
+        .map_err(|why| (FAILED, format!("--html {} {why}", html.display())))
+}
+
+/// Whether a file begins as our pages do.
+fn is_page(path: &Path) -> bool {
+    files::begins_with(path, page::BEGINNING.as_bytes())
+}

@@ -30,6 +30,7 @@ use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
+use rbench_plan::jobs::Framing;
 use rbench_report::schema::{Calibration, Host, Run, SCHEMA, Target, World};
 use rbench_report::{PhaseResult, RunResult, json, text};
 
@@ -230,6 +231,7 @@ fn phase(number: u32) -> Phase {
     Phase {
         iteration: 0,
         label: name.clone(),
+        shown: true,
         lanes: vec![OpRow {
             op: OpKind::Create,
             label: name.clone(),
@@ -239,6 +241,7 @@ fn phase(number: u32) -> Phase {
         open_loop: false,
         deadline: None,
         wear_out: false,
+        framing: Framing::Untimed,
         cache: None,
         total: None,
         threads: 1,
@@ -333,6 +336,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             version: "0".to_owned(),
             started: "2025-01-02T03:14:15Z".to_owned(),
             finished: None,
+            program: None,
             utc_offset_s: 0,
             seed: 1,
             labels: Default::default(),

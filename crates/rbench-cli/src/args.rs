@@ -8,16 +8,18 @@ use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::ops_table::OpsRow;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
+use rbench_plan::find::SizeTest;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
 use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
-use crate::{
-    Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Stop, Testfs, Verify,
-};
-use crate::{fio, mdtest, values};
+use crate::{Clean, Communicator, Format, Invocation, Output, Progress, Stop, Verify};
+use crate::{fio, ior, mdtest, values};
+
+mod compare;
+mod testfs;
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
@@ -40,16 +42,22 @@ enum Command {
     Quick(QuickArgs),
     /// One workload with every combination of some values, from one launch
     Sweep(SweepArgs),
-    /// A named and versioned sequence of runs, such as those of published evaluations
-    Suite(SuiteArgs),
     /// NNBench's operations at more and more workers, and where they stop scaling
     Nn(NnArgs),
     /// The highest rate at which response times meet an objective
     Knee(KneeArgs),
+    /// Search a tree as find does, over all ranks
+    Find(Find),
+    /// A named and versioned sequence of runs, such as those of published evaluations
+    Suite(SuiteArgs),
     /// Mount the built-in FUSE file system in the foreground
-    Testfs(TestfsArgs),
+    Testfs(testfs::TestfsArgs),
     /// Print the report of a result file, or of an unfinished run's journal
     Show(Show),
+    /// Compare runs with each other, or with published figures
+    Compare(compare::CompareArgs),
+    /// Print the version, how this program was built, and its MPI library
+    Version,
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
     Verify(VerifyArgs),
     /// Remove directories left behind by interrupted runs
@@ -126,6 +134,10 @@ struct Common {
     /// FILE.journal
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Interval of the timeline; with --out, FILE.journal gets what was done in each
+    /// interval as soon as it is over [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Output")]
+    interval: Option<Nanos>,
     /// Write start and duration of each operation to PREFIX-RANK.csv, on each
     /// rank's host
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
@@ -260,6 +272,32 @@ struct Ops {
     common: Common,
 }
 
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Directories near the root are read by all workers, each of which looks at its part of the entries; further \
+    down they are dealt to the ranks. No symbolic link is followed, and no other file system entered. An entry is only \
+    stat'ed if its name fits and that does not decide. docs/find.md has the rows and figures. The tests can be written as in \
+    find: -newer, -size, -name.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench find /mnt/fs -newer stamp -size 3901c \
+    -name '*01*'"
+)]
+struct Find {
+    /// Directory to search
+    #[arg(value_name = "DIR", conflicts_with = "dir")]
+    start: Option<PathBuf>,
+    /// Only what was modified after FILE was
+    #[arg(long, value_name = "FILE")]
+    newer: Option<PathBuf>,
+    /// Only what has this size: 3901c, +10k, -1M, as in find (c bytes, w 2, b 512, k, M, G;
+    /// a bare number is in blocks of 512 bytes)
+    #[arg(long, value_name = "N", value_parser = values::size_test, allow_hyphen_values = true)]
+    size: Option<SizeTest>,
+    /// Only what has a name like this: '*01*'
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    name: Option<OsString>,
+    #[command(flatten)]
+    common: Common,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum IoLayoutArg {
     /// Each worker has a file of its own
@@ -382,83 +420,6 @@ struct Io {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(
-    after_help = "A fault is KIND:ACTION@TRIGGER. KIND is a FUSE request (read, write, create, fsync …).\n\
-    ACTION is an error (EIO, ENOSPC, EINTR, ESTALE …), stall=TIME, hang (until SIGUSR2), die (the mount\n\
-    then answers ENOTCONN); for read and write also short, flip, zero, misdirect; for read stale; for\n\
-    write lost. TRIGGER is nth=N, after=N or p=PROBABILITY.\n\nSIGINT, SIGTERM and SIGHUP unmount it; \
-    SIGUSR1 writes the statistics, SIGUSR2 releases requests\nthat hang, SIGPWR cuts the power \
-    (--power-cut).\n\nExamples:\n  rbench testfs /mnt/test --memory 1g --latency create=2ms,read=100us \
-    --attr-timeout 0 --entry-timeout 0 --stats stats.json\n  rbench testfs /mnt/test --direct-io --fault \
-    read:flip@p=0.001 --fault write:ENOSPC@nth=100 --fault-log faults.jsonl"
-)]
-struct TestfsArgs {
-    /// An empty directory to mount on
-    mountpoint: PathBuf,
-    /// Keep data in memory, at most this much [default: a quarter of the
-    /// available memory]
-    #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
-    memory: Option<Bytes>,
-    /// Serve this directory instead of memory
-    #[arg(long, value_name = "DIR")]
-    passthrough: Option<PathBuf>,
-    /// Least time from a request's arrival to its reply, by kind of request
-    /// (lookup, getattr, setattr, mknod, create, symlink, readlink, access,
-    /// setxattr, statfs …): create=2ms,read=100us; all=TIME is for every kind
-    /// [default: none]
-    #[arg(long, value_name = "LIST")]
-    latency: Option<String>,
-    /// Inject a fault, such as read:stall=500ms@nth=100 or write:EIO@p=0.01
-    /// (see below); may be repeated
-    #[arg(long, value_name = "FAULT")]
-    fault: Vec<String>,
-    /// Write a line of JSON to this file for each fault that fires
-    #[arg(long, value_name = "FILE")]
-    fault_log: Option<PathBuf>,
-    /// Size of the file system in memory, counted in blocks of 4 KiB; beyond it
-    /// writes fail with ENOSPC
-    #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
-    quota: Option<Bytes>,
-    /// Bypass the page cache, so that each read and write reaches the file
-    /// system; read:short implies it
-    #[arg(long)]
-    direct_io: bool,
-    /// Keep track of what is synced, so that SIGPWR can drop the rest
-    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "passthrough")]
-    power_cut: Option<PowerCut>,
-    /// How long the kernel may cache attributes; 0: not at all [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    attr_timeout: Option<Nanos>,
-    /// How long the kernel may cache names; 0: not at all [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    entry_timeout: Option<Nanos>,
-    /// Threads that serve requests [default: number of CPUs, at least 4]
-    #[arg(long, value_name = "N")]
-    threads: Option<u32>,
-    /// Serve so many requests with a --latency at a time: a further one waits for
-    /// one of them, so that N / latency is the most in a second [default: no limit]
-    #[arg(long, value_name = "N")]
-    servers: Option<u32>,
-    /// Write counts and times of requests to this file, at the end and on
-    /// SIGUSR1
-    #[arg(long, value_name = "FILE")]
-    stats: Option<PathBuf>,
-    /// Let the kernel keep a file's pages when the file is opened again
-    #[arg(long)]
-    keep_cache: bool,
-    /// A file .stats in the root directory with request counts, as in JuiceFS:
-    /// off, silent (reading it is not counted), counted [default: silent]
-    #[arg(long, value_name = "HOW")]
-    stats_file: Option<String>,
-    /// Seed of the faults: which requests, which bytes, what survives
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// End when standard input ends; say "ready" on standard output
-    #[arg(long, hide = true)]
-    watch_parent: bool,
-}
-
-#[derive(Debug, ClapArgs)]
 struct Show {
     /// A result file of --out, or its journal
     file: PathBuf,
@@ -500,7 +461,7 @@ struct CleanArgs {
     dry_run: bool,
 }
 
-/// The commands. `mdtest` and `fio` are here for the list of commands and for
+/// The commands. `mdtest`, `fio` and `ior` are here for the list of commands and for
 /// help: what follows them is not in clap's grammar and never gets here.
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
@@ -511,12 +472,33 @@ pub fn command() -> clap::Command {
         .about("fio's command line, job files and reports")
         .override_help(fio::help())
         .display_order(2);
-    Args::command().subcommand(mdtest).subcommand(fio)
+    let ior = clap::Command::new("ior")
+        .about("IOR's command line and summary table")
+        .override_help(ior::help())
+        .display_order(3);
+    Args::command()
+        .subcommand(mdtest)
+        .subcommand(fio)
+        .subcommand(ior)
+}
+
+/// With the tests of `rbench find` as long options, where they are written as in find(1).
+fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
+    let is_find = argv.get(1).is_some_and(|command| command == "find");
+    let long = |word: &OsString| match word.to_str() {
+        Some("-newer" | "-size" | "-name") if is_find => {
+            let mut long = OsString::from("-");
+            long.push(word);
+            long
+        }
+        _ => word.clone(),
+    };
+    argv.iter().map(long).collect()
 }
 
 impl Args {
     pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
-        let matches = command().try_get_matches_from(argv)?;
+        let matches = command().try_get_matches_from(as_long_options(argv))?;
         Args::from_arg_matches(&matches)
     }
 
@@ -527,12 +509,16 @@ impl Args {
             Command::Io(io) => io.common.communicator,
             Command::Quick(quick) => quick.options.communicator,
             Command::Sweep(sweep) => sweep.options.communicator,
-            Command::Suite(suite) => suite.options.communicator,
             Command::Knee(knee) => knee.options.communicator,
             Command::Nn(nn) => nn.options.communicator,
-            Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
-                Communicator::Solo
-            }
+            Command::Find(find) => find.common.communicator,
+            Command::Suite(suite) => suite.options.communicator,
+            Command::Testfs(_)
+            | Command::Show(_)
+            | Command::Compare(_)
+            | Command::Version
+            | Command::Verify(_)
+            | Command::Clean(_) => Communicator::Solo,
         }
     }
 
@@ -543,11 +529,14 @@ impl Args {
             Command::Io(io) => io.invocation(env_dir),
             Command::Quick(quick) => quick.invocation(env_dir),
             Command::Sweep(sweep) => sweep.invocation(),
-            Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Knee(knee) => knee.invocation(),
             Command::Nn(nn) => nn.invocation(),
+            Command::Find(find) => find.invocation(env_dir),
+            Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
+            Command::Compare(args) => args.invocation(),
+            Command::Version => Invocation::Version,
             Command::Verify(VerifyArgs {
                 journals,
                 dir,
@@ -580,6 +569,7 @@ impl Common {
             iterations: self.iterations,
             shift: self.shift,
             drop_caches: self.drop_caches,
+            interval: self.interval,
             log: self.log,
             keep: self.keep,
             limits: spec::LimitOptions {
@@ -601,6 +591,7 @@ impl Common {
             communicator: self.communicator,
             mdtest: None,
             fio: None,
+            ior: None,
             no_round_trip: self.no_round_trip,
             client_cache: self.client_cache,
             client_counters: self.client_counters,
@@ -658,6 +649,19 @@ impl Ops {
     }
 }
 
+impl Find {
+    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+        let (mut common, output) = self.common.split(env_dir);
+        common.dir = self.start.or(common.dir);
+        let workload = Workload::Find(spec::Find {
+            newer: self.newer,
+            size: self.size,
+            name: self.name,
+        });
+        Invocation::Run(Box::new(Spec { common, workload }), output)
+    }
+}
+
 impl Io {
     fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
         let (common, output) = self.common.split(env_dir);
@@ -707,31 +711,6 @@ impl From<ArrivalArg> for Arrival {
         match arrival {
             ArrivalArg::Uniform => Arrival::Uniform,
             ArrivalArg::Poisson => Arrival::Poisson,
-        }
-    }
-}
-
-impl From<TestfsArgs> for Testfs {
-    fn from(args: TestfsArgs) -> Testfs {
-        Testfs {
-            mountpoint: args.mountpoint,
-            memory: args.memory,
-            passthrough: args.passthrough,
-            latency: args.latency,
-            faults: args.fault,
-            attr_timeout: args.attr_timeout,
-            entry_timeout: args.entry_timeout,
-            threads: args.threads,
-            servers: args.servers,
-            stats: args.stats,
-            seed: args.seed,
-            direct_io: args.direct_io,
-            quota: args.quota,
-            fault_log: args.fault_log,
-            power_cut: args.power_cut,
-            watch_parent: args.watch_parent,
-            keep_cache: args.keep_cache,
-            stats_file: args.stats_file,
         }
     }
 }

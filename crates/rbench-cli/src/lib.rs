@@ -14,8 +14,9 @@ use rbench_plan::jobs::Checksum;
 
 mod args;
 pub mod fio;
+mod ior;
+mod letters;
 mod mdtest;
-mod near;
 pub mod series;
 mod values;
 
@@ -41,6 +42,45 @@ pub enum Invocation {
         /// How.
         format: Format,
     },
+    /// Runs against each other or against published figures.
+    Compare(Compare),
+    /// Print the version, how the program was built, and its MPI library.
+    Version,
+}
+
+/// `rbench compare`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compare {
+    /// BASE and NEW; with `published` only NEW.
+    pub files: Vec<PathBuf>,
+    /// `--base`: further runs of BASE.
+    pub more_bases: Vec<PathBuf>,
+    /// `--published`, unparsed: `SET/COLUMN` or `list`.
+    pub published: Option<String>,
+    /// `--min-effect`, as a share.
+    pub min_effect: Option<f64>,
+    /// `--confidence`, as a share below 1.
+    pub confidence: Option<f64>,
+    /// `--fail-if`, unparsed, in the order given.
+    pub fail_if: Vec<String>,
+    /// `--even-if-different`
+    pub even_if_different: bool,
+    /// `--format`
+    pub format: CompareFormat,
+}
+
+/// The format of a comparison on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum CompareFormat {
+    /// Tables for people
+    #[default]
+    Text,
+    /// Tables for a pull request
+    Md,
+    /// Everything, for machines
+    Json,
+    /// A line for each figure
+    Csv,
 }
 
 /// `rbench verify`
@@ -126,6 +166,8 @@ pub struct Output {
     pub mdtest: Option<MdtestView>,
     /// How `rbench fio` prints; `None` for other commands.
     pub fio: Option<FioView>,
+    /// How `rbench ior` prints; `None` for other commands.
+    pub ior: Option<IorView>,
     /// `--no-round-trip`: the round trip is not measured.
     pub no_round_trip: bool,
     /// `--client-cache`: size of the file system client's cache on each host.
@@ -138,10 +180,11 @@ pub struct Output {
 impl Output {
     /// Whether rbench's own report is printed.
     pub fn has_report(&self) -> bool {
-        match (&self.mdtest, &self.fio) {
-            (Some(view), _) => view.report,
-            (_, Some(view)) => view.report,
-            (None, None) => true,
+        match (&self.mdtest, &self.fio, &self.ior) {
+            (Some(view), _, _) => view.report,
+            (_, Some(view), _) => view.report,
+            (_, _, Some(view)) => view.report,
+            (None, None, None) => true,
         }
     }
 }
@@ -233,6 +276,15 @@ pub struct MdtestView {
     pub report: bool,
 }
 
+/// What `rbench ior` prints on stdout.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IorView {
+    /// `-v`, counted.
+    pub verbosity: u32,
+    /// `--rbench-report`: the native report after IOR's tables.
+    pub report: bool,
+}
+
 /// `rbench testfs`
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Testfs {
@@ -300,8 +352,11 @@ pub struct Stop {
 /// # Errors
 /// [`Stop`] when there is nothing to run.
 pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Invocation, Stop> {
-    if let Some(words) = mdtest_words(argv) {
+    if let Some(words) = words_of("mdtest", argv) {
         return mdtest::read(words, env_dir);
+    }
+    if let Some(words) = words_of("ior", argv) {
+        return ior::read(words);
     }
     if fio::words(argv).is_some() {
         return fio::read(
@@ -325,19 +380,22 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
 /// The communicator that a command line asks for: it must be known before rank
 /// 0's command line can be shared.
 pub fn communicator(argv: &[OsString]) -> Communicator {
-    match (mdtest_words(argv), fio::words(argv)) {
-        (Some(words), _) => mdtest::communicator(words),
-        (_, Some(words)) => fio::communicator(words),
-        (None, None) => {
-            args::Args::read(argv).map_or(Communicator::Auto, |args| args.communicator())
-        }
+    if let Some(words) = words_of("mdtest", argv) {
+        return mdtest::communicator(words);
+    }
+    if let Some(words) = words_of("ior", argv) {
+        return ior::communicator(words);
+    }
+    match fio::words(argv) {
+        Some(words) => fio::communicator(words),
+        None => args::Args::read(argv).map_or(Communicator::Auto, |args| args.communicator()),
     }
 }
 
-/// What follows `rbench mdtest`.
-fn mdtest_words(argv: &[OsString]) -> Option<&[OsString]> {
+/// What follows `rbench` and this command.
+fn words_of<'a>(name: &str, argv: &'a [OsString]) -> Option<&'a [OsString]> {
     match argv {
-        [_, command, words @ ..] if command == "mdtest" => Some(words),
+        [_, command, words @ ..] if command == name => Some(words),
         _ => None,
     }
 }

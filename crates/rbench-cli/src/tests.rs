@@ -13,7 +13,12 @@ fn meta(line: &str) -> rbench_plan::spec::Meta {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Meta(meta) => meta,
-            Workload::Ops(_) | Workload::Mdtest(_) | Workload::Io(_) | Workload::Fio(_) => {
+            Workload::Ops(_)
+            | Workload::Mdtest(_)
+            | Workload::Io(_)
+            | Workload::Fio(_)
+            | Workload::Ior(_)
+            | Workload::Find(_) => {
                 panic!("not meta")
             }
         },
@@ -25,7 +30,12 @@ fn io(line: &str) -> rbench_plan::spec::Io {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
             Workload::Io(io) => io,
-            Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) | Workload::Fio(_) => {
+            Workload::Meta(_)
+            | Workload::Ops(_)
+            | Workload::Mdtest(_)
+            | Workload::Fio(_)
+            | Workload::Ior(_)
+            | Workload::Find(_) => {
                 panic!("not io")
             }
         },
@@ -229,4 +239,42 @@ fn testfs_keeps_what_its_faults_are_to_be() {
         let line = format!("rbench testfs /mnt/t --passthrough /tmp {option}");
         check_misuse(&line, "--passthrough");
     }
+}
+
+fn compare(line: &str) -> Compare {
+    match read(line) {
+        Ok(Invocation::Compare(compare)) => compare,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_comparison_keeps_what_was_typed() {
+    let bare = compare("rbench compare a.json b.json c.json");
+    assert_eq!(bare.files.len(), 3);
+    assert_eq!((bare.min_effect, bare.confidence), (None, None));
+    let all = compare(
+        "rbench compare a b --base c --min-effect 2.5% --confidence 95 --fail-if rate<-5% --fail-if p99>+10% \
+         --even-if-different --format md",
+    );
+    assert_eq!((all.min_effect, all.confidence), (Some(0.025), Some(0.95)));
+    assert_eq!(all.fail_if, ["rate<-5%", "p99>+10%"]);
+    assert_eq!(all.more_bases, [PathBuf::from("c")]);
+    assert!(all.even_if_different);
+    assert_eq!(all.format, CompareFormat::Md);
+    let published = compare("rbench compare run.json --published juicefs-1.1/tikv");
+    assert_eq!(published.published.as_deref(), Some("juicefs-1.1/tikv"));
+}
+
+#[test]
+fn impossible_comparisons_are_misuse() {
+    check_misuse("rbench compare a b --min-effect=-5%", "--min-effect");
+    check_misuse("rbench compare a b --min-effect 100%", "below 100%");
+    check_misuse("rbench compare a b --confidence 100%", "at most 99.9999%");
+    check_misuse(
+        "rbench compare a b --confidence x",
+        "'x' is not a percentage",
+    );
+    check_misuse("rbench compare a --base b --published x/y", "--published");
+    check_misuse("rbench compare a b --format html", "html");
 }

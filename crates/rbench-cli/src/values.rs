@@ -6,16 +6,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use rbench_core::near::nearest;
 use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
+use rbench_plan::find::{SizeTest, Than};
 use rbench_plan::io::{FsyncRule, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Backend, PHASES, Packet, PhaseKind};
 use rbench_plan::spec::{OnError, Split};
 
 use crate::fio::given::{Base, Given};
-use crate::near::nearest;
 
 pub fn bytes(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
@@ -23,6 +24,33 @@ pub fn bytes(text: &str) -> Result<Bytes, String> {
 
 pub fn time(text: &str) -> Result<Nanos, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
+}
+
+/// A share in per cent, such as `5%` or `2.5`.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    match number.trim().parse::<f64>() {
+        Ok(percent) if percent.is_finite() => Ok(percent / 100.0),
+        _ => Err(format!("'{text}' is not a percentage such as 5%")),
+    }
+}
+
+/// `--min-effect`
+pub fn effect(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if (0.0..1.0).contains(&share) => Ok(share),
+        _ => Err(format!("'{text}' must be at least 0% and below 100%")),
+    }
+}
+
+/// `--confidence`
+pub fn confidence(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if (0.5..=0.999_999).contains(&share) => Ok(share),
+        _ => Err(format!(
+            "'{text}' must be at least 50% and at most 99.9999%"
+        )),
+    }
 }
 
 pub fn on_error(text: &str) -> Result<OnError, String> {
@@ -193,4 +221,37 @@ pub fn dirs(word: &OsStr) -> Vec<PathBuf> {
 /// The directory that `RBENCH_DIR` names: only one, even if its name contains `@`.
 pub fn env_dir(value: Option<&OsStr>) -> Option<PathBuf> {
     value.filter(|dir| !dir.is_empty()).map(PathBuf::from)
+}
+
+/// What `--version` prints.
+pub fn version() -> String {
+    concat!("rbench ", env!("CARGO_PKG_VERSION"), "\n").to_owned()
+}
+
+/// `-size` of find(1).
+pub fn size_test(text: &str) -> Result<SizeTest, String> {
+    let (than, rest) = match text.as_bytes().first() {
+        Some(b'+') => (Than::More, &text[1..]),
+        Some(b'-') => (Than::Less, &text[1..]),
+        _ => (Than::Exactly, text),
+    };
+    let (digits, unit) = match rest.as_bytes().last() {
+        Some(b'c') => (&rest[..rest.len() - 1], 1),
+        Some(b'w') => (&rest[..rest.len() - 1], 2),
+        Some(b'b') => (&rest[..rest.len() - 1], 512),
+        Some(b'k') => (&rest[..rest.len() - 1], 1 << 10),
+        Some(b'M') => (&rest[..rest.len() - 1], 1 << 20),
+        Some(b'G') => (&rest[..rest.len() - 1], 1 << 30),
+        _ => (rest, 512),
+    };
+    match digits
+        .bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| digits.parse())
+    {
+        Some(Ok(units)) => Ok(SizeTest { than, units, unit }),
+        _ => Err(format!(
+            "'{text}' is not a size as in find: 3901c, +10k, -1M"
+        )),
+    }
 }

@@ -81,8 +81,8 @@ impl Communicator for Chosen<'_> {
         self.part.split(color)
     }
 
-    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
-        self.whole.post(self.outer(to), kind, words);
+    fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
+        self.whole.post_with(self.outer(to), kind, words, more);
     }
 
     fn next_note(&self) -> Wait<'_, Note> {

@@ -33,6 +33,15 @@ pub use hosts::{Host, Identity, Topology, sharing, topology};
 pub use offsets::{ClockOffset, Comparison, compare};
 pub use world::{Choice, World, start};
 
+/// What the MPI library calls itself, its first line; `None` without MPI (feature
+/// `mpi`). It need not have been started.
+pub fn mpi_library() -> Option<String> {
+    #[cfg(feature = "mpi")]
+    return mpi::library();
+    #[cfg(not(feature = "mpi"))]
+    return None;
+}
+
 /// A future of the control plane; it lives on the main thread.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, CommError>> + 'a>>;
 
@@ -69,9 +78,12 @@ pub enum Combine {
 /// Words that a note carries besides its kind.
 pub const NOTE_WORDS: usize = 6;
 
+/// Most words that a note may carry beyond those.
+pub const NOTE_MORE: usize = 4608;
+
 /// A short message outside the collectives, sent without waiting: progress,
-/// a request to abort.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// a request to abort, what was done in the last second.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The sender.
     pub from: Rank,
@@ -79,6 +91,8 @@ pub struct Note {
     pub kind: u64,
     /// The content; its meaning is the caller's.
     pub words: [u64; NOTE_WORDS],
+    /// More of it; mostly empty, at most [`NOTE_MORE`].
+    pub more: Vec<u64>,
 }
 
 /// A group of ranks.
@@ -120,8 +134,13 @@ pub trait Communicator {
     fn split(&self, color: u32) -> Wait<'_, Box<dyn Communicator>>;
 
     /// Sends a note to `to` (also to itself) without waiting. A note to a
-    /// rank that has gone is lost.
-    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]);
+    /// rank that has gone is lost. Those of one rank to another arrive in order.
+    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
+        self.post_with(to, kind, words, Vec::new());
+    }
+
+    /// The same with `more` words, at most [`NOTE_MORE`].
+    fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>);
 
     /// The next note for this rank, in the order of arrival. May be dropped
     /// and called again without losing any.
@@ -134,6 +153,13 @@ pub trait Communicator {
     /// Receives what `from` sent with [`Communicator::send`], polling without
     /// pause.
     fn receive(&self, from: Rank) -> Result<[u64; 2], CommError>;
+}
+
+/// Stops the program when a note is too long.
+#[track_caller]
+fn assert_fits(more: &[u64]) {
+    let words = more.len();
+    assert!(words <= NOTE_MORE, "a note of {words} more words");
 }
 
 /// Stops the program when it names a rank that is not in the group.

@@ -9,7 +9,7 @@ use std::future::{Ready, ready};
 use rbench_core::Rank;
 use tokio::sync::Notify;
 
-use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_member};
+use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member};
 
 const SELF: Rank = Rank(0);
 
@@ -79,12 +79,14 @@ impl Communicator for Solo {
         at_once(Box::new(Solo::new()))
     }
 
-    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
+    fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
         assert_member(to, 1);
+        assert_fits(&more);
         self.notes.borrow_mut().push_back(Note {
             from: SELF,
             kind,
             words,
+            more,
         });
         self.posted.notify_one();
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rbench_core::Rank;
 use tokio::sync::Notify;
 
-use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_member};
+use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member};
 
 /// How long [`Communicator::receive`] waits.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -360,12 +360,18 @@ impl Communicator for ThreadsCommunicator {
         })
     }
 
-    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
+    fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
         assert!(self.group.has_notes, "a sub-group has no notes");
         assert_member(to, self.size());
-        let from = self.rank;
+        assert_fits(&more);
+        let note = Note {
+            from: self.rank,
+            kind,
+            words,
+            more,
+        };
         self.group.change(|state| {
-            state.notes[to.0 as usize].push_back(Note { from, kind, words });
+            state.notes[to.0 as usize].push_back(note);
             true
         });
     }

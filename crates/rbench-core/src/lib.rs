@@ -1,6 +1,6 @@
 //! The words that every other crate of rbench speaks: units, operation kinds,
-//! the clock, seeded random streams, the latency recorder, failures, outcomes
-//! and lines of the mount table.
+//! the clock, seeded random streams, the latency recorder, failures, outcomes,
+//! lines of the mount table and names that are near each other.
 //!
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
@@ -16,6 +16,7 @@ pub mod machine;
 pub mod memory;
 pub mod mountinfo;
 pub mod moved;
+pub mod near;
 pub mod op;
 pub mod ops_table;
 pub mod outcome;

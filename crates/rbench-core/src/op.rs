@@ -95,6 +95,8 @@ op_kinds! {
     Empty => "empty",
     /// Write to an open file and bring it to stable storage: `pwrite`, `fsync`.
     WriteSync => "write-sync",
+    /// Read some entries of an open directory: `getdents64`.
+    Readdir => "readdir",
 }
 
 impl OpKind {
@@ -105,6 +107,7 @@ impl OpKind {
             self,
             OpKind::Stat
                 | OpKind::List
+                | OpKind::Readdir
                 | OpKind::ReadFile
                 | OpKind::Read
                 | OpKind::Readlink

@@ -6,7 +6,7 @@
 
 mod parts;
 
-pub use parts::{Cache, HostOutcome, Lateness, RankOutcome, per_second};
+pub use parts::{Access, Cache, Found, HostOutcome, Lateness, RankGap, RankOutcome, per_second};
 
 use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
@@ -374,6 +374,8 @@ pub struct PhaseOutcome {
     pub crowd: Option<RankSpread>,
     /// Counts over time.
     pub timeline: Timeline,
+    /// The longest time in which a rank finished nothing; of several the lowest rank's.
+    pub longest_gap: Option<RankGap>,
     /// The stonewall, where one came down.
     pub stonewall: Option<Stonewall>,
     /// Whether it wrote data that nothing in the phase synced: neither an
@@ -405,6 +407,10 @@ pub struct PhaseOutcome {
     pub residency: Option<Residency>,
     /// When all ranks were to start; `None` where each started by itself.
     pub start: Option<CommonStart>,
+    /// Of transfers between opens and closes that were timed: what all of it took.
+    pub access: Option<Access>,
+    /// Of a search: what it has looked at and found.
+    pub found: Option<Found>,
 }
 
 /// The common start of all ranks.

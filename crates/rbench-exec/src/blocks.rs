@@ -30,6 +30,7 @@ mod arrivals;
 mod checkers;
 mod checks;
 mod context;
+mod framed;
 pub mod handles;
 mod iolog;
 mod many;
@@ -54,6 +55,7 @@ use arrivals::Arrivals;
 use checkers::Checkers;
 use checks::{Source, Written};
 use context::{How, epoch_ms};
+use framed::Framed;
 use handles::Handles;
 use iolog::Replayed;
 use order::Order;
@@ -230,8 +232,9 @@ pub struct BlockRunner {
     exhausted: bool,
     /// Operations of this pass that were started.
     pass_steps: u64,
-    /// Requests started in all.
+    /// Requests started in all, and the most there may be.
     submitted: u64,
+    upto: u64,
     planned: u64,
     /// No further operation: an error, or a goal was reached.
     over: bool,
@@ -248,6 +251,8 @@ pub struct BlockRunner {
     flow: Option<FlowShare>,
     /// What it keeps from others as long as it is there.
     locked: Option<LockedMemory>,
+    /// Where opens and closes are timed.
+    framed: Option<Box<Framed>>,
 }
 
 impl BlockRunner {
@@ -289,7 +294,9 @@ impl BlockRunner {
             if self.end_ramp(gate) {
                 open = self.pump(gate, meter);
             }
-            self.end_writes(gate, meter);
+            if self.framed.is_none() {
+                self.end_writes(gate, meter);
+            }
             if let Some((steps, generation)) = before
                 && self.pass_steps > 0
             {
@@ -298,6 +305,10 @@ impl BlockRunner {
             self.rest_of_backlog(gate, meter);
             if !open {
                 break;
+            }
+            if let Some(time) = self.context.job.pace.time_min {
+                // From now on time decides.
+                gate.deadline = Some(Nanos(self.start.0.saturating_add(time.0)));
             }
         }
         self.note_missed(gate, meter);
@@ -437,8 +448,12 @@ impl BlockRunner {
 }
 
 impl Runner for BlockRunner {
-    fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
         let own = self.own_gate(gate);
+        if let Some(upto) = upto {
+            self.top_up(upto, own, meter);
+            return;
+        }
         (self.start, self.ended.at) = (own.start, own.start);
         let pace = &self.context.job.pace;
         let from = match self.ramp.goes_on() {
@@ -469,8 +484,12 @@ impl Runner for BlockRunner {
         if verify.is_some_and(|v| v.only) {
             self.verify_only(&own, meter);
         } else if !self.context.job.files.create_only {
+            let begun = gate.clock.now();
             self.passes(&own, meter);
-            self.close_timed(&own, meter);
+            match self.framed {
+                Some(_) => self.transferred(begun, meter),
+                None => self.close_timed(&own, meter),
+            }
         }
         self.end_others(gate);
         if self.stats.is_some() {
@@ -478,6 +497,16 @@ impl Runner for BlockRunner {
             gate.waits.at_work_until(self.ended.at);
             self.ended.usage = self.used().since(self.ended.usage_before);
         }
+    }
+
+    fn open(&mut self, gate: &Gate, meter: &mut Meter) {
+        if self.framed.is_some() {
+            self.open_framed(gate, meter);
+        }
+    }
+
+    fn close(&mut self, gate: &Gate, meter: &mut Meter) {
+        self.close_framed(gate, meter);
     }
 
     fn issued(&self) -> u64 {
@@ -532,7 +561,10 @@ impl Runner for BlockRunner {
             write,
             trim,
             sync,
+            open: _,
+            close: _,
         } = self.context.lanes;
+        self.tell_framed(meter);
         meter.again_of([read, write, trim, sync], counts.again);
         self.queue.tell(meter);
         let Some(stats) = self.stats.take() else {
@@ -568,6 +600,19 @@ impl Runner for BlockRunner {
 }
 
 impl BlockRunner {
+    /// Goes on, whatever the time, until so many operations were started in all. Only
+    /// one may be under way at a time.
+    fn top_up(&mut self, upto: u64, own: Gate, meter: &mut Meter) {
+        self.upto = upto;
+        let gate = Gate {
+            deadline: None,
+            ..own
+        };
+        let begun = gate.clock.now();
+        self.passes(&gate, meter);
+        self.transferred(begun, meter);
+    }
+
     /// Its number on this rank.
     fn own_thread(&self) -> usize {
         (self.part.worker % u64::from(self.context.job.numjobs.max(1))) as usize

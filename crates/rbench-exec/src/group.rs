@@ -16,6 +16,7 @@ use rbench_core::timeline::INTERVAL;
 use rbench_core::{Clock, Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
+use crate::intervals::Intervals;
 use crate::pace::{Exits, StopFlag};
 use crate::sight::Sight;
 use crate::trap::Trap;
@@ -40,6 +41,12 @@ const NOTE_ALIVE: u64 = 4;
 
 /// "This has ended, and whoever ends with it": a job that ends others.
 const NOTE_END: u64 = 5;
+
+/// "So much was done in an interval", or a part of it.
+const NOTE_INTERVAL: u64 = 6;
+
+/// "Of this phase's intervals you have all that I know."
+const NOTE_INTERVALS_END: u64 = 7;
 
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
@@ -213,6 +220,8 @@ pub struct Group<'a> {
     pub(crate) trap: Trap,
     /// Whom the end of a job ends.
     pub(crate) exits: Arc<Exits>,
+    /// What is done in each interval.
+    pub intervals: Intervals,
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -288,6 +297,7 @@ impl<'a> Group<'a> {
             sight: Sight::default(),
             trap: Trap::default(),
             exits: Arc::default(),
+            intervals: Intervals::default(),
         })
     }
 
@@ -464,7 +474,8 @@ impl<'a> Group<'a> {
                 biased;
                 out = &mut wait => return out.map_err(Into::into),
                 signal = self.interrupts.next() => self.ask_to_stop(StopReason::Signal(signal)),
-                note = self.world.next_note() => self.hear(note?),
+                note = self.world.next_note() => self.hear(&note?),
+                () = self.intervals.due() => self.pass_on(),
                 () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());
@@ -508,50 +519,6 @@ impl<'a> Group<'a> {
         Ok(self.quietly(any).await?[0] > 0)
     }
 
-    /// Says that this rank is there, when it is time to. It is `now`.
-    fn say_alive(&self, now: Instant) {
-        let due = now.duration_since(self.told_alive.get()) >= ALIVE_EVERY;
-        if self.guarded.get().is_none() || !due {
-            return;
-        }
-        self.told_alive.set(now);
-        if self.is_root() {
-            self.post_to_others(NOTE_ALIVE, [0; WORDS]);
-        } else {
-            self.post(Rank(0), NOTE_ALIVE, [0; WORDS]);
-        }
-    }
-
-    /// Says that this rank is there, and looks whether the others are: rank 0
-    /// after all of them, they after rank 0. It is `now`.
-    fn live(&self, now: Instant) -> Result<(), ExecError> {
-        let Some(since) = self.guarded.get() else {
-            return Ok(());
-        };
-        if now.duration_since(self.looked.replace(now)) > AWAY {
-            self.alive.borrow_mut().fill(now);
-        }
-        self.say_alive(now);
-        let alive = self.alive.borrow();
-        let watched = if self.is_root() { 1..alive.len() } else { 0..1 };
-        let silent: Vec<u32> = watched
-            .filter(|rank| now.duration_since(alive[*rank].max(since)) > SILENCE)
-            .map(|rank| rank as u32)
-            .collect();
-        let Some(first) = silent.first() else {
-            return Ok(());
-        };
-        let others = match silent.len() {
-            1 => String::new(),
-            several => format!(" and {} others", several - 1),
-        };
-        Err(ExecError::Lost(format!(
-            "rank {first} on {}{others} has not been heard of for {} s: the process, its host or the network is down",
-            self.host_name_of(Rank(*first)),
-            SILENCE.as_secs()
-        )))
-    }
-
     /// Takes down how many operations of this rank have failed in the present
     /// phase.
     pub fn count_failed(&self, failed: u64) {
@@ -586,11 +553,15 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The way of all notes: marks them with the run.
     fn post(&self, to: Rank, kind: u64, words: [u64; WORDS]) {
+        self.post_with(to, kind, words, Vec::new());
+    }
+
+    /// The way of all notes: marks them with the run.
+    fn post_with(&self, to: Rank, kind: u64, words: [u64; WORDS], more: Vec<u64>) {
         let mut marked = [self.run; NOTE_WORDS];
         marked[..WORDS].copy_from_slice(&words);
-        self.world.post(to, kind, marked);
+        self.world.post_with(to, kind, marked, more);
     }
 
     fn post_to_others(&self, kind: u64, words: [u64; WORDS]) {
@@ -612,7 +583,7 @@ impl<'a> Group<'a> {
         self.stop.borrow().raise();
     }
 
-    fn hear(&self, note: Note) {
+    fn hear(&self, note: &Note) {
         // Also its sender may be none of this run.
         if note.words[WORDS] != self.run {
             return;
@@ -623,6 +594,13 @@ impl<'a> Group<'a> {
         match note.kind {
             NOTE_STOP => self.note_stop(StopReason::of_code(note.words[0])),
             NOTE_END => self.exits.heard(note.words[0]),
+            NOTE_INTERVAL if note.words[0] == self.phase_number.get() => {
+                let [_, row, number, response, ..] = note.words;
+                self.intervals.read([row, number, response], &note.more);
+            }
+            NOTE_INTERVALS_END if note.words[0] == self.phase_number.get() => {
+                self.intervals.one_ended();
+            }
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
                 self.heard.borrow_mut()[from] = note.words[1];
                 self.failed.borrow_mut()[from] = note.words[2];
@@ -702,6 +680,8 @@ impl<'a> Group<'a> {
     }
 }
 
+mod alive;
+mod intervals;
 mod time;
 
 #[cfg(test)]

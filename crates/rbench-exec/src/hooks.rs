@@ -88,6 +88,14 @@ impl Runner for Followed {
         }
     }
 
+    fn open(&mut self, gate: &Gate, meter: &mut Meter) {
+        self.inner.open(gate, meter);
+    }
+
+    fn close(&mut self, gate: &Gate, meter: &mut Meter) {
+        self.inner.close(gate, meter);
+    }
+
     fn issued(&self) -> u64 {
         self.inner.issued()
     }

@@ -12,7 +12,7 @@ use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Failure, Nanos, OpKind, Rank};
 use rbench_plan::cache::Seen;
 use rbench_plan::io::{FsyncRule, Round, Rw, small_paths, worker_number};
-use rbench_plan::jobs::JobPlan;
+use rbench_plan::jobs::{Framing, JobPlan};
 use rbench_plan::meta::ItemOwner;
 use rbench_plan::{IoPlan, Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
@@ -299,6 +299,7 @@ impl IoPass<'_> {
         let phase = Phase {
             iteration: self.iteration,
             label: "laying out files (untimed)".to_owned(),
+            shown: false,
             lanes: vec![OpRow {
                 op,
                 name: "layout".to_owned(),
@@ -308,6 +309,7 @@ impl IoPass<'_> {
             open_loop: false,
             deadline: None,
             wear_out: false,
+            framing: Framing::Untimed,
             cache: None,
             total: Some(total * self.plan.workers()),
             threads: self.plan.threads,
@@ -487,12 +489,14 @@ impl IoPass<'_> {
     fn blocks(&self, group: &Group<'_>, target: &Target, round: Round) -> MakeRunner {
         let rw = round.rw;
         let write = rw.writes().then_some(usize::from(rw.reads()));
-        let sync = write.filter(|_| self.io.fsync != FsyncRule::Never);
+        let behind = |wanted: bool| write.filter(|_| wanted).map(|lane| lane + 1);
+        let closes = self.io.fsync == FsyncRule::Close;
         let lanes = Lanes {
             read: rw.reads().then_some(0),
             write,
-            trim: None,
-            sync: sync.map(|lane| lane + 1),
+            sync: behind(!closes && self.io.fsync != FsyncRule::Never),
+            close: behind(closes),
+            ..Lanes::default()
         };
         let mut kept = self.kept(self.step(round.step));
         if rw != Rw::Write {
@@ -528,10 +532,12 @@ impl IoPass<'_> {
         Phase {
             iteration: self.iteration,
             label: rw.label().to_owned(),
+            shown: true,
             lanes: lanes(&self.io, nth, rw, self.engine.moves_data),
             open_loop: self.io.open_loop.is_some(),
             deadline: time.map(until),
             wear_out: false,
+            framing: Framing::Untimed,
             cache,
             total: time.is_none().then(|| self.io.operations() * workers),
             threads: self.plan.threads,

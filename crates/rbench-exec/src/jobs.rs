@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use rbench_comm::Combine;
 use rbench_core::random::key;
-use rbench_core::{Failure, OpKind, Rank};
-use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
+use rbench_core::{Failure, Nanos, OpKind, Rank};
+use rbench_plan::jobs::{Framing, JobPlan, JobsPlan, Whole};
 use rbench_plan::pattern::{Steps, file_path, file_size};
 use rbench_plan::{Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
@@ -41,7 +41,9 @@ mod others;
 mod removal;
 mod report;
 pub(crate) mod room;
+mod rows;
 mod seen;
+mod standing;
 mod trigger;
 mod wire;
 
@@ -96,6 +98,8 @@ struct State {
     /// Files to be removed that were not there before the run, as far as this
     /// rank removes them.
     made: BTreeSet<PathBuf>,
+    /// Where a deadline ended the writes: operations that each worker was left with.
+    most: Option<u64>,
 }
 
 /// One group of jobs that run together.
@@ -138,10 +142,12 @@ pub async fn execute(
     let (plan, iologs) = AllIologs::look_through(group, plan, base).await?;
     let plan = &*plan;
     apart::check(group, plan, base).await?;
+    standing::check(group, plan, base).await?;
     guard::check(group, plan, base).await?;
     let journals = Journals::open(group, plan, base, run).await?;
     let mut before = (0, 0);
     let mut state = State::default();
+    let begun = group.clock.now();
     let ends = Ends::of(plan);
     for (number, jobs) in plan.rounds.iter().enumerate() {
         let mut round = JobRound::new((number, before), jobs, (&journals, &iologs), base, run);
@@ -150,6 +156,12 @@ pub async fn execute(
         round.iteration = plan.iteration(number);
         round.whole.clone_from(&plan.whole);
         round.ends = ends;
+        round.limit_to(state.most);
+        let begins = number.is_multiple_of(plan.once().len().max(1));
+        let took = group.clock.now().since(begun);
+        if begins && number > 0 && is_over(group, plan.whole.time_max, took).await? {
+            break;
+        }
         before.0 += jobs.len() as u32;
         before.1 += jobs.iter().map(|job| u64::from(job.numjobs)).sum::<u64>();
         let ended = round.go(group, listener, &mut state).await;
@@ -166,12 +178,18 @@ pub async fn execute(
                 if stopped {
                     ending.complete = trigger::fire(group, &plan.whole.trigger).await?;
                     ending.trouble = stopped_by_itself(group);
+                    if !group.any_stuck().await? {
+                        let left = standing::give_up(group, plan, base, &state.made).await?;
+                        ending.left.extend(left);
+                    }
                     return Ok(ending);
                 }
             }
             // What earlier groups measured is reported all the same.
             Err(ExecError::SetUp(message)) if state.begun => {
                 ending.trouble = Some(message);
+                let left = standing::give_up(group, plan, base, &state.made).await?;
+                ending.left.extend(left);
                 return Ok(ending);
             }
             Err(error) => return Err(error),
@@ -179,6 +197,20 @@ pub async fn execute(
     }
     ending.complete = true;
     Ok(ending)
+}
+
+/// Whether no further iteration is to begin, on any rank.
+async fn is_over(
+    group: &Group<'_>,
+    time_max: Option<Nanos>,
+    took: Nanos,
+) -> Result<bool, ExecError> {
+    let Some(time_max) = time_max else {
+        return Ok(false);
+    };
+    let over = vec![u64::from(took >= time_max)];
+    let any = group.world.all_reduce(Combine::Max, over);
+    Ok(group.quietly(any).await?[0] > 0)
 }
 
 async fn check_directories(
@@ -203,27 +235,6 @@ fn find(job: &JobPlan) -> &'static EngineInfo {
     engine::find(&job.engine).unwrap_or(&engine::ENGINES[0])
 }
 
-/// Which lanes a job has: reads, writes, trims, syncs.
-fn directions(job: &JobPlan) -> [bool; 4] {
-    let directions = job.pattern.directions;
-    let verify = job.verify.as_ref();
-    let reads_back = verify.is_some_and(|v| v.read_back || v.backlog.is_some() || v.only);
-    let runs = !job.files.create_only;
-    let writes = directions.write && !verify.is_some_and(|v| v.only);
-    let trims = directions.trim && !verify.is_some_and(|v| v.only);
-    let trims_some = verify.is_some_and(|v| v.trims.is_some());
-    let syncs = writes
-        && (job.syncing.fsync > 0 || job.syncing.fdatasync > 0 || job.syncing.range.is_some());
-    let found = job.replay.as_ref().and_then(|replay| replay.found);
-    let syncs = syncs || found.is_some_and(|found| found.syncs);
-    [
-        runs && (directions.read || reads_back),
-        runs && writes,
-        runs && (trims || trims_some),
-        runs && syncs,
-    ]
-}
-
 impl<'w> JobRound<'w> {
     fn new(
         (number, (first, workers)): (usize, (u32, u64)),
@@ -244,28 +255,8 @@ impl<'w> JobRound<'w> {
                 job.name.clone()
             };
             let first_lane = lanes.len();
-            let mut lane = |wanted: bool, (op, suffix, words): (OpKind, &str, &str)| {
-                wanted.then(|| {
-                    lanes.push(OpRow {
-                        op,
-                        name: format!("{name}-{suffix}"),
-                        label: format!("{name}: {words}"),
-                        unsynced: op == OpKind::Write && find(job).moves_data && !job.syncing.any(),
-                    });
-                    lanes.len() - 1 - first_lane
-                })
-            };
-            let [read, write, trim, sync] = directions(job);
-            let of = |data: (OpKind, &'static str, &'static str)| match job.names {
-                None => data,
-                Some(op) => (op.kind(), op.row().0, op.row().1),
-            };
-            let own = Lanes {
-                read: lane(read, of((OpKind::Read, "read", "reads"))),
-                write: lane(write, of((OpKind::Write, "write", "writes"))),
-                trim: lane(trim, (OpKind::Trim, "trim", "trims")),
-                sync: lane(sync, (OpKind::Fsync, "sync", "syncs")),
-            };
+            let (rows, own) = rows::rows(job, &name);
+            lanes.extend(rows);
             members.push(Member {
                 engine: find(job),
                 lanes: own,
@@ -290,6 +281,20 @@ impl<'w> JobRound<'w> {
             whole: Whole::default(),
             ends: Ends::default(),
             unmade: RefCell::default(),
+        }
+    }
+
+    /// Lets jobs that ask for it do as many operations as workers of an earlier round were
+    /// left with.
+    fn limit_to(&mut self, most: Option<u64>) {
+        let Some(most) = most else {
+            return;
+        };
+        for member in &mut self.members {
+            if member.job.pace.as_many_as_written {
+                let pace = &mut Arc::make_mut(&mut member.job).pace;
+                pace.number_ios = Some(pace.number_ios.unwrap_or(u64::MAX).min(most));
+            }
         }
     }
 
@@ -343,7 +348,12 @@ impl<'w> JobRound<'w> {
             Some(watch) => watch.end(group).await?,
             None => Vec::new(),
         };
-        end.rows.into_iter().for_each(|row| listener.row(row));
+        state.most = end.each.or(state.most);
+        let mut rows = end.rows;
+        if self.members.iter().any(|m| m.job.framing.is_timed()) {
+            rows::tell_access(&mut rows);
+        }
+        rows.into_iter().for_each(|row| listener.row(row));
         if !end.details.is_empty() {
             listener.details(self.iteration, &[], end.details);
         }
@@ -379,6 +389,18 @@ impl<'w> JobRound<'w> {
                 _ => Ok(()),
             })
             .await
+    }
+
+    /// When all are to go on to where the one with the most is.
+    fn wears_out(&self) -> Option<Nanos> {
+        let mut wearing = self.members.iter().filter(|m| m.job.pace.wear_out);
+        wearing.find_map(|m| m.job.pace.runtime)
+    }
+
+    /// Such jobs run alone.
+    fn framing(&self) -> Framing {
+        let framing = self.members.iter().map(|m| m.job.framing);
+        framing.max().unwrap_or_default()
     }
 
     /// The names of its jobs.
@@ -434,7 +456,7 @@ impl<'w> JobRound<'w> {
                 run: key(&[self.run, self.number as u64]),
                 rank: group.rank(),
                 ranks: group.world.size(),
-                report: Some(Report {
+                report: member.job.report.as_ref().map(|_| Report {
                     index: member.index,
                     before: member.before * u64::from(group.world.size()),
                     sink: Arc::clone(sink),
@@ -451,16 +473,26 @@ impl<'w> JobRound<'w> {
         Phase {
             iteration: self.iteration,
             label: self.names(),
+            shown: true,
             lanes: self.lanes.clone(),
             open_loop,
-            deadline: None,
-            wear_out: false,
+            deadline: self.wears_out(),
+            wear_out: self.wears_out().is_some(),
+            framing: self.framing(),
             cache: self.looking(),
             total: self.expected(group.world.size()),
             threads: self.workers(),
             lanes_of: self.lanes_of(),
             log_operations: false,
-            before: Before::default(),
+            before: Before {
+                pause: self
+                    .members
+                    .iter()
+                    .map(|m| m.job.pace.pause)
+                    .max()
+                    .unwrap_or_default(),
+                command: None,
+            },
             make: Arc::new(move |thread| {
                 let mut clone = thread;
                 for context in &contexts {
@@ -647,6 +679,7 @@ impl<'w> JobRound<'w> {
         let phase = Phase {
             iteration: 0,
             label: label.to_owned(),
+            shown: false,
             lanes: vec![OpRow {
                 op: OpKind::Write,
                 name: "layout".to_owned(),
@@ -656,6 +689,7 @@ impl<'w> JobRound<'w> {
             open_loop: false,
             deadline: None,
             wear_out: false,
+            framing: Framing::Untimed,
             cache: None,
             total: Some(total),
             threads: self.workers().clamp(1, LAYOUT_THREADS),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rbench_core::{Nanos, OpKind, Rank};
 use rbench_plan::cache::Seen;
+use rbench_plan::jobs::Framing;
 use rbench_plan::meta::{Backend, Layout, PhaseInfo, PhaseKind, PhasePlan, Renaming, Showing};
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, Plan, shift};
@@ -314,10 +315,12 @@ impl MetaPass<'_> {
                 Showing::Row(name) => name.to_owned(),
                 Showing::Untimed => format!("{} (untimed)", info.label),
             },
+            shown: plan.showing != Showing::Untimed,
             lanes,
             open_loop: plan.open_loop.is_some(),
             deadline: plan.deadline,
             wear_out: info.makes(),
+            framing: Framing::Untimed,
             cache,
             total,
             threads: self.plan.workers_of(group.rank()),

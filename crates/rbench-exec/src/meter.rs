@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use crate::pace::{Gate, StopFlag};
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{DAMAGED_MAX, Details, Measured, OpStats, OpTime, Retries};
-use rbench_core::timeline::{Timeline, TimelineRecorder};
+use rbench_core::timeline::{HandOver, Timeline, TimelineRecorder};
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_sys::engine::RetriesByTransfer;
 
@@ -79,12 +79,17 @@ fn follows(op: OpKind) -> bool {
     matches!(op, OpKind::Fsync | OpKind::Close)
 }
 
-/// An empty lane of `op`: in an open loop with response times, unless such
-/// operations only follow others.
+/// Whether operations have response times: in an open loop, unless they only follow
+/// others.
+pub fn has_responses(op: OpKind, open_loop: bool) -> bool {
+    open_loop && !follows(op)
+}
+
+/// An empty lane of `op`.
 pub fn empty_lane(op: OpKind, open_loop: bool, interval: Nanos) -> OpStats {
     OpStats {
         timeline: Timeline::new(interval),
-        ..OpStats::new(op, open_loop && !follows(op))
+        ..OpStats::new(op, has_responses(op, open_loop))
     }
 }
 
@@ -224,6 +229,13 @@ impl Meter {
         // More than that grows on the way, outside the timer.
         let room = usize::try_from(expected).unwrap_or(usize::MAX);
         self.details.operations.reserve(room.min(1 << 20));
+    }
+
+    /// From now on hands over each lane's intervals: by the lane's number.
+    pub fn hand_over(&mut self, to: impl Fn(usize) -> HandOver) {
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            lane.line.hand_over_to(to(number));
+        }
     }
 
     /// Sets the common start, which all times are counted from.
@@ -380,11 +392,18 @@ impl Meter {
         self.last_end.since(self.common_start)
     }
 
+    /// The same, on the clock itself.
+    pub fn last_end_at(&self) -> Nanos {
+        self.last_end
+    }
+
     /// Operations done without error, of all lanes but fsync and close, which
-    /// only follow others.
+    /// only follow others, and opens of files whose blocks are moved.
     pub fn items(&self) -> u64 {
+        let moves = |lane: &OpStats| matches!(lane.op, OpKind::Read | OpKind::Write);
+        let moves_blocks = self.stats().any(moves);
         self.stats()
-            .filter(|lane| !follows(lane.op))
+            .filter(|lane| !(follows(lane.op) || moves_blocks && lane.op == OpKind::Open))
             .map(|lane| lane.items)
             .sum()
     }

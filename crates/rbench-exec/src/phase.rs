@@ -5,8 +5,10 @@ use std::ops::Range;
 use rbench_core::outcome::OpStats;
 use rbench_core::residency::Share;
 use rbench_core::{Nanos, OpKind};
+use rbench_plan::jobs::Framing;
 
-use crate::meter::empty_lane;
+use crate::intervals::IntervalRow;
+use crate::meter::{empty_lane, has_responses};
 use crate::worker::MakeRunner;
 
 /// What a lane is called.
@@ -29,6 +31,8 @@ pub struct Phase {
     pub iteration: u32,
     /// For people, while it runs.
     pub label: String,
+    /// Whether its rows are reported.
+    pub shown: bool,
     /// A row of the report for each kind of operation.
     pub lanes: Vec<OpRow>,
     /// Whether intended starts are given.
@@ -38,6 +42,8 @@ pub struct Phase {
     /// After the deadline top up to the worker with the most; in an open loop later
     /// phases only work on what every worker came to.
     pub wear_out: bool,
+    /// Whether opens and closes are part of it.
+    pub framing: Framing,
     /// What is known of the caches and looked at around it; `None`: nothing of
     /// it asks for what is there.
     pub cache: Option<Looking>,
@@ -57,6 +63,19 @@ pub struct Phase {
 }
 
 impl Phase {
+    /// Its rows, as far as they are reported, for those who hear of intervals.
+    pub fn interval_rows(&self) -> Vec<IntervalRow> {
+        let lanes = self.lanes.iter().filter(|_| self.shown);
+        let row = |info: &OpRow| IntervalRow {
+            iteration: self.iteration,
+            name: info.name.clone(),
+            label: info.label.clone(),
+            op: info.op.name(),
+            open_loop: has_responses(info.op, self.open_loop),
+        };
+        lanes.map(row).collect()
+    }
+
     /// The numbers of the lanes that a worker of a rank has.
     pub fn own_lanes(&self, worker: usize) -> Range<usize> {
         let all = 0..self.lanes.len();

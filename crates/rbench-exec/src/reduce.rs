@@ -91,6 +91,7 @@ pub async fn reduce(
             failures,
             first,
             most,
+            gap,
         } = ranks;
         let one_each = most == 1;
         let (first, failed) = match first {
@@ -139,6 +140,7 @@ pub async fn reduce(
             ranks,
             crowd,
             timeline: total.timeline,
+            longest_gap: gap,
             stonewall,
             measured_from: measures(measured.from),
             set_aside: measures(measured.aside),
@@ -150,6 +152,8 @@ pub async fn reduce(
             first_failed: failed.map(host_of),
             residency: None,
             start: group.started(),
+            access: None,
+            found: None,
         });
     }
     Ok(rows)

@@ -9,6 +9,7 @@ use rbench_comm::Combine;
 use rbench_core::Nanos;
 use rbench_core::outcome::{Details, PhaseOutcome, Stonewall, WorkerOutcome};
 use rbench_core::residency::Pages;
+use rbench_plan::jobs::Framing;
 use rbench_sys::{command, limits};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
@@ -19,7 +20,7 @@ use crate::reduce::{self, Part};
 use crate::residency::{self, Glance, Seen};
 use crate::stuck::StuckDetector;
 use crate::thread::in_thread;
-use crate::worker::{Command, OwnLanes, Report, Worker, WorkerConfig, spawn};
+use crate::worker::{Command, OwnLanes, Report, Stage, Worker, WorkerConfig, spawn};
 
 /// Does what comes before a phase; a stop ends the pause.
 async fn go_before(group: &Group<'_>, before: &Before) -> Result<Result<(), String>, ExecError> {
@@ -134,6 +135,10 @@ impl WorkerPool {
                     let answer = match report {
                         // It has come back, and nobody waits for it any more.
                         Some((worker, _)) if self.watch.gave_up(worker as usize) => continue,
+                        Some((_, Report::Interval { row, part })) => {
+                            group.intervals.add(row as u64, &part);
+                            continue;
+                        }
                         Some((worker, report)) => take(report).map(|answer| (worker, answer)),
                         None => None,
                     };
@@ -221,6 +226,7 @@ impl WorkerPool {
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total);
+    group.intervals.begin(phase.interval_rows());
     if phase.before != Before::default() {
         let passed = go_before(group, &phase.before).await?;
         group.agree(passed).await?;
@@ -250,12 +256,18 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         }
     };
     let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
+    let upto = first_stage(phase);
     let run = Command::Run {
         clock: group.counter.clock(),
         start,
         deadline,
+        upto,
     };
-    let reached = hands.order(group, run, reached_counts).await?;
+    let mut reached = hands.order(group, run, reached_counts).await?;
+    if upto < Stage::Worked {
+        let go = Command::Go(Stage::Worked);
+        reached = hands.order(group, go, reached_counts).await?;
+    }
     let reached: Vec<(u64, u64)> = reached.into_iter().flatten().collect();
     let stonewall = match (phase.wear_out, phase.deadline) {
         (true, Some(deadline)) => {
@@ -264,11 +276,16 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         }
         _ => None,
     };
+    if upto < Stage::Closed {
+        let go = Command::Go(Stage::Closed);
+        hands.order(group, go, reached_counts).await?;
+    }
     let after = look_after(group, phase, &hands).await?;
     let ended = hands.order(group, Command::Finish, ended).await?;
     let ended = hands.outcomes(group, phase, ended);
     hands.items(group);
     group.attend(hands.dismiss(), || 0).await?;
+    group.settle_intervals().await?;
     group.settle_errors().await?;
     let stopped = group.stopped().await?;
     // Every rank is done by here: waiting for the slowest one is counted.
@@ -288,6 +305,16 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let stonewall = stonewall.filter(|_| !phase.open_loop);
     let end = merge(group, phase, mine, stonewall, !stopped, stopped).await?;
     Ok(PhaseEnd { each, ..end })
+}
+
+/// How far workers go before they wait for each other.
+fn first_stage(phase: &Phase) -> Stage {
+    match phase.framing {
+        Framing::Apart => Stage::Opened,
+        // What is topped up is closed after that.
+        Framing::Timed if phase.wear_out => Stage::Worked,
+        Framing::Timed | Framing::Untimed => Stage::Closed,
+    }
 }
 
 /// Looks what memory holds before anything is timed: workers at their files,
@@ -346,6 +373,8 @@ pub async fn run_freely(
     let _guard = group.guard();
     for phase in phases {
         group.begin_phase(&phase.label, phase.total);
+        // Each rank counts from its own start.
+        group.intervals.begin(Vec::new());
         match alone(group, phase).await? {
             Ok(mine) => done.push(mine),
             Err(message) => {
@@ -393,6 +422,7 @@ async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>,
             clock: group.counter.clock(),
             start,
             deadline,
+            upto: Stage::Closed,
         });
         hands.collect(group, reached_counts).await?;
         hands.tell(Command::Finish);
@@ -520,6 +550,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         host: group.host_name().to_owned(),
         open_loop: phase.open_loop,
         interval: group.interval(),
+        hands_over: group.intervals.wanted(),
         stop: group.stop_flag(),
         log_operations: phase.log_operations,
         errors_max: group.limits().errors,

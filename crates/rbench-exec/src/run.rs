@@ -9,7 +9,7 @@ use crate::group::{ExecError, Group};
 use crate::target::{Place, Target, Workspace};
 use crate::testdirs::TestDirs;
 use crate::workload::{Ending, Listener, Pass, stopped_by_itself};
-use crate::{io, jobs, meta, residency, room, spots};
+use crate::{find, io, jobs, meta, residency, room, spots};
 
 /// The warning of a run that comes near what is free.
 pub const NEARLY_FULL: &str = "nearly-full";
@@ -60,6 +60,7 @@ pub async fn execute(
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
             Ok(ending.kept(plan, path))
         }
+        Work::Find(work) => find::execute(group, (plan, work), place.parent, listener).await,
         Work::Jobs(work) => {
             let live = place.live.clone();
             jobs::execute(group, (plan, work), place.parent, run_key, live, listener).await
@@ -163,7 +164,7 @@ async fn preflight(group: &Group<'_>, plan: &Plan) -> Result<(), ExecError> {
 /// Descriptors that one worker holds at a time: its file, and a ring.
 fn open_files_each(plan: &Plan) -> u32 {
     match &plan.work {
-        Work::Meta(_) => 1,
+        Work::Meta(_) | Work::Find(_) => 1,
         Work::Io(_) => 2,
         Work::Jobs(jobs) => jobs::open_files_each(jobs),
     }

@@ -69,6 +69,8 @@ pub(crate) fn of(plan: &Plan, place: &Place<'_>) -> Vec<Spot> {
         },
         Work::Io(io) => own(engine::find(&io.engine).is_none_or(|e| e.uses_files)),
         Work::Jobs(jobs) => of_jobs(jobs, place.parent, &all()),
+        // Nothing is made where only is searched.
+        Work::Find(_) => Vec::new(),
     }
 }
 
@@ -118,7 +120,7 @@ fn of_jobs(jobs: &JobsPlan, base: &Path, ranks: &[u32]) -> Vec<Spot> {
 fn names(job: &JobPlan) -> u64 {
     match &job.files.names {
         FileNames::Given(names) => (names.len() as u64).min(job.files.count),
-        FileNames::Format(_) => 1,
+        FileNames::Format(_) | FileNames::Numbered { .. } => 1,
     }
 }
 

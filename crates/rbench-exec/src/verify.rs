@@ -10,13 +10,14 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use rbench_core::random::key;
-use rbench_plan::jobs::{BufferContent, JobPlan};
+use rbench_plan::jobs::{BufferContent, Carries, JobPlan};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::data;
 
 mod damage;
 mod fio;
+mod packets;
 mod pattern;
 mod speed;
 mod sums;
@@ -24,6 +25,7 @@ mod sums;
 pub use damage::Damage;
 pub(crate) use damage::{Difference, compare};
 pub use fio::FioHeaders;
+pub use packets::Packets;
 pub use speed::bytes_per_s;
 pub(crate) use sums::crc32c as fio_crc;
 
@@ -164,15 +166,21 @@ pub enum Marks {
     Own(Headers),
     /// fio's headers, checksums and patterns.
     Fio(FioHeaders),
+    /// Data that follows from its place.
+    Packets(Packets),
 }
 
 impl Marks {
-    /// Those of a job that verifies; `None` for one that does not.
-    pub fn new(job: &JobPlan) -> Option<Marks> {
+    /// Those of a job that verifies, where it uses the part of the worker `owner`; `None`
+    /// for one that does not.
+    pub fn new(job: &JobPlan, owner: u64) -> Option<Marks> {
         let verify = job.verify.as_ref()?;
-        Some(match &verify.fio {
-            None => Marks::Own(Headers::every(verify.interval)),
-            Some(layout) => Marks::Fio(FioHeaders::new(job, layout, verify.interval, verify.dump)),
+        Some(match &verify.carries {
+            Carries::Stamps => Marks::Own(Headers::every(verify.interval)),
+            Carries::Fio(layout) => {
+                Marks::Fio(FioHeaders::new(job, layout, verify.interval, verify.dump))
+            }
+            Carries::Packet { packet, seed } => Marks::Packets(Packets::new(*packet, *seed, owner)),
         })
     }
 
@@ -181,6 +189,7 @@ impl Marks {
         match self {
             Marks::Own(headers) => headers.stamp(block, header),
             Marks::Fio(headers) => headers.stamp(block, header),
+            Marks::Packets(packets) => packets.fill(block, header.offset),
         }
     }
 
@@ -192,6 +201,7 @@ impl Marks {
         match self {
             Marks::Own(headers) => headers.check(block, expected),
             Marks::Fio(headers) => headers.check(block, expected),
+            Marks::Packets(packets) => packets.check(block, expected.offset),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 
 use rbench_core::outcome::WorkerOutcome;
 use rbench_core::residency::Pages;
+use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, CpuClock, Failure, Nanos, OpKind, Rank};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -21,6 +22,12 @@ pub trait Runner {
     /// Issues operations until the work is done, the gate closes, or (when
     /// topping up) `upto` operations have been issued in all.
     fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>);
+
+    /// Before it: opens files, where that is part of what is timed.
+    fn open(&mut self, _gate: &Gate, _meter: &mut Meter) {}
+
+    /// Behind it: syncs and closes them, where that is.
+    fn close(&mut self, _gate: &Gate, _meter: &mut Meter) {}
 
     /// Operations issued so far, failed ones included.
     fn issued(&self) -> u64;
@@ -99,11 +106,22 @@ pub type Prepared = Result<Box<dyn Runner>, Failure>;
 /// worker's thread: opens files, allocates buffers; untimed.
 pub type MakeRunner = Arc<dyn Fn(u32) -> Prepared + Send + Sync>;
 
+/// How far a worker goes before it waits for the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Its files are open.
+    Opened,
+    /// Its operations are done, or their time is over.
+    Worked,
+    /// What it wrote is synced and its files are closed, as far as these are timed.
+    Closed,
+}
+
 /// What the control plane tells a worker. A worker whose channel is closed
 /// ends without an outcome.
 #[derive(Debug, Clone, Copy)]
 pub enum Command {
-    /// Run from the common start to the end or the deadline.
+    /// Run from the common start on.
     Run {
         /// The clock of all timing.
         clock: CpuClock,
@@ -111,7 +129,11 @@ pub enum Command {
         start: Nanos,
         /// Stop issuing at this instant.
         deadline: Option<Nanos>,
+        /// As far as that.
+        upto: Stage,
     },
+    /// Go on as far as that.
+    Go(Stage),
     /// Go on until so many operations have been issued.
     TopUp(u64),
     /// Look what memory holds: before the run, and when it has `ended`.
@@ -135,6 +157,13 @@ pub enum Report {
         issued: u64,
         /// Operations done without error so far.
         done: u64,
+    },
+    /// Did this in an interval that is over; no answer to any command.
+    Interval {
+        /// The number of the row among those of the phase.
+        row: usize,
+        /// What it did.
+        part: Box<IntervalPart>,
     },
     /// Looked.
     Looked {
@@ -165,6 +194,8 @@ pub struct WorkerConfig {
     pub open_loop: bool,
     /// The interval of the timelines.
     pub interval: Nanos,
+    /// Whether each interval is handed over when it is over.
+    pub hands_over: bool,
     /// The group's request to stop.
     pub stop: StopFlag,
     /// Whether start and duration of each operation are kept.
@@ -252,7 +283,7 @@ pub fn spawn(
 ) -> std::io::Result<Worker> {
     let (commands, inbox) = mpsc::channel();
     let tally = Arc::new(Tally::default());
-    let meter = Meter::new(
+    let mut meter = Meter::new(
         config.rank,
         &config.host,
         &lanes.ops,
@@ -264,6 +295,20 @@ pub fn spawn(
             stop: config.stop.clone(),
         },
     );
+    if config.hands_over {
+        let first = lanes.first;
+        meter.hand_over(|lane| {
+            let to = Reports {
+                thread,
+                reports: reports.clone(),
+            };
+            Box::new(move |part| {
+                let (row, part) = (first + lane, Box::new(part));
+                // Nobody listens any more when this fails.
+                to.send(Report::Interval { row, part });
+            })
+        });
+    }
     let (stop, log_operations) = (config.stop.clone(), config.log_operations);
     let config = Arc::clone(config);
     let here = Arc::clone(&tally);
@@ -331,21 +376,22 @@ fn work(
         waits: Waits::default(),
     };
     let mut started_ns = 0;
+    let mut stage = None;
     while let Ok(command) = inbox.recv() {
         match command {
             Command::Run {
                 clock,
                 start,
                 deadline,
+                upto,
             } => {
                 (gate.clock, gate.start, gate.deadline) = (clock, start, deadline);
                 meter.start_at(start);
                 // Who was stopped before the start has not started early.
                 started_ns = gate.wait_for_start();
-                let begun = gate.clock.now();
-                runner.run(&gate, &mut meter, None);
-                meter.ran(begun, &gate);
+                go(runner.as_mut(), (&mut stage, upto), &gate, &mut meter);
             }
+            Command::Go(upto) => go(runner.as_mut(), (&mut stage, upto), &gate, &mut meter),
             Command::TopUp(upto) => {
                 gate.deadline = None;
                 meter.stonewall();
@@ -386,6 +432,28 @@ fn work(
     }
     // Let go without an outcome: what is open is closed all the same.
     runner.finish(&mut meter);
+}
+
+/// Goes on from the stage that was reached as far as `upto`.
+fn go(
+    runner: &mut dyn Runner,
+    (reached, upto): (&mut Option<Stage>, Stage),
+    gate: &Gate,
+    meter: &mut Meter,
+) {
+    let begun = gate.clock.now();
+    for stage in [Stage::Opened, Stage::Worked, Stage::Closed] {
+        if Some(stage) <= *reached || stage > upto {
+            continue;
+        }
+        match stage {
+            Stage::Opened => runner.open(gate, meter),
+            Stage::Worked => runner.run(gate, meter, None),
+            Stage::Closed => runner.close(gate, meter),
+        }
+        *reached = Some(stage);
+    }
+    meter.ran(begun, gate);
 }
 
 #[cfg(test)]
@@ -435,6 +503,7 @@ mod tests {
             host: "here".to_owned(),
             open_loop: false,
             interval: Nanos(1_000_000_000),
+            hands_over: false,
             stop: StopFlag::default(),
             log_operations: false,
             errors_max: None,

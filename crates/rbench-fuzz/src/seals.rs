@@ -323,7 +323,7 @@ fn headers(u: &mut Unstructured<'_>) -> Result<()> {
     let Some((job, sealed)) = verifying_job(u)? else {
         return Ok(());
     };
-    let headers = Marks::new(&job).expect("the job verifies");
+    let headers = Marks::new(&job, 0).expect("the job verifies");
     let origin = BlockHeader {
         run: u.arbitrary()?,
         file: file_key(u.arbitrary()?),

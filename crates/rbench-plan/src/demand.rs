@@ -79,7 +79,7 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
             let workers = u64::from(ranks) * u64::from(plan.threads);
             of_io(io, workers).times(if plan.keep { passes } else { 1 })
         }
-        Work::Jobs(_) => Demand::default(),
+        Work::Jobs(_) | Work::Find(_) => Demand::default(),
     }
 }
 

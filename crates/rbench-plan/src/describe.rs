@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
+use crate::find::{FindPlan, Than};
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
 use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan, OpenLoop};
 use crate::meta::{
@@ -99,6 +101,7 @@ impl Plan {
             Work::Meta(meta) => describe_meta(meta),
             Work::Io(io) => describe_io(io),
             Work::Jobs(jobs) => return describe_jobs(jobs),
+            Work::Find(find) => describe_find(find),
         };
         if self.keep {
             rows.push(Setting::yes("keep"));
@@ -108,6 +111,9 @@ impl Plan {
             false => rows.push(Setting::count("workers", self.workers())),
         }
         rows.push(Setting::count("iterations", self.iterations));
+        if self.interval != INTERVAL {
+            rows.push(Setting::time("interval", self.interval));
+        }
         if self.pin {
             rows.push(Setting::yes("pin"));
         }
@@ -263,6 +269,28 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
         let options = jobs.global_options.iter();
         let typed = options.map(|(name, value)| format!("{name}={value}"));
         rows.push(Setting::text("options", join(typed.collect())));
+    }
+    rows
+}
+
+fn describe_find(find: &FindPlan) -> Vec<Setting> {
+    let mut rows = Vec::new();
+    if let Some(file) = &find.newer {
+        rows.push(Setting::text("newer", file.display().to_string()));
+    }
+    if let Some(size) = find.size {
+        let sign = match size.than {
+            Than::Exactly => "",
+            Than::More => "+",
+            Than::Less => "-",
+        };
+        rows.push(Setting::text(
+            "size",
+            format!("{sign}{} x {} bytes", size.units, size.unit),
+        ));
+    }
+    if let Some(name) = &find.name {
+        rows.push(Setting::text("name", String::from_utf8_lossy(name)));
     }
     rows
 }

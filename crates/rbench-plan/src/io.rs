@@ -9,8 +9,8 @@ use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 
 use crate::jobs::{
     Advised, BlockSizes, BufferContent, Buffers, ContinueOn, Course, Directions, Distribution,
-    Each, Errors, Fallocate, Favourites, FileLock, FileNames, FileService, Files, JobPlan,
-    OpenLoop, Others, Pace, Pattern, Shares, Submission, Syncing, Verify,
+    Each, Errors, Fallocate, Favourites, FileLock, FileNames, FileService, Files, Framing, JobPlan,
+    OpenLoop, Others, Pace, Pattern, Shares, Standing, Submission, Syncing, Verify,
 };
 use crate::pattern;
 use crate::process::Process;
@@ -361,7 +361,10 @@ impl IoPlan {
                 },
                 shares: Shares::default(),
                 ahead,
-                interleave: self.layout == Layout::SharedInterleaved,
+                interleave: match self.layout {
+                    Layout::SharedInterleaved => self.block(),
+                    Layout::PerWorker | Layout::SharedSegmented => 0,
+                },
                 service: FileService::RoundRobin(1),
                 lock: FileLock::None,
                 fallocate: Fallocate::None,
@@ -379,6 +382,7 @@ impl IoPlan {
                 unlink_each_loop: false,
                 fill: false,
                 allow_mounted_write: true,
+                standing: Standing::default(),
             },
             engine: self.engine.clone(),
             names: None,
@@ -392,6 +396,7 @@ impl IoPlan {
             depth_low: None,
             submission: Submission::default(),
             direct: self.direct,
+            framing: Framing::Untimed,
             syncing: match rw.writes() {
                 true => self.syncing(),
                 false => Syncing::default(),

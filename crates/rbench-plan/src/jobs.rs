@@ -15,14 +15,16 @@ use crate::name_ops::NameOp;
 use crate::process::Process;
 
 mod course;
+mod framing;
 mod others;
 mod report;
 mod whole;
 
 pub use rbench_core::{Direction, Each, Unified};
 
-pub use crate::verify::{Checksum, FioLayout, TrimBacklog, Verify, VerifyPattern};
+pub use crate::verify::{Carries, Checksum, FioLayout, TrimBacklog, Verify, VerifyPattern};
 pub use course::{Course, Sequel, Zones};
+pub use framing::{Framing, Standing};
 pub use others::{Exit, ExitWhat, Flow, Others, Submission};
 pub use report::{ContinueOn, ErrorOf, Errors, FioReport, LeftOut, Logs, WindowValue};
 pub use whole::{Trigger, Whole};
@@ -177,9 +179,9 @@ pub struct Files {
     pub shares: Shares,
     /// Workers use the files of the rank so many numbers further on.
     pub ahead: u32,
-    /// Whether the blocks of all workers alternate in a file that they share; `size`
-    /// is each one's part then.
-    pub interleave: bool,
+    /// Length of the pieces of all workers that alternate in a file that they share,
+    /// bytes; `size` is each one's part then. 0: parts lie one behind the other.
+    pub interleave: u64,
     /// Which file an operation goes to.
     pub service: FileService,
     /// Whom an operation keeps from the file as long as it lasts.
@@ -216,6 +218,8 @@ pub struct Files {
     pub fill: bool,
     /// Whether devices are written to although they are in use.
     pub allow_mounted_write: bool,
+    /// What of them must be there before the run, and is left behind.
+    pub standing: Standing,
 }
 
 /// How the part of a file that a worker uses follows from the file's length.
@@ -257,6 +261,14 @@ pub enum FileNames {
     /// `filename_format` with $jobname, $jobnum, $filenum, $clientuid not
     /// supported.
     Format(String),
+    /// One of each worker, whatever directory is given: the names in turn, then the
+    /// worker's number with eight digits, and the end.
+    Numbered {
+        /// The names, at least one.
+        names: Vec<PathBuf>,
+        /// The end.
+        end: String,
+    },
 }
 
 /// `file_service_type`
@@ -451,6 +463,16 @@ pub struct Pace {
     pub latency_max: Option<Nanos>,
     /// End when the rate is steady.
     pub steady: Option<Steady>,
+    /// When `runtime` is over, everybody goes on until he has started as many operations
+    /// as the worker that had started most by then.
+    pub wear_out: bool,
+    /// Start over until so much time has passed, but do all of the work once.
+    pub time_min: Option<Nanos>,
+    /// No more operations than the workers of an earlier round were left with by
+    /// `wear_out`.
+    pub as_many_as_written: bool,
+    /// Idle before the round, untimed.
+    pub pause: Nanos,
 }
 
 /// Operations at a given rate, whatever the target does.
@@ -529,6 +551,8 @@ pub struct JobPlan {
     pub submission: Submission,
     /// O_DIRECT
     pub direct: bool,
+    /// Whether opens and closes are part of what is timed.
+    pub framing: Framing,
     /// When data is synced.
     pub syncing: Syncing,
     /// What is written.
@@ -652,9 +676,15 @@ impl JobsPlan {
             {
                 return 0;
             }
+            // Nobody knows what is written until the deadline.
+            if job.pace.wear_out {
+                return 0;
+            }
             let workers = match job.files.names {
-                FileNames::Given(_) => 1,
-                FileNames::Format(_) => u64::from(ranks) * u64::from(job.numjobs),
+                FileNames::Given(_) if job.files.interleave == 0 => 1,
+                FileNames::Given(_) | FileNames::Format(_) | FileNames::Numbered { .. } => {
+                    u64::from(ranks) * u64::from(job.numjobs)
+                }
             };
             job.files
                 .size

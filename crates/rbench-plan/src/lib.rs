@@ -9,6 +9,7 @@ pub mod cache;
 pub mod demand;
 mod describe;
 pub mod estimate;
+pub mod find;
 pub mod io;
 pub mod iolog;
 pub mod jobs;
@@ -29,6 +30,7 @@ pub mod tree;
 pub mod verify;
 
 pub use describe::{Setting, SettingValue};
+pub use find::FindPlan;
 pub use io::IoPlan;
 pub use meta::MetaPlan;
 pub use name_ops::NameOp;

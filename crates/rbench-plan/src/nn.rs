@@ -14,8 +14,8 @@ const LADDER: [u32; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 const FILES: u64 = 200;
 /// Most workers of a rank.
 const WORKERS_MAX: u32 = 4096;
-/// NNBench's operations as phases, in its order.
-pub const PHASES: &str = "file-create,file-read,file-rename,file-remove";
+/// NNBench's operations as phases, in its order, after the directories.
+pub const PHASES: &str = "tree-create,file-create,file-read,file-rename,file-remove";
 
 /// What was asked for; an option that was not given is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -120,8 +120,9 @@ struct Rules {
     start: u64,
     /// Where it starts, file by file, if not in all at the same place.
     starts: Box<[u64]>,
-    /// Workers whose blocks alternate there.
-    spread: u64,
+    /// Where pieces of all workers alternate: the length of each, and that of the
+    /// others' between two of its own.
+    gap: Option<(u64, u64)>,
 }
 
 /// Lengths of the job's part of each file.
@@ -644,15 +645,22 @@ impl Rules {
             one_position: pattern.one_position,
             course,
             random: directions.random,
-            start: match files.interleave {
-                true => files.start(part.owner) + part.owner * unit,
-                false => files.start(part.owner),
-            },
+            start: files.start(part.owner) + part.owner * files.interleave,
             starts: Box::default(),
-            spread: match files.interleave {
-                true => part.workers,
-                false => 1,
+            gap: match files.interleave {
+                0 => None,
+                piece => Some((piece, piece * part.workers.saturating_sub(1))),
             },
+        }
+    }
+
+    /// Where in a file the byte of the worker's part is that stands `offset` behind its
+    /// beginning there.
+    #[inline(always)]
+    fn spread(&self, offset: u64) -> u64 {
+        match self.gap {
+            None => offset,
+            Some((piece, gap)) => offset + offset / piece * gap,
         }
     }
 

@@ -3,9 +3,11 @@
 
 use std::path::PathBuf;
 
+use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos, OpKind, plain};
 
 use crate::arrival::Arrival;
+use crate::find::FindPlan;
 use crate::io::IoPlan;
 use crate::jobs::{FileNames, JobsPlan, OpenLoop};
 use crate::meta::{
@@ -16,13 +18,20 @@ use crate::shift;
 use crate::spec::{self, OnError, Spec, Workload};
 use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
 
+/// The shortest `--interval`.
+const INTERVAL_MIN: Nanos = Nanos(10_000_000);
+/// The longest one.
+const INTERVAL_MAX: Nanos = Nanos(60_000_000_000);
+
 macro_rules! refuse {
     ($($arg:tt)*) => { return Err(PlanError(format!($($arg)*))) };
 }
 
 mod blocks;
+mod find;
 mod fio;
 mod io;
+mod ior;
 mod mdtest;
 mod ops;
 mod timed;
@@ -40,8 +49,8 @@ pub struct Facts {
     pub seed: u64,
     /// (name, most requests under way) of each engine.
     pub engines: Vec<(&'static str, u32)>,
-    /// What the file of `rbench mdtest -x` says, where it was read: the items
-    /// of each rank after a stonewall.
+    /// What the file of `rbench mdtest -x` or of IOR's stoneWallingStatusFile says, where
+    /// it was read: items or transfers of each rank after a stonewall.
     pub stonewalled: Option<u64>,
 }
 
@@ -76,15 +85,17 @@ pub enum Work {
     Meta(MetaPlan),
     /// `rbench io`
     Io(IoPlan),
-    /// `rbench fio`
+    /// `rbench fio`, `rbench ior`
     Jobs(JobsPlan),
+    /// `rbench find`
+    Find(FindPlan),
 }
 
 impl Work {
     /// The beginning of the names of the journals of acknowledged writes.
     pub fn ack_journal(&self) -> Option<&PathBuf> {
         match self {
-            Work::Meta(_) => None,
+            Work::Meta(_) | Work::Find(_) => None,
             Work::Io(io) => io.ack_journal.as_ref(),
             Work::Jobs(jobs) => jobs.ack_journal.as_ref(),
         }
@@ -126,6 +137,8 @@ pub struct Plan {
     pub leave: spec::Leave,
     /// Whether start and duration of each operation are kept.
     pub log: bool,
+    /// The interval of the timelines, 10 ms to 60 s.
+    pub interval: Nanos,
 }
 
 impl Plan {
@@ -134,7 +147,7 @@ impl Plan {
         match &self.work {
             Work::Meta(meta) => meta.site == Location::Own,
             Work::Io(_) => true,
-            Work::Jobs(_) => false,
+            Work::Jobs(_) | Work::Find(_) => false,
         }
     }
 
@@ -163,7 +176,7 @@ impl Plan {
             Work::Meta(meta) => meta.layout == TreeLayout::Shared,
             Work::Io(io) => io.layout.shared(),
             // Every host works on its own files, or on those it sees.
-            Work::Jobs(_) => return None,
+            Work::Jobs(_) | Work::Find(_) => return None,
         };
         match (several_hosts, self.shift > 0, shared_layout) {
             (false, _, _) => None,
@@ -185,7 +198,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.first(),
                 Location::Own => self.dir.as_ref(),
             },
-            Work::Io(_) => self.dir.as_ref(),
+            Work::Io(_) | Work::Find(_) => self.dir.as_ref(),
             Work::Jobs(jobs) => jobs
                 .rounds
                 .iter()
@@ -203,7 +216,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.clone(),
                 Location::Own => self.dir.iter().cloned().collect(),
             },
-            Work::Io(_) => self.dir.iter().cloned().collect(),
+            Work::Io(_) | Work::Find(_) => self.dir.iter().cloned().collect(),
             Work::Jobs(jobs) => {
                 let files = jobs.rounds.iter().flatten().map(|job| &job.files);
                 let places = files.flat_map(|files| match &files.names {
@@ -211,7 +224,9 @@ impl Plan {
                         .iter()
                         .map(|name| files.directory.join(name))
                         .collect::<Vec<_>>(),
-                    FileNames::Format(_) => files.directories().cloned().collect(),
+                    FileNames::Format(_) | FileNames::Numbered { .. } => {
+                        files.directories().cloned().collect()
+                    }
                 });
                 places.collect()
             }
@@ -238,6 +253,7 @@ impl Plan {
                 each.saturating_mul(self.workers())
             }
             Work::Jobs(jobs) => jobs.data_bytes(self.ranks).0,
+            Work::Find(_) => 0,
         }
     }
 
@@ -260,9 +276,12 @@ impl Plan {
 pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     match &spec.workload {
         Workload::Mdtest(options) => counts(options, ranks).map_err(PlanError::plain),
-        Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => {
-            Ok(vec![ranks])
-        }
+        Workload::Ior(options) => ior::tasks(options, ranks).map(|tasks| vec![tasks]),
+        Workload::Meta(_)
+        | Workload::Ops(_)
+        | Workload::Io(_)
+        | Workload::Fio(_)
+        | Workload::Find(_) => Ok(vec![ranks]),
     }
 }
 
@@ -290,6 +309,15 @@ fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
     })
 }
 
+/// Shorter intervals would be many, and longer ones lose too much in a crash.
+fn interval(given: Option<Nanos>) -> Result<Nanos, PlanError> {
+    let interval = given.unwrap_or(INTERVAL);
+    if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        refuse!("--interval {interval} is not from {INTERVAL_MIN} to {INTERVAL_MAX}");
+    }
+    Ok(interval)
+}
+
 /// Fills in the defaults and checks that it can be done.
 ///
 /// # Errors
@@ -314,8 +342,12 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     };
     let threads = at_least_one("--threads", threads)?;
     let flag = match spec.workload {
-        Workload::Mdtest(_) => "-i",
-        Workload::Meta(_) | Workload::Ops(_) | Workload::Io(_) | Workload::Fio(_) => "--iterations",
+        Workload::Mdtest(_) | Workload::Ior(_) => "-i",
+        Workload::Meta(_)
+        | Workload::Ops(_)
+        | Workload::Io(_)
+        | Workload::Fio(_)
+        | Workload::Find(_) => "--iterations",
     };
     let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     let shift = common.shift.unwrap_or(0);
@@ -354,10 +386,12 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             let repeats = fio::Repeats { iterations, shift };
             Work::Jobs(fio::resolve(options, facts, repeats, &mut notes)?)
         }
+        Workload::Find(find) => Work::Find(find::resolve(find, common)?),
+        Workload::Ior(options) => Work::Jobs(ior::resolve(options, facts, common, &mut notes)?),
     };
     let threads = match &work {
         Work::Jobs(jobs) => jobs.workers(),
-        Work::Meta(_) | Work::Io(_) => threads,
+        Work::Meta(_) | Work::Io(_) | Work::Find(_) => threads,
     };
     let journaled = work.ack_journal().is_some();
     let plan = Plan {
@@ -377,6 +411,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         work,
         notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
         leave: common.leave,
+        interval: interval(common.interval)?,
         log: common.log.is_some()
             || matches!(&spec.workload, Workload::Mdtest(o) if o.save_operations.is_some()),
     };

@@ -1,19 +1,23 @@
 //! What was asked for, as it was typed: an option that was not given is
 //! `None`. Every command line, native or foreign, ends up here.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use rbench_core::ops_table::OpsRow;
 use rbench_core::{Bytes, Nanos};
 
 use crate::arrival::Arrival;
+use crate::find::SizeTest;
 use crate::io::{FsyncRule, Layout as IoLayout, Rw};
 use crate::jobs::Distribution;
 use crate::meta::{Backend, Layout as TreeLayout, Packet, PhaseKind};
 
 pub mod fio;
+mod ior;
 
 pub use fio::{Fio, Split};
+pub use ior::{Ior, Segments};
 
 /// What all workloads have in common.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,6 +36,8 @@ pub struct Common {
     pub shift: Option<u32>,
     /// `--drop-caches`
     pub drop_caches: bool,
+    /// `--interval`: of the timeline, and of what the journal gets while a phase runs.
+    pub interval: Option<Nanos>,
     /// `--log`: the beginning of the names of files with every operation.
     pub log: Option<PathBuf>,
     /// `--keep`: leave the run's directory.
@@ -181,6 +187,17 @@ pub struct Io {
     pub no_refill: bool,
 }
 
+/// `rbench find`
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Find {
+    /// `--newer`
+    pub newer: Option<PathBuf>,
+    /// `--size`
+    pub size: Option<SizeTest>,
+    /// `--name`
+    pub name: Option<OsString>,
+}
+
 /// `rbench mdtest`: its options by the letters of mdtest's command line. What
 /// is left out is mdtest's default.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -287,6 +304,10 @@ pub enum Workload {
     Io(Io),
     /// `rbench fio`
     Fio(Box<Fio>),
+    /// `rbench ior`
+    Ior(Box<Ior>),
+    /// `rbench find`
+    Find(Find),
 }
 
 /// All that was asked for.

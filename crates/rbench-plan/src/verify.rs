@@ -1,5 +1,7 @@
 //! How the blocks of a job are verified: what they carry, and when they are read back.
 
+use crate::meta::Packet;
+
 /// `verify`: what an interval of a job carries, in fio's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
@@ -137,11 +139,27 @@ pub struct TrimBacklog {
     pub batch: u64,
 }
 
+/// What the blocks of a job carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Carries {
+    /// The stamps of `rbench io`.
+    Stamps,
+    /// fio's headers, checksums and patterns.
+    Fio(FioLayout),
+    /// Data that follows from a seed, whose part of the files it is, and its place.
+    Packet {
+        /// Its kind.
+        packet: Packet,
+        /// The seed.
+        seed: i32,
+    },
+}
+
 /// Verification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verify {
-    /// What a job's blocks carry; `None`: the stamps of `rbench io`.
-    pub fio: Option<FioLayout>,
+    /// What a job's blocks carry.
+    pub carries: Carries,
     /// Bytes between headers; the block size at most.
     pub interval: u64,
     /// Read back after the writes of the run.
@@ -181,7 +199,7 @@ impl Verify {
     /// The stamps of `rbench io` every so many bytes, which are not read back in the run.
     pub fn stamped(interval: u64) -> Verify {
         Verify {
-            fio: None,
+            carries: Carries::Stamps,
             interval,
             read_back: false,
             once: false,

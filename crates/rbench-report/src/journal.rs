@@ -1,8 +1,9 @@
 //! The journal: what a run has so far, as lines of JSON, and the reading of
 //! journals and finished results.
 //!
-//! The first line describes the run, each further line is one finished phase. A
-//! crash tears at most the last line, which is ignored.
+//! The first line describes the run, each further line is one finished phase, or an
+//! interval of the phase that runs. A crash tears at most the last line, which is
+//! ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::intervals::{IntervalLine, Unfinished};
 use crate::schema::{
     Calibration, PhaseResult, Run, RunResult, SCHEMA, SettingResult, Target, Warning, World,
     reads_schema, same_major,
@@ -63,7 +65,10 @@ struct Header<'a> {
 /// A line of a later version may hold something other than a phase.
 #[derive(Serialize, Deserialize)]
 struct PhaseLine<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     phase: Option<Cow<'a, PhaseResult>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interval: Option<Cow<'a, IntervalLine>>,
 }
 
 #[derive(Deserialize)]
@@ -90,6 +95,15 @@ pub fn header_line(result: &RunResult) -> String {
 pub fn phase_line(phase: &PhaseResult) -> String {
     line(&PhaseLine {
         phase: Some(Cow::Borrowed(phase)),
+        interval: None,
+    })
+}
+
+/// The line of an interval of the phase that runs, with its newline.
+pub fn interval_line(interval: &IntervalLine) -> String {
+    line(&PhaseLine {
+        phase: None,
+        interval: Some(Cow::Borrowed(interval)),
     })
 }
 
@@ -100,7 +114,8 @@ fn line(value: &impl Serialize) -> String {
 }
 
 /// Reads a journal: the result so far, `complete` false, with summary and
-/// warnings of what is there. A torn last line is left out.
+/// warnings of what is there; of a phase that did not end, its intervals. A torn last
+/// line is left out.
 pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::Empty);
@@ -123,11 +138,19 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
     };
     check_schema(parse(first, 1)?, |name| same_major(name, JOURNAL_SCHEMA))?;
     let header: Header = parse(first, 1)?;
-    let mut phases = Vec::with_capacity(rest.len());
+    let (mut phases, mut unfinished) = (Vec::new(), Unfinished::default());
     for (i, text) in rest.iter().enumerate() {
-        let PhaseLine { phase } = parse(text, i + 2)?;
-        phases.extend(phase.map(Cow::into_owned));
+        let PhaseLine { phase, interval } = parse(text, i + 2)?;
+        if let Some(phase) = phase {
+            unfinished.ended(phase.iteration, &phase.name);
+            phases.push(phase.into_owned());
+        }
+        if let Some(interval) = interval {
+            unfinished.add(interval.into_owned());
+        }
     }
+    let (begun, warning) = unfinished.phases();
+    phases.extend(begun);
     let mut result = RunResult {
         schema: SCHEMA.to_owned(),
         run: header.run.into_owned(),
@@ -142,6 +165,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         warnings: header.warnings.into_owned(),
         complete: false,
     };
+    result.warnings.extend(warning);
     crate::finish(&mut result);
     Ok(result)
 }

@@ -4,8 +4,11 @@
 //! Everything here is a pure function of its arguments: no file, terminal,
 //! clock or environment. Only the binary writes.
 
+pub mod compare;
 pub mod fio;
 pub mod hist;
+pub mod intervals;
+pub mod ior;
 pub mod journal;
 pub mod json;
 pub mod mdtest;

@@ -5,7 +5,7 @@
 //! after the table. How a phase becomes a row of it is in `measured`.
 
 mod csv;
-mod head;
+pub(crate) mod head;
 mod measured;
 
 pub use csv::rank_details_csv;
@@ -254,7 +254,7 @@ fn ranks(result: &RunResult) -> String {
 }
 
 /// What failed, and where the run was stopped.
-fn remarks(result: &RunResult) -> String {
+pub(crate) fn remarks(result: &RunResult) -> String {
     let mut out = String::new();
     let place = |phase: &PhaseResult| match iterations(result) {
         1 => phase.label.clone(),

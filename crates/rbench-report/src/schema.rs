@@ -26,8 +26,8 @@ pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
-    ErrorExample, FirstDoneResult, HostResult, LatencyResult, LatenessResult, PhaseResult,
-    RankResult, StonewallResult,
+    AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
+    LatenessResult, PhaseResult, RankResult, StonewallResult,
 };
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
@@ -38,7 +38,7 @@ pub use series::{
 };
 pub use settings::{IterationResult, SettingResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
-pub use timeline::{SliceTimes, TimelineRow};
+pub use timeline::{GapResult, SliceTimes, TimelineRow};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
@@ -110,6 +110,9 @@ pub struct Run {
     pub command: Vec<String>,
     /// Version of rbench.
     pub version: String,
+    /// How that program was built; `None` in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// When it began: UTC, RFC 3339.
     pub started: String,
     /// When it ended: UTC, RFC 3339; `None` in a journal.
@@ -121,6 +124,18 @@ pub struct Run {
     pub seed: u64,
     /// `--label` name and value.
     pub labels: BTreeMap<String, String>,
+}
+
+/// How the program of rank 0 was built, and with what it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// The commit of its sources, 12 digits, as of the last one before it was
+    /// built; `None` outside of a repository.
+    pub commit: Option<String>,
+    /// What was built in: `mpi`, `testfs`.
+    pub features: Vec<String>,
+    /// The MPI library as it calls itself; `None` without `mpi`.
+    pub mpi_library: Option<String>,
 }
 
 /// Who took part.

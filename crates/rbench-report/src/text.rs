@@ -22,6 +22,7 @@ pub fn render(result: &RunResult) -> String {
     let sections = [
         header::render(result),
         phases(result),
+        details::found(result),
         summary(result),
         caches::render(result),
         client::render(result),

@@ -83,6 +83,13 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Worst,
     },
     Rule {
+        code: "stalled",
+        before: |_| "No worker of a host finished anything for more than a second: ".into(),
+        after: ".",
+        find: workers::stalled,
+        over_iterations: Over::Worst,
+    },
+    Rule {
         code: "given-up-workers",
         before: |_| "Workers were given up (--op-timeout): ".into(),
         after: ".",

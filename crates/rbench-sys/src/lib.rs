@@ -32,6 +32,7 @@ pub mod testdir;
 pub mod thread;
 pub mod trace;
 pub mod waiting;
+pub mod walk;
 pub mod workdir;
 
 pub use buffer::{AlignedBuffer, BlockMemory, LockedMemory};

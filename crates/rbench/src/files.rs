@@ -199,18 +199,35 @@ impl ResultFile {
         let _ = std::fs::remove_file(with_suffix(path, ".journal"));
     }
 
-    /// Appends a line to the journal and syncs it. A line that did not fit is cut
-    /// off again, so that it does not spoil those after it.
+    /// Appends a line to the journal and syncs it.
     ///
     /// # Errors
     /// One sentence that names the journal.
     pub fn append(&mut self, line: &str) -> Result<(), String> {
+        self.put(line, true)
+    }
+
+    /// Appends a line without syncing: it outlives the process, not the machine. For what
+    /// is written while a phase runs.
+    ///
+    /// # Errors
+    /// One sentence that names the journal.
+    pub fn note(&mut self, line: &str) -> Result<(), String> {
+        self.put(line, false)
+    }
+
+    /// A line that did not fit is cut off again, so that it does not spoil those after
+    /// it.
+    fn put(&mut self, line: &str, synced: bool) -> Result<(), String> {
         let place = SeekFrom::Start(self.length);
         let journal = &mut self.journal;
         let appended = journal
             .seek(place)
             .and_then(|_| journal.write_all(line.as_bytes()))
-            .and_then(|()| journal.sync_data());
+            .and_then(|()| match synced {
+                true => journal.sync_data(),
+                false => Ok(()),
+            });
         match appended {
             Ok(()) => self.length += line.len() as u64,
             // If that fails too, the next line still overwrites it.

@@ -22,7 +22,8 @@ use crate::launch::Launch;
 use crate::operations::OperationLog;
 use crate::run::Refusal;
 use crate::show::render;
-use crate::{fio, mdtest, print};
+use crate::status;
+use crate::{fio, ior, mdtest, print};
 
 /// A run as a front end sees it.
 #[derive(Clone, Copy)]
@@ -50,8 +51,9 @@ pub trait FrontEnd {
         true
     }
 
-    /// The file with the number of items of an earlier run's stonewall.
-    fn status_to_read(&self) -> Option<PathBuf> {
+    /// The file with the number of items of an earlier run's stonewall, and the option that
+    /// names it.
+    fn status_to_read(&self) -> Option<(&'static str, PathBuf)> {
         None
     }
 
@@ -177,6 +179,10 @@ pub fn of(spec: &Spec, output: &Output) -> Box<dyn FrontEnd> {
             Box::new(mdtest::Front::new(options.as_ref().clone(), view.clone()))
         }
         (_, _, Some(view)) => Box::new(fio::Front::new(view.clone())),
+        (Workload::Ior(options), _, _) => {
+            let view = output.ior.clone().unwrap_or_default();
+            Box::new(ior::Front::new(options.as_ref().clone(), view))
+        }
         _ => Box::new(Native {
             prefix: spec.common.log.clone(),
             log: None,
@@ -202,11 +208,18 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
     match invocation {
         Invocation::Run(mut spec, output) => {
             mdtest::anchor(&mut spec, cwd);
+            ior::anchor(&mut spec, cwd);
             spec.common.log = spec.common.log.take().map(|prefix| cwd.join(prefix));
             let journal = match &mut spec.workload {
                 Workload::Io(io) => Some(&mut io.ack_journal),
                 Workload::Fio(fio) => Some(&mut fio.ack_journal),
-                Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) => None,
+                Workload::Find(find) => {
+                    find.newer = find.newer.take().map(|file| cwd.join(file));
+                    None
+                }
+                Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) | Workload::Ior(_) => {
+                    None
+                }
             };
             if let Some(journal) = journal {
                 *journal = journal.take().map(|base| cwd.join(base));
@@ -216,6 +229,8 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         Invocation::Series(series) => Ok(Asked::Series(series)),
         Invocation::Testfs(_)
         | Invocation::Show { .. }
+        | Invocation::Compare(_)
+        | Invocation::Version
         | Invocation::Fio(_)
         | Invocation::Verify(_)
         | Invocation::Clean(_) => Err(Refusal::Usage(
@@ -231,7 +246,7 @@ pub async fn stonewalled(
     front: &dyn FrontEnd,
 ) -> Result<Option<u64>, Refusal> {
     match front.status_to_read() {
-        Some(path) => mdtest::read_status(comm, &path).await,
+        Some((option, path)) => status::read(comm, option, &path).await,
         None => Ok(None),
     }
 }

@@ -11,11 +11,13 @@ use rbench_core::plain::plain_lines;
 
 mod clean;
 mod client_counters;
+mod compare;
 mod data_size;
 mod embedded;
 mod files;
 mod fio;
 mod front;
+mod ior;
 mod launch;
 mod mdtest;
 mod operations;
@@ -27,10 +29,12 @@ mod run;
 mod series;
 mod show;
 mod signals;
+mod status;
 mod surroundings;
 #[cfg(feature = "testfs")]
 mod testfs;
 mod verify;
+mod version;
 
 /// All went well.
 const SUCCESS: u8 = 0;
@@ -55,6 +59,8 @@ fn main() -> ExitCode {
             ExitCode::from(USAGE)
         }
         Ok(Invocation::Show { file, format }) => show::show(&file, format),
+        Ok(Invocation::Compare(what)) => compare::compare(&what),
+        Ok(Invocation::Version) => ExitCode::from(print(&version::text())),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Clean(what)) => clean::clean(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),

@@ -7,12 +7,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rbench_cli::{MdtestView, Output, Print};
-use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_core::job::JobOutcome;
 use rbench_core::outcome::OpTime;
 use rbench_core::spread::RowLimits;
-use rbench_core::wire::{Reader, Writer};
 use rbench_plan::meta::Location;
 use rbench_plan::resolve::Work;
 use rbench_plan::spec::{Mdtest, Workload};
@@ -21,11 +19,10 @@ use rbench_plan::{Plan, Spec};
 use rbench_report::mdtest::{self as render, Kinds, View};
 use rbench_report::{PhaseResult, RunResult, text};
 
-use crate::files;
 use crate::front::{FrontEnd, Scope};
 use crate::operations::{OperationLog, new_file, unwritable};
 use crate::print;
-use crate::run::Refusal;
+use crate::status;
 
 /// Paths of mdtest's options start in rank 0's working directory.
 pub fn anchor(spec: &mut Spec, cwd: &Path) {
@@ -52,40 +49,8 @@ pub fn anchor(spec: &mut Spec, cwd: &Path) {
     }
 }
 
-/// The content of the status file of `-x`, read by rank 0 for all; `None` if it
-/// does not exist.
-pub async fn read_status(comm: &dyn Communicator, path: &Path) -> Result<Option<u64>, Refusal> {
-    let mut message = Writer::default();
-    if comm.rank() == Rank(0) {
-        match status(path) {
-            Ok(None) => message.number(0).number(0).text(""),
-            Ok(Some(items)) => message.number(1).number(items).text(""),
-            Err(error) => message.number(2).number(0).text(&error),
-        };
-    }
-    let bytes = comm.broadcast(Rank(0), message.finish()).await?;
-    let mut reader = Reader::new(&bytes);
-    match (reader.number(), reader.number(), reader.text()) {
-        (Some(0), _, _) => Ok(None),
-        (Some(1), items, _) => Ok(items),
-        (_, _, error) => Err(Refusal::Failed(error.unwrap_or_default())),
-    }
-}
-
-fn status(path: &Path) -> Result<Option<u64>, String> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(format!("-x {} cannot be read: {e}", path.display())),
-    };
-    let items = text.trim().parse().map_err(|_| {
-        format!(
-            "-x {}: it does not contain a number of items",
-            path.display()
-        )
-    })?;
-    Ok(Some(items))
-}
+/// The option that names the status file.
+const STATUS: &str = "-x";
 
 /// The front end: its options, and the files that they name.
 pub struct Front {
@@ -114,8 +79,8 @@ impl FrontEnd for Front {
         false
     }
 
-    fn status_to_read(&self) -> Option<PathBuf> {
-        self.options.status_to_read().cloned()
+    fn status_to_read(&self) -> Option<(&'static str, PathBuf)> {
+        Some((STATUS, self.options.status_to_read()?.clone()))
     }
 
     /// All, with options that print every rank.
@@ -132,8 +97,7 @@ impl FrontEnd for Front {
         if rank == Rank(0) {
             self.status = self.options.status_to_write().cloned();
             if let Some(path) = &self.status {
-                let found = files::find(path, is_status);
-                found.map_err(|why| format!("-x {} {why}", path.display()))?;
+                status::check(STATUS, path)?;
             }
             if let Some(path) = &self.options.save_ranks {
                 let file = new_file("--saveRankPerformanceDetails", path)?;
@@ -169,8 +133,7 @@ impl FrontEnd for Front {
         let created = result.phases.iter().rfind(|p| p.name == "file-create");
         if let (Some(path), Some(created)) = (self.status.take(), created) {
             let items = items_of_each(created);
-            files::write_over(&path, is_status, |file| writeln!(file, "{items}"))
-                .map_err(|why| format!("-x {} {why}", path.display()))?;
+            status::write(STATUS, &path, items)?;
         }
         if let Some((path, mut file)) = self.ranks.take() {
             file.write_all(render::rank_details_csv(result).as_bytes())
@@ -188,12 +151,6 @@ impl FrontEnd for Front {
     ) -> Result<u8, String> {
         Ok(print(&report(result, scope.plan, &self.view)))
     }
-}
-
-/// Whether a file starts as a status file does: with a number.
-fn is_status(start: &[u8]) -> bool {
-    let text = std::str::from_utf8(start).unwrap_or_default();
-    text.trim().parse::<u64>().is_ok()
 }
 
 /// Items that every rank has after a stonewall, or the most that one has.

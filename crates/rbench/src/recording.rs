@@ -1,17 +1,21 @@
 //! Records what a run yields as soon as it is known: rows in the result and its
 //! journal, data of a single rank in that rank's files.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rbench_cli::Output;
 use rbench_comm::Clocks;
-use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
 use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
+use rbench_core::timeline::IntervalPart;
+use rbench_core::{Nanos, Rank};
+use rbench_exec::intervals::{IntervalRow, Observer};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
+use rbench_report::intervals::{IntervalLine, IntervalOf};
 use rbench_report::schema::{ClientCounters, Warning};
 use rbench_report::{PhaseResult, RunResult, journal};
 
@@ -44,12 +48,36 @@ pub trait Sink {
     fn take(&self, report: &mut Report) -> u8;
 }
 
+/// The result file, as soon as there is one: rows and intervals go to its journal.
+pub type SharedFile = Rc<RefCell<Option<ResultFile>>>;
+
+/// Appends the intervals of the phase that runs to the journal.
+struct Journalled(SharedFile);
+
+impl Observer for Journalled {
+    fn interval(&self, row: &IntervalRow, interval: Nanos, part: &IntervalPart) {
+        let of = IntervalOf {
+            iteration: row.iteration,
+            name: &row.name,
+            label: &row.label,
+            op: row.op,
+            open_loop: row.open_loop,
+            interval,
+        };
+        if let Some(file) = self.0.borrow_mut().as_mut() {
+            // The whole row follows at the end of the phase, and says so if it cannot be
+            // written either.
+            let _ = file.note(&journal::interval_line(&IntervalLine::of(of, part)));
+        }
+    }
+}
+
 /// What a run hands over at its end.
 pub struct Report {
     /// The result so far.
     pub result: RunResult,
     /// The result file that is being made.
-    pub file: Option<ResultFile>,
+    pub file: SharedFile,
     /// Whose command line it is.
     pub front: Box<dyn FrontEnd>,
     /// What jobs did: by group, job and worker.
@@ -70,7 +98,7 @@ impl Report {
     /// Gives up when there is nothing to keep.
     pub fn discard(&mut self) {
         self.front.discard();
-        if let Some(file) = self.file.take() {
+        if let Some(file) = self.file.borrow_mut().take() {
             file.discard();
         }
     }
@@ -117,7 +145,7 @@ impl<'r> Recording<'r> {
             host,
             report: Report {
                 result: frame.result(true),
-                file: None,
+                file: SharedFile::default(),
                 front,
                 jobs: Vec::new(),
                 trouble: None,
@@ -129,6 +157,16 @@ impl<'r> Recording<'r> {
             starts: Vec::new(),
             noted: Vec::new(),
         }
+    }
+
+    /// Whether there is to be a journal.
+    pub fn keeps_journal(&self) -> bool {
+        self.output.out.is_some()
+    }
+
+    /// Who takes the intervals of phases that run, for the journal.
+    pub fn observer(&self) -> Rc<dyn Observer> {
+        Rc::new(Journalled(Rc::clone(&self.report.file)))
     }
 
     /// Adds what is known of the clocks at the end: how they drifted, and how
@@ -189,7 +227,7 @@ impl Listener for Recording<'_> {
         if let Some(out) = &self.output.out {
             let path = Path::new(&self.launch.cwd).join(out);
             let header = journal::header_line(&self.report.result);
-            self.report.file = Some(ResultFile::begin(&path, &header)?);
+            *self.report.file.borrow_mut() = Some(ResultFile::begin(&path, &header)?);
         }
         Ok(())
     }
@@ -206,7 +244,13 @@ impl Listener for Recording<'_> {
     fn row(&mut self, outcome: PhaseOutcome) {
         let phase = PhaseResult::from(&outcome);
         let line = journal::phase_line(&phase);
-        if let Some(Err(trouble)) = self.report.file.as_mut().map(|file| file.append(&line)) {
+        let appended = self
+            .report
+            .file
+            .borrow_mut()
+            .as_mut()
+            .map(|file| file.append(&line));
+        if let Some(Err(trouble)) = appended {
             self.report.trouble = Some(trouble);
         }
         self.report.result.phases.push(phase);

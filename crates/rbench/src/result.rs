@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::data_size;
 use crate::launch::Launch;
+use crate::version;
 
 /// Everything but the phases.
 pub struct Frame<'f> {
@@ -86,7 +87,8 @@ impl Frame<'_> {
                     .iter()
                     .map(|a| a.to_string_lossy().into_owned())
                     .collect(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
+                version: version::VERSION.to_owned(),
+                program: Some(version::program()),
                 started: self.launch.started.clone(),
                 finished: None,
                 utc_offset_s: utc_offset_s(),

@@ -248,6 +248,7 @@ pub async fn once(
     )
     .await?
     .with_limits(plan.limits)
+    .with_interval(plan.interval)
     .with_rows(front.rows())
     .with_seats(WorkerResources {
         pinned: plan.pin,
@@ -265,7 +266,7 @@ pub async fn once(
         .open(scope, comm.rank())
         .and_then(|()| match &plan.work {
             Work::Io(io) => ack::check_journals(io, &plan, comm.rank(), &parent),
-            Work::Meta(_) | Work::Jobs(_) => Ok(()),
+            Work::Meta(_) | Work::Jobs(_) | Work::Find(_) => Ok(()),
         });
     if let Err(error) = group.agree(opened).await {
         front.discard();
@@ -353,7 +354,7 @@ impl Hosts {
 fn one_file_table(plan: &Plan) -> bool {
     let shares = |name: &str| engine::find(name).is_some_and(|engine| engine.one_file_table);
     match &plan.work {
-        Work::Meta(_) => false,
+        Work::Meta(_) | Work::Find(_) => false,
         Work::Io(io) => shares(&io.engine),
         Work::Jobs(jobs) => jobs.rounds.iter().flatten().any(|job| shares(&job.engine)),
     }
@@ -484,7 +485,7 @@ async fn measure(
         // Jobs name their directories themselves.
         parent: match &plan.work {
             Work::Jobs(_) => Path::new(&launch.cwd),
-            Work::Meta(_) | Work::Io(_) => parent,
+            Work::Meta(_) | Work::Io(_) | Work::Find(_) => parent,
         },
         name: &name,
         marker: marker.as_bytes(),
@@ -494,6 +495,10 @@ async fn measure(
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
     let me = (group.rank(), group.host_name());
     let mut recording = Recording::new(&frame, job, display, me);
+    if recording.keeps_journal() {
+        let observer = group.is_root().then(|| recording.observer());
+        group.intervals.observe(observer);
+    }
     // Launchers end their ranks soon after a signal.
     let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
     if leaves && group.world.size() > 1 {
@@ -601,7 +606,8 @@ pub fn conclude(report: &mut Report) -> Option<String> {
     }
     result.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
     rbench_report::finish(result);
-    if let Some(file) = report.file.take()
+    let file = report.file.borrow_mut().take();
+    if let Some(file) = file
         && let Err(message) = file.finish(&json::render(result))
     {
         trouble = Some(message);

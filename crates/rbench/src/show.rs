@@ -39,6 +39,18 @@ pub fn colour() -> Colour {
     }
 }
 
+/// Reads the result file or the journal of a run.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn read(file: &Path) -> Result<RunResult, String> {
+    journal::read_any(&bytes_of(file)?).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|e| format!("{} cannot be read: {e}", file.display()))
+}
+
 /// The report of a file's content.
 fn rendered(bytes: &[u8], format: Format) -> Result<String, ReadError> {
     if series::journal::is_series(bytes) {
@@ -53,8 +65,7 @@ fn rendered(bytes: &[u8], format: Format) -> Result<String, ReadError> {
 
 /// Reads `file` and prints its report.
 pub fn show(file: &Path, format: Format) -> ExitCode {
-    let shown = std::fs::read(file)
-        .map_err(|e| format!("{} cannot be read: {e}", file.display()))
+    let shown = bytes_of(file)
         .and_then(|bytes| rendered(&bytes, format).map_err(|e| format!("{}: {e}", file.display())));
     match shown {
         Ok(text) => ExitCode::from(print(&text)),

@@ -253,7 +253,7 @@ pub fn find(name: &str) -> Found {
 /// The name nearest to one that does not exist.
 pub fn near(name: &str) -> Option<&'static str> {
     let names = options().flat_map(Opt::names);
-    crate::near::nearest(name, names.filter(|known| known.len() > 1))
+    rbench_core::near::nearest(name, names.filter(|known| known.len() > 1))
 }
 
 /// Fills a field.

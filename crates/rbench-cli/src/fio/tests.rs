@@ -325,7 +325,7 @@ fn help_is_the_same_however_it_is_asked_for() {
     );
     let listed = asked("rbench --help").text;
     assert!(
-        listed.contains("\n  fio     fio's command line"),
+        listed.contains("\n  fio      fio's command line"),
         "{listed}"
     );
 }

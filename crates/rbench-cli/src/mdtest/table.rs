@@ -1,128 +1,37 @@
 //! The options of `rbench mdtest`: one record each.
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
-
-use self::Takes::{Digits, Nothing, Text, Value};
-use super::{Line, help};
+use super::Line;
+use crate::letters::Takes::{Digits, Nothing, Text, Value};
+use crate::letters::{Group, Opt, Own, Table, both, help, named, put, put_path, short, text};
 use crate::{Print, values};
 
-/// An option.
-pub struct Opt {
-    /// `-n`
-    pub letter: Option<char>,
-    /// `--verify-read`, without the dashes.
-    pub long: Option<&'static str>,
-    /// What follows it, and what is done with it.
-    pub takes: Takes,
-    /// Its help, one line.
-    pub help: &'static str,
-}
+const HEAD: &str = "\
+mdtest's command line, with mdtest's tree, phases and summary table
 
-/// Takes a value into the line, or says in a clause what is wrong with it.
-type Read = fn(&mut Line, &OsStr) -> Result<(), String>;
+Usage: rbench mdtest [OPTIONS]
 
-/// What follows an option.
-#[derive(Clone, Copy)]
-pub enum Takes {
-    /// Nothing.
-    Nothing(fn(&mut Line)),
-    /// A value, by its name in the help.
-    Value(&'static str, Read),
-    /// Nothing, or a number that is attached to the letter.
-    Digits(fn(&mut Line), Read),
-    /// Nothing: prints a text and runs nothing.
-    Text(fn() -> String),
-}
+What differs from mdtest:
+  - a failed operation is an error, is not part of the rate, and makes the exit code 1
+  - -B, values attached to their letter (-w1k), and -u together with -N and -z work
+  - files are opened read-only for reading
+  - --rbench-report adds latency percentiles, errors and a row per host to mdtest's tables;
+    --out writes everything to a file
 
-impl Takes {
-    /// The name of the value in the help; empty: there is none.
-    pub fn value_name(self) -> &'static str {
-        match self {
-            Takes::Nothing(_) | Takes::Text(_) => "",
-            Takes::Digits(..) => "N",
-            Takes::Value(name, _) => name,
-        }
-    }
+A value follows its option or is attached to it (-n 100, -n100, -n=100, --out=FILE); letters can be
+bundled (-Fun100). Suffixes k, m, g, t and p are powers of 1024; times are in seconds or have a unit
+(500ms). If an option is given twice, the last one counts.
+";
 
-    /// Whether the option is wrong without a value.
-    pub fn needs_value(self) -> bool {
-        matches!(self, Takes::Value(..))
-    }
-
-    /// Whether what follows the letter in the same word is its value, and not
-    /// more letters.
-    pub fn claims(self, rest: &[u8]) -> bool {
-        match (self, rest.first()) {
-            (_, None) => false,
-            (_, Some(b'=')) | (Takes::Value(..), _) => true,
-            (Takes::Digits(..), Some(first)) => first.is_ascii_digit(),
-            (Takes::Nothing(_) | Takes::Text(_), _) => false,
-        }
-    }
-}
-
-/// Options under a heading of the help.
-pub struct Group {
-    /// The heading.
-    pub title: &'static str,
-    /// The options, in the help's order.
-    pub options: &'static [Opt],
-}
-
-const fn short(letter: char, takes: Takes, help: &'static str) -> Opt {
-    Opt {
-        letter: Some(letter),
-        long: None,
-        takes,
-        help,
-    }
-}
-
-const fn named(long: &'static str, takes: Takes, help: &'static str) -> Opt {
-    Opt {
-        letter: None,
-        long: Some(long),
-        takes,
-        help,
-    }
-}
-
-const fn both(letter: char, long: &'static str, takes: Takes, help: &'static str) -> Opt {
-    Opt {
-        letter: Some(letter),
-        long: Some(long),
-        takes,
-        help,
-    }
-}
-
-/// Fills a field with what `read` makes of a word.
-fn put<T>(
-    field: &mut Option<T>,
-    word: &OsStr,
-    read: fn(&str) -> Result<T, String>,
-) -> Result<(), String> {
-    *field = Some(read(text(word)?)?);
-    Ok(())
-}
-
-/// Fills a field with a path, which may be any bytes.
-fn put_path(field: &mut Option<PathBuf>, word: &OsStr) -> Result<(), String> {
-    *field = Some(values::path(word)?);
-    Ok(())
-}
-
-fn text(word: &OsStr) -> Result<&str, String> {
-    word.to_str().ok_or_else(|| "it is not UTF-8".to_owned())
-}
-
-fn version() -> String {
-    concat!("rbench ", env!("CARGO_PKG_VERSION"), "\n").to_owned()
-}
+/// All of them.
+pub const TABLE: Table<Line> = Table {
+    command: "mdtest",
+    head: HEAD,
+    groups: GROUPS,
+    refused: REFUSED,
+};
 
 /// Every option.
-pub const GROUPS: &[Group] = &[
+const GROUPS: &[Group<Line>] = &[
     Group {
         title: "Tree and items",
         options: TREE,
@@ -149,7 +58,7 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         title: "Additions of rbench",
-        options: OWN,
+        options: Own::<Line>::OPTIONS,
     },
     Group {
         title: "Help",
@@ -157,7 +66,7 @@ pub const GROUPS: &[Group] = &[
     },
 ];
 
-const TREE: &[Opt] = &[
+const TREE: &[Opt<Line>] = &[
     short(
         'd',
         Value("DIR", |l, v| {
@@ -218,7 +127,7 @@ const TREE: &[Opt] = &[
     ),
 ];
 
-const PHASES: &[Opt] = &[
+const PHASES: &[Opt<Line>] = &[
     short(
         'C',
         Nothing(|l| l.spec.create = true),
@@ -239,7 +148,7 @@ const PHASES: &[Opt] = &[
     ),
 ];
 
-const DATA: &[Opt] = &[
+const DATA: &[Opt<Line>] = &[
     short(
         'w',
         Value("SIZE", |l, v| {
@@ -280,7 +189,7 @@ const DATA: &[Opt] = &[
     ),
 ];
 
-const ORDER: &[Opt] = &[
+const ORDER: &[Opt<Line>] = &[
     short(
         'i',
         Value("N", |l, v| put(&mut l.spec.iterations, v, values::count)),
@@ -351,7 +260,7 @@ const ORDER: &[Opt] = &[
     ),
 ];
 
-const RANKS: &[Opt] = &[
+const RANKS: &[Opt<Line>] = &[
     short(
         'N',
         Value("N", |l, v| put(&mut l.spec.stride, v, values::count)),
@@ -387,7 +296,7 @@ const RANKS: &[Opt] = &[
     ),
 ];
 
-const OUTPUT: &[Opt] = &[
+const OUTPUT: &[Opt<Line>] = &[
     short(
         'v',
         Nothing(|l| l.view.verbosity = l.view.verbosity.saturating_add(1)),
@@ -442,97 +351,14 @@ const OUTPUT: &[Opt] = &[
     ),
 ];
 
-const OWN: &[Opt] = &[
-    named(
-        "rbench-report",
-        Nothing(|l| l.view.report = true),
-        "Print rbench's own report after mdtest's, with latency percentiles",
-    ),
-    named(
-        "out",
-        Value("FILE", |l, v| put_path(&mut l.output.out, v)),
-        "Write the result to FILE (JSON); finished phases go to FILE.journal",
-    ),
-    named(
-        "label",
-        Value("K=V", |l, v| {
-            l.output.labels.push(values::label(text(v)?)?);
-            Ok(())
-        }),
-        "Add the label key=value to the result; may be repeated",
-    ),
-    named(
-        "on-error",
-        Value("WHAT", |l, v| {
-            put(&mut l.limits.on_error, v, values::on_error)
-        }),
-        "What to do after a failed operation: continue, stop [default: continue]",
-    ),
-    named(
-        "max-errors",
-        Value("N", |l, v| put(&mut l.limits.max_errors, v, values::count)),
-        "End the run after more than N failed operations [default: no limit]",
-    ),
-    named(
-        "op-timeout",
-        Value("TIME", |l, v| {
-            put(&mut l.limits.op_timeout, v, values::time)
-        }),
-        "Give up on an operation that takes longer (s) [default: never]",
-    ),
-    named(
-        "no-round-trip",
-        Nothing(|l| l.output.no_round_trip = true),
-        "Do not measure the round trip to the file system at the start",
-    ),
-    named(
-        "client-cache",
-        Value("SIZE", |l, v| {
-            put(&mut l.output.client_cache, v, values::bytes)
-        }),
-        "Size of the file system client's own cache on each host (bytes)",
-    ),
-    named(
-        "private-dirs",
-        Nothing(|l| l.leave.private_dirs = true),
-        "Allow each host a file system of its own at -d",
-    ),
-    named(
-        "overfill",
-        Nothing(|l| l.leave.overfill = true),
-        "Start even when the free space is less than the run writes",
-    ),
-    named(
-        "progress",
-        Value("HOW", |l, v| {
-            l.output.progress = values::choice(text(v)?)?;
-            Ok(())
-        }),
-        "How rank 0 shows progress on stderr: auto, plain, off [default: auto]",
-    ),
-    named(
-        "quiet",
-        Nothing(|l| l.output.quiet = true),
-        "Print only tables and errors: no progress, no notes",
-    ),
-    named(
-        "communicator",
-        Value("WHICH", |l, v| {
-            l.output.communicator = values::choice(text(v)?)?;
-            Ok(())
-        }),
-        "How ranks communicate: auto, solo (no MPI), mpi [default: auto]",
-    ),
-];
-
-const HELP: &[Opt] = &[
-    both('h', "help", Text(help), "Print help"),
-    named("version", Text(version), "Print version"),
+const HELP: &[Opt<Line>] = &[
+    both('h', "help", Text(help::<Line>), "Print help"),
+    named("version", Text(values::version), "Print version"),
 ];
 
 const NO_GPU: &str = "this build has no GPU buffers";
 
-/// Options of mdtest that are known and not supported, by the beginning of
+/// Options that are known and not supported, by the beginning of
 /// their names, and why.
 const REFUSED: &[(&str, &str)] = &[
     ("-g", NO_GPU),
@@ -542,26 +368,3 @@ const REFUSED: &[(&str, &str)] = &[
     ("--posix.gpfs.", "GPFS hints are not implemented"),
     ("--posix.beegfs.", "BeeGFS hints are not implemented"),
 ];
-
-/// Every option, in the help's order.
-pub fn options() -> impl Iterator<Item = &'static Opt> {
-    GROUPS.iter().flat_map(|group| group.options)
-}
-
-/// The option with this letter.
-pub fn letter(letter: u8) -> Option<&'static Opt> {
-    options().find(|option| option.letter == Some(char::from(letter)))
-}
-
-/// The option with this long name, without dashes.
-pub fn long(name: &str) -> Option<&'static Opt> {
-    options().find(|option| option.long == Some(name))
-}
-
-/// Why an option of mdtest is not supported, by its name with dashes.
-pub fn refusal(name: &str) -> Option<&'static str> {
-    REFUSED
-        .iter()
-        .find(|(beginning, _)| name.starts_with(beginning))
-        .map(|(_, why)| *why)
-}

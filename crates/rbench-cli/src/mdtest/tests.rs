@@ -1,4 +1,4 @@
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 use proptest::collection::vec;
@@ -9,6 +9,7 @@ use rbench_plan::meta::{Backend, Packet};
 use rbench_plan::spec::OnError;
 
 use super::*;
+use crate::letters::{Line as _, Takes};
 use crate::{Print, Progress, help_texts, parse};
 
 fn words(line: &str) -> Vec<OsString> {
@@ -155,7 +156,10 @@ fn each_option_changes_what_it_stands_for_and_nothing_else() {
 fn no_option_is_without_a_sample_and_no_field_without_an_option() {
     let first = |text: &&str| text.split(' ').next().unwrap_or("").to_owned();
     let sampled: Vec<String> = SAMPLES.iter().map(|(text, _)| first(text)).collect();
-    for option in table::options().filter(|o| !matches!(o.takes, Takes::Text(_))) {
+    for option in Line::TABLE
+        .options()
+        .filter(|o| !matches!(o.takes, Takes::Text(_)))
+    {
         let letter = option.letter.map(|letter| format!("-{letter}"));
         let long = option.long.map(|long| format!("--{long}"));
         for name in letter.iter().chain(&long) {
@@ -178,7 +182,7 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
         .find(|(name, _)| name == "mdtest")
         .expect("the help of mdtest");
     let mut seen = Vec::new();
-    for option in table::options() {
+    for option in Line::TABLE.options() {
         let letter = option.letter.map(|letter| format!("  -{letter}"));
         let long = option.long.map(|long| format!("--{long}"));
         for name in letter.into_iter().chain(long) {
@@ -208,7 +212,7 @@ fn help_is_the_same_however_it_is_asked_for() {
     assert_eq!(asked("rbench mdtest --version"), asked("rbench --version"));
     let listed = asked("rbench --help").text;
     assert!(
-        listed.contains("\n  mdtest  mdtest's command line"),
+        listed.contains("\n  mdtest   mdtest's command line"),
         "{listed}"
     );
 }
@@ -426,7 +430,8 @@ fn names_of_files_may_be_any_bytes() {
 
 /// Words that look like options, and words that do not.
 fn any_word() -> impl Strategy<Value = OsString> {
-    let names: Vec<String> = table::options()
+    let names: Vec<String> = Line::TABLE
+        .options()
         .flat_map(|option| {
             let letter = option.letter.map(|letter| format!("-{letter}"));
             letter
@@ -444,14 +449,16 @@ fn any_word() -> impl Strategy<Value = OsString> {
 
 /// Letters that take nothing or, as -R, nothing that begins like a letter.
 fn flags() -> Vec<char> {
-    table::options()
+    Line::TABLE
+        .options()
         .filter(|o| matches!(o.takes, Takes::Nothing(_) | Takes::Digits(..)))
         .filter_map(|option| option.letter)
         .collect()
 }
 
 fn letters_with_values() -> Vec<char> {
-    table::options()
+    Line::TABLE
+        .options()
         .filter(|option| option.takes.needs_value())
         .filter_map(|option| option.letter)
         .collect()
@@ -489,7 +496,7 @@ proptest! {
     #[test]
     fn a_long_option_takes_its_value_attached_or_behind(
         option in select(
-            table::options()
+            Line::TABLE.options()
                 .filter(|option| option.takes.needs_value())
                 .filter_map(|option| option.long)
                 .collect::<Vec<_>>()

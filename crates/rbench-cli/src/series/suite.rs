@@ -7,8 +7,8 @@ use clap::Args as ClapArgs;
 use rbench_plan::suite::{self, BUILT_IN};
 
 use super::{Course, SeriesOptions};
-use crate::near::nearest;
 use crate::{Invocation, Stop, values};
+use rbench_core::near::nearest;
 
 /// `rbench suite`
 #[derive(Debug, Clone, PartialEq)]

@@ -20,8 +20,9 @@ use rbench_core::Rank;
 
 use self::notes::Notes;
 use self::request::{Pauses, Pending};
+pub(crate) use self::session::library;
 use self::session::{Session, check, returns_errors};
-use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_member};
+use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member};
 
 /// How long [`Communicator::send`] and [`Communicator::receive`] wait.
 const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);
@@ -498,9 +499,10 @@ impl Communicator for MpiCommunicator {
         })
     }
 
-    fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
+    fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
         assert_member(to, self.size);
-        self.notes().borrow_mut().post(to, kind, words);
+        assert_fits(&more);
+        self.notes().borrow_mut().post(to, kind, words, more);
     }
 
     fn next_note(&self) -> Wait<'_, Note> {

@@ -1,4 +1,4 @@
-//! Notes over MPI: fixed-size messages on a communicator of their own.
+//! Notes over MPI: messages of limited size on a communicator of their own.
 //!
 //! Owns the one receive operation that is always posted, the pending sends, and
 //! the orderly end, after which no note is in flight anywhere.
@@ -14,13 +14,16 @@ use rbench_core::Rank;
 use super::request::{Pauses, Pending};
 use super::session::{self, Session, check, returns_errors};
 use super::u64_type;
-use crate::{CommError, NOTE_WORDS, Note};
+use crate::{CommError, NOTE_MORE, NOTE_WORDS, Note};
 
 /// The pause between two polls for a note.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A note as it travels: sender, kind, words.
-const MESSAGE_WORDS: usize = 2 + NOTE_WORDS;
+/// The beginning of a note as it travels: sender, kind, number of further words, words.
+const HEAD_WORDS: usize = 3 + NOTE_WORDS;
+
+/// The longest message.
+const MESSAGE_WORDS: usize = HEAD_WORDS + NOTE_MORE;
 
 const TAG: c_int = 0;
 
@@ -80,13 +83,18 @@ impl Notes {
     }
 
     /// Sends a note without waiting; [`Notes::next`] sees to what was sent.
-    pub(super) fn post(&mut self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
+    pub(super) fn post(&mut self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
+        let note = Note {
+            from: self.me,
+            kind,
+            words,
+            more,
+        };
         if to == self.me {
-            let from = self.me;
-            self.arrived.push_back(Note { from, kind, words });
+            self.arrived.push_back(note);
             return;
         }
-        let sending = self.send(to, kind, words);
+        let sending = self.send(to, &note);
         match sending {
             Ok(message) => {
                 self.sent[to.0 as usize] += 1;
@@ -175,15 +183,17 @@ impl Notes {
                 break;
             }
             let message = incoming.into_buffers();
-            self.incoming = Some(self.receive()?);
             self.received += 1;
             let mut words = [0; NOTE_WORDS];
-            words.copy_from_slice(&message[2..]);
+            words.copy_from_slice(&message[3..HEAD_WORDS]);
+            let more = (message[2] as usize).min(NOTE_MORE);
             self.arrived.push_back(Note {
                 from: Rank(message[0] as u32),
                 kind: message[1],
                 words,
+                more: message[HEAD_WORDS..HEAD_WORDS + more].to_vec(),
             });
+            self.incoming = Some(self.receive_into(message)?);
         }
         Ok(())
     }
@@ -205,16 +215,21 @@ impl Notes {
         self.failed.get_or_insert(error);
     }
 
-    /// Posts the receive operation for the next message.
+    /// Posts the first receive operation.
     fn receive(&self) -> Result<Message, CommError> {
-        let buffer = vec![0; MESSAGE_WORDS];
+        self.receive_into(vec![0; MESSAGE_WORDS])
+    }
+
+    /// Posts the receive operation for the next message, with the buffer of the one
+    /// before.
+    fn receive_into(&self, buffer: Vec<u64>) -> Result<Message, CommError> {
         Pending::start(
             &self.session,
             "MPI_Irecv",
             buffer,
             |message: &mut Vec<u64>, request| {
-                // SAFETY: `message` has room for a message, and the pending
-                // operation keeps it in place.
+                // SAFETY: `message` has room for the longest message, and the
+                // pending operation keeps it in place.
                 unsafe {
                     ffi::MPI_Irecv(
                         message.as_mut_ptr().cast(),
@@ -230,16 +245,24 @@ impl Notes {
         )
     }
 
-    fn send(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) -> Result<Message, CommError> {
-        let mut message = vec![u64::from(self.me.0), kind];
-        message.extend_from_slice(&words);
+    fn send(&self, to: Rank, note: &Note) -> Result<Message, CommError> {
+        let Note {
+            from,
+            kind,
+            words,
+            more,
+        } = note;
+        let mut message = vec![u64::from(from.0), *kind, more.len() as u64];
+        message.extend_from_slice(words);
+        message.extend_from_slice(more);
+        let length = message.len() as c_int;
         Pending::start(&self.session, "MPI_Isend", message, |message, request| {
             // SAFETY: `message` holds a message, and the pending operation
             // keeps it in place.
             unsafe {
                 ffi::MPI_Isend(
                     message.as_ptr().cast(),
-                    MESSAGE_WORDS as c_int,
+                    length,
                     u64_type(),
                     to.0 as c_int,
                     TAG,

@@ -66,6 +66,25 @@ pub(super) fn check(call: &'static str, code: c_int) -> Result<(), CommError> {
     Err(CommError::Mpi { call, message })
 }
 
+/// Room for the name of the library: more than MPI_MAX_LIBRARY_VERSION_STRING of any.
+const LIBRARY_BYTES: usize = 16 * 1024;
+
+/// The first line of what the library calls itself. MPI allows to ask before its start
+/// and after its end.
+pub(crate) fn library() -> Option<String> {
+    let mut text = vec![0_u8; LIBRARY_BYTES];
+    let mut length = 0;
+    // SAFETY: `text` has room for the name of any library, and both live until the call
+    // returns.
+    let code = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &raw mut length) };
+    if code != ffi::MPI_SUCCESS as c_int {
+        return None;
+    }
+    let text = String::from_utf8_lossy(text.get(..length as usize)?).into_owned();
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.trim_end_matches('\0').to_owned())
+}
+
 /// Makes errors of `communicator` codes to return instead of the end of all
 /// ranks.
 pub(super) fn returns_errors(communicator: ffi::MPI_Comm) -> Result<(), CommError> {

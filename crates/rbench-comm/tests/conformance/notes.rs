@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rbench_comm::{Chosen, Combine, CommError, Communicator, NOTE_WORDS};
+use rbench_comm::{Chosen, Combine, CommError, Communicator, NOTE_MORE, NOTE_WORDS};
 use rbench_core::Rank;
 
 use crate::checks::{Checks, Outcome, ensure, passed};
@@ -17,6 +17,10 @@ pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Resu
     let outcome = one_to_all(comm).await;
     checks
         .record("notes of one reach all, itself too", outcome)
+        .await?;
+    let outcome = long_ones(comm).await;
+    checks
+        .record("long and short notes arrive whole and in order", outcome)
         .await?;
     let outcome = dropped_waits(comm).await;
     checks
@@ -71,6 +75,33 @@ async fn one_to_all(comm: &dyn Communicator) -> Outcome {
     let note = comm.next_note().await?;
     ensure!(note.from == sender && note.kind == 7, "{note:?}");
     ensure!(note.words == words(comm.rank().0.into()), "{note:?}");
+    comm.barrier().await?;
+    passed()
+}
+
+/// Every rank sends to every other; the lengths go up to the longest there may be.
+async fn long_ones(comm: &dyn Communicator) -> Outcome {
+    let lengths = [0, 1, 500, NOTE_MORE, 3, NOTE_MORE - 1];
+    let more = |from: u32, length: usize| {
+        let first = u64::from(from) << 32;
+        (first..first + length as u64).collect::<Vec<u64>>()
+    };
+    for to in (0..comm.size()).map(Rank) {
+        for (number, length) in (0..).zip(lengths) {
+            let more = more(comm.rank().0, length);
+            comm.post_with(to, number, words(number), more);
+        }
+    }
+    let mut next = vec![0_usize; comm.size() as usize];
+    for _ in 0..lengths.len() * comm.size() as usize {
+        let note = comm.next_note().await?;
+        let number = &mut next[note.from.0 as usize];
+        ensure!(note.kind == *number as u64, "out of order: {}", note.kind);
+        ensure!(note.words == words(note.kind), "other words");
+        let expected = more(note.from.0, lengths[*number]);
+        ensure!(note.more == expected, "{} other words", note.more.len());
+        *number += 1;
+    }
     comm.barrier().await?;
     passed()
 }

@@ -2,6 +2,7 @@
 //! and what the caches could do.
 
 use crate::latency::Latency;
+use crate::timeline::Gap;
 use crate::units::{Nanos, Rank};
 
 /// Whether the client's caches could answer the operations of a phase, as the
@@ -28,6 +29,31 @@ impl Cache {
     }
 }
 
+/// What opening, transferring and closing took together, over all ranks: IOR's times. Each is
+/// from the begin of the first such operation of any rank to the end of the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// Of the opens.
+    pub open: Nanos,
+    /// Of the transfers and of the syncs behind them.
+    pub transfer: Nanos,
+    /// Of the closes.
+    pub close: Nanos,
+    /// From the begin of the first open to the end of the last close.
+    pub total: Nanos,
+}
+
+/// What a search of a tree has looked at, each once, over all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Entries that are no directories.
+    pub files: u64,
+    /// Directories, the first one included.
+    pub directories: u64,
+    /// Entries of both kinds for which all tests hold.
+    pub matches: u64,
+}
+
 /// One host's part in a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostOutcome {
@@ -45,6 +71,20 @@ pub struct HostOutcome {
     pub service: Latency,
     /// Response times of its workers; in an open loop only.
     pub response: Option<Latency>,
+    /// The longest time in which none of its workers finished an operation, failed ones
+    /// included, from the start of measuring to the last end.
+    pub gap: Option<Gap>,
+}
+
+/// The rank that had the longest time without a finished operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankGap {
+    /// The rank.
+    pub rank: Rank,
+    /// Its host.
+    pub host: String,
+    /// From the start of measuring or its last finished operation to its next one.
+    pub gap: Gap,
 }
 
 /// One rank's part in a phase.

@@ -47,8 +47,12 @@ pub struct Lanes {
     pub write: Option<usize>,
     /// Of trims.
     pub trim: Option<usize>,
-    /// Of fsync and fdatasync, or of closes.
+    /// Of fsync and fdatasync.
     pub sync: Option<usize>,
+    /// Of opens, where they are timed.
+    pub open: Option<usize>,
+    /// Of closes, where they are timed.
+    pub close: Option<usize>,
 }
 
 impl Lanes {
@@ -434,7 +438,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     } as usize;
     let block = (Steps::length_max(&job) as usize).max(1);
     let mut engine = context.make_engine(depth, block)?;
-    let headers = Marks::new(&job);
+    let headers = Marks::new(&job, part.owner);
     let how = How::new(&context, depth, block, headers.is_some());
     let own = context.kept.as_ref().map(|_| context.base.as_path());
     let opening = Opening::of(&job, part, context.engine, how.turns, own);
@@ -470,7 +474,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         true => parts(&job, part.owner, &mut files, engine.as_mut())?,
         false => Default::default(),
     };
-    if patterned && !how.turns {
+    if patterned && !how.turns && !job.framing.is_timed() {
         files.open_all(engine.as_mut())?;
     }
     let steps = Steps::of(&job, part, |file| {
@@ -510,6 +514,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     let replayed = replayed.map(|log| context.replay(log)).transpose()?;
     let recorder = context.record(clone, &named)?;
     let report = context.report.as_ref();
+    let framed = job.framing.is_timed().then(Default::default);
     Ok(BlockRunner {
         mark: report.map_or(0, |r| mark(r.index, part.worker)),
         generation: stamps.map_or(0, |stamps| stamps.writes),
@@ -554,6 +559,8 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         records_from: Nanos(0),
         locked: None,
         flow: None,
+        upto: u64::MAX,
+        framed,
         order,
     })
 }
@@ -603,7 +610,8 @@ fn stops_at_pass(job: &JobPlan) -> bool {
         .is_some_and(|v| v.read_back || v.backlog.is_some() || v.only);
     let syncing = job.syncing;
     let syncs = syncing.end_fsync || syncing.end_syncfs || syncing.fsync_on_close;
-    verifies || job.files.unlink_each_loop || (syncs && !job.pace.time_based)
+    let lasts = job.pace.time_min.is_some();
+    verifies || lasts || job.files.unlink_each_loop || (syncs && !job.pace.time_based)
 }
 
 /// Where the part of the worker `owner` begins in each of its files, and how long it is.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rbench_core::{Failure, Nanos, Rank};
 use rbench_plan::jobs::{
-    BlockSizes, Course, Directions, Each, FileNames, FioReport, JobPlan, Logs, Pace, Shares,
-    Syncing,
+    BlockSizes, Course, Directions, Each, FileNames, FioReport, Framing, JobPlan, Logs, Pace,
+    Shares, Syncing,
 };
 use rbench_plan::process::Process;
 use rbench_sys::engine::{self, ENGINES};
@@ -79,7 +79,8 @@ pub(crate) fn over_nothing(
     (job.files.count, job.files.size) = (1, (size, size));
     (job.files.offset, job.files.offset_increment) = (0, 0);
     job.files.shares = Shares::default();
-    (job.files.ahead, job.files.interleave) = (0, false);
+    (job.files.ahead, job.files.interleave) = (0, 0);
+    job.framing = Framing::Untimed;
     (job.files.create_only, job.files.names) = (false, FileNames::Format("none".to_owned()));
     job.syncing = Syncing::default();
     job.report = job.report.map(|report| FioReport {

@@ -54,7 +54,8 @@ impl BlockRunner {
         let lane = match failure.op {
             OpKind::Fsync | OpKind::Sync => lanes.sync,
             OpKind::Trim => lanes.trim,
-            OpKind::Close if span.is_some() => lanes.sync,
+            OpKind::Close if span.is_some() => lanes.close,
+            OpKind::Open if span.is_some() => lanes.open,
             _ if writes => lanes.write,
             _ => lanes.read,
         };

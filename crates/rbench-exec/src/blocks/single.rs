@@ -82,7 +82,7 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
     #[inline(always)]
     fn next(&mut self, gate: &Gate, meter: &mut Meter) -> Next<Planned> {
         let runner = &mut *self.runner;
-        if runner.over {
+        if runner.over || runner.submitted >= runner.upto {
             return Next::End(false);
         }
         if !BARE {

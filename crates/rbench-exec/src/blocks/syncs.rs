@@ -229,7 +229,7 @@ impl BlockRunner {
                 end,
             };
             self.queue.called(start, end);
-            match (closed, self.context.lanes.sync) {
+            match (closed, self.context.lanes.close) {
                 (Ok(()), Some(lane)) => meter.done(lane, span, 0),
                 (Ok(()), None) => meter.went_on(),
                 (Err(failure), _) => {

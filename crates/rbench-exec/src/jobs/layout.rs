@@ -23,6 +23,7 @@ use rbench_sys::residency::Part;
 use rbench_sys::{Engine, InUse, PosixFs, Request, Transfer};
 
 use crate::blocks::handles::{lengthen, refuse_in_use};
+use crate::group::Group;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::worker::{Prepared, Runner};
@@ -240,6 +241,17 @@ fn found(path: &Path, form: Form) -> Result<Option<u64>, (Errno, &'static str)> 
     }
 }
 
+/// The files of `job` that this rank looks at and removes: its own, and at rank 0 those
+/// that all share.
+pub fn paths_of(group: &Group<'_>, job: &JobPlan, base: &Path) -> Vec<PathBuf> {
+    let mut all = paths(job, base, Whose::Own(group.rank()));
+    if group.is_root() {
+        let ranks = group.world.size();
+        all.extend(paths(job, base, Whose::Shared { ranks }));
+    }
+    all
+}
+
 /// The paths of the files of `job` that this rank is to remove.
 pub fn paths(job: &JobPlan, base: &Path, whose: Whose) -> Vec<PathBuf> {
     let workers = match whose {
@@ -270,7 +282,8 @@ pub fn parts(job: &JobPlan, base: &Path, whose: Whose) -> Vec<Part> {
     let part = |jobnum, file| {
         let size = file_size(job, jobnum, file);
         // Where that follows from the file's length: all of it.
-        let (from, length) = match size == 0 || job.files.begins_by_length() {
+        let all = size == 0 || job.files.begins_by_length() || job.files.interleave > 0;
+        let (from, length) = match all {
             true => (0, u64::MAX),
             false => job.files.part(jobnum, size, 0),
         };

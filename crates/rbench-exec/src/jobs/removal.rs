@@ -8,6 +8,7 @@ use rbench_plan::NameOp;
 use rbench_plan::jobs::FileNames;
 use rbench_sys::files;
 
+use super::layout::paths_of;
 use super::layout::{self, Whose};
 use super::{JobRound, Member};
 use crate::group::{ExecError, Group};
@@ -46,6 +47,11 @@ impl JobRound<'_> {
     pub(super) async fn missing(&self, group: &Group<'_>) -> Result<Vec<PathBuf>, ExecError> {
         let mut all = self.removable(group, false);
         all.extend(self.removable(group, true));
+        let later = self
+            .members
+            .iter()
+            .filter(|m| m.job.files.standing.temporary);
+        all.extend(later.flat_map(|m| paths_of(group, &m.job, self.base)));
         let work = in_thread(move || {
             let missing = all.into_iter().filter(|path| layout::is_missing(path));
             missing.collect()
@@ -60,9 +66,10 @@ impl JobRound<'_> {
         let named = |path: &PathBuf| {
             let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
             let of = |m: &Member| layout::paths(&m.job, self.base, Whose::Shared { ranks: 1 });
+            let temporary = |m: &Member| m.job.files.standing.temporary;
             self.members
                 .iter()
-                .any(|m| given(m) && of(m).contains(path))
+                .any(|m| temporary(m) || given(m) && of(m).contains(path))
         };
         let mut all = Vec::new();
         for directory in [false, true] {
@@ -78,6 +85,16 @@ impl JobRound<'_> {
 pub(super) struct Leftover {
     path: PathBuf,
     directory: bool,
+}
+
+impl Leftover {
+    /// A file.
+    pub(super) fn file(path: PathBuf) -> Leftover {
+        Leftover {
+            path,
+            directory: false,
+        }
+    }
 }
 
 /// Removes files and directories. What could not be removed, at rank 0.

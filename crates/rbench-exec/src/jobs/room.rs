@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rbench_plan::NameOp;
 use rbench_plan::demand::{Demand, is_incompressible};
-use rbench_plan::jobs::{Distribution, JobPlan, JobsPlan};
+use rbench_plan::jobs::{Carries, Distribution, JobPlan, JobsPlan, Verify};
+use rbench_plan::meta::Packet;
 use rbench_plan::pattern::{file_path, file_size, shares_files, smallest};
 use rbench_sys::standing::{Entry, entry};
 
@@ -58,6 +59,11 @@ fn add(job: &JobPlan, base: &Path, ranks: &[u32], there: &mut BTreeMap<PathBuf, 
     let shared = shares_files(&job.files);
     for rank in ranks {
         let first = u64::from(*rank) * u64::from(job.numjobs);
+        // Each worker adds its pieces to the file.
+        let pieces = match job.files.interleave {
+            0 => 1,
+            _ => ranks.len() as u64 * u64::from(job.numjobs),
+        };
         for jobnum in first..first + u64::from(job.numjobs) {
             for file in 0..job.files.count {
                 let part = part(job, jobnum, file);
@@ -69,9 +75,9 @@ fn add(job: &JobPlan, base: &Path, ranks: &[u32], there: &mut BTreeMap<PathBuf, 
                     at_most,
                     stays,
                 } = part;
-                known.sure = known.sure.max(sure);
-                known.dense = known.dense.max(dense);
-                known.at_most = known.at_most.max(at_most);
+                known.sure = known.sure.max(sure.saturating_mul(pieces));
+                known.dense = known.dense.max(dense.saturating_mul(pieces));
+                known.at_most = known.at_most.max(at_most.saturating_mul(pieces));
                 known.stays |= stays;
             }
             if shared && job.files.are_alike() {
@@ -92,7 +98,7 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
     let no_data = job
         .names
         .is_some_and(|op| op.makes() || op.of_directories());
-    if leaves_alone || no_data || job.files.fill || size == 0 {
+    if leaves_alone || no_data || job.files.fill || job.pace.wear_out || size == 0 {
         return File::default();
     }
     let makes = !job.files.create_on_open;
@@ -107,7 +113,17 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
     };
     // The layout's own data is; what verification writes may be a pattern.
     let laid_out = filled && !directions.write;
-    let dense = laid_out || (job.verify.is_none() && is_incompressible(&job.buffers));
+    let pattern = |v: &Verify| {
+        !matches!(
+            &v.carries,
+            Carries::Packet {
+                packet: Packet::Unique,
+                ..
+            }
+        )
+    };
+    let plain = job.verify.as_ref().is_none_or(|v| !pattern(v));
+    let dense = laid_out || (plain && is_incompressible(&job.buffers));
     File {
         sure,
         dense: if dense { sure } else { 0 },

@@ -5,10 +5,11 @@
 //! these are told.
 
 use rbench_core::failure::Example;
-use rbench_core::outcome::{HostOutcome, RankOutcome};
+use rbench_core::outcome::{HostOutcome, Measured, RankGap, RankOutcome};
 use rbench_core::spread::{self, HostSpread, HostSummary, RankSpread};
+use rbench_core::timeline::Gap;
 use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Failure, FailureKind, Failures, Latency, Nanos, OpKind, Rank};
+use rbench_core::{Failure, FailureKind, Failures, Latency, Nanos, OpKind, Rank, Timeline};
 
 use super::{First, Merged, Total, garbled};
 use crate::group::{ExecError, Group};
@@ -28,6 +29,7 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
     };
     let mut message = Writer::default();
     if told {
+        let gap = longest_gap(&own.timeline, own.measured);
         message
             .number(u64::from(group.host_of[group.rank().0 as usize]))
             .number(own.items)
@@ -35,7 +37,8 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
             .number(own.errors)
             .number(own.measured.elapsed().0)
             .numbers(&own.service.to_words())
-            .numbers(&own.response.as_ref().map_or(Vec::new(), Latency::to_words));
+            .numbers(&own.response.as_ref().map_or(Vec::new(), Latency::to_words))
+            .numbers(&gap.map_or(Vec::new(), |gap| vec![gap.length.0, gap.from.0]));
     }
     let all = group.leaders.gather(Rank(0), message.finish());
     let Some(all) = group.quietly(all).await? else {
@@ -106,6 +109,13 @@ fn read_host(group: &Group<'_>, message: &[u8]) -> Option<HostOutcome> {
         words if words.is_empty() => None,
         words => Some(Latency::from_words(&words)?),
     };
+    let gap = match *r.numbers()?.as_slice() {
+        [length, from] => Some(Gap {
+            length: Nanos(length),
+            from: Nanos(from),
+        }),
+        _ => None,
+    };
     let [items, bytes, errors] = counts;
     Some(HostOutcome {
         host: host.clone(),
@@ -115,6 +125,7 @@ fn read_host(group: &Group<'_>, message: &[u8]) -> Option<HostOutcome> {
         elapsed,
         service,
         response,
+        gap,
     })
 }
 
@@ -127,6 +138,8 @@ pub struct Ranks {
     pub first: Option<(Rank, First)>,
     /// The most operations that one worker had.
     pub most: u64,
+    /// The longest time in which one of them finished nothing.
+    pub gap: Option<RankGap>,
 }
 
 /// What the leaders tell of the ranks of their hosts: a list of numbers for
@@ -134,7 +147,7 @@ pub struct Ranks {
 pub struct RanksOfHost(Vec<u8>);
 
 /// Numbers told of each rank.
-const NUMBERS: usize = 12;
+const NUMBERS: usize = 14;
 
 /// The summaries of the ranks of this host and their failures, at its leader.
 pub async fn ranks_of_host(
@@ -174,6 +187,7 @@ fn of_rank(group: &Group<'_>, merged: &Merged, cpu: Nanos) -> Vec<u8> {
         items: 0,
         failed: false,
     });
+    let gap = longest_gap(&lane.timeline, *measured).unwrap_or_default();
     let numbers: [u64; NUMBERS] = [
         u64::from(group.rank().0),
         lane.items,
@@ -187,6 +201,8 @@ fn of_rank(group: &Group<'_>, merged: &Merged, cpu: Nanos) -> Vec<u8> {
         first_items,
         u64::from(failed),
         *most,
+        gap.length.0,
+        gap.from.0,
     ];
     let mut message = Writer::default();
     message.numbers(&numbers);
@@ -214,6 +230,14 @@ pub async fn ranks(group: &Group<'_>, own: RanksOfHost) -> Result<Option<Ranks>,
     // Of several at the same time the one of the lowest rank.
     let first = firsts.min_by_key(|(_, first)| first.at);
     let most = rows.iter().map(|row| row.most).max().unwrap_or(0);
+    let gaps = rows.iter().filter_map(|row| Some((row.gap?, &row.rank)));
+    // Of several of the same length that of the lowest rank.
+    let gap = gaps.rev().max_by_key(|(gap, _)| gap.length);
+    let gap = gap.map(|(gap, rank)| RankGap {
+        rank: rank.rank,
+        host: rank.host.clone(),
+        gap,
+    });
     let rows: Vec<RankOutcome> = rows.into_iter().map(|row| row.rank).collect();
     let (ranks, crowd) = if rows.len() <= group.rows.ranks {
         (rows, None)
@@ -228,6 +252,7 @@ pub async fn ranks(group: &Group<'_>, own: RanksOfHost) -> Result<Option<Ranks>,
         failures,
         first,
         most,
+        gap,
     }))
 }
 
@@ -236,6 +261,15 @@ struct Row {
     rank: RankOutcome,
     first: Option<First>,
     most: u64,
+    gap: Option<Gap>,
+}
+
+/// The longest time without a finished operation, from the start of measuring on.
+fn longest_gap(line: &Timeline, measured: Measured) -> Option<Gap> {
+    match measured.is_nothing() {
+        true => None,
+        false => line.longest_gap(measured.from),
+    }
 }
 
 fn read_ranks(group: &Group<'_>, r: &mut Reader<'_>, rows: &mut Vec<Row>) -> Option<()> {
@@ -249,6 +283,8 @@ fn read_ranks(group: &Group<'_>, r: &mut Reader<'_>, rows: &mut Vec<Row>) -> Opt
             first_items,
             first_failed,
             most,
+            gap_length,
+            gap_from,
         ]: [u64; NUMBERS] = *numbers.as_array()?;
         let [elapsed, p50, p99, max, cpu, first_at] = times.map(Nanos);
         let rank = known(group, rank)?;
@@ -268,10 +304,15 @@ fn read_ranks(group: &Group<'_>, r: &mut Reader<'_>, rows: &mut Vec<Row>) -> Opt
             items: first_items,
             failed: first_failed > 0,
         });
+        let gap = Gap {
+            length: Nanos(gap_length),
+            from: Nanos(gap_from),
+        };
         rows.push(Row {
             rank: row,
             first,
             most,
+            gap: (gap.length.0 > 0).then_some(gap),
         });
     }
     Some(())

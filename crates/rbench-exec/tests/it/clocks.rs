@@ -17,6 +17,7 @@ use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::round;
 use rbench_exec::worker::Runner;
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show, caches};
+use rbench_plan::jobs::Framing;
 use rbench_plan::spec::Meta;
 
 use crate::group::Run;
@@ -241,6 +242,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
             let phase = Phase {
                 iteration: 0,
                 label: "File stat".to_owned(),
+                shown: true,
                 lanes: vec![OpRow {
                     op: OpKind::Stat,
                     name: "file-stat".to_owned(),
@@ -251,6 +253,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                 // Only should nobody notice.
                 deadline: Some(Nanos(60 * SECOND)),
                 wear_out: false,
+                framing: Framing::Untimed,
                 cache: None,
                 total: None,
                 threads: 1,

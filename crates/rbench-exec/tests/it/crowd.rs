@@ -15,6 +15,7 @@ use rbench_core::{Failure, FailureKind, Latency, Nanos, OpKind, Rank};
 use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
+use rbench_plan::jobs::Framing;
 
 pub struct Quiet;
 
@@ -120,6 +121,7 @@ fn phase() -> Phase {
     Phase {
         iteration: 0,
         label: "File creation".to_owned(),
+        shown: true,
         lanes: vec![OpRow {
             op: OpKind::Create,
             name: "file-create".to_owned(),
@@ -129,6 +131,7 @@ fn phase() -> Phase {
         open_loop: true,
         deadline: None,
         wear_out: false,
+        framing: Framing::Untimed,
         cache: None,
         total: None,
         threads: 1,
@@ -219,6 +222,17 @@ fn a_crowd_of_ranks_and_hosts_adds_up_exactly_and_its_outliers_are_named() {
     let first = busy.map(|o| o.finished).min();
     assert_eq!(row.first_done.as_ref().map(|f| f.elapsed), first);
 
+    let gaps = (0..).zip(&outcomes).filter_map(|(rank, o)| {
+        let gap = o.lanes[0].timeline.longest_gap(Nanos(0))?;
+        Some((gap.length, std::cmp::Reverse(rank)))
+    });
+    let longest = row
+        .longest_gap
+        .as_ref()
+        .map(|g| (g.gap.length, std::cmp::Reverse(g.rank.0)));
+    assert_eq!(longest, gaps.max());
+    assert_eq!(longest.map(|(_, rank)| rank.0), Some(511), "the slow one");
+
     let all: Vec<RankOutcome> = (0..)
         .zip(&outcomes)
         .map(|(r, o)| rank_outcome(r, o))
@@ -253,6 +267,11 @@ fn a_crowd_of_ranks_and_hosts_adds_up_exactly_and_its_outliers_are_named() {
         assert_eq!(host.service, expected.service, "{}", host.host);
         let failed = expected.failures.total();
         assert_eq!((host.items, host.errors), (expected.items, failed));
+        assert_eq!(host.response, expected.response, "{}", host.host);
+        // Shorter ones than two of the bins that all have are not seen.
+        expected.timeline.widen(row.timeline.power());
+        let gap = expected.timeline.longest_gap(Nanos(0));
+        assert!(gap.is_some() && host.gap == gap, "{}: {gap:?}", host.host);
     }
     assert!(row.hosts.iter().any(|host| host.host == host_name(511)));
 }

@@ -12,7 +12,7 @@ use rbench_core::machine::HostUse;
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
 use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
-use rbench_plan::spec::{Common, Fio, Io, Mdtest, Meta, Ops, Workload};
+use rbench_plan::spec::{Common, Fio, Io, Ior, Mdtest, Meta, Ops, Workload};
 use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
 use rbench_sys::{Fs, TraceFs};
 
@@ -279,6 +279,15 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// IOR's options; files are below `dir`.
+    pub fn ior(hosts: &'r [u32], dir: &'r Path, mut options: Ior) -> Run<'r> {
+        options.files = options.files().iter().map(|file| dir.join(file)).collect();
+        let mut run = Run::meta(hosts, dir, Meta::default());
+        run.common.iterations = options.repetitions;
+        run.workload = Workload::Ior(Box::new(options));
+        run
+    }
+
     pub fn ops(hosts: &'r [u32], dir: &'r Path, ops: Ops) -> Run<'r> {
         Run {
             workload: Workload::Ops(ops),
@@ -299,7 +308,9 @@ impl<'r> Run<'r> {
     /// Why it cannot be.
     pub fn plan(&self) -> Result<Plan, PlanError> {
         let mut common = self.common.clone();
-        if !matches!(self.workload, Workload::Mdtest(_) | Workload::Fio(_)) {
+        let named =
+            |w: &Workload| matches!(w, Workload::Mdtest(_) | Workload::Fio(_) | Workload::Ior(_));
+        if !named(&self.workload) {
             common.dir = Some(self.dir.to_owned());
         }
         common.seed = Some(common.seed.unwrap_or(42));

@@ -20,6 +20,7 @@ use rbench_exec::worker::Runner;
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show};
 use rbench_plan::Limits;
 use rbench_plan::io::Rw;
+use rbench_plan::jobs::Framing;
 use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
 use rbench_testfs::{Config, Kind, Mounted};
@@ -390,10 +391,12 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
     let phase = Phase {
         iteration: 0,
         label: "Slow".to_owned(),
+        shown: true,
         lanes: vec![lane("sound"), lane("stuck")],
         open_loop: false,
         deadline: None,
         wear_out: false,
+        framing: Framing::Untimed,
         cache: None,
         total: None,
         threads: 2,

@@ -14,6 +14,7 @@ mod effort;
 mod group;
 mod hosts;
 mod io;
+mod ior;
 mod jobs;
 mod limits;
 mod mdtest;

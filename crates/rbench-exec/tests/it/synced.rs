@@ -27,7 +27,9 @@ fn unsynced(line: &str) -> (bool, bool) {
         Workload::Fio(jobs) => Run::fio(&[0], mount.path(), *jobs),
         Workload::Meta(meta) => Run::meta(&[0], mount.path(), meta),
         Workload::Io(io) => Run::io(&[0], mount.path(), io),
+        Workload::Ior(options) => Run::ior(&[0], mount.path(), *options),
         Workload::Ops(_) => panic!("its rows are another test's"),
+        Workload::Find(_) => panic!("it writes nothing"),
     };
     run.common = spec.common;
     let outcome = run.go().expect("runs");

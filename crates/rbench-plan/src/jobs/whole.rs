@@ -15,6 +15,8 @@ pub struct Whole {
     pub aux: PathBuf,
     /// `--trigger` and its like.
     pub trigger: Trigger,
+    /// After so long no further iteration begins.
+    pub time_max: Option<Nanos>,
 }
 
 /// What ends the run early, and is done then.

@@ -11,6 +11,7 @@ use crate::jobs::{FileNames, FileService, Files, JobPlan};
 pub fn shares_files(files: &Files) -> bool {
     match &files.names {
         FileNames::Given(_) => true,
+        FileNames::Numbered { .. } => false,
         FileNames::Format(format) => {
             !format.contains("$jobnum") && files.more_directories.is_empty()
         }
@@ -30,6 +31,16 @@ pub fn file_path(job: &JobPlan, jobnum: u64, file: u64) -> PathBuf {
             .replace("$jobname", &job.name)
             .replace("$jobnum", &jobnum.to_string())
             .replace("$filenum", &file.to_string()),
+        FileNames::Numbered { names, end } => {
+            let turn = (jobnum % names.len().max(1) as u64) as usize;
+            let mut name = names
+                .get(turn)
+                .cloned()
+                .unwrap_or_default()
+                .into_os_string();
+            name.push(format!(".{jobnum:08}{end}"));
+            return name.into();
+        }
     };
     let directory = job.files.directory_of(jobnum);
     match directory.as_os_str().is_empty() {
@@ -78,8 +89,8 @@ impl Files {
             false => part.owner,
         };
         let bytes = match self.interleave {
-            true => size.saturating_mul(part.workers),
-            false => size,
+            0 => size,
+            _ => size.saturating_mul(part.workers),
         };
         self.start(last).saturating_add(bytes)
     }

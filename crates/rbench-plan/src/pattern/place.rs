@@ -249,7 +249,7 @@ impl Active {
         Step {
             direction,
             file: self.file,
-            offset: self.start + offset * rules.spread,
+            offset: self.start + rules.spread(offset),
             length,
             ends_file: self.left == 0,
             ends_pass: false,

@@ -7,7 +7,7 @@ use rbench_core::{EngineOptions, Nanos};
 use super::*;
 use crate::jobs::{
     Advised, BufferContent, Buffers, Course, Directions, Errors, Fallocate, Favourites, FileNames,
-    Files, Pace, Pattern, Shares, Syncing,
+    Files, Framing, Pace, Pattern, Shares, Standing, Syncing,
 };
 
 mod course;
@@ -50,7 +50,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             offset_increment: 0,
             shares: Shares::default(),
             ahead: 0,
-            interleave: false,
+            interleave: 0,
             service: FileService::RoundRobin(1),
             lock: Default::default(),
             fallocate: Fallocate::None,
@@ -68,6 +68,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             unlink_each_loop: false,
             fill: false,
             allow_mounted_write: false,
+            standing: Standing::default(),
         },
         engine: "null".to_owned(),
         names: None,
@@ -81,6 +82,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
         batch_complete_max: 1,
         depth_low: None,
         direct: false,
+        framing: Framing::Untimed,
         syncing: Syncing::default(),
         buffers: Buffers {
             refill: false,

@@ -11,8 +11,8 @@ use super::{Facts, PlanError};
 use crate::io::COMPRESS_CHUNK;
 use crate::jobs::{
     Advised, BufferContent, Buffers, ContinueOn, Distribution, Each, Errors, Exit, Fallocate,
-    Favourites, FileNames, FileService, Files, Flow, JobPlan, JobsPlan, LatencyTarget, Others,
-    Pace, Pattern, Steady, Submission, Syncing, WorkingSet,
+    Favourites, FileNames, FileService, Files, Flow, Framing, JobPlan, JobsPlan, LatencyTarget,
+    Others, Pace, Pattern, Standing, Steady, Submission, Syncing, WorkingSet,
 };
 use crate::name_ops::NameOp;
 use crate::pattern::shares_files;
@@ -271,6 +271,7 @@ fn one(
             serialize: s.serialize_overlap.unwrap_or(false),
         },
         direct,
+        framing: Framing::Untimed,
         syncing: syncing(s),
         buffers: buffers(s, smallest)?,
         verify,
@@ -384,7 +385,7 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Moved), PlanError> {
     let (directory, names) = placed(s, names)?;
     let more_directories = match names {
         FileNames::Given(_) => Vec::new(),
-        FileNames::Format(_) => s.more_directories.clone(),
+        FileNames::Format(_) | FileNames::Numbered { .. } => s.more_directories.clone(),
     };
     let Parts {
         size,
@@ -408,7 +409,7 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Moved), PlanError> {
         offset_increment: increment,
         shares,
         ahead: 0,
-        interleave: false,
+        interleave: 0,
         service: s.file_service_type.unwrap_or(FileService::RoundRobin(1)),
         lock: s.lockfile.unwrap_or_default(),
         fallocate: s.fallocate.unwrap_or(Fallocate::Native),
@@ -426,6 +427,7 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Moved), PlanError> {
         unlink_each_loop: s.unlink_each_loop.unwrap_or(false),
         fill: s.fill_device.unwrap_or(false),
         allow_mounted_write: s.allow_mounted_write.unwrap_or(false),
+        standing: Standing::default(),
     };
     Ok((files, io))
 }
@@ -466,6 +468,8 @@ fn inside(files: &Files, job: &str) -> Result<(), PlanError> {
     let (option, names) = match &files.names {
         FileNames::Given(names) => ("filename", names.clone()),
         FileNames::Format(format) => ("filename_format", vec![format.replace("$jobname", job)]),
+        // fio has none.
+        FileNames::Numbered { .. } => return Ok(()),
     };
     let climbs = |name: &&String| !files.directory.as_os_str().is_empty() && climbs(name);
     match names.iter().find(climbs) {
@@ -652,6 +656,11 @@ fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanEr
         latency_target: latency_target(s)?,
         latency_max: s.max_latency.filter(|time| time.0 > 0),
         steady: steady(s)?,
+        // Of IOR alone.
+        wear_out: false,
+        time_min: None,
+        as_many_as_written: false,
+        pause: Nanos(0),
     })
 }
 

@@ -461,6 +461,18 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
 }
 
 #[test]
+fn an_interval_is_from_10_ms_to_a_minute() {
+    check_io(
+        "--interval 9.00 ms is not from 10.0 ms to 60.0 s",
+        |c, _| {
+            c.interval = Some(Nanos(9_000_000));
+        },
+    );
+    let plan = io(|_, _| (), &twelve()).expect("valid");
+    assert_eq!(plan.interval, Nanos(1_000_000_000));
+}
+
+#[test]
 fn what_shapes_blocks_and_data_is_in_the_settings_in_the_form_of_its_option() {
     let plan = io(
         |_, i| {

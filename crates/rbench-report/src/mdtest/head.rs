@@ -52,8 +52,8 @@ pub fn render(result: &RunResult, view: &View) -> String {
 
 /// The program's name, and each word of the command line after the program and
 /// its subcommand, quoted so that a shell reads the same words.
-fn command_line(program: &str, words: &[String]) -> String {
-    let subcommand = words.get(1).is_some_and(|w| w == "mdtest");
+pub fn command_line(program: &str, words: &[String]) -> String {
+    let subcommand = words.get(1).is_some_and(|w| w == program);
     let own = if subcommand { 2 } else { 1 };
     let mut out = printable(program);
     for word in words.iter().skip(own) {
@@ -70,7 +70,8 @@ fn nodemap(world: &World) -> String {
     (0..world.ranks).map(digit).collect()
 }
 
-fn file_system(space: &Space) -> String {
+/// How large the file system is, and how full.
+pub fn file_system(space: &Space) -> String {
     let size = space.bytes_total as f64 / GIB;
     let (size, unit) = match size < 1024.0 {
         true => (size, "GiB"),

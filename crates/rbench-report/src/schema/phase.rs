@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use rbench_core::Nanos;
 use rbench_core::failure::{Example, FailureKind, Failures};
 use rbench_core::outcome::{
-    FirstDone, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall, per_second,
+    Access, FirstDone, Found, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall,
+    per_second,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CameRoundResult, CrowdResult, GivenUpResult, HostCrowdResult, ResidencyResult, TimelineRow,
-    WorkersResult, timeline as slices,
+    CameRoundResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult, ResidencyResult,
+    TimelineRow, WorkersResult, timeline as slices,
 };
 use crate::hist::Hist;
 
@@ -103,6 +105,12 @@ pub struct PhaseResult {
     /// Workers that were given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<GivenUpResult>,
+    /// Of transfers between opens and closes that were timed: what all of it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessResult>,
+    /// Of a search: what it has looked at and found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<FoundResult>,
     /// Hosts in the order of their first rank; of too many only the outliers.
     pub hosts: Vec<HostResult>,
     /// The spread over all hosts, when there are too many for a row each.
@@ -118,6 +126,15 @@ pub struct PhaseResult {
     pub timeline_step_s: f64,
     /// What happened when since the common start, at most [`super::TIMELINE_ROWS`].
     pub timeline: Vec<TimelineRow>,
+    /// The longest time in which a rank finished nothing, from the start of measuring to
+    /// its last operation; `None` without operations, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap: Option<GapResult>,
+    /// Share of the finest slices of time (a quarter of `timeline_step_s`) in which no
+    /// worker finished anything, 0 to 1, from the start of measuring to the last
+    /// operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_share: Option<f64>,
     /// When measuring began, s after the common start: 0, except for jobs with a
     /// start delay, a ramp or data to be written before it is read back.
     #[serde(default)]
@@ -257,6 +274,9 @@ pub struct HostResult {
     /// Response times of its workers; in an open loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Hist>,
+    /// The longest time in which none of its workers finished anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap: Option<GapResult>,
 }
 
 impl HostResult {
@@ -322,6 +342,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             ranks,
             crowd,
             timeline,
+            longest_gap,
             stonewall,
             unsynced,
             measured_from,
@@ -335,6 +356,8 @@ impl From<&PhaseOutcome> for PhaseResult {
             rewritten,
             residency: _,
             start,
+            access,
+            found,
         } = outcome;
         PhaseResult {
             iteration: *iteration,
@@ -370,6 +393,10 @@ impl From<&PhaseOutcome> for PhaseResult {
             crowd: crowd.as_ref().map(CrowdResult::from),
             timeline_step_s: timeline.slice_width_s(),
             timeline: slices::rows(timeline, response.is_some()),
+            longest_gap: longest_gap
+                .as_ref()
+                .map(|longest| GapResult::of(longest.gap, Some(longest.rank), &longest.host)),
+            empty_share: slices::empty_share(timeline, *measured_from),
             measured_from_s: measured_from.as_secs_f64(),
             set_aside_s: set_aside.as_secs_f64(),
             busy: effort.busy(),
@@ -378,8 +405,74 @@ impl From<&PhaseOutcome> for PhaseResult {
             first_failed: first_failed.clone(),
             rewritten: rewritten.map(CameRoundResult::from),
             given_up: GivenUpResult::of(outcome),
+            access: access.map(|access| AccessResult::of(access, *bytes)),
+            found: found.map(|found| FoundResult::of(found, *elapsed)),
             residency: ResidencyResult::of(outcome),
             start_error_s: start.map(|start| start.error.as_secs_f64()),
+        }
+    }
+}
+
+/// What a search of a tree has looked at, each once, over all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FoundResult {
+    /// Entries that are no directories.
+    pub files: u64,
+    /// Directories, the first one included.
+    pub directories: u64,
+    /// Entries of both kinds for which all tests hold.
+    pub matches: u64,
+    /// `files` / `elapsed_s` of the row; 0 when no time passed.
+    pub files_per_s: f64,
+}
+
+impl FoundResult {
+    fn of(found: Found, elapsed: Nanos) -> FoundResult {
+        let Found {
+            files,
+            directories,
+            matches,
+        } = found;
+        FoundResult {
+            files,
+            directories,
+            matches,
+            files_per_s: per_second(files, elapsed),
+        }
+    }
+}
+
+/// What opening, transferring and closing took together, over all ranks: IOR's times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AccessResult {
+    /// From the begin of the first open of any rank to the end of the last one, s.
+    pub open_s: f64,
+    /// From the begin of the first transfer of any rank to the end of the last one, or of the
+    /// last fsync behind the transfers, s.
+    pub transfer_s: f64,
+    /// From the begin of the first close of any rank to the end of the last one, s; 0 where
+    /// nothing was closed in time.
+    pub close_s: f64,
+    /// From the begin of the first open of any rank to the end of the last close, s.
+    pub total_s: f64,
+    /// Bytes that all ranks moved without error / `total_s`; 0 when no time passed.
+    pub bandwidth: f64,
+}
+
+impl AccessResult {
+    fn of(access: Access, bytes: u64) -> AccessResult {
+        let Access {
+            open,
+            transfer,
+            close,
+            total,
+        } = access;
+        AccessResult {
+            open_s: open.as_secs_f64(),
+            transfer_s: transfer.as_secs_f64(),
+            close_s: close.as_secs_f64(),
+            total_s: total.as_secs_f64(),
+            bandwidth: per_second(bytes, total),
         }
     }
 }
@@ -448,6 +541,7 @@ impl From<&HostOutcome> for HostResult {
             elapsed,
             service,
             response,
+            gap,
         } = outcome;
         HostResult {
             host: host.clone(),
@@ -457,6 +551,7 @@ impl From<&HostOutcome> for HostResult {
             elapsed_s: elapsed.as_secs_f64(),
             latency: Hist::from(service),
             response: response.as_ref().map(Hist::from),
+            longest_gap: gap.map(|gap| GapResult::of(gap, None, host)),
         }
     }
 }

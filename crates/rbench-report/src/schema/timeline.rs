@@ -1,7 +1,8 @@
 //! What happened when, slice by slice.
 
 use rbench_core::coarse::CoarseLatency;
-use rbench_core::timeline::{Latencies, Timeline};
+use rbench_core::timeline::{Gap, Latencies, Timeline};
+use rbench_core::{Nanos, Rank};
 use serde::{Deserialize, Serialize};
 
 /// What ended in one slice of time.
@@ -53,6 +54,40 @@ impl SliceTimes {
             max_ns: latency.max().0,
         }
     }
+}
+
+/// The longest time without a finished operation, failed ones included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GapResult {
+    /// How long, s.
+    pub length_s: f64,
+    /// Since when, s after the common start.
+    pub from_s: f64,
+    /// The rank that finished nothing; `None`: no worker of the host did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// The host.
+    pub host: String,
+}
+
+impl GapResult {
+    pub(super) fn of(gap: Gap, rank: Option<Rank>, host: &str) -> GapResult {
+        GapResult {
+            length_s: gap.length.as_secs_f64(),
+            from_s: gap.from.as_secs_f64(),
+            rank: rank.map(|rank| rank.0),
+            host: host.to_owned(),
+        }
+    }
+}
+
+/// The share of the bins, from that of `from` to the last one that is not empty, in
+/// which no operation ended; `None` without operations.
+pub(super) fn empty_share(timeline: &Timeline, from: Nanos) -> Option<f64> {
+    let first = Timeline::bin_of(timeline.interval(), timeline.power(), from);
+    let bins = timeline.bins().get(first..)?;
+    let empty = bins.iter().filter(|bin| bin.operations() == 0).count();
+    (!bins.is_empty()).then(|| empty as f64 / bins.len() as f64)
 }
 
 /// The rows of a timeline; with response times in an `open_loop`.

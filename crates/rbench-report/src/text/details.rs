@@ -4,6 +4,8 @@
 use rbench_core::units::{human_count, human_rate};
 
 use super::{failure, for_phases, iterations, label, percentile, seconds, time_of};
+use std::fmt::Write as _;
+
 use crate::schema::{ErrorExample, HostResult, PhaseResult, RunResult};
 use crate::summary::{over_time, slowest_rank};
 use crate::table::{NONE, Table, left, right, wrapped};
@@ -14,6 +16,26 @@ const MOST_HOSTS: usize = 16;
 const ENDS: usize = 4;
 /// Spread of a rate over time above which one iteration is too few.
 const VARIED: f64 = 0.05;
+
+/// What searches have found.
+pub fn found(result: &RunResult) -> String {
+    let mut out = String::new();
+    for found in result
+        .phases
+        .iter()
+        .filter_map(|phase| phase.found.as_ref())
+    {
+        let _ = writeln!(
+            out,
+            "FOUND  {} of {} files and {} directories match; {} files looked at per second",
+            human_count(found.matches),
+            human_count(found.files),
+            human_count(found.directories),
+            human_rate(found.files_per_s),
+        );
+    }
+    out
+}
 
 /// Rows for each phase and host, when there is more than one host.
 pub fn by_host(result: &RunResult) -> String {

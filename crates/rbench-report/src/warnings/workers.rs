@@ -26,6 +26,47 @@ pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<F
     })
 }
 
+/// How long a host must finish nothing to have stalled, s.
+const STALL_S: f64 = 1.0;
+
+/// Hosts that stood still: for longer than such operations take there, and with one
+/// under way all the time, which pauses and waits for intended starts do not have.
+pub(super) fn stalled(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let mut stalls: Vec<(f64, String)> = Vec::new();
+    for host in &phase.hosts {
+        let Some(gap) = &host.longest_gap else {
+            continue;
+        };
+        let usual_s = host.latency.p50_ns as f64 / 1e9;
+        let longest_s = host.latency.max_ns as f64 / 1e9;
+        if gap.length_s > STALL_S && usual_s < gap.length_s / 2.0 && longest_s > gap.length_s / 2.0
+        {
+            let note = format!(
+                "{} from {} on ({})",
+                seconds(gap.length_s),
+                seconds(gap.from_s),
+                gap.host
+            );
+            stalls.push((gap.length_s, note));
+        }
+    }
+    stalls.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let weight = stalls.first()?.0;
+    let more = stalls.len().saturating_sub(STALLS_TOLD);
+    let mut told: Vec<String> = stalls.into_iter().map(|(_, note)| note).collect();
+    told.truncate(STALLS_TOLD);
+    if more > 0 {
+        told.push(format!("{more} more hosts"));
+    }
+    Some(Finding {
+        weight,
+        note: told.join(", "),
+    })
+}
+
+/// Most hosts that a stall is told of by name.
+const STALLS_TOLD: usize = 4;
+
 /// Whether an open loop missed its rate, and why.
 pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let done = phase.items.saturating_add(phase.error_count());

@@ -85,6 +85,7 @@ impl Made {
             ranks: Vec::new(),
             crowd: None,
             timeline: Timeline::default(),
+            longest_gap: None,
             stonewall: None,
             unsynced: false,
             measured_from: Nanos(0),
@@ -97,6 +98,8 @@ impl Made {
             rewritten: None,
             residency: None,
             start: None,
+            access: None,
+            found: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);
@@ -154,6 +157,7 @@ impl Made {
             elapsed,
             service,
             response: None,
+            gap: None,
         });
     }
 
@@ -231,6 +235,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
             version: "0.1.0".to_owned(),
             started: "2025-01-02T03:14:15Z".to_owned(),
             finished: Some("2025-01-02T03:15:02Z".to_owned()),
+            program: None,
             utc_offset_s: 3600,
             seed: 42,
             labels: Default::default(),

@@ -1,7 +1,14 @@
 //! Journals and results are read back, whole or torn, and refused with a
 //! sentence when they are something else.
 
-use rbench_report::journal::{ReadError, header_line, phase_line, read, read_any};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use rbench_core::Nanos;
+use rbench_core::timeline::{IntervalPart, TimelineRecorder};
+use rbench_report::intervals::{IntervalLine, IntervalOf};
+use rbench_report::journal::{ReadError, header_line, interval_line, phase_line, read, read_any};
 use rbench_report::schema::Warning;
 use rbench_report::{RunResult, json};
 
@@ -45,6 +52,76 @@ fn a_whole_journal_gives_back_the_run_as_incomplete() {
     assert_eq!(text.lines().count(), 4);
     assert_eq!(read(text.as_bytes()), Ok(unfinished(result.clone())));
     assert_eq!(read_any(text.as_bytes()), Ok(unfinished(result)));
+}
+
+/// Lines of the intervals of a row of ten operations a second, in two parts each.
+fn intervals(name: &str, seconds: u64) -> String {
+    let of = IntervalOf {
+        iteration: 0,
+        name,
+        label: "Random read",
+        op: "read",
+        open_loop: true,
+        interval: Nanos(1_000_000_000),
+    };
+    let parts: Rc<RefCell<Vec<IntervalPart>>> = Rc::default();
+    let mut text = String::new();
+    for worker in 0..2 {
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&taken);
+        let mut recorder = TimelineRecorder::new(of.interval, true);
+        recorder.hand_over_to(Box::new(move |part| {
+            into.lock().expect("nobody panics").push(part);
+        }));
+        for i in 0..seconds * 5 {
+            let at = Nanos(i * 200_000_000 + worker * 1000 + 7);
+            recorder.done(at, 4096, Nanos(1_000_000 + i), Some(Nanos(2_000_000)));
+        }
+        recorder.finish();
+        let taken = std::mem::take(&mut *taken.lock().expect("nobody panics"));
+        parts.borrow_mut().extend(taken);
+    }
+    for part in parts.borrow().iter() {
+        text.push_str(&interval_line(&IntervalLine::of(of, part)));
+    }
+    text
+}
+
+#[test]
+fn of_a_phase_that_did_not_end_the_intervals_are_shown() {
+    let result = sample();
+    let text = journal(&result) + &intervals("randread", 19);
+    let read = read(text.as_bytes()).expect("a journal");
+    assert_eq!(read.phases.len(), 4);
+    let phase = &read.phases[3];
+    assert_eq!(
+        (phase.name.as_str(), phase.op.as_str()),
+        ("randread", "read")
+    );
+    assert_eq!((phase.items, phase.bytes), (190, 190 * 4096));
+    assert!(!phase.complete && phase.hosts.is_empty() && phase.ranks.is_empty());
+    assert_eq!(phase.timeline_step_s, 1.0);
+    let seconds: Vec<(f64, u64)> = phase.timeline.iter().map(|r| (r.t_s, r.items)).collect();
+    let expect: Vec<(f64, u64)> = (0..19).map(|s| (f64::from(s), 10)).collect();
+    assert_eq!(seconds, expect);
+    assert_eq!(phase.latency.service.count, 190);
+    assert_eq!(phase.latency.service.max_ns, 1_000_094);
+    let response = phase.latency.response.as_ref().expect("an open loop");
+    assert_eq!((response.count, response.max_ns), (190, 2_000_000));
+    let exact = 1_000_000 + 47;
+    assert!((exact..exact + exact / 64).contains(&phase.latency.service.p50_ns));
+    let codes: Vec<&str> = read.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert!(codes.contains(&"unfinished-phase"), "{codes:?}");
+}
+
+#[test]
+fn the_row_of_a_phase_takes_the_place_of_its_intervals() {
+    let result = sample();
+    let name = &result.phases[2].name;
+    let whole = journal(&result);
+    let (before, last) = whole[..whole.len() - 1].rsplit_once('\n').expect("lines");
+    let text = format!("{before}\n{}{last}\n", intervals(name, 3));
+    assert_eq!(read(text.as_bytes()), Ok(unfinished(result)));
 }
 
 #[test]

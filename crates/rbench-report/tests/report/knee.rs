@@ -65,8 +65,8 @@ fn series(cells: Vec<CellResult>) -> SeriesResult {
         planned: None,
         dir: None,
         embedded: false,
-        steps: Vec::new(),
         left_out: Vec::new(),
+        steps: Vec::new(),
         cells: Vec::new(),
         complete: true,
         knee: Some(KneeResult {

@@ -2,6 +2,7 @@
 
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{CommonStart, PhaseOutcome, Retries};
+use rbench_core::timeline::Gap;
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::RunResult;
 use rbench_report::schema::Warning;
@@ -42,6 +43,42 @@ fn all_at(phase: &mut PhaseOutcome, ns: u64) {
 #[test]
 fn a_quiet_phase_has_no_warning() {
     assert_eq!(codes(&of(vec![quiet(OpKind::Stat)])), Vec::<&str>::new());
+}
+
+#[test]
+fn a_host_that_stood_still_for_more_than_a_second_is_named() {
+    let stood = |ms: u64, longest_ms: u64, median_ms: u64| {
+        finds("stalled", |phase| {
+            let host = &mut phase.hosts[1];
+            host.gap = Some(Gap {
+                length: Nanos(ms * 1_000_000),
+                from: Nanos(2_500_000_000),
+            });
+            host.service = Latency::new();
+            (0..9).for_each(|_| host.service.record(Nanos(median_ms * 1_000_000)));
+            host.service.record(Nanos(longest_ms * 1_000_000));
+        })
+    };
+    assert!(stood(1_001, 1_000, 1));
+    assert!(!stood(1_000, 1_000, 1), "not more than a second");
+    assert!(!stood(5_000, 2_000, 1), "a pause: nothing was under way");
+    assert!(
+        !stood(5_000, 5_000, 3_000),
+        "such operations take that long"
+    );
+    let mut phase = quiet(OpKind::Create);
+    for host in &mut phase.hosts {
+        host.gap = Some(Gap {
+            length: Nanos(3_000_000_000),
+            from: Nanos(2_500_000_000),
+        });
+        host.service.record(Nanos(3_000_000_000));
+    }
+    phase.hosts[0].gap = None;
+    let result = of(vec![phase]);
+    let told = message(&result, "stalled");
+    assert!(told.contains("3.00 s from 2.50 s on (client2)"), "{told}");
+    assert!(!told.contains("client1"), "{told}");
 }
 
 #[test]

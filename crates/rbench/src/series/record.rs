@@ -293,7 +293,8 @@ fn run_of(launch: &Launch, asked: &Series) -> Run {
     Run {
         id: launch.run_id.clone(),
         command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: crate::version::VERSION.to_owned(),
+        program: Some(crate::version::program()),
         started: launch.started.clone(),
         finished: None,
         utc_offset_s: crate::result::utc_offset_s(),

@@ -26,6 +26,7 @@ const HOUSES: &[House] = &[
                 "engine",
                 "memory",
                 "mountinfo",
+                "near",
                 "op",
                 "ops_table",
                 "plain",
@@ -73,6 +74,7 @@ const HOUSES: &[House] = &[
                 "residency",
                 "speed",
                 "standing",
+                "walk",
             ],
             // What engines and metadata operations are made of.
             &["engine/buffers", "engine/progress", "fs", "surroundings"],
@@ -105,7 +107,15 @@ const HOUSES: &[House] = &[
         floors: &[
             // Waits, data and its marks, what was done more than once.
             &[
-                "content", "data", "live", "pace", "repeats", "sight", "thread", "trap",
+                "content",
+                "data",
+                "intervals",
+                "live",
+                "pace",
+                "repeats",
+                "sight",
+                "thread",
+                "trap",
             ],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
@@ -119,7 +129,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs"],
             // Workloads.
-            &["io", "jobs", "meta"],
+            &["find", "io", "jobs", "meta"],
             &["calibrate", "room"],
             &["run"],
         ],

@@ -3,8 +3,8 @@ use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
 use crate::jobs::{
-    BlockSizes, Checksum, Directions, FioLayout, FioReport, Shares, Unified, Verify, VerifyPattern,
-    Whole, WindowValue,
+    BlockSizes, Carries, Checksum, Directions, FioLayout, FioReport, Shares, Unified, Verify,
+    VerifyPattern, Whole, WindowValue,
 };
 use crate::resolve::{Plan, Work};
 use crate::spec::fio::{Check, EngineSettings};
@@ -576,7 +576,7 @@ fn verification_takes_its_intervals_from_the_blocks() {
     };
     let (plan, notes) = of(|_| {});
     let expect = Verify {
-        fio: Some(FioLayout {
+        carries: Carries::Fio(FioLayout {
             checksum: Checksum::Crc32c,
             offset: 0,
             pattern: None,
@@ -635,7 +635,9 @@ fn verification_takes_its_intervals_from_the_blocks() {
     });
     let verify = plan.verify.expect("a pattern");
     assert_eq!(verify.interval, 8);
-    let layout = verify.fio.expect("of fio");
+    let Carries::Fio(layout) = verify.carries else {
+        panic!("not of fio");
+    };
     assert_eq!(layout.checksum, Checksum::Pattern);
     assert_eq!(
         layout.pattern.map(|pattern| pattern.bytes),

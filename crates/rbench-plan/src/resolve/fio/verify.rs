@@ -3,7 +3,7 @@
 use super::super::PlanError;
 use super::blocks::bounds;
 use super::trims;
-use crate::jobs::{BlockSizes, Checksum, FioLayout, Pace, Pattern, Verify};
+use crate::jobs::{BlockSizes, Carries, Checksum, FioLayout, Pace, Pattern, Verify};
 use crate::spec::fio::{Check, Settings};
 use crate::verify::HEADER;
 
@@ -49,7 +49,7 @@ pub(super) fn verify(
     let interval = interval(s, pattern, notes);
     Ok(Some(Verify {
         interval,
-        fio: Some(layout(s, checksum, interval)?),
+        carries: Carries::Fio(layout(s, checksum, interval)?),
         read_back,
         // The last thing that was done to a block counts, where that may be a trim.
         once: trimmed.is_some()

@@ -42,7 +42,7 @@ fn jobs_that_write_have_stamps_at_their_smallest_block_and_others_none() {
     let plan = journaled(vec![mixed, job("r", |_| {})], 1).expect("a plan");
     assert_eq!(plan.ack_journal, Some("/var/acks".into()));
     let verify = plan.rounds[0][0].verify.as_ref().expect("stamps");
-    assert_eq!((&verify.fio, verify.interval), (&None, 4096));
+    assert_eq!((&verify.carries, verify.interval), (&Carries::Stamps, 4096));
     assert!(!verify.read_back && !verify.only);
     assert_eq!(plan.rounds[0][1].verify, None);
 }

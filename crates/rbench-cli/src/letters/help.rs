@@ -1,34 +1,17 @@
-//! The help text of `rbench mdtest`, made from the table of options.
+//! The help text of a command, made from its table of options.
 
 use std::fmt::Write as _;
 
-use super::table::{GROUPS, Opt};
+use super::{Line, Opt};
 
 /// Where the second column begins; the help of an option that reaches into it
 /// is on the next line.
 const COLUMN: usize = 29;
 
-const HEAD: &str = "\
-mdtest's command line, with mdtest's tree, phases and summary table
-
-Usage: rbench mdtest [OPTIONS]
-
-What differs from mdtest:
-  - a failed operation is an error, is not part of the rate, and makes the exit code 1
-  - -B, values attached to their letter (-w1k), and -u together with -N and -z work
-  - files are opened read-only for reading
-  - --rbench-report adds latency percentiles, errors and a row per host to mdtest's tables;
-    --out writes everything to a file
-
-A value follows its option or is attached to it (-n 100, -n100, -n=100, --out=FILE); letters can be
-bundled (-Fun100). Suffixes k, m, g, t and p are powers of 1024; times are in seconds or have a unit
-(500ms). If an option is given twice, the last one counts.
-";
-
-/// The text of `rbench mdtest --help`.
-pub fn help() -> String {
-    let mut text = HEAD.to_owned();
-    for group in GROUPS {
+/// The text of `rbench COMMAND --help`.
+pub fn help<L: Line>() -> String {
+    let mut text = L::TABLE.head.to_owned();
+    for group in L::TABLE.groups {
         let _ = writeln!(text, "\n{}:", group.title);
         for option in group.options {
             let names = names(option);
@@ -43,7 +26,7 @@ pub fn help() -> String {
 }
 
 /// `  -X, --verify-read`, `      --out <FILE>`
-fn names(option: &Opt) -> String {
+fn names<L>(option: &Opt<L>) -> String {
     let mut text = match (option.letter, option.long) {
         (Some(letter), None) => format!("  -{letter}"),
         (Some(letter), Some(long)) => format!("  -{letter}, --{long}"),

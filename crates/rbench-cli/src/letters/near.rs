@@ -1,29 +1,30 @@
 //! The option that was probably meant when one does not exist.
 
-use super::table;
+use super::{Line, Table};
 
 /// The long option nearest to a name, when it is near: the name is its
 /// beginning, or at most one in three characters would have to change.
-pub fn long(name: &str) -> Option<String> {
-    crate::near::nearest(name, table::options().filter_map(|option| option.long))
+pub fn long<L: Line>(table: &Table<L>, name: &str) -> Option<String> {
+    rbench_core::near::nearest(name, table.options().filter_map(|option| option.long))
         .map(|known| format!("--{known}"))
 }
 
 /// The same letter in the other case.
-pub fn letter(letter: u8) -> Option<String> {
+pub fn letter<L: Line>(table: &Table<L>, letter: u8) -> Option<String> {
     let other = letter ^ 0x20;
-    (letter.is_ascii_alphabetic() && table::letter(other).is_some())
+    (letter.is_ascii_alphabetic() && table.letter(other).is_some())
         .then(|| format!("-{}", char::from(other)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mdtest::Line as Mdtest;
 
     #[test]
     fn near_names_are_found_and_far_ones_are_not() {
         let check = |name: &str, expect: Option<&str>| {
-            assert_eq!(long(name).as_deref(), expect, "{name}");
+            assert_eq!(long(&Mdtest::TABLE, name).as_deref(), expect, "{name}");
         };
         check("posix.odirct", Some("--posix.odirect"));
         check("showrankstatistics", Some("--showRankStatistics"));
@@ -32,7 +33,7 @@ mod tests {
         check("hlep", None);
         check("stripes", None);
         check("", None);
-        assert_eq!(letter(b'K').as_deref(), Some("-k"));
-        assert_eq!(letter(b'J'), None);
+        assert_eq!(letter(&Mdtest::TABLE, b'K').as_deref(), Some("-k"));
+        assert_eq!(letter(&Mdtest::TABLE, b'J'), None);
     }
 }

@@ -1,0 +1,87 @@
+//! IOR's command line, read into a Spec. Which options there are and what each sets is in
+//! [`table`]; how they are written is [`crate::letters`]' business.
+
+use std::ffi::OsString;
+
+use rbench_plan::spec::{self, Spec, Workload};
+
+use crate::letters::{self, Table};
+use crate::{Communicator, Invocation, IorView, Output, Stop};
+
+mod table;
+
+/// What the words read so far ask for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Line {
+    spec: spec::Ior,
+    view: IorView,
+    output: Output,
+    limits: spec::LimitOptions,
+    leave: spec::Leave,
+}
+
+impl letters::Line for Line {
+    const TABLE: Table<Line> = table::TABLE;
+
+    fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    fn limits(&mut self) -> &mut spec::LimitOptions {
+        &mut self.limits
+    }
+
+    fn leave(&mut self) -> &mut spec::Leave {
+        &mut self.leave
+    }
+
+    fn report(&mut self) -> &mut bool {
+        &mut self.view.report
+    }
+}
+
+/// The text of `rbench ior --help`.
+pub fn help() -> String {
+    letters::help::<Line>()
+}
+
+/// Reads the words after `rbench ior`.
+pub fn read(words: &[OsString]) -> Result<Invocation, Stop> {
+    Ok(line(words)?.invocation())
+}
+
+/// The communicator that these words ask for.
+pub fn communicator(words: &[OsString]) -> Communicator {
+    line(words).map_or(Communicator::Auto, |line| line.output.communicator)
+}
+
+fn line(words: &[OsString]) -> Result<Line, Stop> {
+    let mut line = Line::default();
+    letters::read(&mut line, words)?;
+    Ok(line)
+}
+
+impl Line {
+    fn invocation(self) -> Invocation {
+        let Line {
+            spec: ior,
+            view,
+            mut output,
+            limits,
+            leave,
+        } = self;
+        output.progress = output.progress.unless(output.quiet);
+        output.ior = Some(view);
+        let common = spec::Common {
+            iterations: ior.repetitions,
+            limits,
+            leave,
+            ..spec::Common::default()
+        };
+        let workload = Workload::Ior(Box::new(ior));
+        Invocation::Run(Box::new(Spec { common, workload }), output)
+    }
+}
+
+#[cfg(test)]
+mod tests;

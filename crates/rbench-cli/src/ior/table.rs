@@ -1,0 +1,372 @@
+//! The options of `rbench ior`: one record each.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use rbench_plan::spec::{OnError, Segments};
+
+use super::Line;
+use crate::letters::Takes::{Nothing, Switch, Text, Value};
+use crate::letters::{Group, Opt, Own, Table, both, directive, help, named, put, put_path, text};
+use crate::values;
+
+const HEAD: &str = "\
+IOR's command line, with IOR's layout of files and its tables
+
+Usage: rbench ior [OPTIONS]
+
+What differs from IOR:
+  - a file that is there already is not overwritten without -E
+  - files that this run did not make are not removed
+  - a failed operation is an error, is not part of the rate, and makes the exit code 1
+  - without -l the data is incompressible, and different at every place of every file
+  - --rbench-report adds latency percentiles, errors and a row per host to IOR's tables;
+    --out writes everything to a file
+
+A value follows its option or is attached to it (-t 1m, -t1m, -t=1m, --transferSize=1m); letters
+can be bundled (-Fwk). -O name=value, several separated by commas, takes every long name in any
+case; a switch is 1 or 0. Suffixes k, m, g, t and p are powers of 1024; times are in seconds or
+have a unit (500ms). If an option is given twice, the last one counts.
+";
+
+/// All of them.
+pub const TABLE: Table<Line> = Table {
+    command: "ior",
+    head: HEAD,
+    groups: GROUPS,
+    refused: REFUSED,
+};
+
+const GROUPS: &[Group<Line>] = &[
+    Group {
+        title: "Files and their layout",
+        options: FILES,
+    },
+    Group {
+        title: "Phases",
+        options: PHASES,
+    },
+    Group {
+        title: "Data and access",
+        options: DATA,
+    },
+    Group {
+        title: "Order and time",
+        options: ORDER,
+    },
+    Group {
+        title: "Ranks and output",
+        options: RANKS,
+    },
+    Group {
+        title: "Additions of rbench",
+        options: Own::<Line>::OPTIONS,
+    },
+    Group {
+        title: "Help",
+        options: HELP,
+    },
+];
+
+const FILES: &[Opt<Line>] = &[
+    both(
+        'o',
+        "testFile",
+        Value("FILE", |l, v| {
+            l.spec.files = values::dirs(v);
+            Ok(())
+        }),
+        "The file; A@B with -F: ranks in turn [default: testFile]",
+    ),
+    both(
+        'F',
+        "filePerProc",
+        Switch(|l, on| l.spec.file_per_process = on),
+        "Each rank has a file of its own, FILE.<rank with 8 digits>",
+    ),
+    both(
+        'b',
+        "blockSize",
+        Value("SIZE", |l, v| put(&mut l.spec.block, v, values::bytes)),
+        "Contiguous bytes of each rank in a segment [default: 1m]",
+    ),
+    both(
+        't',
+        "transferSize",
+        Value("SIZE", |l, v| put(&mut l.spec.transfer, v, values::bytes)),
+        "Bytes moved in one call; -b is a multiple of it [default: 256k]",
+    ),
+    both(
+        's',
+        "segmentCount",
+        Value("N", |l, v| put(&mut l.spec.segments, v, segments)),
+        "Segments, a block of each rank; -1: as in the files [default: 1]",
+    ),
+    both(
+        'm',
+        "multiFile",
+        Switch(|l, on| l.spec.multi_file = on),
+        "Each repetition has files of its own: FILE.<repetition>",
+    ),
+    both(
+        'E',
+        "useExistingTestFile",
+        Switch(|l, on| l.spec.use_existing = on),
+        "Write over files that are there",
+    ),
+    both(
+        'k',
+        "keepFile",
+        Switch(|l, on| l.spec.keep = on),
+        "Leave the files",
+    ),
+];
+
+const PHASES: &[Opt<Line>] = &[
+    both(
+        'w',
+        "writeFile",
+        Switch(|l, on| l.spec.write = on),
+        "Write [default: -w -r, unless one of -w -r -W -R is given]",
+    ),
+    both('r', "readFile", Switch(|l, on| l.spec.read = on), "Read"),
+    both(
+        'W',
+        "checkWrite",
+        Switch(|l, on| l.spec.check_write = on),
+        "Read back after the writes and check, in a phase of its own",
+    ),
+    both(
+        'R',
+        "checkRead",
+        Switch(|l, on| l.spec.check_read = on),
+        "Read and check what is read",
+    ),
+];
+
+const DATA: &[Opt<Line>] = &[
+    both(
+        'e',
+        "fsync",
+        Switch(|l, on| l.spec.fsync = on),
+        "fsync after the last write, timed",
+    ),
+    both(
+        'Y',
+        "fsyncPerWrite",
+        Switch(|l, on| l.spec.fsync_each = on),
+        "fsync after each write",
+    ),
+    named(
+        "posix.odirect",
+        Nothing(|l| l.spec.direct = true),
+        "Open files with O_DIRECT",
+    ),
+    named(
+        "useO_DIRECT",
+        Switch(|l, on| l.spec.direct = on),
+        "The same, by its older name",
+    ),
+    both(
+        'G',
+        "setTimeStampSignature",
+        Value("N", |l, v| put(&mut l.spec.data_seed, v, values::signed)),
+        "Seed of the data; give the same one to check files of an earlier run",
+    ),
+    both(
+        'l',
+        "dataPacketType",
+        Value("TYPE", |l, v| put(&mut l.spec.packet, v, values::packet)),
+        "Content: timestamp, offset, incompressible, random, unique [default: u]",
+    ),
+];
+
+const ORDER: &[Opt<Line>] = &[
+    both(
+        'C',
+        "reorderTasksConstant",
+        Switch(|l, on| l.spec.reorder = on),
+        "Read what a rank of another node wrote",
+    ),
+    named(
+        "reorderTasks",
+        Switch(|l, on| l.spec.reorder = on),
+        "The same, by its other name",
+    ),
+    both(
+        'Q',
+        "taskPerNodeOffset",
+        Value("N", |l, v| put(&mut l.spec.task_offset, v, values::count)),
+        "With -C: so many nodes further on [default: 1]",
+    ),
+    both(
+        'z',
+        "randomOffset",
+        Switch(|l, on| l.spec.random = on),
+        "Transfers of a rank in random order, each once",
+    ),
+    both(
+        'g',
+        "intraTestBarriers",
+        Switch(|l, on| l.spec.barriers = on),
+        "Ranks wait for each other between open, transfers and close",
+    ),
+    both(
+        'D',
+        "deadlineForStonewalling",
+        Value("TIME", |l, v| put(&mut l.spec.deadline, v, values::time)),
+        "End writes and reads after TIME (s) [default: 0, never]",
+    ),
+    named(
+        "stoneWallingWearOut",
+        Switch(|l, on| l.spec.wear_out = on),
+        "With -D: all ranks then match the one with the most",
+    ),
+    named(
+        "stoneWallingWearOutIterations",
+        Value("N", |l, v| put(&mut l.spec.transfers_max, v, values::count)),
+        "Read at most so many transfers of each rank",
+    ),
+    named(
+        "stoneWallingStatusFile",
+        Value("FILE", |l, v| put_path(&mut l.spec.status_file, v)),
+        "File with the transfers of each rank, for runs that only read",
+    ),
+    named(
+        "minTimeDuration",
+        Value("TIME", |l, v| put(&mut l.spec.time_min, v, values::time)),
+        "Read again from the start until TIME has passed (s)",
+    ),
+    both(
+        'T',
+        "maxTimeDuration",
+        Value("MINUTES", |l, v| {
+            put(&mut l.spec.minutes_max, v, values::count)
+        }),
+        "After so long no further repetition begins [default: 0, no limit]",
+    ),
+    both(
+        'i',
+        "repetitions",
+        Value("N", |l, v| put(&mut l.spec.repetitions, v, values::count)),
+        "Repetitions of the whole test [default: 1]",
+    ),
+    both(
+        'd',
+        "interTestDelay",
+        Value("TIME", |l, v| put(&mut l.spec.delay, v, values::time)),
+        "Pause before each phase but the first (s) [default: 0]",
+    ),
+];
+
+const RANKS: &[Opt<Line>] = &[
+    both(
+        'N',
+        "numTasks",
+        Value("N", |l, v| put(&mut l.spec.tasks, v, values::count)),
+        "Ranks that take part [default: all]",
+    ),
+    both(
+        'a',
+        "api",
+        Value("API", |_, v| match text(v)?.eq_ignore_ascii_case("POSIX") {
+            true => Ok(()),
+            false => Err("this build measures mounted file systems through POSIX".to_owned()),
+        }),
+        "Interface: POSIX",
+    ),
+    both(
+        'q',
+        "quitOnError",
+        Switch(|l, on| l.limits.on_error = on.then_some(OnError::Stop)),
+        "End the run at the first failed operation: --on-error stop",
+    ),
+    both(
+        'v',
+        "verbose",
+        Nothing(|l| l.view.verbosity = l.view.verbosity.saturating_add(1)),
+        "Accepted: everything that is known is in --rbench-report and --out",
+    ),
+    named(
+        "format",
+        Value("FORMAT", |l, v| {
+            l.output.format = values::choice(text(v)?)?;
+            Ok(())
+        }),
+        "Report: text, or json as in --out [default: text]",
+    ),
+    both(
+        'O',
+        "option",
+        Value("NAME=VALUE", |l, v| {
+            let mut all = v.as_bytes().split(|byte| *byte == b',');
+            all.try_for_each(|word| directive(l, OsStr::from_bytes(word)))
+        }),
+        "Options by their long names",
+    ),
+];
+
+const HELP: &[Opt<Line>] = &[
+    both('h', "help", Text(help::<Line>), "Print help"),
+    named("version", Text(values::version), "Print version"),
+];
+
+/// `-s`
+fn segments(text: &str) -> Result<Segments, String> {
+    match text {
+        "-1" => Ok(Segments::AsInFiles),
+        text => values::count(text).map(Segments::Count),
+    }
+}
+
+const NO_MPIIO: &str = "it is of another interface than POSIX";
+const NO_GPU: &str = "this build has no GPU buffers";
+
+/// Options that are known and not supported, by the beginning of
+/// their names, and why.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "-A",
+        "a reference number has no place in the result: use --label",
+    ),
+    ("-B", "say --posix.odirect, as newer versions of IOR do"),
+    ("-c", NO_MPIIO),
+    ("--collective", NO_MPIIO),
+    ("collective", NO_MPIIO),
+    ("-f", "options are given on the command line only"),
+    ("-H", NO_MPIIO),
+    ("-I", NO_MPIIO),
+    (
+        "-j",
+        "outliers are seen in the percentiles of --rbench-report",
+    ),
+    ("-J", NO_MPIIO),
+    ("-K", "what is kept is for -k to say"),
+    ("-M", "memory is left to others: take a larger -s instead"),
+    ("-n", NO_MPIIO),
+    ("-p", "space is not reserved beforehand"),
+    ("-P", NO_MPIIO),
+    ("-S", NO_MPIIO),
+    ("-u", "directories are not made: name one with -o"),
+    ("--uniqueDir", "directories are not made: name one with -o"),
+    ("uniqueDir", "directories are not made: name one with -o"),
+    ("-U", NO_MPIIO),
+    ("-V", NO_MPIIO),
+    (
+        "-x",
+        "a transfer that moves less than asked for is a failure in any case",
+    ),
+    (
+        "-X",
+        "readers go a constant number of nodes further: -C with -Q",
+    ),
+    (
+        "-Z",
+        "readers go a constant number of nodes further: -C with -Q",
+    ),
+    ("--gpu", NO_GPU),
+    ("--allocateBufferOnGPU", NO_GPU),
+    ("--posix.lustre.", "Lustre hints are not implemented"),
+    ("--posix.gpfs.", "GPFS hints are not implemented"),
+    ("--posix.beegfs.", "BeeGFS hints are not implemented"),
+];

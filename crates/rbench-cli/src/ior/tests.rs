@@ -1,0 +1,118 @@
+use rbench_core::{Bytes, Nanos};
+use rbench_plan::meta::Packet;
+use rbench_plan::spec::{OnError, Segments};
+
+use super::*;
+use crate::letters::{Line as _, Takes};
+use crate::parse;
+
+fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
+fn check(text: &str, change: impl FnOnce(&mut Line)) {
+    let mut expect = Line::default();
+    change(&mut expect);
+    assert_eq!(line(&words(text)), Ok(expect), "{text}");
+}
+
+fn check_misuse(text: &str, expect: &str) {
+    let stop = parse(&words(&format!("rbench ior {text}")), None).expect_err(text);
+    assert_eq!(stop.code, 2, "{text}");
+    assert!(
+        stop.text.contains(expect),
+        "'{}' does not contain '{expect}'",
+        stop.text
+    );
+}
+
+#[test]
+fn the_command_lines_of_io500_mean_what_they_mean_there() {
+    let easy = "-C -Q 1 -g -G 27 -k -e -F -w -D 300 -t 2m -b 9920000m -o /mnt/e/f -a POSIX \
+                -O stoneWallingWearOut=1 -O stoneWallingStatusFile=/r/s";
+    check(easy, |l| {
+        (l.spec.reorder, l.spec.task_offset, l.spec.barriers) = (true, Some(1), true);
+        (l.spec.data_seed, l.spec.keep, l.spec.fsync) = (Some(27), true, true);
+        (l.spec.file_per_process, l.spec.write) = (true, true);
+        l.spec.deadline = Some(Nanos(300 * Nanos::SECOND.0));
+        (l.spec.transfer, l.spec.block) = (Some(Bytes(2 << 20)), Some(Bytes(9_920_000 << 20)));
+        l.spec.files = vec!["/mnt/e/f".into()];
+        (l.spec.wear_out, l.spec.status_file) = (true, Some("/r/s".into()));
+    });
+}
+
+#[test]
+fn directives_are_the_long_names_in_any_case() {
+    check("-O FILEPERPROC=1,transfersize=4k,KeepFile=0", |l| {
+        (l.spec.file_per_process, l.spec.transfer) = (true, Some(Bytes(4096)));
+    });
+    check("-F -O filePerProc=0", |_| {});
+    check_misuse("-O nothing=1", "there is no 'nothing'");
+    check_misuse("-O transferSiz=1", "nearest: transferSize");
+    check_misuse("-O filePerProc=yes", "filePerProc must be 1 or 0");
+    check_misuse("-O keepFile", "not of the form name=value");
+    check_misuse("-O collective=1", "another interface");
+}
+
+#[test]
+fn each_option_sets_its_own() {
+    check("-s -1", |l| l.spec.segments = Some(Segments::AsInFiles));
+    check("-s=3", |l| l.spec.segments = Some(Segments::Count(3)));
+    check("-o a@b", |l| l.spec.files = vec!["a".into(), "b".into()]);
+    check("-wrWRkeFmEYzgC", |l| {
+        let spec = &mut l.spec;
+        (spec.write, spec.read, spec.check_write, spec.check_read) = (true, true, true, true);
+        (
+            spec.keep,
+            spec.fsync,
+            spec.file_per_process,
+            spec.multi_file,
+        ) = (true, true, true, true);
+        (spec.use_existing, spec.fsync_each, spec.random) = (true, true, true);
+        (spec.barriers, spec.reorder) = (true, true);
+    });
+    check("-l t -i 3 -N 2 -T 5 -d 1.5", |l| {
+        (l.spec.packet, l.spec.repetitions) = (Some(Packet::Timestamp), Some(3));
+        (l.spec.tasks, l.spec.minutes_max) = (Some(2), Some(5));
+        l.spec.delay = Some(Nanos(1_500_000_000));
+    });
+    check("-q -vv", |l| {
+        (l.limits.on_error, l.view.verbosity) = (Some(OnError::Stop), 2);
+    });
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_name() {
+    check_misuse("-a MPIIO", "through POSIX");
+    for (letter, why) in [("-c", "POSIX"), ("-u", "directories"), ("-Z", "-C with -Q")] {
+        check_misuse(letter, why);
+    }
+    check_misuse("-y", "a similar option exists: '-Y'");
+    check_misuse("--blocksize 4", "--blockSize");
+    check_misuse("word", "unexpected word 'word'");
+}
+
+#[test]
+fn no_two_options_have_one_name_and_all_have_help() {
+    let all = || Line::TABLE.options();
+    let mut names: Vec<String> = all()
+        .flat_map(|option| {
+            let letter = option.letter.map(|letter| format!("-{letter}"));
+            letter
+                .into_iter()
+                .chain(option.long.map(|long| format!("--{long}")))
+        })
+        .collect();
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    assert!(all().all(|option| !option.help.is_empty()));
+    assert!(all().any(|option| matches!(option.takes, Takes::Switch(_))));
+    for name in names {
+        assert!(
+            Line::TABLE.refusal(&name).is_none(),
+            "{name} is there and refused"
+        );
+    }
+}

@@ -1,0 +1,246 @@
+//! Command lines of letters and long names, as mdtest and IOR have them: read
+//! by a table of options into what is typed.
+//!
+//! Owns how options are written: letters, bundles, long names, values. Which
+//! options there are and what each sets is in the table of each command; which of them go
+//! together is for the plan to say.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+
+use rbench_core::plain;
+use rbench_plan::spec;
+
+use crate::{Output, Stop};
+
+mod help;
+mod near;
+mod own;
+mod table;
+
+pub use help::help;
+pub use own::Own;
+pub use table::{Group, Opt, Table, Takes, both, named, put, put_path, short, text};
+
+/// What the words of a command line ask for, as they are read.
+pub trait Line: Sized + 'static {
+    /// The options there are.
+    const TABLE: Table<Self>;
+
+    /// Where results go.
+    fn output(&mut self) -> &mut Output;
+
+    /// When the run ends by itself.
+    fn limits(&mut self) -> &mut spec::LimitOptions;
+
+    /// What the target may be.
+    fn leave(&mut self) -> &mut spec::Leave;
+
+    /// Whether the native report is printed after the tool's own.
+    fn report(&mut self) -> &mut bool;
+}
+
+/// The words that are still to be read.
+type Words<'a> = std::slice::Iter<'a, OsString>;
+
+/// Reads words into `line`.
+///
+/// # Errors
+/// A text to print: of help, or of what is wrong.
+pub fn read<L: Line>(line: &mut L, words: &[OsString]) -> Result<(), Stop> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_bytes() {
+            [b'-', b'-', body @ ..] if !body.is_empty() => long(line, body, &mut words)?,
+            [b'-', letters @ ..] if !letters.is_empty() && letters != b"-" => {
+                bundle(line, letters, &mut words)?;
+            }
+            _ => {
+                let word = word.display();
+                return Err(misuse::<L>(format!("unexpected word '{word}' found"), None));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `--name`, `--name value` or `--name=value`, without the dashes.
+fn long<L: Line>(line: &mut L, body: &[u8], words: &mut Words) -> Result<(), Stop> {
+    let (name, value) = match body.iter().position(|byte| *byte == b'=') {
+        Some(at) => (&body[..at], Some(&body[at + 1..])),
+        None => (body, None),
+    };
+    let name = String::from_utf8_lossy(name);
+    let typed = format!("--{name}");
+    let option = L::TABLE.long(&name);
+    let option = option.ok_or_else(|| unknown::<L>(&typed, near::long(&L::TABLE, &name)))?;
+    apply(line, option, &typed, value, words)
+}
+
+/// Letters after one dash: flags, up to one that takes a value.
+fn bundle<L: Line>(line: &mut L, letters: &[u8], words: &mut Words) -> Result<(), Stop> {
+    let mut rest = letters;
+    while let [letter, after @ ..] = rest {
+        let option = L::TABLE.letter(*letter);
+        let option = option.ok_or_else(|| unknown_letter::<L>(letters, rest))?;
+        let typed = format!("-{}", char::from(*letter));
+        rest = after;
+        let attached = option.takes.claims(rest).then(|| {
+            let value = std::mem::take(&mut rest);
+            value.strip_prefix(b"=").unwrap_or(value)
+        });
+        apply(line, option, &typed, attached, words)?;
+    }
+    Ok(())
+}
+
+/// Applies an option with the value that is attached to it or, where it
+/// needs one, with the next word.
+fn apply<L: Line>(
+    line: &mut L,
+    option: &Opt<L>,
+    typed: &str,
+    attached: Option<&[u8]>,
+    words: &mut Words,
+) -> Result<(), Stop> {
+    let attached = attached.map(OsStr::from_bytes);
+    let (read, value) = match (option.takes, attached) {
+        (Takes::Nothing(_) | Takes::Switch(_) | Takes::Text(_), Some(value)) => {
+            let value = value.display();
+            return Err(misuse::<L>(
+                format!("unexpected value '{value}' for '{typed}': it takes none"),
+                None,
+            ));
+        }
+        (Takes::Nothing(set), None) | (Takes::Digits(set, _), None) => {
+            set(line);
+            return Ok(());
+        }
+        (Takes::Switch(set), None) => {
+            set(line, true);
+            return Ok(());
+        }
+        (Takes::Text(text), None) => {
+            return Err(Stop {
+                text: text(),
+                code: 0,
+            });
+        }
+        (Takes::Digits(_, read) | Takes::Value(_, read), Some(value)) => (read, value),
+        (Takes::Value(name, read), None) => (read, separate::<L>(typed, name, words)?),
+    };
+    read(line, value).map_err(|why| {
+        let (value, name) = (value.display(), option.takes.value_name());
+        misuse::<L>(
+            format!("invalid value '{value}' for '{typed} <{name}>': {why}"),
+            None,
+        )
+    })
+}
+
+/// Applies `name=value`, by a long name in any case: IOR's directives. A switch takes 1 or 0.
+///
+/// # Errors
+/// A clause that says what is wrong.
+pub fn directive<L: Line>(line: &mut L, word: &OsStr) -> Result<(), String> {
+    let Some((name, value)) = text(word)?.split_once('=') else {
+        return Err("it is not of the form name=value".to_owned());
+    };
+    let name = name.trim();
+    let mut known = L::TABLE.options();
+    let option = known.find(|option| option.long.is_some_and(|l| l.eq_ignore_ascii_case(name)));
+    let Some(option) = option else {
+        return Err(match L::TABLE.refusal(name) {
+            Some(why) => format!("'{name}' is not supported: {why}"),
+            None => match near::long(&L::TABLE, name) {
+                Some(near) => format!("there is no '{name}' (nearest: {})", near.trim_matches('-')),
+                None => format!("there is no '{name}'"),
+            },
+        });
+    };
+    match (option.takes, value.trim()) {
+        (Takes::Value(_, read), value) => read(line, OsStr::new(value)),
+        (Takes::Switch(set), "1") => {
+            set(line, true);
+            Ok(())
+        }
+        (Takes::Switch(set), "0") => {
+            set(line, false);
+            Ok(())
+        }
+        (Takes::Switch(_), _) => Err(format!("{name} must be 1 or 0")),
+        (Takes::Nothing(_) | Takes::Digits(..) | Takes::Text(_), _) => {
+            Err(format!("'{name}' takes no value"))
+        }
+    }
+}
+
+/// The next word as a value. A word that looks like an option is not one: the
+/// value was forgotten. A negative number goes to the reader, which says what
+/// is wrong with it.
+fn separate<'a, L: Line>(
+    typed: &str,
+    name: &str,
+    words: &mut Words<'a>,
+) -> Result<&'a OsStr, Stop> {
+    let missing = |tip| {
+        misuse::<L>(
+            format!("a value is required for '{typed} <{name}>' but none was supplied"),
+            tip,
+        )
+    };
+    let Some(next) = words.as_slice().first() else {
+        return Err(missing(None));
+    };
+    if let [b'-', second, ..] = next.as_bytes()
+        && !second.is_ascii_digit()
+    {
+        let next = next.display();
+        return Err(missing(Some(format!(
+            "to give '{next}' as the value, write '{typed}={next}'"
+        ))));
+    }
+    words.next();
+    Ok(next)
+}
+
+fn unknown_letter<L: Line>(letters: &[u8], rest: &[u8]) -> Stop {
+    let bundle = String::from_utf8_lossy(letters);
+    let letter: String = String::from_utf8_lossy(rest).chars().take(1).collect();
+    let table = &L::TABLE;
+    let similar = near::long(table, &bundle).or_else(|| near::letter(table, rest[0]));
+    match table.refusal(&format!("-{letter}")) {
+        None if letters.len() > letter.len() => misuse::<L>(
+            format!("unexpected option '-{letter}' found in '-{bundle}'"),
+            similar.map(tip),
+        ),
+        _ => unknown::<L>(&format!("-{letter}"), similar),
+    }
+}
+
+fn unknown<L: Line>(typed: &str, similar: Option<String>) -> Stop {
+    match L::TABLE.refusal(typed) {
+        Some(why) => misuse::<L>(format!("option '{typed}' is not supported: {why}"), None),
+        None => misuse::<L>(
+            format!("unexpected option '{typed}' found"),
+            similar.map(tip),
+        ),
+    }
+}
+
+fn tip(similar: String) -> String {
+    format!("a similar option exists: '{similar}'")
+}
+
+/// An error in the form of the native commands.
+fn misuse<L: Line>(what: String, tip: Option<String>) -> Stop {
+    let what = plain(&what);
+    let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));
+    let command = L::TABLE.command;
+    Stop {
+        text: format!(
+            "error: {what}\n\n{tip}For more information, try 'rbench {command} --help'.\n"
+        ),
+        code: 2,
+    }
+}

@@ -1,0 +1,99 @@
+//! The options that rbench adds to every command line of letters.
+
+use std::marker::PhantomData;
+
+use super::Line;
+use super::table::Takes::{Nothing, Value};
+use super::table::{Opt, named, put, put_path, text};
+use crate::values;
+
+/// See [`Own::OPTIONS`].
+pub struct Own<L>(PhantomData<L>);
+
+impl<L: Line> Own<L> {
+    /// These options, in the help's order.
+    pub const OPTIONS: &'static [Opt<L>] = &[
+        named(
+            "rbench-report",
+            Nothing(|l| *l.report() = true),
+            "Print rbench's own report after the tool's, with latency percentiles",
+        ),
+        named(
+            "out",
+            Value("FILE", |l, v| put_path(&mut l.output().out, v)),
+            "Write the result to FILE (JSON); finished phases go to FILE.journal",
+        ),
+        named(
+            "label",
+            Value("K=V", |l, v| {
+                l.output().labels.push(values::label(text(v)?)?);
+                Ok(())
+            }),
+            "Add the label key=value to the result; may be repeated",
+        ),
+        named(
+            "on-error",
+            Value("WHAT", |l, v| {
+                put(&mut l.limits().on_error, v, values::on_error)
+            }),
+            "What to do after a failed operation: continue, stop [default: continue]",
+        ),
+        named(
+            "max-errors",
+            Value("N", |l, v| {
+                put(&mut l.limits().max_errors, v, values::count)
+            }),
+            "End the run after more than N failed operations [default: no limit]",
+        ),
+        named(
+            "op-timeout",
+            Value("TIME", |l, v| {
+                put(&mut l.limits().op_timeout, v, values::time)
+            }),
+            "Give up on an operation that takes longer (s) [default: never]",
+        ),
+        named(
+            "no-round-trip",
+            Nothing(|l| l.output().no_round_trip = true),
+            "Do not measure the round trip to the file system at the start",
+        ),
+        named(
+            "client-cache",
+            Value("SIZE", |l, v| {
+                put(&mut l.output().client_cache, v, values::bytes)
+            }),
+            "Size of the file system client's own cache on each host (bytes)",
+        ),
+        named(
+            "private-dirs",
+            Nothing(|l| l.leave().private_dirs = true),
+            "Allow each host a file system of its own there",
+        ),
+        named(
+            "overfill",
+            Nothing(|l| l.leave().overfill = true),
+            "Start even when the free space is less than the run writes",
+        ),
+        named(
+            "progress",
+            Value("HOW", |l, v| {
+                l.output().progress = values::choice(text(v)?)?;
+                Ok(())
+            }),
+            "How rank 0 shows progress on stderr: auto, plain, off [default: auto]",
+        ),
+        named(
+            "quiet",
+            Nothing(|l| l.output().quiet = true),
+            "Print only tables and errors: no progress, no notes",
+        ),
+        named(
+            "communicator",
+            Value("WHICH", |l, v| {
+                l.output().communicator = values::choice(text(v)?)?;
+                Ok(())
+            }),
+            "How ranks communicate: auto, solo (no MPI), mpi [default: auto]",
+        ),
+    ];
+}

@@ -1,0 +1,174 @@
+//! What an option of letters and long names is, and a table of them.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use super::Line;
+use crate::values;
+
+/// An option.
+pub struct Opt<L: 'static> {
+    /// `-n`
+    pub letter: Option<char>,
+    /// `--verify-read`, without the dashes.
+    pub long: Option<&'static str>,
+    /// What follows it, and what is done with it.
+    pub takes: Takes<L>,
+    /// Its help, one line.
+    pub help: &'static str,
+}
+
+/// Takes a value into the line, or says in a clause what is wrong with it.
+type Read<L> = fn(&mut L, &OsStr) -> Result<(), String>;
+
+/// What follows an option.
+pub enum Takes<L: 'static> {
+    /// Nothing.
+    Nothing(fn(&mut L)),
+    /// Nothing; a directive switches it off as well.
+    Switch(fn(&mut L, bool)),
+    /// A value, by its name in the help.
+    Value(&'static str, Read<L>),
+    /// Nothing, or a number that is attached to the letter.
+    Digits(fn(&mut L), Read<L>),
+    /// Nothing: prints a text and runs nothing.
+    Text(fn() -> String),
+}
+
+impl<L> Clone for Takes<L> {
+    fn clone(&self) -> Takes<L> {
+        *self
+    }
+}
+
+impl<L> Copy for Takes<L> {}
+
+impl<L> Takes<L> {
+    /// The name of the value in the help; empty: there is none.
+    pub fn value_name(self) -> &'static str {
+        match self {
+            Takes::Nothing(_) | Takes::Switch(_) | Takes::Text(_) => "",
+            Takes::Digits(..) => "N",
+            Takes::Value(name, _) => name,
+        }
+    }
+
+    /// Whether the option is wrong without a value.
+    pub fn needs_value(self) -> bool {
+        matches!(self, Takes::Value(..))
+    }
+
+    /// Whether what follows the letter in the same word is its value, and not
+    /// more letters.
+    pub fn claims(self, rest: &[u8]) -> bool {
+        match (self, rest.first()) {
+            (_, None) => false,
+            (_, Some(b'=')) | (Takes::Value(..), _) => true,
+            (Takes::Digits(..), Some(first)) => first.is_ascii_digit(),
+            (Takes::Nothing(_) | Takes::Switch(_) | Takes::Text(_), _) => false,
+        }
+    }
+}
+
+/// Options under a heading of the help.
+pub struct Group<L: 'static> {
+    /// The heading.
+    pub title: &'static str,
+    /// The options, in the help's order.
+    pub options: &'static [Opt<L>],
+}
+
+/// The options of a command.
+pub struct Table<L: 'static> {
+    /// The command.
+    pub command: &'static str,
+    /// What its help begins with.
+    pub head: &'static str,
+    /// Every option.
+    pub groups: &'static [Group<L>],
+    /// Options of the tool that are known and not supported, by the beginning of
+    /// their names, and why.
+    pub refused: &'static [(&'static str, &'static str)],
+}
+
+impl<L: Line> Table<L> {
+    /// Every option, in the help's order.
+    pub fn options(&self) -> impl Iterator<Item = &'static Opt<L>> + use<L> {
+        self.groups.iter().flat_map(|group| group.options)
+    }
+
+    /// The option with this letter.
+    pub fn letter(&self, letter: u8) -> Option<&'static Opt<L>> {
+        let wanted = Some(char::from(letter));
+        self.options().find(|option| option.letter == wanted)
+    }
+
+    /// The option with this long name, without dashes.
+    pub fn long(&self, name: &str) -> Option<&'static Opt<L>> {
+        self.options().find(|option| option.long == Some(name))
+    }
+
+    /// Why an option of the tool is not supported, by its name with dashes.
+    pub fn refusal(&self, name: &str) -> Option<&'static str> {
+        self.refused
+            .iter()
+            .find(|(beginning, _)| name.starts_with(beginning))
+            .map(|(_, why)| *why)
+    }
+}
+
+/// An option with a letter alone.
+pub const fn short<L>(letter: char, takes: Takes<L>, help: &'static str) -> Opt<L> {
+    Opt {
+        letter: Some(letter),
+        long: None,
+        takes,
+        help,
+    }
+}
+
+/// An option with a long name alone.
+pub const fn named<L>(long: &'static str, takes: Takes<L>, help: &'static str) -> Opt<L> {
+    Opt {
+        letter: None,
+        long: Some(long),
+        takes,
+        help,
+    }
+}
+
+/// An option with a letter and a long name.
+pub const fn both<L>(
+    letter: char,
+    long: &'static str,
+    takes: Takes<L>,
+    help: &'static str,
+) -> Opt<L> {
+    Opt {
+        letter: Some(letter),
+        long: Some(long),
+        takes,
+        help,
+    }
+}
+
+/// Fills a field with what `read` makes of a word.
+pub fn put<T>(
+    field: &mut Option<T>,
+    word: &OsStr,
+    read: fn(&str) -> Result<T, String>,
+) -> Result<(), String> {
+    *field = Some(read(text(word)?)?);
+    Ok(())
+}
+
+/// Fills a field with a path, which may be any bytes.
+pub fn put_path(field: &mut Option<PathBuf>, word: &OsStr) -> Result<(), String> {
+    *field = Some(values::path(word)?);
+    Ok(())
+}
+
+/// A word as text.
+pub fn text(word: &OsStr) -> Result<&str, String> {
+    word.to_str().ok_or_else(|| "it is not UTF-8".to_owned())
+}

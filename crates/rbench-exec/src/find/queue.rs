@@ -1,0 +1,60 @@
+//! Directories that the workers of a rank have still to read.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::pace::Gate;
+
+/// How long a worker without work waits before it looks again.
+const PAUSE: Duration = Duration::from_micros(200);
+
+#[derive(Debug, Default)]
+struct Inside {
+    /// The latest first, so that few wait.
+    waiting: Vec<PathBuf>,
+    /// Workers that may still add some.
+    busy: u32,
+}
+
+/// What the workers of a rank share.
+#[derive(Debug)]
+pub struct Queue(Mutex<Inside>);
+
+impl Queue {
+    /// Empty; all of so many workers may add to it.
+    pub fn new(workers: u32) -> Queue {
+        Queue(Mutex::new(Inside {
+            waiting: Vec::new(),
+            busy: workers,
+        }))
+    }
+
+    /// Adds directories.
+    pub fn add(&self, directories: impl IntoIterator<Item = PathBuf>) {
+        if let Ok(mut inside) = self.0.lock() {
+            inside.waiting.extend(directories);
+        }
+    }
+
+    /// The next one for a worker that is done with what it had; `None` when no worker has
+    /// any left, and after a stop.
+    pub fn next(&self, gate: &Gate) -> Option<PathBuf> {
+        let mut idle = false;
+        loop {
+            {
+                let mut inside = self.0.lock().ok()?;
+                if let Some(directory) = inside.waiting.pop() {
+                    inside.busy += u32::from(idle);
+                    return Some(directory);
+                }
+                inside.busy -= u32::from(!idle);
+                idle = true;
+                if inside.busy == 0 || gate.stop.is_raised() {
+                    return None;
+                }
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Ranks say that they are there, and look whether the others are.
+
+use rbench_core::Rank;
+use tokio::time::Instant;
+
+use super::{ALIVE_EVERY, AWAY, ExecError, Group, NOTE_ALIVE, SILENCE, WORDS};
+
+impl Group<'_> {
+    /// Says that this rank is there, when it is time to. It is `now`.
+    pub(super) fn say_alive(&self, now: Instant) {
+        let due = now.duration_since(self.told_alive.get()) >= ALIVE_EVERY;
+        if self.guarded.get().is_none() || !due {
+            return;
+        }
+        self.told_alive.set(now);
+        if self.is_root() {
+            self.post_to_others(NOTE_ALIVE, [0; WORDS]);
+        } else {
+            self.post(Rank(0), NOTE_ALIVE, [0; WORDS]);
+        }
+    }
+
+    /// Says that this rank is there, and looks whether the others are: rank 0
+    /// after all of them, they after rank 0. It is `now`.
+    pub(super) fn live(&self, now: Instant) -> Result<(), ExecError> {
+        let Some(since) = self.guarded.get() else {
+            return Ok(());
+        };
+        if now.duration_since(self.looked.replace(now)) > AWAY {
+            self.alive.borrow_mut().fill(now);
+        }
+        self.say_alive(now);
+        let alive = self.alive.borrow();
+        let watched = if self.is_root() { 1..alive.len() } else { 0..1 };
+        let silent: Vec<u32> = watched
+            .filter(|rank| now.duration_since(alive[*rank].max(since)) > SILENCE)
+            .map(|rank| rank as u32)
+            .collect();
+        let Some(first) = silent.first() else {
+            return Ok(());
+        };
+        let others = match silent.len() {
+            1 => String::new(),
+            several => format!(" and {} others", several - 1),
+        };
+        Err(ExecError::Lost(format!(
+            "rank {first} on {}{others} has not been heard of for {} s: the process, its host or the network is down",
+            self.host_name_of(Rank(*first)),
+            SILENCE.as_secs()
+        )))
+    }
+}

@@ -1,0 +1,74 @@
+//! What must be there, or must not, before a run begins; and what it removes of what it made.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use rbench_plan::jobs::JobsPlan;
+use rbench_sys::files::{Named, named};
+
+use super::layout::paths_of;
+use super::removal::{Leftover, remove};
+use crate::group::{ExecError, Group};
+use crate::thread::in_thread;
+
+/// Refuses the run where a file is there that must be new, or is not there that must be.
+///
+/// # Errors
+/// A sentence with the path, the same on every rank.
+pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<(), ExecError> {
+    let mut asked: BTreeSet<(PathBuf, bool)> = BTreeSet::new();
+    for job in plan.rounds.iter().flatten() {
+        let standing = job.files.standing;
+        if standing.must_be_new || standing.must_be_there {
+            let paths = paths_of(group, job, base).into_iter();
+            asked.extend(paths.map(|path| (path, standing.must_be_there)));
+        }
+    }
+    let looked = in_thread(move || {
+        asked
+            .iter()
+            .try_for_each(|(path, there)| look(path, *there))
+    });
+    let looked = group.attend(looked, || 0).await?.and_then(|found| found);
+    group.agree(looked).await.map_err(|error| match error {
+        ExecError::SetUp(message) => ExecError::Usage(message),
+        other => other,
+    })
+}
+
+fn look(path: &Path, must_be_there: bool) -> Result<(), String> {
+    let shown = path.display();
+    let found = named(path);
+    let found = found.map_err(|e| format!("{shown} cannot be looked at: {} ({e:?})", e.desc()))?;
+    match (found, must_be_there) {
+        (Named::Nothing, false) | (Named::File(_), true) => Ok(()),
+        (Named::Nothing, true) => Err(format!("{shown} is to be read and is not there")),
+        (_, false) => Err(format!(
+            "{shown} is there already and is not overwritten: name another file, or use this one with -E"
+        )),
+        // A symbolic link may lead to one.
+        (Named::Other, true) if path.is_file() => Ok(()),
+        (Named::Directory | Named::Other, true) => Err(format!("{shown} is not a regular file")),
+    }
+}
+
+/// Removes what the run has made of files that it is to leave nothing of, when it ends
+/// early. What could not be removed, at rank 0.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub async fn give_up(
+    group: &Group<'_>,
+    plan: &JobsPlan,
+    base: &Path,
+    made: &BTreeSet<PathBuf>,
+) -> Result<Vec<String>, ExecError> {
+    let jobs = plan.rounds.iter().flatten();
+    let temporary = jobs.filter(|job| job.files.standing.temporary);
+    let paths: BTreeSet<PathBuf> = temporary
+        .flat_map(|job| paths_of(group, job, base))
+        .filter(|path| made.contains(path))
+        .collect();
+    let paths = paths.into_iter().map(Leftover::file);
+    remove(group, paths.collect()).await
+}

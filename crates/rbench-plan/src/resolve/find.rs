@@ -1,0 +1,30 @@
+//! `rbench find`, checked.
+
+use std::os::unix::ffi::OsStringExt as _;
+
+use super::PlanError;
+use crate::find::FindPlan;
+use crate::spec::{Common, Find};
+
+pub(super) fn resolve(find: &Find, common: &Common) -> Result<FindPlan, PlanError> {
+    if common.dir.is_none() {
+        refuse!("rbench find needs the directory to search");
+    }
+    for (flag, given) in [
+        ("--shift", common.shift.is_some()),
+        ("--keep", common.keep),
+        ("--overfill", common.leave.overfill),
+    ] {
+        if given {
+            refuse!("{flag} has no meaning for a search: it makes nothing");
+        }
+    }
+    if find.name.as_ref().is_some_and(|name| name.is_empty()) {
+        refuse!("--name is empty: no name matches that");
+    }
+    Ok(FindPlan {
+        newer: find.newer.clone(),
+        size: find.size,
+        name: find.name.clone().map(|name| name.into_vec()),
+    })
+}

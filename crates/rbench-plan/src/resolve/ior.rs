@@ -1,0 +1,509 @@
+//! IOR's options, checked and translated into jobs: a round for each of write, write check
+//! and read of each repetition.
+//!
+//! What each option means is in docs/ior.md. Sentences name IOR's own letters.
+
+use std::path::{Path, PathBuf};
+
+use rbench_core::memory::Memory;
+use rbench_core::random::key;
+use rbench_core::{EngineOptions, Nanos};
+
+use super::{Facts, PlanError};
+use crate::io::fresh_data;
+use crate::jobs::{
+    Advised, BlockSizes, Carries, ContinueOn, Course, Directions, Distribution, Each, Errors,
+    Fallocate, Favourites, FileLock, FileNames, FileService, Files, Framing, JobPlan, JobsPlan,
+    Others, Pace, Pattern, Shares, Standing, Submission, Syncing, Verify, Whole,
+};
+use crate::meta::Packet;
+use crate::process::Process;
+use crate::spec::{Common, Ior, Segments};
+
+const MIB: u64 = 1 << 20;
+
+/// Most bytes that one call moves.
+const TRANSFER_MAX: u64 = 1 << 30;
+
+/// Alignment of offsets and lengths with O_DIRECT.
+const SECTOR: u64 = 512;
+
+/// The ranks that take part: `-N`.
+///
+/// # Errors
+/// A sentence that names the option.
+pub(super) fn tasks(options: &Ior, ranks: u32) -> Result<u32, PlanError> {
+    match options.tasks {
+        None | Some(0) => Ok(ranks),
+        Some(tasks) if tasks > ranks => {
+            refuse!("-N {tasks} is more than the {ranks} ranks that were started")
+        }
+        Some(tasks) => Ok(tasks),
+    }
+}
+
+impl Ior {
+    /// Whether nothing was named, so that it writes and reads.
+    fn all(&self) -> bool {
+        !(self.write || self.read || self.check_write || self.check_read)
+    }
+
+    /// Whether the run writes files.
+    pub fn writes(&self) -> bool {
+        self.write || self.all()
+    }
+
+    fn reads(&self) -> bool {
+        self.read || self.check_read || self.all()
+    }
+
+    /// The file that tells how many transfers an earlier run left each rank with.
+    pub fn status_to_read(&self) -> Option<&PathBuf> {
+        self.status_file.as_ref().filter(|_| !self.writes())
+    }
+
+    /// The file that is told how many transfers this run left each rank with.
+    pub fn status_to_write(&self) -> Option<&PathBuf> {
+        self.status_file.as_ref().filter(|_| self.writes())
+    }
+
+    /// The files of `-o`.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self.files.is_empty() {
+            true => vec![PathBuf::from("testFile")],
+            false => self.files.clone(),
+        }
+    }
+
+    /// Bytes of a transfer.
+    pub fn transfer(&self) -> u64 {
+        self.transfer.map_or(MIB / 4, |size| size.0)
+    }
+
+    /// Bytes of a block.
+    pub fn block(&self) -> u64 {
+        self.block.map_or(MIB, |size| size.0)
+    }
+}
+
+/// What all jobs have in common.
+struct Extent {
+    transfer: u64,
+    block: u64,
+    /// Bytes of each rank; `None`: as in the files.
+    each: Option<u64>,
+}
+
+/// What a job does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Write,
+    CheckWrite,
+    Read,
+}
+
+pub(super) fn resolve(
+    options: &Ior,
+    facts: &Facts,
+    common: &Common,
+    notes: &mut Vec<String>,
+) -> Result<JobsPlan, PlanError> {
+    let ranks = facts.ranks();
+    let extent = extent(options, ranks)?;
+    exclusions(options, &extent)?;
+    let transfers_max = transfers_max(options, facts)?;
+    let repetitions = options.repetitions.unwrap_or(1);
+    let wanted = [
+        (options.writes(), Does::Write),
+        (options.check_write, Does::CheckWrite),
+        (options.reads(), Does::Read),
+    ];
+    let all: Vec<Does> = wanted
+        .into_iter()
+        .filter_map(|(wanted, does)| wanted.then_some(does))
+        .collect();
+    if options.task_offset.is_some() && !options.reorder {
+        notes.push("-Q has no effect without -C".to_owned());
+    }
+    let seed = key(&[common.seed.unwrap_or(facts.seed)]);
+    let mut rounds = Vec::new();
+    for repetition in 0..repetitions {
+        for (nth, does) in all.iter().enumerate() {
+            let maker = Maker {
+                options,
+                extent: &extent,
+                seed: key(&[seed, u64::from(repetition), nth as u64]),
+                data_seed: options.data_seed.unwrap_or(facts.seed as u32 as i32),
+                ahead: ahead(options, *does, facts),
+                transfers_max,
+                repetition,
+                last: nth + 1 == all.len(),
+                first_of_all: rounds.is_empty(),
+            };
+            rounds.push(vec![maker.job(*does)?]);
+        }
+    }
+    Ok(JobsPlan {
+        rounds,
+        iterations: repetitions,
+        ack_journal: None,
+        global_options: told(options, &extent),
+        whole: Whole {
+            time_max: options
+                .minutes_max
+                .filter(|minutes| *minutes > 0)
+                .map(|minutes| Nanos(minutes.saturating_mul(60 * Nanos::SECOND.0))),
+            ..Whole::default()
+        },
+    })
+}
+
+/// The options that say what is moved, by their long names.
+fn told(options: &Ior, extent: &Extent) -> Vec<(String, String)> {
+    let segments = extent.each.map(|each| (each / extent.block).to_string());
+    let mut all = vec![
+        ("blockSize", extent.block.to_string()),
+        ("transferSize", extent.transfer.to_string()),
+        ("segmentCount", segments.unwrap_or_else(|| "-1".to_owned())),
+    ];
+    let switches = [
+        ("filePerProc", options.file_per_process),
+        ("fsync", options.fsync),
+        ("fsyncPerWrite", options.fsync_each),
+        ("reorderTasks", options.reorder),
+        ("randomOffset", options.random),
+        ("intraTestBarriers", options.barriers),
+        ("useO_DIRECT", options.direct),
+        ("stoneWallingWearOut", options.wear_out),
+    ];
+    let on = switches.into_iter().filter(|(_, on)| *on);
+    all.extend(on.map(|(name, _)| (name, "1".to_owned())));
+    if let Some(deadline) = options.deadline {
+        all.push(("deadlineForStonewalling", deadline.to_string()));
+    }
+    let all = all.into_iter();
+    all.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn extent(options: &Ior, ranks: u32) -> Result<Extent, PlanError> {
+    let (transfer, block) = (options.transfer(), options.block());
+    for (flag, size) in [("-t", transfer), ("-b", block)] {
+        if size == 0 {
+            refuse!("{flag} must be at least 1 byte");
+        }
+        if options.direct && !size.is_multiple_of(SECTOR) {
+            refuse!("--posix.odirect needs {flag} to be a multiple of {SECTOR}, and {size} is not");
+        }
+    }
+    if !block.is_multiple_of(transfer) {
+        refuse!("-b {block} is not a multiple of -t {transfer}");
+    }
+    if transfer > TRANSFER_MAX {
+        refuse!("-t {transfer} is more than the 1GiB that one call moves");
+    }
+    let each = match options.segments.unwrap_or(Segments::Count(1)) {
+        Segments::Count(0) => refuse!("-s must be at least 1, or -1 for as many as the files have"),
+        Segments::Count(segments) => Some(segments.saturating_mul(block)),
+        Segments::AsInFiles if options.writes() || !options.file_per_process => {
+            refuse!("-s -1 takes files as long as they are: it needs -F, and nothing that writes")
+        }
+        Segments::AsInFiles => None,
+    };
+    if each.is_some_and(|each| each.saturating_mul(u64::from(ranks)) > 1 << 62) {
+        refuse!("-b and -s give all ranks over 2^62 bytes");
+    }
+    Ok(Extent {
+        transfer,
+        block,
+        each,
+    })
+}
+
+fn exclusions(options: &Ior, extent: &Extent) -> Result<(), PlanError> {
+    if options
+        .files
+        .iter()
+        .any(|file| file.to_str().is_none_or(str::is_empty))
+    {
+        refuse!("-o must be the name of a file, in UTF-8");
+    }
+    if options.files.len() > 1 && !options.file_per_process {
+        refuse!("-o with several files needs -F");
+    }
+    let deadline = options.deadline.filter(|time| time.0 > 0);
+    if options.wear_out && deadline.is_none() {
+        refuse!("stoneWallingWearOut needs -D");
+    }
+    if options.time_min.is_some() && (deadline.is_some() || options.writes()) {
+        refuse!("minTimeDuration goes over files again and again: it needs -r alone, and no -D");
+    }
+    let behind = options.reads() || options.check_write;
+    if options.writes() && deadline.is_some() && !options.wear_out {
+        if behind {
+            refuse!(
+                "-D without -O stoneWallingWearOut=1 leaves each rank with another amount: -r, -W and -R would \
+                 look for what is not there"
+            );
+        }
+        if options.status_file.is_some() {
+            refuse!(
+                "stoneWallingStatusFile needs -O stoneWallingWearOut=1 where -D ends the writes"
+            );
+        }
+    }
+    let checks = options.check_read || options.check_write;
+    if checks && !options.writes() && options.data_seed.is_none() {
+        refuse!("-W and -R on files of an earlier run need its -G");
+    }
+    if options.fsync_each && !options.writes() {
+        refuse!("-Y syncs each write: it needs -w");
+    }
+    let operations = extent.each.map_or(1, |each| each / extent.transfer);
+    if options.random && operations > 1 << 40 {
+        refuse!("-z with more than 2^40 transfers of a rank");
+    }
+    Ok(())
+}
+
+/// The most transfers of each rank that reads, where an earlier run's stonewall tells.
+fn transfers_max(options: &Ior, facts: &Facts) -> Result<Option<u64>, PlanError> {
+    let Some(file) = options.status_to_read() else {
+        return Ok(options.transfers_max);
+    };
+    match facts.stonewalled {
+        Some(0) => refuse!(
+            "stoneWallingStatusFile {}: it tells of no transfers",
+            file.display()
+        ),
+        Some(transfers) => Ok(Some(
+            options.transfers_max.unwrap_or(u64::MAX).min(transfers),
+        )),
+        None => refuse!("stoneWallingStatusFile {} is not there", file.display()),
+    }
+}
+
+/// How many ranks further on the files lie that a job uses, as in IOR: with `-C` so many
+/// nodes of `-Q`, in a write check two. Ranks that are placed in turn count as nodes.
+fn ahead(options: &Ior, does: Does, facts: &Facts) -> u32 {
+    if !options.reorder {
+        return 0;
+    }
+    let (ranks, hosts) = (facts.ranks(), facts.hosts());
+    let first = facts.host_of.first();
+    let on_first = facts
+        .host_of
+        .iter()
+        .filter(|host| Some(*host) == first)
+        .count() as u32;
+    let in_turn = hosts > 1 && facts.host_of.get(1) != first;
+    let unit = if in_turn { 1 } else { on_first };
+    let nodes = match does {
+        Does::Write => 0,
+        Does::CheckWrite => 2,
+        Does::Read => options.task_offset.unwrap_or(1).min(hosts - 1),
+    };
+    (u64::from(nodes) * u64::from(unit) % u64::from(ranks.max(1))) as u32
+}
+
+/// Makes a job.
+struct Maker<'m> {
+    options: &'m Ior,
+    extent: &'m Extent,
+    seed: u64,
+    data_seed: i32,
+    ahead: u32,
+    transfers_max: Option<u64>,
+    repetition: u32,
+    /// Whether it is the last one of its repetition.
+    last: bool,
+    first_of_all: bool,
+}
+
+impl Maker<'_> {
+    fn job(&self, does: Does) -> Result<JobPlan, PlanError> {
+        let options = self.options;
+        let write = does == Does::Write;
+        let checks = match does {
+            Does::Write => true,
+            Does::CheckWrite => true,
+            Does::Read => options.check_read,
+        };
+        let deadline = options.deadline.filter(|time| time.0 > 0);
+        // A check looks at all that was written.
+        let deadline = deadline.filter(|_| does != Does::CheckWrite);
+        let time_min = options.time_min.filter(|time| time.0 > 0);
+        Ok(JobPlan {
+            name: match does {
+                Does::Write => "write",
+                Does::CheckWrite => "check-write",
+                Does::Read => "read",
+            }
+            .to_owned(),
+            numjobs: 1,
+            pattern: self.pattern(write),
+            files: self.files(write)?,
+            engine: "psync".to_owned(),
+            names: None,
+            engine_options: EngineOptions::default(),
+            memory: Memory::default(),
+            depth: 1,
+            batch_submit: 1,
+            batch_complete_min: 1,
+            batch_complete_max: 1,
+            depth_low: None,
+            submission: Submission::default(),
+            direct: options.direct,
+            framing: match options.barriers {
+                true => Framing::Apart,
+                false => Framing::Timed,
+            },
+            syncing: Syncing {
+                fsync: u64::from(write && options.fsync_each),
+                end_fsync: write && (options.fsync || options.fsync_each),
+                close: true,
+                ..Syncing::default()
+            },
+            buffers: fresh_data(0, 0),
+            verify: checks.then(|| Verify {
+                carries: Carries::Packet {
+                    packet: options.packet.unwrap_or(Packet::Unique),
+                    seed: self.data_seed,
+                },
+                ..Verify::stamped(self.extent.transfer)
+            }),
+            pace: Pace {
+                runtime: deadline,
+                wear_out: options.wear_out && deadline.is_some(),
+                time_min,
+                loops: match time_min {
+                    Some(_) => u64::MAX,
+                    None => 1,
+                },
+                number_ios: self.transfers_max.filter(|_| !write),
+                as_many_as_written: !write && options.writes(),
+                pause: options
+                    .delay
+                    .filter(|_| !self.first_of_all)
+                    .unwrap_or_default(),
+                think_by_issue: true,
+                ..Pace::default()
+            },
+            others: Others::default(),
+            process: Process::default(),
+            // What is wrong with the data is counted; what cannot be moved ends the rank's part.
+            errors: Errors::End(ContinueOn {
+                verify: true,
+                ..ContinueOn::default()
+            }),
+            replay: None,
+            iolog: None,
+            report: None,
+        })
+    }
+
+    fn pattern(&self, write: bool) -> Pattern {
+        Pattern {
+            directions: Directions {
+                read: !write,
+                write,
+                trim: false,
+                random: self.options.random,
+            },
+            mix_read: 50,
+            sizes: Each::same(BlockSizes::Fixed(self.extent.transfer)),
+            align: Each::default(),
+            distribution: Distribution::Uniform,
+            random_percent: Each::same(100),
+            repeats: false,
+            rest: false,
+            one_position: true,
+            seed: self.seed,
+            favourites: Favourites::Same(self.seed),
+            course: Course::default(),
+        }
+    }
+
+    fn files(&self, write: bool) -> Result<Files, PlanError> {
+        let options = self.options;
+        let end = match options.multi_file {
+            true => format!(".{}", self.repetition),
+            false => String::new(),
+        };
+        let (directories, names) = names(options, &end)?;
+        let mut directories = directories.into_iter();
+        let shared = !options.file_per_process;
+        let each = self.extent.each.unwrap_or(0);
+        // The next repetition makes it anew.
+        let again = !options.multi_file && self.repetition + 1 < options.repetitions.unwrap_or(1);
+        let makes = options.writes() && !options.use_existing;
+        let removes = options.writes() && (!options.keep || again && makes);
+        Ok(Files {
+            directory: directories.next().unwrap_or_default(),
+            more_directories: directories.collect(),
+            names,
+            count: 1,
+            open: 1,
+            size: (each, each),
+            offset: 0,
+            offset_increment: 0,
+            shares: Shares::default(),
+            ahead: self.ahead,
+            interleave: if shared { self.extent.block } else { 0 },
+            service: FileService::RoundRobin(1),
+            lock: FileLock::None,
+            fallocate: Fallocate::None,
+            may_create: write,
+            create_fsync: false,
+            write_hint: None,
+            // A file that all share is made by one, before all open it.
+            create_on_open: !(shared && write),
+            create_only: false,
+            overwrite: false,
+            pre_read: false,
+            invalidate: false,
+            advice: Advised::Nobody,
+            write_only: false,
+            unlink: removes && self.last,
+            unlink_each_loop: false,
+            fill: false,
+            allow_mounted_write: false,
+            standing: Standing {
+                must_be_new: write && makes,
+                must_be_there: !options.writes(),
+                temporary: removes,
+            },
+        })
+    }
+}
+
+/// The directories that the files of `-o` lie in, the first one first, and what workers call theirs.
+fn names(options: &Ior, end: &str) -> Result<(Vec<PathBuf>, FileNames), PlanError> {
+    let files = options.files();
+    let mut directories: Vec<PathBuf> = Vec::new();
+    for file in &files {
+        let Some(name) = file.file_name() else {
+            refuse!("-o {} is not the name of a file", file.display());
+        };
+        if name.len() + ".00000000.4294967295".len() > 255 {
+            refuse!("-o {}: the name is too long", file.display());
+        }
+        let directory = file.parent().unwrap_or(Path::new("")).to_owned();
+        if !directories.contains(&directory) {
+            directories.push(directory);
+        }
+    }
+    let names = match (options.file_per_process, files.first()) {
+        (false, Some(file)) => {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            FileNames::Given(vec![format!("{name}{end}")])
+        }
+        _ => FileNames::Numbered {
+            names: files,
+            end: end.to_owned(),
+        },
+    };
+    Ok((directories, names))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,571 @@
+//! Runs held against each other, or against published figures: for each operation
+//! the figures, their ratio with an interval, and a verdict.
+//!
+//! The statistics are in docs/compare.md.
+
+mod condition;
+mod dist;
+mod even;
+mod figure;
+pub mod published;
+mod render;
+mod samples;
+mod stats;
+
+use rbench_core::plain::plain;
+
+pub use condition::{Condition, ConditionError, Judged, Met};
+pub use even::Difference;
+pub use figure::{FIGURES, Figure, Unit};
+pub use render::{FORMATS, Format};
+pub use samples::{Basis, Run};
+
+use crate::hist::HistError;
+use figure::find;
+use published::{Column, Place, Unmeasured};
+use samples::{RowSamples, gather};
+use stats::{Estimate, holm};
+
+/// What counts as a difference.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// The least change of a figure that counts, as a share of the base.
+    pub min_effect: f64,
+    /// The probability that no row differs by chance, where nothing does: below 1.
+    pub confidence: f64,
+    /// Runs are compared although they did different things.
+    pub even_if_different: bool,
+    /// `--fail-if`
+    pub conditions: Vec<Condition>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            min_effect: 0.05,
+            confidence: 0.99,
+            even_if_different: false,
+            conditions: Vec::new(),
+        }
+    }
+}
+
+/// Why there is no comparison. Each text is one sentence.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// A result file holds a distribution that is none.
+    #[error("{run}: {row}: {error}")]
+    Unreadable {
+        /// The file.
+        run: String,
+        /// The row.
+        row: String,
+        /// What is wrong.
+        error: HistError,
+    },
+    /// The runs did different things.
+    #[error("these runs are not comparable: {}; --even-if-different compares them all the same", listed(.0))]
+    Uneven(Vec<Difference>),
+    /// They have no row in common.
+    #[error("no operation has finished in both {base} and {new}")]
+    NothingInCommon {
+        /// What is compared with.
+        base: String,
+        /// What is compared.
+        new: String,
+    },
+    /// A condition about what is not there.
+    #[error("--fail-if {0}")]
+    Condition(String),
+}
+
+fn listed(differences: &[Difference]) -> String {
+    let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    plain(&all.join("; ")).into_owned()
+}
+
+/// How a row of NEW stands against that of BASE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is faster by at least the least effect that counts, and not by chance.
+    Faster,
+    /// It is slower likewise.
+    Slower,
+    /// Neither is shown.
+    NoDifference,
+    /// Nothing can be said.
+    TooFew,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::NoDifference => "no difference shown",
+            Verdict::TooFew => "too few samples",
+        }
+    }
+}
+
+/// One figure of both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Which.
+    pub figure: &'static Figure,
+    /// Of BASE, in the figure's unit.
+    pub base: f64,
+    /// Of NEW.
+    pub new: f64,
+    /// new / base.
+    pub ratio: f64,
+    /// The ratios that fit the samples; `None` where there are too few of them.
+    pub interval: Option<Interval>,
+}
+
+/// The ratios new / base that fit the samples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The lowest.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+    /// Its level of significance, corrected for the number of rows.
+    pub level: f64,
+    /// The probability of such a difference if there is none.
+    pub p: f64,
+}
+
+impl Outcome {
+    /// Whether the interval says that there is a difference.
+    pub fn is_shown(&self) -> bool {
+        self.interval
+            .is_some_and(|interval| interval.p <= interval.level)
+    }
+}
+
+/// One operation on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Name for machines.
+    pub name: String,
+    /// Name for people.
+    pub label: String,
+    /// What the samples of BASE are.
+    pub base: Basis,
+    /// What those of NEW are.
+    pub new: Basis,
+    /// Its figures, those that both sides have.
+    pub figures: Vec<Outcome>,
+    /// The figure that the verdict is about.
+    pub judged_by: &'static Figure,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+impl Row {
+    /// The figure that the verdict is about.
+    pub fn judged(&self) -> Option<&Outcome> {
+        self.figures.iter().find(|f| f.figure == self.judged_by)
+    }
+}
+
+/// One side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Side {
+    /// What was run, when and where, a line for each run.
+    pub lines: Vec<String>,
+    /// The names of its files, or of the published column.
+    pub names: Vec<String>,
+}
+
+/// All that there is to say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// What is compared with.
+    pub base: Side,
+    /// What is compared.
+    pub new: Side,
+    /// What counts.
+    pub options: Options,
+    /// The operations that both have, in the order of BASE.
+    pub rows: Vec<Row>,
+    /// What differs besides, and is compared all the same; with published figures:
+    /// the set-ups.
+    pub differences: Vec<Difference>,
+    /// Published rows that the runs did not measure.
+    pub unmeasured: Vec<Unmeasured>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// The conditions.
+    pub judged: Vec<Judged>,
+}
+
+impl Comparison {
+    /// Whether one of the conditions is met.
+    pub fn fails(&self) -> bool {
+        self.judged.iter().any(|judged| !judged.met.is_empty())
+    }
+}
+
+/// Holds NEW against BASE; several runs of a side are its samples.
+///
+/// # Errors
+/// A sentence that says why they are not compared.
+pub fn compare(
+    base: &[Run<'_>],
+    new: &[Run<'_>],
+    options: &Options,
+) -> Result<Comparison, Refusal> {
+    let (base_rows, new_rows) = (gather(base)?, gather(new)?);
+    let mut differences = even::of_runs(base, new);
+    differences.extend(even::of_rows(&base_rows, &new_rows));
+    if !differences.is_empty() && !options.even_if_different {
+        return Err(Refusal::Uneven(differences));
+    }
+    let mut pairs = Vec::new();
+    for base in base_rows.iter().filter(|row| !row.runs.is_empty()) {
+        let same = new_rows.iter().find(|row| row.name == base.name);
+        pairs.extend(
+            same.filter(|row| !row.runs.is_empty())
+                .map(|new| pair(base, new)),
+        );
+    }
+    if pairs.is_empty() {
+        return Err(Refusal::NothingInCommon {
+            base: names(base).join(", "),
+            new: names(new).join(", "),
+        });
+    }
+    let mut notes = notes("BASE", &base_rows);
+    notes.extend(self::notes("NEW", &new_rows));
+    notes.extend(one_sided("BASE", &base_rows, &new_rows));
+    notes.extend(one_sided("NEW", &new_rows, &base_rows));
+    let sides = (Side::of(base), Side::of(new));
+    finish(sides, pairs, options, |comparison| {
+        comparison.differences = differences;
+        notes.append(&mut comparison.notes);
+        comparison.notes = notes;
+    })
+}
+
+/// Holds runs against a published column: the rows that measure the same thing.
+///
+/// # Errors
+/// A sentence that says why they are not compared.
+pub fn against(
+    column: &Column,
+    runs: &[Run<'_>],
+    options: &Options,
+) -> Result<Comparison, Refusal> {
+    let rows = gather(runs)?;
+    // Among themselves the runs have done the same.
+    let (first, others) = runs.split_at(runs.len().min(1));
+    let uneven = even::of_runs(first, others);
+    if !uneven.is_empty() && !options.even_if_different {
+        return Err(Refusal::Uneven(uneven));
+    }
+    let mut pairs: Vec<Pair> = Vec::new();
+    let mut unmeasured = Vec::new();
+    let mut workloads: Vec<&'static published::Workload> = Vec::new();
+    for published in &column.rows {
+        match published.place(runs, &rows) {
+            Place::Row(row, figure) => {
+                if !workloads
+                    .iter()
+                    .any(|own| own.name == published.workload.name)
+                {
+                    workloads.push(published.workload);
+                }
+                add_published(&mut pairs, published, row, figure);
+            }
+            Place::Nowhere(reason) => unmeasured.push(Unmeasured {
+                workload: published.workload.name.to_owned(),
+                operation: published.operation.clone(),
+                reason,
+            }),
+        }
+    }
+    let base = Side {
+        lines: vec![format!("{}: {}", column.full_name(), column.set.title)],
+        names: vec![column.full_name()],
+    };
+    let set_ups = published::set_ups(&column.set_ups(&workloads), runs, &rows);
+    let mut notes = column.notes();
+    notes.extend(self::notes("NEW", &rows));
+    finish((base, Side::of(runs)), pairs, options, |comparison| {
+        comparison.differences = uneven;
+        comparison.differences.extend(set_ups);
+        comparison.unmeasured = unmeasured;
+        notes.append(&mut comparison.notes);
+        comparison.notes = notes;
+    })
+}
+
+impl Side {
+    fn of(runs: &[Run<'_>]) -> Side {
+        let line = |run: &Run<'_>| {
+            let result = run.result;
+            let fs = result.target.fs_type.as_deref().unwrap_or("unknown");
+            let stopped = if result.complete {
+                ""
+            } else {
+                ", stopped early"
+            };
+            format!(
+                "{}: {} on {} ({fs}), rbench {}{stopped}",
+                run.name, result.run.started, result.target.path, result.run.version
+            )
+        };
+        Side {
+            lines: runs.iter().map(line).collect(),
+            names: names(runs),
+        }
+    }
+}
+
+fn names(runs: &[Run<'_>]) -> Vec<String> {
+    runs.iter().map(|run| run.name.to_owned()).collect()
+}
+
+/// A row before it is judged, with the estimates of both sides.
+struct Pair {
+    name: String,
+    label: String,
+    base: Basis,
+    new: Basis,
+    judged_by: &'static Figure,
+    figures: Vec<(&'static Figure, Estimate, Estimate)>,
+}
+
+/// The figure of a row that a verdict is about: the rate, but in an open loop,
+/// whose rate is given, the mean response time, and of single operations the time.
+fn judging(response: bool, one_each: bool) -> &'static Figure {
+    let name = match (response, one_each) {
+        (true, _) => "response-mean",
+        (false, true) => "mean",
+        (false, false) => "rate",
+    };
+    find(name).unwrap_or(&FIGURES[0])
+}
+
+fn pair(base: &RowSamples, new: &RowSamples) -> Pair {
+    let (old, young) = (base.units(), new.units());
+    let one_each = base.one_each || new.one_each;
+    let response = |samples: &[samples::Repetition]| samples.iter().all(|s| s.response.is_some());
+    let figures = FIGURES
+        .iter()
+        .filter(|figure| !(one_each && figure.name == "rate"));
+    let figures = figures
+        .filter_map(|figure| Some((figure, figure.of(&old)?, figure.of(&young)?)))
+        .collect();
+    Pair {
+        name: base.name.clone(),
+        label: base.label.clone(),
+        base: base.basis(),
+        new: new.basis(),
+        judged_by: judging(response(&old) && response(&young), one_each),
+        figures,
+    }
+}
+
+/// Adds a published figure to the row that measures it.
+fn add_published(
+    pairs: &mut Vec<Pair>,
+    published: &published::Figures,
+    row: &RowSamples,
+    figure: &'static Figure,
+) {
+    let Some(base) = Estimate::exact(published.value) else {
+        return;
+    };
+    let Some(new) = figure.of(&row.units()) else {
+        return;
+    };
+    let label = format!("{} ({})", row.label, published.workload.name);
+    let place = pairs.iter().position(|pair| pair.label == label);
+    let place = place.unwrap_or_else(|| {
+        pairs.push(Pair {
+            name: row.name.clone(),
+            label,
+            base: Basis::Published,
+            new: row.basis(),
+            judged_by: figure,
+            figures: Vec::new(),
+        });
+        pairs.len() - 1
+    });
+    pairs[place].figures.push((figure, base, new));
+}
+
+fn finish(
+    (base, new): (Side, Side),
+    pairs: Vec<Pair>,
+    options: &Options,
+    complete: impl FnOnce(&mut Comparison),
+) -> Result<Comparison, Refusal> {
+    let rows = judge(pairs, options);
+    if let Some(why) = options
+        .conditions
+        .iter()
+        .find_map(|c| c.without_a_row(&rows))
+    {
+        return Err(Refusal::Condition(why));
+    }
+    let mut comparison = Comparison {
+        base,
+        new,
+        options: options.clone(),
+        notes: basis_notes(&rows),
+        rows,
+        differences: Vec::new(),
+        unmeasured: Vec::new(),
+        judged: Vec::new(),
+    };
+    comparison.judged = options
+        .conditions
+        .iter()
+        .map(|c| c.judge(&comparison))
+        .collect();
+    complete(&mut comparison);
+    Ok(comparison)
+}
+
+/// Corrects for the number of rows, for the verdicts and for each figure by itself.
+fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
+    // Without the last digits, which are those of the subtraction.
+    let alpha = ((1.0 - options.confidence) * 1e12).round() / 1e12;
+    let p = |pair: &Pair, figure: &Figure| -> Option<f64> {
+        let (_, base, new) = pair.figures.iter().find(|(own, ..)| *own == figure)?;
+        stats::Difference::between(*base, *new).map(|difference| difference.p())
+    };
+    let of = |choose: &dyn Fn(&Pair) -> &'static Figure| -> Vec<Option<f64>> {
+        let ps: Vec<Option<f64>> = pairs.iter().map(|pair| p(pair, choose(pair))).collect();
+        holm(&ps, alpha)
+    };
+    let verdicts = of(&|pair| pair.judged_by);
+    let by_figure: Vec<Vec<Option<f64>>> = FIGURES.iter().map(|figure| of(&|_| figure)).collect();
+    let level = |place: usize, pair: &Pair, figure: &'static Figure| {
+        if pair.judged_by == figure {
+            return verdicts[place];
+        }
+        let column = FIGURES.iter().position(|own| own == figure)?;
+        by_figure[column][place]
+    };
+    let rows = pairs.iter().enumerate().map(|(place, pair)| {
+        let figures = pair
+            .figures
+            .iter()
+            .map(|(figure, base, new)| outcome(figure, *base, *new, level(place, pair, figure)));
+        let mut row = Row {
+            name: pair.name.clone(),
+            label: pair.label.clone(),
+            base: pair.base,
+            new: pair.new,
+            figures: figures.collect(),
+            judged_by: pair.judged_by,
+            verdict: Verdict::TooFew,
+        };
+        row.verdict = row
+            .judged()
+            .map_or(Verdict::TooFew, |o| verdict(o, options));
+        row
+    });
+    rows.collect()
+}
+
+fn outcome(figure: &'static Figure, base: Estimate, new: Estimate, level: Option<f64>) -> Outcome {
+    let difference = stats::Difference::between(base, new);
+    let interval = difference.zip(level).map(|(difference, level)| {
+        let (low, high) = difference.interval(level);
+        Interval {
+            low,
+            high,
+            level,
+            p: difference.p(),
+        }
+    });
+    Outcome {
+        figure,
+        base: base.value,
+        new: new.value,
+        ratio: new.value / base.value,
+        interval,
+    }
+}
+
+fn verdict(outcome: &Outcome, options: &Options) -> Verdict {
+    if outcome.interval.is_none() {
+        return Verdict::TooFew;
+    }
+    let counts = (outcome.ratio - 1.0).abs() >= options.min_effect;
+    if !outcome.is_shown() || !counts {
+        return Verdict::NoDifference;
+    }
+    match (outcome.ratio > 1.0) == outcome.figure.more_is_faster() {
+        true => Verdict::Faster,
+        false => Verdict::Slower,
+    }
+}
+
+/// What was left out, and what failed.
+fn notes(side: &str, rows: &[RowSamples]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for row in rows {
+        if row.errors > 0 {
+            notes.push(format!(
+                "{}: {} of {} operations failed in {side}; they are in no figure",
+                row.name,
+                row.errors,
+                row.errors.saturating_add(row.items)
+            ));
+        }
+        if row.stopped > 0 {
+            notes.push(format!(
+                "{}: {} of its phases did not reach their end in {side} and are left out",
+                row.name, row.stopped
+            ));
+        }
+    }
+    notes
+}
+
+/// The rows that only one side has.
+fn one_sided(side: &str, own: &[RowSamples], other: &[RowSamples]) -> Option<String> {
+    let has = |rows: &[RowSamples], name: &str| {
+        rows.iter()
+            .any(|row| row.name == name && !row.runs.is_empty())
+    };
+    let only = own.iter().map(|row| row.name.as_str());
+    let only: Vec<&str> = only
+        .filter(|name| has(own, name) && !has(other, name))
+        .collect();
+    (!only.is_empty()).then(|| format!("only {side} has {}", only.join(", ")))
+}
+
+/// What the samples do not tell.
+fn basis_notes(rows: &[Row]) -> Vec<String> {
+    let slices = |basis: Basis| matches!(basis, Basis::Slices(_));
+    let by_slices = |row: &Row| slices(row.base) || slices(row.new);
+    let any = |shown: bool| {
+        rows.iter().any(|row| {
+            by_slices(row) && row.judged().is_some_and(|o| o.interval.is_some()) == shown
+        })
+    };
+    let mut notes = Vec::new();
+    if any(true) {
+        notes.push(
+            "with fewer than 3 iterations intervals come from blocks of time slices within them: what differs \
+             from one run to the next is not in them, and the same thing may well differ; --iterations 5 is better"
+                .to_owned(),
+        );
+    }
+    if any(false) {
+        notes.push(
+            "too few samples: each side needs at least 3 iterations or runs, or phases that are long enough"
+                .to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,154 @@
+//! Whether runs did the same thing: what differs between them besides the figures.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde_json::Value;
+
+use super::samples::{RowSamples, Run};
+use crate::RunResult;
+
+/// Something that is not the same on both sides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What.
+    pub what: String,
+    /// In BASE.
+    pub base: String,
+    /// In NEW.
+    pub new: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { what, base, new } = self;
+        write!(f, "{what} ({base} against {new})")
+    }
+}
+
+/// Settings that say where, how often and how carefully, not what is done.
+const INDIFFERENT: &[&str] = &[
+    "threads",
+    "iterations",
+    "keep",
+    "directories",
+    "data-seed",
+    "ack-journal",
+    "private-dirs",
+    "overfill",
+];
+
+/// Options of jobs that do not matter either.
+const INDIFFERENT_OPTIONS: &[&str] = &["directory", "filename", "name", "output", "title"];
+
+const NONE: &str = "-";
+
+/// What the runs were asked for and by whom, each against the first of BASE.
+pub fn of_runs(base: &[Run<'_>], new: &[Run<'_>]) -> Vec<Difference> {
+    let Some((first, others)) = base.split_first() else {
+        return Vec::new();
+    };
+    let several = base.len() + new.len() > 2;
+    let mut found: Vec<Difference> = Vec::new();
+    for other in others.iter().chain(new) {
+        for mut difference in between(first.result, other.result) {
+            if several {
+                difference.what = format!("{} of {}", difference.what, other.name);
+            }
+            found.push(difference);
+        }
+    }
+    found
+}
+
+/// The command of a run: `meta`, `io` …
+pub fn workload(result: &RunResult) -> &str {
+    result.run.command.get(1).map_or("unknown", String::as_str)
+}
+
+fn between(base: &RunResult, new: &RunResult) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let mut note = |what: &str, base: String, new: String| {
+        if base != new {
+            found.push(Difference {
+                what: what.to_owned(),
+                base,
+                new,
+            });
+        }
+    };
+    note(
+        "workload",
+        workload(base).to_owned(),
+        workload(new).to_owned(),
+    );
+    let (old, young) = (&base.world, &new.world);
+    note("ranks", old.ranks.to_string(), young.ranks.to_string());
+    note(
+        "hosts",
+        old.hosts.len().to_string(),
+        young.hosts.len().to_string(),
+    );
+    note(
+        "threads of each rank",
+        old.threads_per_rank.to_string(),
+        young.threads_per_rank.to_string(),
+    );
+    let names: BTreeSet<&String> = base.spec.keys().chain(new.spec.keys()).collect();
+    for name in names {
+        if !INDIFFERENT.contains(&name.as_str()) {
+            note(name, setting(base, name), setting(new, name));
+        }
+    }
+    found
+}
+
+/// A setting as text.
+fn setting(result: &RunResult, name: &str) -> String {
+    match result.spec.get(name) {
+        None => NONE.to_owned(),
+        Some(Value::String(text)) if name == "options" => {
+            let options = text.split(", ").filter(|option| {
+                let key = option.split('=').next().unwrap_or(option);
+                !INDIFFERENT_OPTIONS.contains(&key)
+            });
+            options.collect::<Vec<&str>>().join(", ")
+        }
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// What the rows say themselves: who answered, and how much an operation moved.
+pub fn of_rows(base: &[RowSamples], new: &[RowSamples]) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for old in base {
+        let Some(young) = new.iter().find(|row| row.name == old.name) else {
+            continue;
+        };
+        let unknown = old.caches.is_empty() || young.caches.is_empty();
+        // Of several iterations one may have been different.
+        if !unknown && old.caches.is_disjoint(&young.caches) {
+            found.push(Difference {
+                what: format!("cache of {}", old.name),
+                base: words(&old.caches),
+                new: words(&young.caches),
+            });
+        }
+        // Where sizes are drawn, the mean is not the same each time.
+        let (a, b) = (old.bytes_each(), young.bytes_each());
+        if old.items > 0 && young.items > 0 && (a - b).abs() > 0.1 * a.max(b) {
+            found.push(Difference {
+                what: format!("bytes of an operation of {}", old.name),
+                base: format!("{a:.0}"),
+                new: format!("{b:.0}"),
+            });
+        }
+    }
+    found
+}
+
+fn words(set: &BTreeSet<String>) -> String {
+    let all: Vec<&str> = set.iter().map(String::as_str).collect();
+    all.join(" and ")
+}

@@ -1,0 +1,535 @@
+//! Published figures that come with the program, and which rows of a run measure
+//! the same thing.
+//!
+//! The figures stand in `published/*.csv` as they were published; where, by whom
+//! and with which set-up is in `published/sets.rs`.
+
+mod sets;
+
+use rbench_core::near::nearest;
+use serde::Deserialize;
+
+pub use sets::{SETS, Set, Workload};
+
+use super::even::{self, Difference};
+use super::figure::{Figure, find as figure};
+use super::samples::{RowSamples, Run};
+use crate::RunResult;
+use sets::{Need, Source, Want};
+
+const MIB: f64 = 1_048_576.0;
+
+/// One system of a set.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// The set that it belongs to.
+    pub set: &'static Set,
+    /// Its name in the set.
+    pub name: String,
+    /// Its figures, in the order of publication.
+    pub rows: Vec<Figures>,
+}
+
+/// One published figure.
+#[derive(Debug, Clone)]
+pub struct Figures {
+    /// The workload that it is part of.
+    pub workload: &'static Workload,
+    /// What it is of, in the words of the publication.
+    pub operation: String,
+    /// Bytes of each file, where the publication has several sizes.
+    pub file_bytes: Option<u64>,
+    /// Items or bytes per second, or ns.
+    pub value: f64,
+}
+
+/// A published figure that the runs did not measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmeasured {
+    /// Its workload.
+    pub workload: String,
+    /// What it is of.
+    pub operation: String,
+    /// Why there is nothing to compare it with.
+    pub reason: String,
+}
+
+/// Where a run measures the same thing.
+pub(super) enum Place<'r> {
+    /// This row, and its figure.
+    Row(&'r RowSamples, &'static Figure),
+    /// Nowhere, for this reason.
+    Nowhere(String),
+}
+
+#[derive(Deserialize)]
+struct JuiceFsLine {
+    source: String,
+    system: String,
+    workload: String,
+    operation: String,
+    unit: String,
+    value: f64,
+}
+
+#[derive(Deserialize)]
+struct CubeFsLine {
+    workload: String,
+    operation: String,
+    file_size: String,
+    clients: u32,
+    processes_per_client: u32,
+    unit: String,
+    value: f64,
+}
+
+/// Each line of a set's table: the name of its column, and its figure.
+fn lines(set: &'static Set) -> Vec<(String, Figures)> {
+    let add = |column: String,
+               (workload, operation): (&str, String),
+               bytes,
+               (unit, value): (&str, f64)| {
+        let workload = set.workloads.iter().find(|own| own.name == workload)?;
+        let figures = Figures {
+            workload,
+            operation,
+            file_bytes: bytes,
+            value: value * scale(unit)?,
+        };
+        Some((column, figures))
+    };
+    let mut reader = csv::Reader::from_reader(set.table.as_bytes());
+    match set.source {
+        Source::JuiceFs(edition) => reader
+            .deserialize()
+            .filter_map(|line: Result<JuiceFsLine, _>| line.ok())
+            .filter(|line| line.source == edition)
+            .filter_map(|l| {
+                add(
+                    l.system,
+                    (&l.workload, l.operation),
+                    None,
+                    (&l.unit, l.value),
+                )
+            })
+            .collect(),
+        Source::CubeFs { by_size } => reader
+            .deserialize()
+            .filter_map(|line: Result<CubeFsLine, _>| line.ok())
+            .filter(|line| line.file_size.is_empty() != by_size)
+            .filter_map(|l| {
+                let size: Option<rbench_core::Bytes> = l.file_size.parse().ok();
+                let column = match by_size {
+                    true => l.file_size.to_lowercase().replace("ib", ""),
+                    false => format!("{}x{}", l.clients, l.processes_per_client),
+                };
+                let bytes = size.map(|size| size.0);
+                add(
+                    column,
+                    (&l.workload, l.operation),
+                    bytes,
+                    (&l.unit, l.value),
+                )
+            })
+            .collect(),
+    }
+}
+
+/// Base units in a published unit.
+fn scale(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ops/s" | "files/s" | "1/s" => 1.0,
+        // CubeFS writes MB/s; its operations per second × block size say that MiB/s are meant.
+        "MiB/s" | "MB/s" => MIB,
+        "us" | "us/op" => 1e3,
+        "ms/op" => 1e6,
+        _ => return None,
+    })
+}
+
+impl Set {
+    /// The names of its columns, in the order of publication.
+    pub fn columns(&'static self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for (name, _) in lines(self) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+/// The column that `SET/COLUMN` names.
+///
+/// # Errors
+/// A clause that says which names there are.
+pub fn find(name: &str) -> Result<Column, String> {
+    let (set, column) = name.split_once('/').unwrap_or((name, ""));
+    let Some(found) = SETS.iter().find(|known| known.name == set) else {
+        let all: Vec<String> = SETS.iter().flat_map(full_names).collect();
+        let near = nearest(name, all.iter().map(String::as_str));
+        let near = near.or_else(|| nearest(set, SETS.iter().map(|set| set.name)));
+        let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));
+        return Err(format!(
+            "'{name}' is not a published column{near}: --published list names them all"
+        ));
+    };
+    let rows: Vec<Figures> = lines(found)
+        .into_iter()
+        .filter(|(own, _)| own == column)
+        .map(|(_, figures)| figures)
+        .collect();
+    if rows.is_empty() {
+        let names = found.columns();
+        let near = nearest(column, names.iter().map(String::as_str));
+        let near = near.map_or_else(String::new, |name| format!(" (nearest: {set}/{name})"));
+        return Err(format!(
+            "'{name}' is not a published column{near}: {set} has {}",
+            names.join(", ")
+        ));
+    }
+    Ok(Column {
+        set: found,
+        name: column.to_owned(),
+        rows,
+    })
+}
+
+fn full_names(set: &'static Set) -> Vec<String> {
+    let columns = set.columns();
+    columns
+        .iter()
+        .map(|c| format!("{}/{c}", set.name))
+        .collect()
+}
+
+/// Every set with its columns, where it was published, and what measures the same.
+pub fn list() -> String {
+    let one = |set: &'static Set| {
+        let measured: Vec<String> = set
+            .workloads
+            .iter()
+            .filter_map(|w| {
+                w.measure_with
+                    .map(|line| format!("    {}: {line}\n", w.name))
+            })
+            .collect();
+        format!(
+            "{}: {}\n  {}\n  columns: {}\n  measured by\n{}",
+            set.name,
+            set.title,
+            set.published,
+            set.columns().join(", "),
+            measured.concat()
+        )
+    };
+    let all: Vec<String> = SETS.iter().map(one).collect();
+    all.join("\n")
+}
+
+impl Column {
+    /// `SET/COLUMN`
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.set.name, self.name)
+    }
+
+    /// What the reader should know.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = vec![
+            format!("{}: {}", self.full_name(), self.set.published),
+            "published figures come without their spread: intervals have that of NEW only"
+                .to_owned(),
+        ];
+        notes.extend(self.set.notes.iter().map(|note| (*note).to_owned()));
+        notes
+    }
+
+    /// The set-ups of these workloads, in the words of the publication.
+    pub(super) fn set_ups(&self, workloads: &[&'static Workload]) -> Vec<(&'static str, String)> {
+        let (clients, processes) = self.name.split_once('x').unwrap_or(("", ""));
+        let ranks = clients
+            .parse::<u64>()
+            .ok()
+            .zip(processes.parse::<u64>().ok());
+        let ranks = ranks.map_or_else(String::new, |(a, b)| (a * b).to_string());
+        let own = |text: &str| {
+            text.replace("CLIENTS", clients)
+                .replace("RANKS", &ranks)
+                .replace("COLUMN", &self.name)
+        };
+        let mut found: Vec<(&'static str, String)> = Vec::new();
+        let of_workloads = workloads.iter().flat_map(|w| w.set_up.iter());
+        for (what, value) in of_workloads.chain(self.set.set_up) {
+            let value = own(value);
+            match found.iter_mut().find(|(known, _)| known == what) {
+                Some((_, known)) if *known == value => {}
+                Some((_, known)) => *known = format!("{known} or {value}"),
+                None => found.push((what, value)),
+            }
+        }
+        found
+    }
+}
+
+impl Figures {
+    /// The row that measures the same, and the figure of it.
+    pub(super) fn place<'r>(&self, runs: &[Run<'_>], rows: &'r [RowSamples]) -> Place<'r> {
+        let mapped = self.workload.rows.iter();
+        let Some(mapping) = mapped.clone().find(|row| row.operation == self.operation) else {
+            return Place::Nowhere("no row of rbench is known to measure it".to_owned());
+        };
+        let Some(own) = figure(mapping.figure) else {
+            return Place::Nowhere("no figure of rbench is like it".to_owned());
+        };
+        let found = match &mapping.want {
+            Want::Never(reason) => Err((*reason).to_owned()),
+            Want::Row(name, need) => named(name, rows).and_then(|row| {
+                need.holds(self, rows)?;
+                Ok(row)
+            }),
+            Want::OpsRow(name) if runs.iter().all(|r| even::workload(r.result) == "ops") => {
+                named(name, rows)
+            }
+            Want::OpsRow(_) => Err("not measured: rbench ops does".to_owned()),
+            Want::WholeFile { op, bytes } => sized(rows, op, *bytes),
+            Want::Blocks { op, bytes, random } => blocks(runs, rows, op, (*bytes, *random)),
+        };
+        match found {
+            Ok(row) => Place::Row(row, own),
+            Err(reason) => Place::Nowhere(reason),
+        }
+    }
+}
+
+fn measured(rows: &[RowSamples]) -> impl Iterator<Item = &RowSamples> {
+    rows.iter().filter(|row| !row.runs.is_empty())
+}
+
+fn named<'r>(name: &str, rows: &'r [RowSamples]) -> Result<&'r RowSamples, String> {
+    measured(rows)
+        .find(|row| row.name == name)
+        .ok_or_else(|| "not measured".to_owned())
+}
+
+fn bytes_each(row: &RowSamples) -> u64 {
+    row.bytes_each().round() as u64
+}
+
+fn size(bytes: u64) -> String {
+    rbench_core::Bytes(bytes).to_string()
+}
+
+/// The row of such operations, each on so many bytes.
+fn sized<'r>(rows: &'r [RowSamples], op: &str, bytes: u64) -> Result<&'r RowSamples, String> {
+    let mut own = measured(rows).filter(|row| row.op == op).peekable();
+    if own.peek().is_none() {
+        return Err("not measured".to_owned());
+    }
+    own.find(|row| bytes_each(row) == bytes)
+        .ok_or_else(|| format!("not measured with {}", size(bytes)))
+}
+
+fn blocks<'r>(
+    runs: &[Run<'_>],
+    rows: &'r [RowSamples],
+    op: &str,
+    (bytes, random): (u64, bool),
+) -> Result<&'r RowSamples, String> {
+    sized(rows, op, bytes)?;
+    let order = |row: &RowSamples| runs.first().and_then(|run| is_random(run.result, row));
+    let fits = |row: &&RowSamples| row.op == op && bytes_each(row) == bytes;
+    if let Some(row) = measured(rows)
+        .filter(fits)
+        .find(|row| order(row) == Some(random))
+    {
+        return Ok(row);
+    }
+    let unknown = measured(rows).filter(fits).any(|row| order(row).is_none());
+    let words = if random { "at random" } else { "in sequence" };
+    Err(match unknown {
+        true => format!("the result does not say which of its rows went {words}"),
+        false => format!("not measured {words}"),
+    })
+}
+
+/// Whether the blocks of a row were taken at random; `None` where the result does
+/// not say.
+fn is_random(result: &RunResult, row: &RowSamples) -> Option<bool> {
+    if even::workload(result) == "io" {
+        return Some(row.name.starts_with("rand"));
+    }
+    // Jobs: what all of them share is on the command line.
+    let words = result.run.command.iter();
+    let typed = words.filter_map(|word| {
+        let word = word.trim_start_matches('-');
+        word.strip_prefix("rw=")
+            .or_else(|| word.strip_prefix("readwrite="))
+    });
+    let mut orders: Vec<bool> = typed.map(|rw| rw.starts_with("rand")).collect();
+    orders.dedup();
+    match orders[..] {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+impl Need {
+    fn holds(self, published: &Figures, rows: &[RowSamples]) -> Result<(), String> {
+        let bytes_of = |name: &str| named(name, rows).map(bytes_each).ok();
+        let files = |wanted: u64| match bytes_of("file-create") {
+            Some(bytes) if bytes == wanted => Ok(()),
+            Some(bytes) => Err(format!(
+                "files hold {} there and {} here",
+                size(wanted),
+                size(bytes)
+            )),
+            None => Err("the result does not say how large its files are".to_owned()),
+        };
+        let reads = |wanted: u64| match bytes_of("file-read") {
+            Some(bytes) if bytes != wanted => Err(format!(
+                "{} of each file are read there and {} here",
+                size(wanted),
+                size(bytes)
+            )),
+            _ => Ok(()),
+        };
+        match self {
+            Need::Nothing => Ok(()),
+            Need::Files(bytes) => files(bytes),
+            Need::FilesThatAreNotRead(bytes) => files(bytes).and_then(|()| reads(0)),
+            Need::FilesOfTheColumn => files(published.file_bytes.unwrap_or(0)),
+            Need::FilesOfTheColumnRead => {
+                let bytes = published.file_bytes.unwrap_or(0);
+                files(bytes).and_then(|()| reads(bytes))
+            }
+        }
+    }
+}
+
+/// What differs between a publication's set-up and that of the runs.
+pub(super) fn set_ups(
+    published: &[(&'static str, String)],
+    runs: &[Run<'_>],
+    rows: &[RowSamples],
+) -> Vec<Difference> {
+    let Some(run) = runs.first().map(|run| run.result) else {
+        return Vec::new();
+    };
+    let line = |(what, base): &(&'static str, String)| {
+        let new = own(what, run, rows);
+        (new != *base).then(|| Difference {
+            what: (*what).to_owned(),
+            base: base.clone(),
+            new,
+        })
+    };
+    published.iter().filter_map(line).collect()
+}
+
+/// The same of a run.
+fn own(what: &str, run: &RunResult, rows: &[RowSamples]) -> String {
+    const UNKNOWN: &str = "-";
+    let setting = |name: &str| {
+        let value = run.spec.get(name);
+        let text = value.map(|value| value.as_str().map_or(value.to_string(), str::to_owned));
+        text.unwrap_or_else(|| UNKNOWN.to_owned())
+    };
+    let mount = &run.target;
+    match what {
+        "tool" => format!("rbench {} {}", even::workload(run), run.run.version),
+        "hosts" => run.world.hosts.len().to_string(),
+        "ranks" => run.world.ranks.to_string(),
+        "threads of each" => run.world.threads_per_rank.to_string(),
+        "items of each rank" => setting("items-per-rank"),
+        "block size" => setting("bs"),
+        "data of each worker" => setting("size"),
+        "direct I/O" => match setting("direct").as_str() {
+            UNKNOWN => "no".to_owned(),
+            set => set.to_owned(),
+        },
+        "sync of writes" => setting("fsync"),
+        "file size" => rows
+            .iter()
+            .find(|row| matches!(row.op.as_str(), "create" | "write-file"))
+            .map_or_else(|| UNKNOWN.to_owned(), |row| size(bytes_each(row))),
+        "client host" => run.world.hosts.first().map_or_else(
+            || UNKNOWN.to_owned(),
+            |host| format!("{} CPUs, {}", host.cpus, host.kernel),
+        ),
+        "file system" => {
+            let client = run.world.hosts.first();
+            let client = client.and_then(|host| host.surroundings.as_ref()?.client.as_ref());
+            let version = client.and_then(|client| client.version.clone());
+            let name = mount.fs_type.clone().unwrap_or_else(|| UNKNOWN.to_owned());
+            match version {
+                Some(version) => format!("{name}, {version}"),
+                None => name,
+            }
+        }
+        "behind it" => mount
+            .mount_source
+            .clone()
+            .unwrap_or_else(|| UNKNOWN.to_owned()),
+        "asked through" => "system calls and the mount".to_owned(),
+        _ => UNKNOWN.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_tables_is_a_figure_of_one_set() {
+        let mut tables: Vec<&str> = SETS.iter().map(|set| set.table).collect();
+        tables.dedup();
+        for table in tables {
+            let own = SETS.iter().filter(|set| set.table == table);
+            let figures: usize = own.map(|set| lines(set).len()).sum();
+            assert_eq!(figures, table.lines().count() - 1);
+        }
+    }
+
+    #[test]
+    fn every_operation_of_the_tables_is_mapped_or_refused_with_a_reason() {
+        for set in SETS {
+            for (column, figures) in lines(set) {
+                let mut mapped = figures.workload.rows.iter();
+                let row = mapped.find(|row| row.operation == figures.operation);
+                let row = row.unwrap_or_else(|| panic!("{}/{column}: {figures:?}", set.name));
+                assert!(figure(row.figure).is_some(), "{row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_near_names_are_told() {
+        let column = find("juicefs-1.1/redis-always").expect("published");
+        assert_eq!(column.full_name(), "juicefs-1.1/redis-always");
+        assert!(
+            column
+                .rows
+                .iter()
+                .any(|row| row.operation == "mkdir" && row.value == 558e3)
+        );
+        assert_eq!(find("cubefs/8x64").expect("published").rows.len(), 12 + 7);
+        assert_eq!(
+            find("cubefs-small-files/128k")
+                .expect("published")
+                .rows
+                .len(),
+            4
+        );
+        for (name, reason) in [
+            ("juicefs-1.1/redis", "nearest: juicefs-1.1/redis-always"),
+            ("juicefs-1.1", "redis-always"),
+            ("jucefs-1.1/tikv", "nearest: juicefs-1.1/tikv"),
+            ("", "--published list"),
+            ("nothing/at/all", "--published list"),
+        ] {
+            let error = find(name).expect_err(name);
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

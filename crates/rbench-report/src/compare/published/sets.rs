@@ -1,0 +1,495 @@
+//! The sets of published figures: where they come from, with which set-up, and
+//! which rows of rbench measure the same.
+
+/// Figures that were published together.
+#[derive(Debug)]
+pub struct Set {
+    /// For the command line.
+    pub name: &'static str,
+    /// What was measured.
+    pub title: &'static str,
+    /// Where it was published.
+    pub published: &'static str,
+    /// The set-up of all its workloads, as [`Workload::set_up`].
+    pub(super) set_up: &'static [(&'static str, &'static str)],
+    /// What the reader should know.
+    pub notes: &'static [&'static str],
+    /// The workloads of its tables.
+    pub workloads: &'static [Workload],
+    /// The file with its figures.
+    pub(super) table: &'static str,
+    pub(super) source: Source,
+}
+
+/// Which lines of a file are a set, and what its columns are.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source {
+    /// The lines of this edition; a column for each metadata engine.
+    JuiceFs(&'static str),
+    /// A column for each file size, or else for each number of clients and of
+    /// processes.
+    CubeFs { by_size: bool },
+}
+
+/// One way of measuring, with its set-up.
+#[derive(Debug)]
+pub struct Workload {
+    /// In the words of the table.
+    pub name: &'static str,
+    /// The command that measures the same; `None`: there is none.
+    pub measure_with: Option<&'static str>,
+    /// How it was measured. CLIENTS, RANKS and COLUMN stand for those of the
+    /// column.
+    pub(super) set_up: &'static [(&'static str, &'static str)],
+    pub(super) rows: &'static [Mapping],
+}
+
+/// What measures a published figure.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    /// In the words of the table.
+    pub operation: &'static str,
+    /// The figure of ours.
+    pub figure: &'static str,
+    pub want: Want,
+}
+
+/// Which row measures the same.
+#[derive(Debug)]
+pub(super) enum Want {
+    /// That of this name, on files that are alike.
+    Row(&'static str, Need),
+    /// That of this name in the table of `rbench ops`.
+    OpsRow(&'static str),
+    /// One of such operations on whole files of this size.
+    WholeFile { op: &'static str, bytes: u64 },
+    /// One that moves blocks of this size, at random or in sequence.
+    Blocks {
+        op: &'static str,
+        bytes: u64,
+        random: bool,
+    },
+    /// None, for this reason.
+    Never(&'static str),
+}
+
+/// What files have to be like.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Need {
+    /// It does not matter.
+    Nothing,
+    /// They hold so many bytes.
+    Files(u64),
+    /// The same, and opening and closing them is all that reading does.
+    FilesThatAreNotRead(u64),
+    /// They are as large as those of the column.
+    FilesOfTheColumn,
+    /// The same, and they are read whole.
+    FilesOfTheColumnRead,
+}
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+
+const fn row(operation: &'static str, name: &'static str, need: Need) -> Mapping {
+    Mapping {
+        operation,
+        figure: "rate",
+        want: Want::Row(name, need),
+    }
+}
+
+const fn ops(name: &'static str) -> Mapping {
+    Mapping {
+        operation: name,
+        figure: "mean",
+        want: Want::OpsRow(name),
+    }
+}
+
+const fn never(operation: &'static str, reason: &'static str) -> Mapping {
+    Mapping {
+        operation,
+        figure: "mean",
+        want: Want::Never(reason),
+    }
+}
+
+const TREE: &str =
+    "mdtest divides the rate of trees by the number of ranks when each has its own (-u)";
+const IN_CACHE: &str =
+    "answered from the client's cache, in less than 1 us: the publication calls it not comparable";
+const COUNTERS: &str = "it comes from the counters of the mount itself";
+
+const META_API: Workload = Workload {
+    name: "meta-api",
+    measure_with: Some("rbench ops"),
+    set_up: &[
+        (
+            "tool",
+            "Go benchmark of the metadata engine's API (pkg/meta/benchmarks_test.go)",
+        ),
+        ("asked through", "the client's library, in one process"),
+        ("hosts", "1"),
+        ("ranks", "1"),
+        ("threads of each", "1"),
+    ],
+    rows: &[
+        ops("mkdir"),
+        ops("mvdir"),
+        ops("rmdir"),
+        ops("readdir_10"),
+        ops("readdir_1k"),
+        ops("mknod"),
+        ops("create"),
+        ops("rename"),
+        ops("unlink"),
+        ops("lookup"),
+        ops("getattr"),
+        ops("setattr"),
+        ops("access"),
+        ops("setxattr"),
+        ops("getxattr"),
+        ops("removexattr"),
+        ops("listxattr_1"),
+        ops("listxattr_10"),
+        ops("link"),
+        ops("symlink"),
+        never(
+            "newchunk",
+            "chunks are allocated inside the client: no system call asks for one",
+        ),
+        never(
+            "write",
+            "it tells the engine of data that is already stored; a system call stores the data as well",
+        ),
+        never("read_1", IN_CACHE),
+        never("read_10", IN_CACHE),
+    ],
+};
+
+const JUICEFS_BENCH: Workload = Workload {
+    name: "juicefs-bench -p 4",
+    measure_with: Some(
+        "rbench io --threads 4 --bs 1M --size 1G --fsync close, and --files 100 --file-size 128k --fsync close",
+    ),
+    set_up: &[
+        ("tool", "juicefs bench -p 4"),
+        ("hosts", "1"),
+        ("ranks", "1"),
+        ("threads of each", "4"),
+        ("sync of writes", "close"),
+    ],
+    rows: &[
+        Mapping {
+            operation: "Write big file",
+            figure: "bandwidth",
+            want: Want::Blocks {
+                op: "write",
+                bytes: MIB,
+                random: false,
+            },
+        },
+        Mapping {
+            operation: "Read big file",
+            figure: "bandwidth",
+            want: Want::Blocks {
+                op: "read",
+                bytes: MIB,
+                random: false,
+            },
+        },
+        Mapping {
+            operation: "Write small file",
+            figure: "rate",
+            want: Want::WholeFile {
+                op: "write-file",
+                bytes: 128 * KIB,
+            },
+        },
+        Mapping {
+            operation: "Read small file",
+            figure: "rate",
+            want: Want::WholeFile {
+                op: "read-file",
+                bytes: 128 * KIB,
+            },
+        },
+        row("Stat file", "file-stat", Need::Files(128 * KIB)),
+        never("FUSE operation", COUNTERS),
+        never("Update meta", COUNTERS),
+    ],
+};
+
+const JUICEFS_EMPTY: Workload = Workload {
+    name: "mdtest empty-files",
+    measure_with: Some("mpirun -np 12 rbench mdtest -b 3 -z 1 -I 100 -u"),
+    set_up: &[
+        ("tool", "mdtest 3.3.0"),
+        ("hosts", "3"),
+        ("ranks", "12"),
+        ("threads of each", "1"),
+        ("items of each rank", "400"),
+        ("file size", "0B"),
+    ],
+    rows: &[
+        row("Directory creation", "dir-create", Need::Nothing),
+        row("Directory stat", "dir-stat", Need::Nothing),
+        row("Directory removal", "dir-remove", Need::Nothing),
+        row("File creation", "file-create", Need::Files(0)),
+        row("File stat", "file-stat", Need::Files(0)),
+        row("File read", "file-read", Need::FilesThatAreNotRead(0)),
+        row("File removal", "file-remove", Need::Files(0)),
+        never("Tree creation", TREE),
+        never("Tree removal", TREE),
+    ],
+};
+
+const JUICEFS_SMALL: Workload = Workload {
+    name: "mdtest small-files",
+    measure_with: Some("mpirun -np 12 rbench mdtest -F -w 102400 -I 1000 -z 0 -u"),
+    set_up: &[
+        ("tool", "mdtest 3.3.0"),
+        ("hosts", "3"),
+        ("ranks", "12"),
+        ("threads of each", "1"),
+        ("items of each rank", "1000"),
+        ("file size", "100KiB"),
+    ],
+    rows: &[
+        row("File creation", "file-create", Need::Files(100 * KIB)),
+        row("File stat", "file-stat", Need::Files(100 * KIB)),
+        row(
+            "File read",
+            "file-read",
+            Need::FilesThatAreNotRead(100 * KIB),
+        ),
+        row("File removal", "file-remove", Need::Files(100 * KIB)),
+        never("Tree creation", TREE),
+        never("Tree removal", TREE),
+    ],
+};
+
+const JUICEFS_FIO: Workload = Workload {
+    name: "fio big-write 4M x4",
+    measure_with: Some(
+        "rbench fio --name=big-write --rw=write --refill_buffers --bs=4M --size=4G --numjobs=4 --end_fsync=1 --group_reporting",
+    ),
+    set_up: &[
+        ("tool", "fio 3.28"),
+        ("hosts", "1"),
+        ("ranks", "1"),
+        ("threads of each", "4"),
+        ("block size", "4MiB"),
+        ("data of each worker", "4GiB"),
+        ("sync of writes", "end"),
+    ],
+    rows: &[Mapping {
+        operation: "Write bandwidth",
+        figure: "bandwidth",
+        want: Want::Blocks {
+            op: "write",
+            bytes: 4 * MIB,
+            random: false,
+        },
+    }],
+};
+
+const JUICEFS_WORKLOADS: &[Workload] = &[
+    META_API,
+    JUICEFS_BENCH,
+    JUICEFS_EMPTY,
+    JUICEFS_SMALL,
+    JUICEFS_FIO,
+];
+
+const JUICEFS_TABLE: &str = include_str!("juicefs-metadata-engines.csv");
+
+const CUBEFS_TABLE: &str = include_str!("cubefs-evaluation.csv");
+
+const fn blocks(
+    operation: &'static str,
+    figure: &'static str,
+    (op, bytes, random): (&'static str, u64, bool),
+) -> Mapping {
+    Mapping {
+        operation,
+        figure,
+        want: Want::Blocks { op, bytes, random },
+    }
+}
+
+const fn cubefs_fio(
+    name: &'static str,
+    measure_with: &'static str,
+    set_up: &'static [(&'static str, &'static str)],
+    rows: &'static [Mapping],
+) -> Workload {
+    Workload {
+        name,
+        measure_with: Some(measure_with),
+        set_up,
+        rows,
+    }
+}
+
+const CUBEFS_128K: &[(&str, &str)] = &[
+    ("tool", "fio, 120 s"),
+    ("hosts", "CLIENTS"),
+    ("ranks", "RANKS"),
+    ("threads of each", "1"),
+    ("block size", "128KiB"),
+    ("data of each worker", "10GiB"),
+    ("direct I/O", "yes"),
+];
+
+const CUBEFS_4K: &[(&str, &str)] = &[
+    ("tool", "fio, 120 s"),
+    ("hosts", "CLIENTS"),
+    ("ranks", "RANKS"),
+    ("threads of each", "1"),
+    ("block size", "4KiB"),
+    ("data of each worker", "10GiB"),
+    ("direct I/O", "yes"),
+];
+
+macro_rules! fio_rows {
+    ($op:literal, $bytes:expr, $random:literal) => {
+        &[
+            blocks("bandwidth", "bandwidth", ($op, $bytes, $random)),
+            blocks("iops", "rate", ($op, $bytes, $random)),
+            blocks("mean latency", "mean", ($op, $bytes, $random)),
+        ]
+    };
+}
+
+const CUBEFS_WORKLOADS: &[Workload] = &[
+    cubefs_fio(
+        "fio seq-read 128k",
+        "rbench io --rw read --bs 128k --direct --size 10G --time 120",
+        CUBEFS_128K,
+        fio_rows!("read", 128 * KIB, false),
+    ),
+    cubefs_fio(
+        "fio seq-write 128k",
+        "rbench io --rw write --bs 128k --direct --size 10G --time 120",
+        CUBEFS_128K,
+        fio_rows!("write", 128 * KIB, false),
+    ),
+    cubefs_fio(
+        "fio rand-read 4k",
+        "rbench io --rw randread --bs 4k --direct --size 10G --time 120",
+        CUBEFS_4K,
+        fio_rows!("read", 4 * KIB, true),
+    ),
+    cubefs_fio(
+        "fio rand-write 4k",
+        "rbench io --rw randwrite --bs 4k --direct --size 10G --time 120",
+        CUBEFS_4K,
+        fio_rows!("write", 4 * KIB, true),
+    ),
+    Workload {
+        name: "mdtest -n 5000 -u -z 2 -i 3",
+        measure_with: Some("rbench mdtest -n 5000 -u -z 2 -i 3"),
+        set_up: &[
+            ("tool", "mdtest"),
+            ("hosts", "CLIENTS"),
+            ("ranks", "RANKS"),
+            ("threads of each", "1"),
+            ("items of each rank", "4998"),
+            ("file size", "0B"),
+        ],
+        rows: &[
+            row("Directory creation", "dir-create", Need::Nothing),
+            row("Directory stat", "dir-stat", Need::Nothing),
+            row("Directory removal", "dir-remove", Need::Nothing),
+            row("File creation", "file-create", Need::Files(0)),
+            row("File removal", "file-remove", Need::Files(0)),
+            never("Tree creation", TREE),
+            never("Tree removal", TREE),
+        ],
+    },
+];
+
+const CUBEFS_SMALL_FILES: &[Workload] = &[Workload {
+    name: "mdtest small-file 512 ranks",
+    measure_with: Some(
+        "mpirun -np 512 rbench mdtest -n 1000 -w SIZE -e SIZE -y -u -i 3 -N 1 -F -R",
+    ),
+    set_up: &[
+        ("tool", "mdtest"),
+        ("ranks", "512"),
+        ("threads of each", "1"),
+        ("items of each rank", "1000"),
+    ],
+    rows: &[
+        row("File creation", "file-create", Need::FilesOfTheColumn),
+        row("File read", "file-read", Need::FilesOfTheColumnRead),
+        row("File removal", "file-remove", Need::FilesOfTheColumn),
+        row("File stat", "file-stat", Need::FilesOfTheColumn),
+    ],
+}];
+
+const JUICEFS_SET_UP: &[(&str, &str)] = &[
+    ("file system", "JuiceFS 1.1.0-beta1"),
+    ("client host", "Amazon c5.xlarge: 4 CPUs, 8 GiB"),
+    (
+        "behind it",
+        "COLUMN on c5d.xlarge with a local SSD; data in Amazon S3",
+    ),
+];
+
+const CUBEFS_SET_UP: &[(&str, &str)] = &[
+    ("file system", "CubeFS, 3 replicas of data and metadata"),
+    (
+        "behind it",
+        "10 nodes with 32 CPUs, 32 GB and 16 SSDs each, 10 Gb/s",
+    ),
+];
+
+/// Every set.
+pub const SETS: &[Set] = &[
+    Set {
+        name: "juicefs-1.1",
+        title: "JuiceFS 1.1.0-beta1, metadata engines",
+        published: "juicefs.com/docs/community/metadata_engines_benchmark, English edition",
+        set_up: JUICEFS_SET_UP,
+        notes: &[],
+        workloads: JUICEFS_WORKLOADS,
+        table: JUICEFS_TABLE,
+        source: Source::JuiceFs("juicefs-metadata-engines-en"),
+    },
+    Set {
+        name: "juicefs-1.1-zh",
+        title: "JuiceFS, metadata engines, with PostgreSQL",
+        published: "juicefs.com/docs/zh/community/metadata_engines_benchmark, Chinese edition",
+        // The set-up of this edition is not known beyond that of its workloads.
+        set_up: &[("file system", "JuiceFS"), ("behind it", "COLUMN")],
+        notes: &[],
+        workloads: JUICEFS_WORKLOADS,
+        table: JUICEFS_TABLE,
+        source: Source::JuiceFs("juicefs-metadata-engines-zh"),
+    },
+    Set {
+        name: "cubefs",
+        title: "CubeFS, I/O and metadata, CLIENTSxPROCESSES",
+        published: "cubefs.io/docs, evaluation: I/O performance, metadata performance",
+        set_up: CUBEFS_SET_UP,
+        notes: &[
+            "bandwidths are published as MB/s; operations per second times block size say that these are MiB/s",
+        ],
+        workloads: CUBEFS_WORKLOADS,
+        table: CUBEFS_TABLE,
+        source: Source::CubeFs { by_size: false },
+    },
+    Set {
+        name: "cubefs-small-files",
+        title: "CubeFS, small files by their size",
+        published: "cubefs.io/docs, evaluation: small file performance",
+        set_up: CUBEFS_SET_UP,
+        notes: &[],
+        workloads: CUBEFS_SMALL_FILES,
+        table: CUBEFS_TABLE,
+        source: Source::CubeFs { by_size: true },
+    },
+];

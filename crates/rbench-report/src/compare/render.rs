@@ -1,0 +1,163 @@
+//! A comparison as text: for people, for a pull request, for machines.
+
+mod csv;
+mod json;
+mod md;
+mod text;
+
+use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
+
+use super::figure::Unit;
+use super::{Basis, Comparison, Interval, Outcome, Row};
+use crate::table::NONE;
+
+/// One form of a comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// The name that `--format` takes.
+    pub name: &'static str,
+    /// The rendering; ends with a newline.
+    pub render: fn(&Comparison) -> String,
+}
+
+/// Every form; the first is the default.
+pub const FORMATS: &[Format] = &[
+    Format {
+        name: "text",
+        render: text::render,
+    },
+    Format {
+        name: "md",
+        render: md::render,
+    },
+    Format {
+        name: "json",
+        render: json::render,
+    },
+    Format {
+        name: "csv",
+        render: csv::render,
+    },
+];
+
+/// A value of a figure for people.
+fn value(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::PerSecond => human_rate(value),
+        Unit::BytesPerSecond => human_bandwidth(value),
+        Unit::Nanos => human_nanos(value),
+    }
+}
+
+/// The value of NEW with its ratio to BASE in brackets.
+fn with_ratio(outcome: &Outcome) -> String {
+    let new = value(outcome.figure.unit, outcome.new);
+    format!("{new} ({})", ratio(outcome.ratio))
+}
+
+/// Ten digits: what lies behind them is the machine's rounding.
+fn digits(value: f64) -> f64 {
+    format!("{value:.9e}").parse().unwrap_or(value)
+}
+
+/// A ratio of which 1 % is seen; small ones with two digits.
+fn ratio(ratio: f64) -> String {
+    match ratio {
+        tiny if tiny < 0.0995 => {
+            let zeros = -tiny.max(1e-9).log10().floor();
+            format!("{tiny:.*}", zeros as usize + 1)
+        }
+        small if small < 9.995 => format!("{small:.2}"),
+        middle if middle < 99.95 => format!("{middle:.1}"),
+        large => format!("{large:.0}"),
+    }
+}
+
+/// A change in per cent, with its sign.
+fn change(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    match percent {
+        large if large >= 999.5 => "over +1000%".to_owned(),
+        middle if middle >= 99.95 => format!("{middle:+.0}%"),
+        _ => format!("{percent:+.1}%"),
+    }
+}
+
+/// From where to where the change may be.
+fn interval(interval: Option<Interval>) -> String {
+    interval.map_or_else(
+        || NONE.to_owned(),
+        |interval| match (change(interval.low), change(interval.high)) {
+            (low, high) if low == high => low,
+            (low, high) => format!("{low} to {high}"),
+        },
+    )
+}
+
+/// The samples of both sides.
+fn samples(row: &Row) -> String {
+    match (row.base, row.base == row.new) {
+        (Basis::Published, _) => row.new.words(),
+        (_, true) => format!("{} each", row.base.words()),
+        (_, false) => format!("{}, {}", row.base.words(), row.new.words()),
+    }
+}
+
+/// What intervals and verdicts mean here.
+fn meaning(comparison: &Comparison) -> String {
+    let options = &comparison.options;
+    let chance = percent(1.0 - options.confidence);
+    format!(
+        "Intervals allow for the number of operations: if nothing differs, at most {chance}% of comparisons show a \
+         difference anywhere. Changes below {}% do not count.",
+        percent(options.min_effect)
+    )
+}
+
+/// A share in per cent, as short as it can be exactly.
+fn percent(share: f64) -> String {
+    let rounded = (share * 1e8).round() / 1e6;
+    format!("{rounded}")
+}
+
+/// The verdicts, counted.
+fn counted(comparison: &Comparison) -> String {
+    use super::Verdict::{Faster, NoDifference, Slower, TooFew};
+    let of = |verdict| {
+        comparison
+            .rows
+            .iter()
+            .filter(|r| r.verdict == verdict)
+            .count()
+    };
+    let found =
+        [Slower, Faster, NoDifference, TooFew].map(|verdict| (of(verdict), verdict.words()));
+    let found = found.iter().filter(|(n, _)| *n > 0);
+    let found: Vec<String> = found.map(|(n, words)| format!("{n} {words}")).collect();
+    match comparison.rows.len() {
+        0 => "No operation to compare".to_owned(),
+        1 => format!("1 operation: {}", found.join(", ")),
+        n => format!("{n} operations: {}", found.join(", ")),
+    }
+}
+
+/// What was published and not measured, with the reason: a line for each reason of
+/// each workload.
+fn not_compared(comparison: &Comparison) -> Vec<[String; 3]> {
+    let mut lines: Vec<[String; 3]> = Vec::new();
+    for row in &comparison.unmeasured {
+        let same = |line: &&mut [String; 3]| line[0] == row.workload && line[2] == row.reason;
+        match lines.iter_mut().find(same) {
+            Some([_, operations, _]) => {
+                operations.push_str(", ");
+                operations.push_str(&row.operation);
+            }
+            None => lines.push([
+                row.workload.clone(),
+                row.operation.clone(),
+                row.reason.clone(),
+            ]),
+        }
+    }
+    lines
+}

@@ -1,0 +1,159 @@
+//! Markdown, for a pull request.
+
+use rbench_core::plain::plain_lines;
+
+use super::{counted, interval, meaning, not_compared, samples, value, with_ratio};
+use crate::compare::Comparison;
+use crate::table::NONE;
+
+/// The whole comparison; figures are folded away.
+pub fn render(comparison: &Comparison) -> String {
+    let sections = [
+        head(comparison),
+        verdicts(comparison),
+        conditions(comparison),
+        figures(comparison),
+        differences(comparison),
+        unmeasured(comparison),
+        list(&comparison.notes),
+    ];
+    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
+    plain_lines(&filled.join("\n")).into_owned()
+}
+
+/// A text that nothing in it turns into something else.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '#' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' | '\r' => out.push(' '),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// A row of a table.
+fn line(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// The titles of a table; `-:` stands for columns of numbers.
+fn titles(columns: &[(&str, &str)]) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let sides: Vec<&str> = columns.iter().map(|(_, side)| *side).collect();
+    format!("| {} |\n| {} |\n", names.join(" | "), sides.join(" | "))
+}
+
+fn head(comparison: &Comparison) -> String {
+    let side = |label: &str, lines: &[String]| {
+        let one = |line: &String| format!("- {label} {}\n", escaped(line));
+        lines.iter().map(one).collect::<String>()
+    };
+    format!(
+        "**{}**\n\n{}{}",
+        counted(comparison),
+        side("BASE", &comparison.base.lines),
+        side("NEW", &comparison.new.lines)
+    )
+}
+
+fn verdicts(comparison: &Comparison) -> String {
+    if comparison.rows.is_empty() {
+        return String::new();
+    }
+    let mut out = titles(&[
+        ("operation", "-"),
+        ("figure", "-"),
+        ("BASE", "-:"),
+        ("NEW (ratio)", "-:"),
+        ("change", "-:"),
+        ("verdict", "-"),
+        ("samples", "-"),
+    ]);
+    for row in &comparison.rows {
+        let mut cells = vec![NONE.to_owned(); 7];
+        cells[0].clone_from(&row.label);
+        if let Some(outcome) = row.judged() {
+            cells[1] = outcome.figure.label.to_owned();
+            cells[2] = value(outcome.figure.unit, outcome.base);
+            cells[3] = with_ratio(outcome);
+            cells[4] = interval(outcome.interval);
+        }
+        cells[5] = row.verdict.words().to_owned();
+        cells[6] = samples(row);
+        out.push_str(&line(&cells));
+    }
+    format!("{out}\n{}\n", meaning(comparison))
+}
+
+fn conditions(comparison: &Comparison) -> String {
+    let one = |judged: &crate::compare::Judged| {
+        let mark = if judged.met.is_empty() { "" } else { "**" };
+        format!("- {mark}{}{mark}\n", escaped(&judged.to_string()))
+    };
+    comparison.judged.iter().map(one).collect()
+}
+
+fn figures(comparison: &Comparison) -> String {
+    let mut rows = String::new();
+    for row in &comparison.rows {
+        let others = row.figures.iter().filter(|f| f.figure != row.judged_by);
+        for outcome in others {
+            rows.push_str(&line(&[
+                row.label.clone(),
+                outcome.figure.label.to_owned(),
+                value(outcome.figure.unit, outcome.base),
+                with_ratio(outcome),
+                interval(outcome.interval),
+            ]));
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let titles = titles(&[
+        ("operation", "-"),
+        ("figure", "-"),
+        ("BASE", "-:"),
+        ("NEW (ratio)", "-:"),
+        ("change", "-:"),
+    ]);
+    format!("<details><summary>All figures</summary>\n\n{titles}{rows}\n</details>\n")
+}
+
+fn differences(comparison: &Comparison) -> String {
+    if comparison.differences.is_empty() {
+        return String::new();
+    }
+    let mut out = titles(&[("different", "-"), ("BASE", "-"), ("NEW", "-")]);
+    for difference in &comparison.differences {
+        let cells = [&difference.what, &difference.base, &difference.new];
+        out.push_str(&line(&cells.map(Clone::clone)));
+    }
+    out
+}
+
+fn unmeasured(comparison: &Comparison) -> String {
+    if comparison.unmeasured.is_empty() {
+        return String::new();
+    }
+    let mut out = titles(&[("not compared", "-"), ("operation", "-"), ("why", "-")]);
+    for cells in not_compared(comparison) {
+        out.push_str(&line(&cells));
+    }
+    out
+}
+
+fn list(lines: &[String]) -> String {
+    let one = |line: &String| format!("- {}\n", escaped(line));
+    lines.iter().map(one).collect()
+}

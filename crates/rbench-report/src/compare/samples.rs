@@ -1,0 +1,220 @@
+//! The repetitions of each row of some runs: what a comparison takes for its
+//! samples.
+
+use std::collections::BTreeSet;
+
+use super::Refusal;
+use super::dist::Dist;
+use super::stats::{SAMPLES_MIN, Spread, of_series};
+use crate::RunResult;
+use crate::schema::PhaseResult;
+
+/// A result file, by the name that reports have for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'r> {
+    /// Its name.
+    pub name: &'r str,
+    /// What it holds.
+    pub result: &'r RunResult,
+}
+
+/// All repetitions of one row in the runs of a side.
+#[derive(Debug, Clone)]
+pub struct RowSamples {
+    /// Name for machines.
+    pub name: String,
+    /// Name for people.
+    pub label: String,
+    /// The kind of operation.
+    pub op: String,
+    /// For each run that has the row, its repetitions.
+    pub runs: Vec<Vec<Repetition>>,
+    /// Operations of all repetitions that failed.
+    pub errors: u64,
+    /// Operations of all repetitions that did not.
+    pub items: u64,
+    /// Bytes that these moved.
+    pub bytes: u64,
+    /// Who answered, as far as the repetitions say: `cold`, `warm`, `mixed`.
+    pub caches: BTreeSet<String>,
+    /// Phases that were left out because they did not reach their end.
+    pub stopped: u32,
+    /// They have a time and no rate.
+    pub one_each: bool,
+}
+
+/// One phase of one iteration.
+#[derive(Debug, Clone)]
+pub struct Repetition {
+    /// Items per second.
+    pub rate: f64,
+    /// Bytes per second; `None` where the phase moved none.
+    pub bandwidth: Option<f64>,
+    /// Service times.
+    pub service: Dist,
+    /// Response times, in an open loop.
+    pub response: Option<Dist>,
+    /// How uncertain the logarithm of `rate` is, from its course in time.
+    pub over_time: Option<Spread>,
+}
+
+/// What the samples of a side are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// Runs, each with all its iterations.
+    Runs(usize),
+    /// Iterations.
+    Iterations(usize),
+    /// The time slices of so many iterations, too few to be samples.
+    Slices(usize),
+    /// A published figure.
+    Published,
+}
+
+impl Basis {
+    /// In words, for a table.
+    pub fn words(self) -> String {
+        let several = |n: usize, what: &str| match n {
+            1 => format!("1 {what}"),
+            n => format!("{n} {what}s"),
+        };
+        match self {
+            Basis::Runs(n) => several(n, "run"),
+            Basis::Iterations(n) | Basis::Slices(n) => several(n, "iteration"),
+            Basis::Published => "published".to_owned(),
+        }
+    }
+}
+
+impl RowSamples {
+    /// The samples: runs where there are enough of them, else iterations.
+    pub fn units(&self) -> Vec<Repetition> {
+        if self.runs.len() >= SAMPLES_MIN {
+            return self.runs.iter().map(|run| pooled(run)).collect();
+        }
+        self.runs.iter().flatten().cloned().collect()
+    }
+
+    /// What [`RowSamples::units`] are.
+    pub fn basis(&self) -> Basis {
+        let iterations = self.runs.iter().map(Vec::len).sum();
+        match self.runs.len() {
+            runs if runs >= SAMPLES_MIN => Basis::Runs(runs),
+            _ if iterations < SAMPLES_MIN => Basis::Slices(iterations),
+            _ => Basis::Iterations(iterations),
+        }
+    }
+
+    /// Bytes of an operation, on average.
+    pub fn bytes_each(&self) -> f64 {
+        self.bytes as f64 / self.items.max(1) as f64
+    }
+}
+
+/// The iterations of a run as one sample: rates by their geometric mean, times
+/// merged.
+fn pooled(run: &[Repetition]) -> Repetition {
+    let mean = |values: &mut dyn Iterator<Item = f64>| {
+        let logs: Vec<f64> = values.map(f64::ln).collect();
+        (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+    };
+    let moved = run.iter().all(|r| r.bandwidth.is_some());
+    let responses: Option<Vec<&Dist>> = run.iter().map(|r| r.response.as_ref()).collect();
+    Repetition {
+        rate: mean(&mut run.iter().map(|r| r.rate)),
+        bandwidth: moved.then(|| mean(&mut run.iter().filter_map(|r| r.bandwidth))),
+        service: Dist::merged(run.iter().map(|r| &r.service)),
+        response: responses.map(Dist::merged),
+        over_time: None,
+    }
+}
+
+/// The rows of some runs, in the order in which they appear first.
+///
+/// # Errors
+/// A distribution that cannot be read.
+pub fn gather(runs: &[Run<'_>]) -> Result<Vec<RowSamples>, Refusal> {
+    let mut rows: Vec<RowSamples> = Vec::new();
+    for run in runs {
+        for row in &mut rows {
+            row.runs.push(Vec::new());
+        }
+        for phase in &run.result.phases {
+            let place = rows.iter().position(|row| row.name == phase.name);
+            let place = place.unwrap_or_else(|| {
+                rows.push(RowSamples::new(phase));
+                rows.len() - 1
+            });
+            rows[place].add(run.name, phase)?;
+        }
+    }
+    for row in &mut rows {
+        row.runs.retain(|run| !run.is_empty());
+    }
+    Ok(rows)
+}
+
+impl RowSamples {
+    fn new(phase: &PhaseResult) -> RowSamples {
+        RowSamples {
+            name: phase.name.clone(),
+            label: phase.label.clone(),
+            op: phase.op.clone(),
+            runs: vec![Vec::new()],
+            errors: 0,
+            items: 0,
+            bytes: 0,
+            caches: BTreeSet::new(),
+            stopped: 0,
+            one_each: true,
+        }
+    }
+
+    /// Takes the phase for a repetition in the run that was added last.
+    fn add(&mut self, run: &str, phase: &PhaseResult) -> Result<(), Refusal> {
+        if !phase.complete {
+            self.stopped += 1;
+            return Ok(());
+        }
+        self.errors = self.errors.saturating_add(phase.error_count());
+        if phase.items == 0 {
+            return Ok(());
+        }
+        self.items = self.items.saturating_add(phase.items);
+        self.bytes = self.bytes.saturating_add(phase.bytes);
+        self.caches.extend(phase.cache.clone());
+        self.one_each &= phase.one_each;
+        let read = |hist| {
+            Dist::read(hist).map_err(|error| Refusal::Unreadable {
+                run: run.to_owned(),
+                row: phase.name.clone(),
+                error,
+            })
+        };
+        let repetition = Repetition {
+            rate: phase.rate,
+            bandwidth: phase.bandwidth,
+            service: read(&phase.latency.service)?,
+            response: phase.latency.response.as_ref().map(read).transpose()?,
+            over_time: over_time(phase),
+        };
+        if let Some(last) = self.runs.last_mut() {
+            last.push(repetition);
+        }
+        Ok(())
+    }
+}
+
+/// How uncertain the rate of a phase is, from its whole slices of time; `None` where
+/// the timeline does not tell.
+fn over_time(phase: &PhaseResult) -> Option<Spread> {
+    if phase.set_aside_s > 0.0 {
+        return None;
+    }
+    // The end of the phase cuts the last slice short.
+    let (_, whole) = phase.timeline.split_last()?;
+    let from = phase.measured_from_s;
+    let measured = whole.iter().filter(|slice| slice.t_s >= from);
+    let items: Vec<f64> = measured.map(|slice| slice.items as f64).collect();
+    of_series(&items)
+}

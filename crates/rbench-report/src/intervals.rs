@@ -1,0 +1,258 @@
+//! Intervals of a phase that has not come to its end, as lines of the journal, and the
+//! row of such a phase.
+
+use std::collections::BTreeMap;
+
+use rbench_core::coarse::CoarseLatency;
+use rbench_core::effort::Effort;
+use rbench_core::failure::Failures;
+use rbench_core::outcome::{Lateness, PhaseOutcome, Retries};
+use rbench_core::timeline::{Bin, IntervalPart, Latencies, Timeline};
+use rbench_core::{Nanos, OpKind};
+use serde::{Deserialize, Serialize};
+
+use crate::schema::{PhaseResult, Warning};
+
+/// What all workers did in an interval of a phase, or a part of it: parts with the same
+/// phase and number are to be added up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IntervalLine {
+    /// The iteration, from 0.
+    pub iteration: u32,
+    /// Name of the row for machines.
+    pub name: String,
+    /// Name of the row for people.
+    pub label: String,
+    /// The kind of operation.
+    pub op: String,
+    /// Length of an interval, ns.
+    pub interval_ns: u64,
+    /// The interval, from 0 at the common start.
+    pub number: u64,
+    /// Operations that ended in it without error.
+    pub items: u64,
+    /// Bytes that these moved.
+    pub bytes: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// When the first operation in it ended, ns after the common start.
+    pub first_ns: u64,
+    /// When the last one did.
+    pub last_ns: u64,
+    /// Service times.
+    pub service: CountsLine,
+    /// Response times; in an open loop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<CountsLine>,
+}
+
+/// A distribution in 64 buckets per power of two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CountsLine {
+    /// Sum of the values, ns.
+    pub sum_ns: u64,
+    /// The largest value, ns.
+    pub max_ns: u64,
+    /// (bucket, values), ascending.
+    pub counts: Vec<(u16, u64)>,
+}
+
+impl CountsLine {
+    fn of(latency: &CoarseLatency) -> CountsLine {
+        CountsLine {
+            sum_ns: latency.sum(),
+            max_ns: latency.max().0,
+            counts: latency.used().to_vec(),
+        }
+    }
+
+    /// `None` if it is none.
+    fn latency(&self) -> Option<CoarseLatency> {
+        let mut words = vec![self.sum_ns, self.max_ns];
+        let pairs = self.counts.iter();
+        words.extend(pairs.flat_map(|(bucket, n)| [u64::from(*bucket), *n]));
+        CoarseLatency::from_words(&words)
+    }
+}
+
+/// What belongs to all intervals of a row.
+#[derive(Debug, Clone, Copy)]
+pub struct IntervalOf<'r> {
+    /// The iteration, from 0.
+    pub iteration: u32,
+    /// Name of the row for machines.
+    pub name: &'r str,
+    /// Name of the row for people.
+    pub label: &'r str,
+    /// The kind of operation.
+    pub op: &'r str,
+    /// Whether there are response times.
+    pub open_loop: bool,
+    /// Length of an interval.
+    pub interval: Nanos,
+}
+
+impl IntervalLine {
+    /// The line of a part.
+    pub fn of(row: IntervalOf<'_>, part: &IntervalPart) -> IntervalLine {
+        let IntervalPart {
+            number,
+            bin,
+            latencies: Latencies { service, response },
+        } = part;
+        let Bin {
+            items,
+            bytes,
+            errors,
+            first,
+            last,
+        } = *bin;
+        IntervalLine {
+            iteration: row.iteration,
+            name: row.name.to_owned(),
+            label: row.label.to_owned(),
+            op: row.op.to_owned(),
+            interval_ns: row.interval.0,
+            number: *number,
+            items,
+            bytes,
+            errors,
+            first_ns: first.0,
+            last_ns: last.0,
+            service: CountsLine::of(service),
+            response: row.open_loop.then(|| CountsLine::of(response)),
+        }
+    }
+
+    /// `None` if it is none.
+    fn part(&self) -> Option<IntervalPart> {
+        Some(IntervalPart {
+            number: self.number,
+            bin: Bin {
+                items: self.items,
+                bytes: self.bytes,
+                errors: self.errors,
+                first: Nanos(self.first_ns),
+                last: Nanos(self.last_ns),
+            },
+            latencies: Latencies {
+                service: self.service.latency()?,
+                response: match &self.response {
+                    Some(response) => response.latency()?,
+                    None => CoarseLatency::default(),
+                },
+            },
+        })
+    }
+}
+
+/// The phases that have begun and not ended, from their intervals.
+#[derive(Debug, Default)]
+pub struct Unfinished {
+    /// In the order of their first intervals.
+    rows: Vec<(u32, String)>,
+    lines: BTreeMap<(u32, String), Vec<IntervalLine>>,
+}
+
+impl Unfinished {
+    /// Adds a line of the journal.
+    pub fn add(&mut self, line: IntervalLine) {
+        let row = (line.iteration, line.name.clone());
+        if !self.rows.contains(&row) {
+            self.rows.push(row.clone());
+        }
+        self.lines.entry(row).or_default().push(line);
+    }
+
+    /// The row has come to its end: it is known whole.
+    pub fn ended(&mut self, iteration: u32, name: &str) {
+        self.rows.retain(|row| *row != (iteration, name.to_owned()));
+        self.lines.remove(&(iteration, name.to_owned()));
+    }
+
+    /// The rows as far as they are known, and what is to be said of them.
+    pub fn phases(mut self) -> (Vec<PhaseResult>, Option<Warning>) {
+        let rows = std::mem::take(&mut self.rows);
+        let lines = rows.into_iter().filter_map(|row| self.lines.remove(&row));
+        let phases: Vec<PhaseResult> = lines.filter_map(|lines| phase(&lines)).collect();
+        let told = phases.iter().map(|phase| {
+            let known = rbench_core::units::human_nanos(phase.elapsed_s * 1e9);
+            format!("{} ({known})", phase.label)
+        });
+        let told: Vec<String> = told.collect();
+        let warning = (!told.is_empty()).then(|| Warning {
+            code: "unfinished-phase".to_owned(),
+            message: format!(
+                "the run ended within a phase; what is shown is from its intervals: {}. Percentiles are up to 1.6 % too high, and \
+                 there are no hosts and ranks",
+                told.join(", ")
+            ),
+        });
+        (phases, warning)
+    }
+}
+
+/// A row from its lines.
+fn phase(lines: &[IntervalLine]) -> Option<PhaseResult> {
+    let first = lines.first()?;
+    let interval = Nanos(first.interval_ns);
+    let mut timeline = Timeline::new(interval);
+    let (mut all, mut latencies) = (Bin::default(), Latencies::default());
+    for line in lines.iter().filter(|line| line.interval_ns == interval.0) {
+        let part = line.part()?;
+        let start = Nanos(part.number.saturating_mul(interval.0));
+        // Slices as wide as an interval: what is known is no finer.
+        timeline.widen(-2);
+        timeline.record(start, part.bin);
+        timeline.record_latencies(start, &part.latencies);
+        all.merge(part.bin);
+        latencies.merge(&part.latencies);
+    }
+    let open_loop = first.response.is_some();
+    let op = OpKind::ALL.iter().find(|op| op.name() == first.op)?;
+    let outcome = PhaseOutcome {
+        iteration: first.iteration,
+        name: first.name.clone(),
+        label: first.label.clone(),
+        op: *op,
+        items: all.items,
+        bytes: all.bytes,
+        failures: Failures::default(),
+        unissued: 0,
+        unchecked: 0,
+        again: Retries::default(),
+        elapsed: all.last,
+        first_done: None,
+        start_skew: Nanos(0),
+        cache: None,
+        complete: false,
+        service: latencies.service.to_latency(),
+        response: open_loop.then(|| latencies.response.to_latency()),
+        late: Lateness::default(),
+        hosts: Vec::new(),
+        host_crowd: None,
+        ranks: Vec::new(),
+        crowd: None,
+        timeline,
+        longest_gap: None,
+        stonewall: None,
+        unsynced: false,
+        measured_from: Nanos(0),
+        set_aside: Nanos(0),
+        effort: Effort::default(),
+        stonewalled: None,
+        given_up_at: None,
+        one_each: false,
+        first_failed: None,
+        rewritten: None,
+        residency: None,
+        access: None,
+        found: None,
+        start: None,
+    };
+    let mut phase = PhaseResult::from(&outcome);
+    if all.errors > 0 {
+        phase.errors.insert("UNKNOWN".to_owned(), all.errors);
+    }
+    Some(phase)
+}

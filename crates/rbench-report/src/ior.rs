@@ -1,0 +1,362 @@
+//! The report of `rbench ior`: the lines and columns that IOR 4.0 prints, as the parsers of
+//! its output know them.
+//!
+//! What IOR does not print (failed operations, a run that was stopped) comes after the table.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use jiff::tz::Offset;
+
+use crate::mdtest::head::{command_line, file_system};
+use crate::mdtest::remarks;
+use crate::schema::{AccessResult, PhaseResult, RunResult};
+use crate::summary::{Spread, spread};
+use crate::table::printable;
+
+/// The version of IOR whose output this is.
+const VERSION: &str = "4.0.0";
+
+const KIB: f64 = 1024.0;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// What the report says of the options.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct View {
+    /// The files of `-o`, as they were given.
+    pub files: Vec<String>,
+    /// `-F`
+    pub file_per_process: bool,
+    /// `-z`
+    pub random: bool,
+    /// `-Q`, with `-C`.
+    pub task_offset: Option<u32>,
+    /// `-i`
+    pub repetitions: u32,
+    /// `-s`; `None`: as many as the files have.
+    pub segments: Option<u64>,
+    /// `-b`, bytes.
+    pub block: u64,
+    /// `-t`, bytes.
+    pub transfer: u64,
+    /// `-D`, whole seconds; 0: none.
+    pub deadline_s: u64,
+    /// `-O stoneWallingWearOut=1`
+    pub wear_out: bool,
+    /// `-v`, counted.
+    pub verbosity: u32,
+}
+
+impl View {
+    /// Bytes of all ranks; `None`: as much as the files have.
+    fn aggregate(&self, ranks: u32) -> Option<u64> {
+        let each = self.segments?.saturating_mul(self.block);
+        Some(each.saturating_mul(u64::from(ranks)))
+    }
+}
+
+/// A line of the table: a phase with what IOR counts of it.
+struct Line<'r> {
+    phase: &'r PhaseResult,
+    access: AccessResult,
+}
+
+/// The report; ends with a newline.
+pub fn render(result: &RunResult, view: &View) -> String {
+    let mut out = head(result);
+    out.push_str(&options(result, view));
+    let lines: Vec<Line<'_>> = result
+        .phases
+        .iter()
+        .filter(|phase| OPERATIONS.iter().any(|(name, _)| phase.name == *name))
+        .filter_map(|phase| {
+            Some(Line {
+                phase,
+                access: phase.access?,
+            })
+        })
+        .collect();
+    out.push_str(COLUMNS);
+    for line in &lines {
+        out.push_str(&row(line, view, result.world.ranks));
+    }
+    for (name, title) in OPERATIONS {
+        let of = lines.iter().filter(|line| line.phase.name == name);
+        let best = of.map(|line| line.access.bandwidth).reduce(f64::max);
+        if let Some(best) = best {
+            let (mib, mb) = (best / MIB as f64, best / 1e6);
+            let _ = writeln!(out, "{title}{mib:.2} MiB/sec ({mb:.2} MB/sec)");
+        }
+    }
+    out.push_str(SUMMARY);
+    for (name, _) in OPERATIONS {
+        let of: Vec<&Line<'_>> = lines
+            .iter()
+            .filter(|line| line.phase.name == name)
+            .collect();
+        if !of.is_empty() {
+            out.push_str(&summary(name, &of, view, result));
+        }
+    }
+    let remarks = remarks(result);
+    if !remarks.is_empty() {
+        out.push('\n');
+        out.push_str(&remarks);
+    }
+    if let Some(finished) = &result.run.finished {
+        let at = local_time(finished, result.run.utc_offset_s);
+        let _ = writeln!(out, "Finished            : {at}");
+    }
+    out
+}
+
+/// The rows of the table, and what their best bandwidth is called.
+const OPERATIONS: [(&str, &str); 2] = [("write", "Max Write: "), ("read", "Max Read:  ")];
+
+const COLUMNS: &str = "
+Results: 
+
+access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter
+------    ---------  ----       ----------  ---------- ---------  --------   --------   --------   --------   ----
+";
+
+const SUMMARY: &str = "
+Summary of all tests:
+Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev   Max(OPs)   Min(OPs)  Mean(OPs)     StdDev    \
+Mean(s) Stonewall(s) Stonewall(MiB) Test# #Tasks tPN reps fPP reord reordoff reordrand seed segcnt   \
+blksiz    xsize aggs(MiB)   API RefNum
+";
+
+fn head(result: &RunResult) -> String {
+    let run = &result.run;
+    let version = printable(&run.version);
+    let began = local_time(&run.started, run.utc_offset_s);
+    let host = result.world.hosts.first();
+    let host = host.map_or("", |host| host.name.as_str());
+    let path = printable(&result.target.path);
+    let mut out = format!("IOR-{VERSION}+rbench-{version}: MPI Coordinated Test of Parallel I/O\n");
+    let _ = writeln!(out, "Began               : {began}");
+    let command = command_line("ior", &run.command);
+    let _ = writeln!(out, "Command line        : {command}");
+    let _ = writeln!(out, "Machine             : Linux {}", printable(host));
+    let _ = writeln!(out, "TestID              : 0");
+    let _ = writeln!(out, "StartTime           : {began}");
+    let _ = writeln!(out, "Path                : {path}");
+    if let Some(space) = &result.target.space {
+        out.push_str(&file_system(space));
+    }
+    out
+}
+
+/// What the options say, a line each.
+fn options(result: &RunResult, view: &View) -> String {
+    let ranks = result.world.ranks;
+    let mut lines: Vec<(&str, String)> = vec![
+        ("api", "POSIX".to_owned()),
+        ("apiVersion", String::new()),
+        ("test filename", printable(&view.files.join("@"))),
+        (
+            "access",
+            match view.file_per_process {
+                true => "file-per-process".to_owned(),
+                false => "single-shared-file".to_owned(),
+            },
+        ),
+        ("type", "independent".to_owned()),
+        (
+            "segments",
+            view.segments.map_or("-1".to_owned(), |n| n.to_string()),
+        ),
+        (
+            "ordering in a file",
+            if view.random { "random" } else { "sequential" }.to_owned(),
+        ),
+        (
+            "ordering inter file",
+            match view.task_offset {
+                Some(_) => "constant task offset".to_owned(),
+                None => "no tasks offsets".to_owned(),
+            },
+        ),
+    ];
+    lines.extend(
+        view.task_offset
+            .map(|offset| ("task offset", offset.to_string())),
+    );
+    lines.extend([
+        ("nodes", result.world.hosts.len().to_string()),
+        ("tasks", ranks.to_string()),
+        ("clients per node", per_node(result).to_string()),
+        ("repetitions", view.repetitions.to_string()),
+        ("xfersize", size(view.transfer)),
+        ("blocksize", size(view.block)),
+        (
+            "aggregate filesize",
+            view.aggregate(ranks)
+                .map_or("as in the files".to_owned(), size),
+        ),
+    ]);
+    if view.deadline_s > 0 {
+        lines.push(("stonewallingTime", view.deadline_s.to_string()));
+        lines.push(("stoneWallingWearOut", u8::from(view.wear_out).to_string()));
+    }
+    let mut out = "\nOptions: \n".to_owned();
+    for (name, value) in lines {
+        let _ = writeln!(out, "{name:<20}: {value}");
+    }
+    out
+}
+
+/// Ranks of the first host.
+fn per_node(result: &RunResult) -> usize {
+    result
+        .world
+        .hosts
+        .first()
+        .map_or(0, |host| host.ranks.len())
+}
+
+/// As IOR: whole MiB or GiB where it is as much, else bytes.
+fn size(bytes: u64) -> String {
+    for (unit, name) in [(GIB, "GiB"), (MIB, "MiB")] {
+        if bytes >= unit {
+            return match bytes.is_multiple_of(unit) {
+                true => format!("{} {name}", bytes / unit),
+                false => format!("{:.2} {name}", bytes as f64 / unit as f64),
+            };
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+/// A number as IOR has it in its table.
+fn number(value: f64) -> String {
+    match value {
+        _ if value < 1.0 => format!("{value:.6}"),
+        _ if value < 3600.0 => format!("{value:.2}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+fn row(line: &Line<'_>, view: &View, ranks: u32) -> String {
+    let Line { phase, access } = line;
+    let per_second = |n: f64| {
+        if access.transfer_s > 0.0 {
+            n / access.transfer_s
+        } else {
+            0.0
+        }
+    };
+    let items = phase.items as f64;
+    let latency = match phase.items {
+        0 => 0.0,
+        _ => access.transfer_s * f64::from(ranks) / items,
+    };
+    format!(
+        "{:<10}{:<11}{:<11}{:<12}{:<11}{:<11}{:<11}{:<11}{:<11}{:<11}{:<4}\n",
+        phase.name,
+        number(access.bandwidth / MIB as f64),
+        number(per_second(items)),
+        number(latency),
+        number(view.block as f64 / KIB),
+        number(view.transfer as f64 / KIB),
+        number(access.open_s),
+        number(access.transfer_s),
+        number(access.close_s),
+        number(access.total_s),
+        phase.iteration,
+    )
+}
+
+/// A line over all repetitions.
+fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> String {
+    let of = |value: &dyn Fn(&Line<'_>) -> f64| -> Vec<f64> {
+        lines.iter().map(|line| value(line)).collect()
+    };
+    let mib = |line: &Line<'_>| line.access.bandwidth / MIB as f64;
+    let ops = |line: &Line<'_>| line.access.bandwidth / view.transfer.max(1) as f64;
+    let mut out = format!("{name:<9} ");
+    for values in [of(&mib), of(&ops)] {
+        let Spread {
+            max,
+            min,
+            mean,
+            stddev,
+        } = spread(&values);
+        let _ = write!(out, "{max:>10.2} {min:>10.2} {mean:>10.2} {stddev:>10.2} ");
+    }
+    let seconds = spread(&of(&|line| line.access.total_s)).mean;
+    let _ = write!(out, "{seconds:>10.5} ");
+    let walls = lines
+        .iter()
+        .filter_map(|line| line.phase.stonewall.as_ref());
+    let walls: Vec<_> = walls.collect();
+    match walls.is_empty() {
+        true => {
+            let _ = write!(out, "{:>10} {:>13} ", "NA", "NA");
+        }
+        false => {
+            let time = spread(&walls.iter().map(|w| w.deadline_s).collect::<Vec<_>>()).mean;
+            let moved = |items: u64| items as f64 * view.transfer as f64 / MIB as f64;
+            let data = spread(&walls.iter().map(|w| moved(w.items)).collect::<Vec<_>>()).mean;
+            let _ = write!(out, "{time:>10.2} {data:>13.2} ");
+        }
+    }
+    let ranks = result.world.ranks;
+    let moved = lines.first().map_or(0, |line| line.phase.bytes);
+    let _ = writeln!(
+        out,
+        "{:>5} {ranks:>6} {:>3} {:>4} {:>3} {:>5} {:>8} {:>9} {:>4} {:>6} {:>8} {:>8} {:>9.1} {:>3} {:>6}",
+        0,
+        per_node(result),
+        view.repetitions,
+        u8::from(view.file_per_process),
+        u8::from(view.task_offset.is_some()),
+        view.task_offset.unwrap_or(1),
+        0,
+        0,
+        view.segments.map_or("-1".to_owned(), |n| n.to_string()),
+        view.block,
+        view.transfer,
+        moved as f64 / MIB as f64,
+        "POSIX",
+        0,
+    );
+    out
+}
+
+/// As ctime(3) has it, at `offset_s` east of UTC. Anything but a time in the schema's form
+/// is shown as it is.
+fn local_time(utc: &str, offset_s: i32) -> String {
+    let local = || {
+        let at: Timestamp = utc.parse().ok()?;
+        Some(Offset::from_seconds(offset_s).ok()?.to_datetime(at))
+    };
+    local().map_or_else(
+        || printable(utc),
+        |time| time.strftime("%a %b %e %H:%M:%S %Y").to_string(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_sizes_are_those_of_ior() {
+        let check = |value: f64, expect: &str| assert_eq!(number(value), expect);
+        check(0.000_648, "0.000648");
+        check(1299.23, "1299.23");
+        check(5429.4, "5429");
+        check(10_485_760.0, "10485760");
+        check(70.62, "70.62");
+        assert_eq!(size(262_144), "262144 bytes");
+        assert_eq!(size(MIB), "1 MiB");
+        assert_eq!(size(3 << 29), "1.50 GiB");
+        assert_eq!(
+            local_time("2026-11-01T12:00:00Z", 3600),
+            "Sun Nov  1 13:00:00 2026"
+        );
+    }
+}

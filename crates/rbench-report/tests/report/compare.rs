@@ -1,0 +1,461 @@
+//! Comparisons of runs that are put together by rule.
+
+use rbench_core::outcome::PhaseOutcome;
+use rbench_core::{Latency, Nanos, OpKind};
+use rbench_report::compare::{
+    Basis, Comparison, Condition, FORMATS, Options, Refusal, Run, Verdict, against, compare,
+    published,
+};
+use rbench_report::{PhaseResult, RunResult};
+use serde_json::json;
+
+use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run, words};
+use crate::golden::check;
+
+/// Shifts of five iterations, in thousandths.
+const SHIFTS: [i64; 5] = [0, 11, -9, 14, -6];
+
+/// Five iterations of three phases, whose times are `permille` of the usual.
+fn five(permille: i64, shifts: [i64; 5]) -> RunResult {
+    let mut phases = Vec::new();
+    for (iteration, shift) in shifts.into_iter().enumerate() {
+        let made = |items, bytes, ns: i64| {
+            let ns = ns * permille / 1000 * (1000 + shift) / 1000;
+            Made::on(1, 2, items, bytes, ns as u64)
+        };
+        let mut pass = vec![
+            made(1000, 102_400, 2_100_000).phase("file-create", "File creation", OpKind::Create),
+            made(1000, 0, 390_000).phase("file-stat", "File stat", OpKind::Stat),
+            made(50, 0, 1_400_000).phase("file-remove", "File removal", OpKind::Unlink),
+        ];
+        pass.iter_mut().for_each(|p| p.iteration = iteration as u32);
+        phases.extend(pass);
+    }
+    let mut spec = meta_spec();
+    spec["iterations"] = json!("5");
+    let mut result = run(1, 2, spec, phases);
+    result.run.command = words("rbench meta --dir /mnt/jfs");
+    result
+}
+
+fn between(
+    base: &[&RunResult],
+    new: &[&RunResult],
+    options: &Options,
+) -> Result<Comparison, Refusal> {
+    let named = |side: &str, results: &[&RunResult]| -> Vec<(String, RunResult)> {
+        let results = results.iter().enumerate();
+        results
+            .map(|(i, result)| (format!("{side}{}.json", i + 1), (*result).clone()))
+            .collect()
+    };
+    let (base, new) = (named("base", base), named("new", new));
+    compare(&as_runs(&base), &as_runs(&new), options)
+}
+
+fn as_runs(results: &[(String, RunResult)]) -> Vec<Run<'_>> {
+    results
+        .iter()
+        .map(|(name, result)| Run { name, result })
+        .collect()
+}
+
+fn verdicts(comparison: &Comparison) -> Vec<(&str, Verdict)> {
+    let rows = comparison.rows.iter();
+    rows.map(|row| (row.name.as_str(), row.verdict)).collect()
+}
+
+fn rendered(comparison: &Comparison, format: &str) -> String {
+    let known = FORMATS.iter().find(|known| known.name == format);
+    (known.expect("a format").render)(comparison)
+}
+
+fn failing_if(conditions: &[&str]) -> Options {
+    let read = |text: &&str| Condition::parse(text).expect(text);
+    Options {
+        conditions: conditions.iter().map(read).collect(),
+        ..Options::default()
+    }
+}
+
+/// 10 % more time, and conditions of which two are met.
+fn slower() -> Comparison {
+    let (base, new) = (five(1000, SHIFTS), five(1100, [3, -8, 12, -2, 5]));
+    let options = failing_if(&["file-create.p99>+8%", "rate<-20%", "p50>+5%"]);
+    between(&[&base], &[&new], &options).expect("the same thing")
+}
+
+#[test]
+fn ten_per_cent_more_time_is_slower() {
+    let comparison = slower();
+    let all = comparison.rows.iter();
+    assert!(all.clone().all(|row| row.verdict == Verdict::Slower));
+    assert!(comparison.fails());
+    let text = rendered(&comparison, "text");
+    assert!(text.lines().all(|l| l.chars().count() <= 120), "{text}");
+    check("compare_slower.txt", &text);
+}
+
+#[test]
+fn a_comparison_as_markdown() {
+    check("compare_slower.md", &rendered(&slower(), "md"));
+}
+
+#[test]
+fn a_comparison_as_csv() {
+    check("compare_slower.csv", &rendered(&slower(), "csv"));
+}
+
+#[test]
+fn a_comparison_as_json() {
+    check("compare_slower.json", &rendered(&slower(), "json"));
+}
+
+#[test]
+fn the_same_thing_twice_shows_no_difference() {
+    let (base, new) = (five(1000, SHIFTS), five(1000, [3, -8, 12, -2, 5]));
+    let comparison = between(&[&base], &[&new], &Options::default()).expect("the same thing");
+    let none = |row: &rbench_report::compare::Row| row.verdict == Verdict::NoDifference;
+    assert!(
+        comparison.rows.iter().all(none),
+        "{:?}",
+        verdicts(&comparison)
+    );
+    assert!(!comparison.fails());
+}
+
+#[test]
+fn a_change_that_is_shown_and_too_small_does_not_count() {
+    let (base, new) = (five(1000, SHIFTS), five(970, SHIFTS));
+    let small = Options {
+        min_effect: 0.01,
+        ..Options::default()
+    };
+    let verdict = |options: &Options| {
+        let comparison = between(&[&base], &[&new], options).expect("the same thing");
+        comparison.rows[0].verdict
+    };
+    assert_eq!(verdict(&Options::default()), Verdict::NoDifference);
+    assert_eq!(verdict(&small), Verdict::Faster);
+}
+
+#[test]
+fn percentiles_are_those_of_all_iterations_merged() {
+    // One iteration of five is slow: that is a fifth of all operations, and so in the
+    // p90 of all; a mean of percentiles would be something else.
+    let mut base = five(1000, [0; 5]);
+    let mut all = Latency::new();
+    for (i, phase) in base.phases.iter_mut().enumerate() {
+        let slow = if i == 3 { 50 } else { 1 };
+        let mut own = Latency::new();
+        (1..=1000_u64).for_each(|k| own.record(Nanos(k * 1000 * slow)));
+        if phase.name == "file-create" {
+            all.merge(&own);
+            phase.latency.service = (&own).into();
+        }
+    }
+    let new = five(1000, [0; 5]);
+    let comparison = between(&[&base], &[&new], &Options::default()).expect("the same thing");
+    let row = &comparison.rows[0];
+    for (name, q) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
+        let figure = row.figures.iter().find(|f| f.figure.name == name);
+        let expect = all.quantile(q).0 as f64;
+        assert_eq!(figure.map(|f| f.base), Some(expect), "{name}");
+    }
+    let mean = row.figures.iter().find(|f| f.figure.name == "mean");
+    let mean = mean.map(|f| f.base).expect("a mean");
+    assert!((mean / all.mean_ns() - 1.0).abs() < 1e-12, "{mean}");
+}
+
+#[test]
+fn from_three_runs_on_the_samples_are_runs() {
+    // Iterations of a run are alike, runs are not: what differs between runs is seen.
+    let run = |permille: i64| five(permille, [0, 1, -1, 2, -2]);
+    let base: Vec<RunResult> = [1000, 1080, 930].map(run).into();
+    let new: Vec<RunResult> = [1060, 1000, 1150].map(run).into();
+    let (base, new): (Vec<&RunResult>, Vec<&RunResult>) =
+        (base.iter().collect(), new.iter().collect());
+    let comparison = between(&base, &new, &Options::default()).expect("the same thing");
+    let row = &comparison.rows[0];
+    assert_eq!((row.base, row.new), (Basis::Runs(3), Basis::Runs(3)));
+    assert_eq!(row.verdict, Verdict::NoDifference);
+    // Two of them would be taken for ten iterations, and said to differ.
+    let one = between(&base[..1], &new[..1], &Options::default()).expect("the same thing");
+    assert_eq!(one.rows[0].base, Basis::Iterations(5));
+    assert_eq!(one.rows[0].verdict, Verdict::Slower);
+}
+
+#[test]
+fn one_iteration_is_judged_by_blocks_of_time() {
+    let once = |permille: i64| {
+        let mut result = five(permille, SHIFTS);
+        result.phases.retain(|phase| phase.iteration == 0);
+        result
+    };
+    let (base, new) = (once(1000), once(1300));
+    let comparison = between(&[&base], &[&new], &Options::default()).expect("the same thing");
+    let row = &comparison.rows[0];
+    assert_eq!(row.base, Basis::Slices(1));
+    assert_eq!(row.verdict, Verdict::Slower);
+    let told = comparison
+        .notes
+        .iter()
+        .any(|note| note.contains("time slices"));
+    assert!(told, "{:?}", comparison.notes);
+    check("compare_slices.txt", &rendered(&comparison, "text"));
+    // A phase of few slices is too short to be judged.
+    let short = |mut result: RunResult| {
+        result
+            .phases
+            .iter_mut()
+            .for_each(|phase| phase.timeline.truncate(10));
+        result
+    };
+    let (base, new) = (short(base), short(new));
+    let comparison = between(&[&base], &[&new], &Options::default()).expect("the same thing");
+    assert!(
+        comparison
+            .rows
+            .iter()
+            .all(|row| row.verdict == Verdict::TooFew)
+    );
+    // A condition is then about the figures themselves.
+    let options = failing_if(&["rate<-10%"]);
+    let comparison = between(&[&base], &[&new], &options).expect("the same thing");
+    assert!(comparison.fails());
+    let text = rendered(&comparison, "text");
+    assert!(text.contains("judged without an interval"), "{text}");
+}
+
+#[test]
+fn runs_that_did_different_things_are_refused_and_every_difference_is_named() {
+    let mut base = five(1000, SHIFTS);
+    let mut new = five(1000, SHIFTS);
+    new.world.ranks = 4;
+    new.world.threads_per_rank = 2;
+    new.spec["write"] = json!("4KiB");
+    new.spec["depth"] = json!(3);
+    new.spec["iterations"] = json!("9");
+    new.phases.iter_mut().for_each(|phase| phase.bytes /= 25);
+    for (result, cache) in [(&mut base, "cold"), (&mut new, "warm")] {
+        let stats = result.phases.iter_mut();
+        let stats = stats.filter(|phase| phase.name == "file-stat");
+        stats.for_each(|phase| phase.cache = Some(cache.to_owned()));
+    }
+    let refusal = between(&[&base], &[&new], &Options::default()).expect_err("different");
+    assert_eq!(
+        refusal.to_string(),
+        "these runs are not comparable: ranks (2 against 4); threads of each rank (1 against 2); \
+         depth (1 against 3); write (0B against 4KiB); bytes of an operation of file-create (102400 against \
+         4096); cache of file-stat (cold against warm); --even-if-different compares them all the same"
+    );
+    let all_the_same = Options {
+        even_if_different: true,
+        ..Options::default()
+    };
+    let comparison = between(&[&base], &[&new], &all_the_same).expect("asked for");
+    assert_eq!(comparison.differences.len(), 6);
+    let text = rendered(&comparison, "text");
+    assert!(text.contains("\nDIFFERENT "), "{text}");
+    // A command of another kind, and nothing in common.
+    new.run.command[1] = "io".to_owned();
+    new.phases.iter_mut().for_each(|phase| phase.name.push('x'));
+    let refusal = between(&[&base], &[&new], &Options::default()).expect_err("different");
+    assert!(
+        refusal.to_string().contains("workload (meta against io)"),
+        "{refusal}"
+    );
+    let refusal = between(&[&base], &[&new], &all_the_same).expect_err("nothing in common");
+    assert_eq!(
+        refusal.to_string(),
+        "no operation has finished in both base1.json and new1.json"
+    );
+}
+
+#[test]
+fn failed_and_stopped_phases_are_told() {
+    let base = five(1000, SHIFTS);
+    let mut outcomes: Vec<PhaseOutcome> = meta_phases(1, 2);
+    outcomes.retain(|phase| phase.name.starts_with("file-"));
+    fail(&mut outcomes[0], 1, 3, no_space(OpKind::Create, "/mnt/x"));
+    let mut new = run(1, 2, meta_spec(), outcomes);
+    new.run.command = words("rbench meta");
+    let last = new
+        .phases
+        .iter_mut()
+        .find(|phase| phase.name == "file-remove");
+    last.expect("removal").complete = false;
+    let options = Options {
+        even_if_different: true,
+        ..Options::default()
+    };
+    let comparison = between(&[&base], &[&new], &options).expect("asked for");
+    let notes = comparison.notes.join("\n");
+    for note in [
+        "file-create: 3 of 800 operations failed in NEW",
+        "file-remove: 1 of its phases did not reach their end in NEW",
+        "only BASE has file-remove",
+        "only NEW has file-read, file-rename",
+    ] {
+        assert!(notes.contains(note), "{note}: {notes}");
+    }
+}
+
+#[test]
+fn an_open_loop_is_judged_by_its_response_times() {
+    let open = |late: u64| {
+        let mut phases = Vec::new();
+        for iteration in 0..4 {
+            let mut phase =
+                Made::solo(2000, 4096, 310_000).phase("randread", "Random read", OpKind::Read);
+            let mut response = phase.service.clone();
+            (0..500_u64)
+                .for_each(|i| response.record(Nanos((late + u64::from(iteration) * 1000) * i)));
+            phase.response = Some(response);
+            phase.iteration = iteration;
+            phases.push(phase);
+        }
+        run(1, 1, json!({"rate": "1000/s"}), phases)
+    };
+    let comparison = between(&[&open(100_000)], &[&open(200_000)], &Options::default());
+    let comparison = comparison.expect("the same thing");
+    let row = &comparison.rows[0];
+    assert_eq!(row.judged_by.name, "response-mean");
+    assert_eq!(row.verdict, Verdict::Slower);
+    assert!(
+        row.figures
+            .iter()
+            .any(|f| f.figure.name == "response-p99.9")
+    );
+}
+
+#[test]
+fn a_condition_about_what_is_not_there_is_refused() {
+    let (base, new) = (five(1000, SHIFTS), five(1000, SHIFTS));
+    for (condition, reason) in [
+        (
+            "file-crate.p99>+10%",
+            "the operation file-crate, which is not compared (nearest: file-create)",
+        ),
+        (
+            "response-p99>+10%",
+            "is about response-p99, which no operation has here",
+        ),
+        ("file-stat.bandwidth<-10%", "is about bandwidth"),
+    ] {
+        let refusal = between(&[&base], &[&new], &failing_if(&[condition]));
+        let refusal = refusal.expect_err(condition).to_string();
+        assert!(refusal.starts_with("--fail-if '"), "{refusal}");
+        assert!(refusal.contains(reason), "{refusal}");
+    }
+}
+
+/// An ops table of three iterations.
+fn ops() -> RunResult {
+    let mut phases = Vec::new();
+    for iteration in 0..3_u32 {
+        let made = |ns: u64| Made::solo(1000, 0, ns + u64::from(iteration) * 500);
+        let mut pass = vec![
+            made(400_000).phase("mkdir", "mkdir", OpKind::Mkdir),
+            made(60_000).phase("getattr", "getattr", OpKind::Getattr),
+        ];
+        pass.iter_mut().for_each(|p| p.iteration = iteration);
+        phases.extend(pass);
+    }
+    let mut result = run(
+        1,
+        1,
+        json!({"rows": "mkdir,getattr", "ops": "1000"}),
+        phases,
+    );
+    result.run.command = words("rbench ops --dir /mnt/jfs");
+    result
+}
+
+#[test]
+fn published_figures_are_compared_where_the_same_was_measured() {
+    let column = published::find("juicefs-1.1/redis-always").expect("published");
+    let result = ops();
+    let runs = [Run {
+        name: "ops.json",
+        result: &result,
+    }];
+    let comparison = against(&column, &runs, &Options::default()).expect("compared");
+    let rows: Vec<(&str, f64)> = comparison
+        .rows
+        .iter()
+        .map(|row| (row.name.as_str(), row.figures[0].base))
+        .collect();
+    assert_eq!(rows, [("mkdir", 558_000.0), ("getattr", 87_000.0)]);
+    check("compare_published.txt", &rendered(&comparison, "text"));
+}
+
+#[test]
+fn the_published_columns_are_listed() {
+    check("published_list.txt", &published::list());
+}
+
+#[test]
+fn files_of_another_size_are_not_the_same_thing() {
+    let result = five(1000, SHIFTS);
+    let runs = [Run {
+        name: "meta.json",
+        result: &result,
+    }];
+    let column = published::find("cubefs-small-files/128k").expect("published");
+    let comparison = against(&column, &runs, &Options::default()).expect("compared");
+    assert!(comparison.rows.is_empty());
+    let reasons: Vec<&str> = comparison
+        .unmeasured
+        .iter()
+        .map(|u| u.reason.as_str())
+        .collect();
+    let size = "files hold 128KiB there and 100KiB here";
+    assert_eq!(reasons, [size, "not measured", size, size]);
+    let column = published::find("juicefs-1.1/tikv").expect("published");
+    let comparison = against(&column, &runs, &Options::default()).expect("compared");
+    let labels: Vec<&str> = comparison
+        .rows
+        .iter()
+        .map(|row| row.label.as_str())
+        .collect();
+    assert_eq!(
+        labels,
+        [
+            "File creation (mdtest small-files)",
+            "File stat (mdtest small-files)",
+            "File removal (mdtest small-files)"
+        ]
+    );
+}
+
+#[test]
+fn a_damaged_distribution_is_a_sentence() {
+    let (base, mut new) = (five(1000, SHIFTS), five(1000, SHIFTS));
+    let damaged: &mut PhaseResult = &mut new.phases[0];
+    damaged.latency.service.hdr = "*".to_owned();
+    let refusal = between(&[&base], &[&new], &Options::default()).expect_err("damaged");
+    let text = refusal.to_string();
+    assert!(
+        text.starts_with("new1.json: file-create: the field hdr is not base64"),
+        "{text}"
+    );
+}
+
+#[test]
+fn names_from_outside_neither_steer_a_terminal_nor_break_a_table() {
+    let evil = |mut result: RunResult| {
+        for phase in &mut result.phases {
+            phase.label = "a|b\u{1b}[2J\n<script>".to_owned();
+        }
+        result
+    };
+    let (base, new) = (evil(five(1000, SHIFTS)), evil(five(1000, SHIFTS)));
+    let comparison = between(&[&base], &[&new], &Options::default()).expect("the same thing");
+    for format in FORMATS {
+        let text = (format.render)(&comparison);
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+    let md = rendered(&comparison, "md");
+    assert!(md.contains("a\\|b") && !md.contains("<script>"), "{md}");
+}

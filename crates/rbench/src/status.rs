@@ -1,0 +1,79 @@
+//! The file that keeps what a stonewall left each rank with, for a later run: a number.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use rbench_comm::Communicator;
+use rbench_core::Rank;
+use rbench_core::wire::{Reader, Writer};
+
+use crate::files;
+use crate::run::Refusal;
+
+/// The content of the file that `option` names, read by rank 0 for all; `None` if it
+/// does not exist.
+///
+/// # Errors
+/// When it cannot be read, or the ranks cannot communicate.
+pub async fn read(
+    comm: &dyn Communicator,
+    option: &str,
+    path: &Path,
+) -> Result<Option<u64>, Refusal> {
+    let mut message = Writer::default();
+    if comm.rank() == Rank(0) {
+        match content(option, path) {
+            Ok(None) => message.number(0).number(0).text(""),
+            Ok(Some(items)) => message.number(1).number(items).text(""),
+            Err(error) => message.number(2).number(0).text(&error),
+        };
+    }
+    let bytes = comm.broadcast(Rank(0), message.finish()).await?;
+    let mut reader = Reader::new(&bytes);
+    match (reader.number(), reader.number(), reader.text()) {
+        (Some(0), _, _) => Ok(None),
+        (Some(1), items, _) => Ok(items),
+        (_, _, error) => Err(Refusal::Failed(error.unwrap_or_default())),
+    }
+}
+
+fn content(option: &str, path: &Path) -> Result<Option<u64>, String> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(format!("{option} {} cannot be read: {e}", path.display())),
+    };
+    let items = text.trim().parse().map_err(|_| {
+        format!(
+            "{option} {}: it does not contain a number of items",
+            path.display()
+        )
+    })?;
+    Ok(Some(items))
+}
+
+/// That the file can be written: it is not there, or was written by such a run.
+///
+/// # Errors
+/// One sentence that names option and file.
+pub fn check(option: &str, path: &Path) -> Result<(), String> {
+    let found = files::find(path, is_status);
+    found
+        .map(drop)
+        .map_err(|why| format!("{option} {} {why}", path.display()))
+}
+
+/// Writes it, in one step.
+///
+/// # Errors
+/// One sentence that names option and file.
+pub fn write(option: &str, path: &Path, items: u64) -> Result<(), String> {
+    files::write_over(path, is_status, |file| writeln!(file, "{items}"))
+        .map_err(|why| format!("{option} {} {why}", path.display()))
+}
+
+/// Whether a file starts as a status file does: with a number.
+fn is_status(start: &[u8]) -> bool {
+    let text = std::str::from_utf8(start).unwrap_or_default();
+    text.trim().parse::<u64>().is_ok()
+}

@@ -1,0 +1,38 @@
+//! What this program is: version, commit, features, MPI library.
+
+use rbench_report::schema::Program;
+
+/// The version of the project.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How the program was built, and with what it runs.
+pub fn program() -> Program {
+    let features = [
+        ("mpi", cfg!(feature = "mpi")),
+        ("testfs", cfg!(feature = "testfs")),
+    ];
+    let built_in = features.iter().filter(|(_, on)| *on);
+    Program {
+        commit: option_env!("RBENCH_COMMIT").map(str::to_owned),
+        features: built_in.map(|(name, _)| (*name).to_owned()).collect(),
+        mpi_library: rbench_comm::mpi_library(),
+    }
+}
+
+/// The same for people.
+pub fn text() -> String {
+    let Program {
+        commit,
+        features,
+        mpi_library,
+    } = program();
+    let features = match features.is_empty() {
+        true => "none".to_owned(),
+        false => features.join(", "),
+    };
+    format!(
+        "rbench {VERSION}\ncommit       {}\nfeatures     {features}\nMPI library  {}\n",
+        commit.as_deref().unwrap_or("unknown"),
+        mpi_library.as_deref().unwrap_or("none"),
+    )
+}

@@ -1,0 +1,110 @@
+"""What a run says of the time within a phase: a run that is killed leaves its intervals, also over MPI; a file system
+that stands still is named.
+
+usage: observed.py PROGRAM [--mpirun MPIRUN]
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+from common import Testfs, check, finish, heading, in_session, run, wait_until
+
+TIME_S = 30
+KILLED_S = 19.6
+
+
+def killed(program, before, folder, name):
+    """Kills all ranks of a run of 30 s in its 20th second; what its journal says then."""
+    heading(f"killed in the 20th second: {name}")
+    out = folder / f"{name}.json"
+    journal = pathlib.Path(f"{out}.journal")
+    command = [*before, program, "io", "--dir", folder, "--rw", "randread", "--size", "1m", "--bs", "4k", "--quiet"]
+    command += ["--engine", "psync", "--think", "1ms", "--time", TIME_S, "--out", out, "--no-round-trip"]
+    process = subprocess.Popen(
+        [str(word) for word in command], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    intervals = lambda: [line for line in journal.read_text().splitlines() if line.startswith('{"interval"')]
+    # The first line is written when the second second has begun.
+    begun = wait_until(lambda: journal.exists() and intervals(), 60)
+    check(begun, f"{name}: the first interval is in the journal")
+    started = time.monotonic() - 1.1
+    time.sleep(max(0, started + KILLED_S - time.monotonic()))
+    for rank in in_session(process.pid):
+        try:
+            os.kill(rank, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait()
+    numbers = sorted({json.loads(line)["interval"]["number"] for line in intervals()})
+    check(numbers[:19] == list(range(19)), f"{name}: intervals {numbers}")
+    text = run([program, "show", journal]).stdout
+    check("Random read *" in text and "unfinished" not in text, f"{name}: the report has the phase:\n{text}")
+    document = json.loads(run([program, "show", "--format", "json", journal]).stdout)
+    (phase,) = document["phases"]
+    rows = phase["timeline"]
+    check(not phase["complete"] and not document["complete"], f"{name}: incomplete")
+    check(phase["timeline_step_s"] == 1.0 and len(rows) >= 19, f"{name}: {len(rows)} s are there")
+    check(all(row["items"] > 0 for row in rows[:19]), f"{name}: every second has items")
+    check(phase["items"] == sum(row["items"] for row in rows), f"{name}: the seconds add up")
+    check(phase["latency"]["service"]["count"] == phase["items"], f"{name}: so do the latencies")
+    check(any(w["code"] == "unfinished-phase" for w in document["warnings"]), f"{name}: a warning says so")
+    print(f"   {len(rows)} s, {phase['items']} items, p99 {phase['latency']['service']['p99_ns']} ns", flush=True)
+
+
+def stalled(program, folder):
+    """Stops the file system for 3 s in the middle of a phase."""
+    heading("a file system that stands still for 3 s")
+    files = Testfs(program)
+    out = folder / "stalled.json"
+    command = [program, "io", "--dir", files.mountpoint, "--rw", "randwrite", "--size", "1m", "--bs", "4k", "--time", "8"]
+    command += ["--out", out, "--threads", "2", "--no-round-trip"]
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+    journal = pathlib.Path(f"{out}.journal")
+    wait_until(lambda: journal.exists() and '{"interval"' in journal.read_text(), 60)
+    files.process.send_signal(signal.SIGSTOP)
+    begun = time.monotonic()
+    time.sleep(3)
+    files.process.send_signal(signal.SIGCONT)
+    stood_s = time.monotonic() - begun
+    text, _ = process.communicate(timeout=120)
+    check(process.returncode == 0, f"exit code {process.returncode}")
+    document = json.loads(out.read_text())
+    phase = next(phase for phase in document["phases"] if phase["name"] == "randwrite")
+    (host,) = phase["hosts"]
+    gap = host["longest_gap"]
+    check(stood_s - 0.05 < gap["length_s"] < stood_s + 0.5, f"the gap is {gap}, and it stood {stood_s} s")
+    check(1 <= gap["from_s"] < 4, f"it began at {gap['from_s']} s")
+    check(phase["longest_gap"]["length_s"] >= gap["length_s"], f"a rank's gap: {phase['longest_gap']}")
+    check(0.2 < phase["empty_share"] < 0.6, f"share of empty slices: {phase['empty_share']}")
+    messages = [w["message"] for w in document["warnings"] if w["code"] == "stalled"]
+    check(len(messages) == 1, f"it is told: {document['warnings']}")
+    told = " ".join(text.split())
+    for words in (gap["host"], "Random write", "finished anything for more than a second", " s from "):
+        check(words in told and all(words in message for message in messages), f"'{words}' is in the report:\n{text}")
+    print(f"   {messages}, it stood {stood_s:.3f} s", flush=True)
+    files.end()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("--mpirun")
+    given = parser.parse_args()
+    program = given.program.resolve()
+    with tempfile.TemporaryDirectory(prefix="rbench-observed-") as folder:
+        folder = pathlib.Path(folder)
+        stalled(program, folder)
+        killed(program, [], folder, "one rank")
+        if given.mpirun:
+            killed(program, [given.mpirun, "-np", "4"], folder, "four ranks")
+    finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -92,7 +92,7 @@ def cells(document):
     """What a series ran: everything but figures and the place of the built-in file system."""
     def words(cell):
         run_words = cell["result"]["run"]["command"][1:]
-        return [word.replace(document.get("dir") or "/none", "DIR") for word in run_words]
+        return [word.replace(cell.get("dir") or "/none", "DIR") for word in run_words]
 
     def items(cell):
         timed = any("time" in word and word not in ("--time_based=1",) for word in words(cell))

@@ -98,6 +98,10 @@ pub struct CellResult {
     /// Time from the decision to run it to its result, preparation and removal
     /// included, s.
     pub wall_s: f64,
+    /// [`SeriesResult::dir`] when it was run: a later launch mounts the built-in file
+    /// system elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
     /// Why there is no complete result; `None` if there is one.
     pub error: Option<String>,
     /// What it yielded; `None` if it did not get that far.

@@ -44,6 +44,7 @@ fn cell(
         name: format!("rate={rate}"),
         values,
         wall_s: 1.0,
+        dir: None,
         error: None,
         result: Some(result),
     }

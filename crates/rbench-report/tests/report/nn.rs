@@ -32,6 +32,7 @@ fn cell(index: u32, workers: u32, rate: f64) -> CellResult {
             value: workers.to_string(),
         }],
         wall_s: 1.0,
+        dir: None,
         error: None,
         result: Some(result),
     }

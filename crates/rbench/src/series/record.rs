@@ -117,13 +117,6 @@ impl Record {
     /// would run the same.
     fn keep(&mut self, earlier: SeriesResult, course: &dyn Course) -> Result<(), String> {
         let known = course.known();
-        // Each launch mounts the built-in file system anew.
-        let moved = earlier.dir.clone().zip(self.series.dir.clone());
-        let moved = moved.filter(|_| self.series.embedded);
-        let here = |word: &String| match &moved {
-            Some((then, now)) => word.replace(then.as_str(), now),
-            None => word.clone(),
-        };
         for cell in earlier.cells.into_iter().filter(CellResult::is_complete) {
             let planned = match known.get(cell.index as usize) {
                 Some(planned) => planned.clone(),
@@ -139,6 +132,13 @@ impl Record {
                 .words
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned());
+            // Each launch mounts the built-in file system anew.
+            let moved = cell.dir.clone().zip(self.series.dir.clone());
+            let moved = moved.filter(|_| self.series.embedded);
+            let here = |word: &String| match &moved {
+                Some((then, now)) => word.replace(then.as_str(), now),
+                None => word.clone(),
+            };
             if !ran.map(here).eq(planned) {
                 let number = cell.index + 1;
                 return Err(format!("its cell {number} was another run: {}", cell.name));
@@ -235,6 +235,7 @@ impl Record {
             name: cell.name.clone(),
             values: cell.values.iter().map(value).collect(),
             wall_s: self.begun.elapsed().as_secs_f64(),
+            dir: self.series.dir.clone(),
             error,
             result,
         };

@@ -1,15 +1,14 @@
 //! Removing the files of jobs with `unlink`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use rbench_plan::NameOp;
-use rbench_plan::jobs::FileNames;
+use rbench_plan::jobs::{FileNames, JobPlan};
 use rbench_sys::files;
 
 use super::layout::{self, Whose};
-use super::standing::paths_of;
 use super::{JobRound, Member};
 use crate::group::{ExecError, Group};
 use crate::target::{gather_texts, left_behind};
@@ -79,6 +78,17 @@ impl JobRound<'_> {
         }
         all
     }
+}
+
+/// The files of `job` that this rank looks at and removes: its own, and at rank 0 those
+/// that all share.
+pub fn paths_of(group: &Group<'_>, job: &JobPlan, base: &Path) -> Vec<PathBuf> {
+    let mut all = layout::paths(job, base, Whose::Own(group.rank()));
+    if group.is_root() {
+        let ranks = group.world.size();
+        all.extend(layout::paths(job, base, Whose::Shared { ranks }));
+    }
+    all
 }
 
 /// Something to be removed at the end.

@@ -3,24 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rbench_plan::jobs::{JobPlan, JobsPlan};
+use rbench_plan::jobs::JobsPlan;
 use rbench_sys::files::{Named, named};
 
-use super::layout::{self, Whose};
-use super::removal::{Leftover, remove};
+use super::removal::{Leftover, paths_of, remove};
 use crate::group::{ExecError, Group};
 use crate::thread::in_thread;
-
-/// The files of `job` that this rank looks at and removes: its own, and at rank 0 those
-/// that all share.
-pub fn paths_of(group: &Group<'_>, job: &JobPlan, base: &Path) -> Vec<PathBuf> {
-    let mut all = layout::paths(job, base, Whose::Own(group.rank()));
-    if group.is_root() {
-        let ranks = group.world.size();
-        all.extend(layout::paths(job, base, Whose::Shared { ranks }));
-    }
-    all
-}
 
 /// Refuses the run where a file is there that must be new, or is not there that must be.
 ///

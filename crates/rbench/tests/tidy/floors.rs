@@ -63,7 +63,6 @@ const HOUSES: &[House] = &[
                 "space",
                 "thread",
                 "waiting",
-                "walk",
             ],
             // What an engine is; what of files is in memory; what a directory is.
             &[
@@ -74,6 +73,7 @@ const HOUSES: &[House] = &[
                 "residency",
                 "speed",
                 "standing",
+                "walk",
             ],
             // What engines and metadata operations are made of.
             &["engine/buffers", "engine/progress", "fs", "surroundings"],

@@ -5,7 +5,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rbench_core::random::DataStream;
-use rbench_core::{Bytes, Counter, Latency, Nanos, Rank, Timeline};
+use rbench_core::timeline::{INTERVAL, TimelineRecorder};
+use rbench_core::{Bytes, Counter, Latency, Nanos, Rank};
 use rbench_exec::calibrate::null_loop;
 use rbench_exec::verify::{BlockHeader, Expected, Headers};
 use rbench_exec::worker::Runner as _;
@@ -27,12 +28,12 @@ fn record(c: &mut Criterion) {
 }
 
 fn timeline(c: &mut Criterion) {
-    let mut timeline = Timeline::default();
+    let mut timeline = TimelineRecorder::new(INTERVAL, false);
     let mut at = Nanos(0);
     c.bench_function("record into the timeline", |b| {
         b.iter(|| {
             at.0 += 1000;
-            timeline.record_done(black_box(at), 4096, Nanos(900));
+            timeline.done(black_box(at), 4096, Nanos(900), None);
         });
     });
 }

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use rbench_comm::Clocks;
 use rbench_comm::threads::{self, ThreadsCommunicator};
 use rbench_core::outcome::{Details, OpStats, PhaseOutcome, WorkerOutcome};
-use rbench_core::timeline::Bin;
+use rbench_core::timeline::{INTERVAL, TimelineRecorder};
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
@@ -200,19 +200,15 @@ fn outcome(phase: u32, rank: u32, factors: &[f64]) -> WorkerOutcome {
     let mut random = random(u64::from(phase) << 32 | u64::from(rank));
     let base_ns = 200_000.0 * f64::from(1 + phase % 7);
     let mut lane = OpStats::new(OpKind::Create, false);
+    let mut line = TimelineRecorder::new(INTERVAL, false);
     let mut at = 0;
     for _ in 0..ITEMS {
         let ns = (base_ns * factors[random() as usize % factors.len()]) as u64;
         at += ns;
         lane.service.record(Nanos(ns));
-        let bin = Bin {
-            items: 1,
-            bytes: 0,
-            errors: 0,
-            max: Nanos(ns),
-        };
-        lane.timeline.record(Nanos(at), bin);
+        line.done(Nanos(at), 0, Nanos(ns), None);
     }
+    lane.timeline = line.finish();
     lane.items = ITEMS;
     if rank % 1000 == 999 {
         let path = format!("rbench.d/{rank}/file.4711");
@@ -367,6 +363,8 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             hosts: Vec::new(),
         },
         spec: Default::default(),
+        client_counters: Vec::new(),
+        settings: Default::default(),
         phases,
         summary: Vec::new(),
         warnings: Vec::new(),

@@ -14,6 +14,7 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
+use crate::series::{KneeArgs, NnArgs, QuickArgs, SweepArgs};
 use crate::{Clean, Communicator, Format, Invocation, Output, PowerCut, Progress, Testfs, Verify};
 use crate::{fio, ior, mdtest, values};
 
@@ -34,6 +35,14 @@ enum Command {
     Ops(Ops),
     /// Data rates: reads and writes of large and small files
     Io(Box<Io>),
+    /// The table of juicefs bench: big and small files, and the mount's own counters
+    Quick(QuickArgs),
+    /// One workload with every combination of some values, from one launch
+    Sweep(SweepArgs),
+    /// NNBench's operations at more and more workers, and where they stop scaling
+    Nn(NnArgs),
+    /// The highest rate at which response times meet an objective
+    Knee(KneeArgs),
     /// Search a tree as find does, over all ranks
     Find(Find),
     /// Mount the built-in FUSE file system in the foreground
@@ -99,6 +108,10 @@ struct Common {
     /// as much data read gives a warning
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = "Run")]
     client_cache: Option<Bytes>,
+    /// Report what a JuiceFS client counted of its own work over the run, by the
+    /// file .stats of its mount: requests, updates of metadata, objects
+    #[arg(long, help_heading = "Run")]
+    client_counters: bool,
     /// How ranks communicate
     #[arg(
         long,
@@ -204,6 +217,22 @@ struct Meta {
     /// all workers then catch up with the one that made most
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     stonewall: Option<Nanos>,
+    /// Instead of --threads: workers of all ranks together; where they do not
+    /// divide by the ranks, some ranks have one less
+    #[arg(long, value_name = "N")]
+    workers: Option<u32>,
+    /// Run each phase for this time (s): what asks or changes goes over its items
+    /// again and again, what makes or removes items goes on to new ones; what the
+    /// phases need is prepared untimed
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    time: Option<Nanos>,
+    /// Open loop: start this many operations per second over all workers,
+    /// whatever the target does, and report response times as well
+    #[arg(long, value_name = "OPS", value_parser = values::rate)]
+    rate: Option<f64>,
+    /// Gaps between the starts of --rate [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
+    arrival: Option<ArrivalArg>,
     #[command(flatten)]
     common: Common,
 }
@@ -265,7 +294,7 @@ enum IoLayoutArg {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ArrivalArg {
+pub enum ArrivalArg {
     /// Equal gaps
     Uniform,
     /// Exponential gaps
@@ -431,6 +460,10 @@ struct TestfsArgs {
     /// Threads that serve requests [default: number of CPUs, at least 4]
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
+    /// Serve so many requests with a --latency at a time: a further one waits for
+    /// one of them, so that N / latency is the most in a second [default: no limit]
+    #[arg(long, value_name = "N")]
+    servers: Option<u32>,
     /// Write counts and times of requests to this file, at the end and on
     /// SIGUSR1
     #[arg(long, value_name = "FILE")]
@@ -538,6 +571,10 @@ impl Args {
             Command::Meta(meta) => meta.common.communicator,
             Command::Ops(ops) => ops.common.communicator,
             Command::Io(io) => io.common.communicator,
+            Command::Quick(quick) => quick.options.communicator,
+            Command::Sweep(sweep) => sweep.options.communicator,
+            Command::Knee(knee) => knee.options.communicator,
+            Command::Nn(nn) => nn.options.communicator,
             Command::Find(find) => find.common.communicator,
             Command::Testfs(_) | Command::Show(_) | Command::Verify(_) | Command::Clean(_) => {
                 Communicator::Solo
@@ -550,6 +587,10 @@ impl Args {
             Command::Meta(meta) => meta.invocation(env_dir),
             Command::Ops(ops) => ops.invocation(env_dir),
             Command::Io(io) => io.invocation(env_dir),
+            Command::Quick(quick) => quick.invocation(env_dir),
+            Command::Sweep(sweep) => sweep.invocation(),
+            Command::Knee(knee) => knee.invocation(),
+            Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(Show { file, format }) => Invocation::Show { file, format },
@@ -609,6 +650,7 @@ impl Common {
             ior: None,
             no_round_trip: self.no_round_trip,
             client_cache: self.client_cache,
+            client_counters: self.client_counters,
         };
         (common, output)
     }
@@ -635,6 +677,10 @@ impl Meta {
             phases: self.phases,
             random_order: self.random_order,
             stonewall: self.stonewall,
+            workers: self.workers,
+            time: self.time,
+            rate: self.rate,
+            arrival: self.arrival.map(Arrival::from),
         };
         Invocation::Run(
             Box::new(Spec {
@@ -698,10 +744,7 @@ impl Io {
             ramp: self.ramp,
             think: self.think,
             rate: self.rate,
-            arrival: self.arrival.map(|arrival| match arrival {
-                ArrivalArg::Uniform => Arrival::Uniform,
-                ArrivalArg::Poisson => Arrival::Poisson,
-            }),
+            arrival: self.arrival.map(Arrival::from),
             verify: self.verify,
             verify_threads: self.verify_threads,
             ack_journal: self.ack_journal,
@@ -719,6 +762,15 @@ impl Io {
     }
 }
 
+impl From<ArrivalArg> for Arrival {
+    fn from(arrival: ArrivalArg) -> Arrival {
+        match arrival {
+            ArrivalArg::Uniform => Arrival::Uniform,
+            ArrivalArg::Poisson => Arrival::Poisson,
+        }
+    }
+}
+
 impl From<TestfsArgs> for Testfs {
     fn from(args: TestfsArgs) -> Testfs {
         Testfs {
@@ -730,6 +782,7 @@ impl From<TestfsArgs> for Testfs {
             attr_timeout: args.attr_timeout,
             entry_timeout: args.entry_timeout,
             threads: args.threads,
+            servers: args.servers,
             stats: args.stats,
             seed: args.seed,
             direct_io: args.direct_io,

@@ -18,6 +18,7 @@ mod ior;
 mod letters;
 mod mdtest;
 mod near;
+pub mod series;
 mod values;
 
 /// What was asked for.
@@ -25,6 +26,8 @@ mod values;
 pub enum Invocation {
     /// A workload.
     Run(Box<Spec>, Output),
+    /// Several workloads, one after the other.
+    Series(Box<series::Series>),
     /// The built-in file system in the foreground.
     Testfs(Testfs),
     /// What became of acknowledged writes.
@@ -131,6 +134,9 @@ pub struct Output {
     pub no_round_trip: bool,
     /// `--client-cache`: size of the file system client's cache on each host.
     pub client_cache: Option<Bytes>,
+    /// `--client-counters`: what the file system's clients count of their own work
+    /// is reported.
+    pub client_counters: bool,
 }
 
 impl Output {
@@ -260,6 +266,8 @@ pub struct Testfs {
     pub entry_timeout: Option<Nanos>,
     /// `--threads`
     pub threads: Option<u32>,
+    /// `--servers`: requests with a latency that are served at a time.
+    pub servers: Option<u32>,
     /// `--stats`
     pub stats: Option<PathBuf>,
     /// `--seed`

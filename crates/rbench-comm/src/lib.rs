@@ -11,10 +11,10 @@
 //! At most one collective of a communicator may be pending at a rank, besides any
 //! number of notes.
 
+mod chosen;
 pub mod drift;
 pub mod hosts;
 pub mod launcher;
-mod leading;
 #[cfg(feature = "mpi")]
 mod mpi;
 pub mod offsets;
@@ -27,9 +27,9 @@ use std::pin::Pin;
 
 use rbench_core::Rank;
 
+pub use chosen::Chosen;
 pub use drift::{Clocks, Drift};
 pub use hosts::{Host, Identity, Topology, sharing, topology};
-pub use leading::Leading;
 pub use offsets::{ClockOffset, Comparison, compare};
 pub use world::{Choice, World, start};
 

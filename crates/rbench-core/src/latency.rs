@@ -28,14 +28,14 @@ pub const SUM_WORDS: usize = 9;
 
 /// The bucket of a value.
 #[inline(always)]
-fn index_of(ns: u64) -> usize {
+pub(crate) fn index_of(ns: u64) -> usize {
     // 53 = 64 - STEP_BITS: the values below 2048 lie in bucket 0, one apart.
     let shift = (64 - STEP_BITS) - (ns | ((1 << STEP_BITS) - 1)).leading_zeros();
     ((shift as usize) << (STEP_BITS - 1)) + (ns >> shift) as usize
 }
 
 /// The largest value of the bucket `index`.
-fn highest_of(index: usize) -> u64 {
+pub(crate) fn highest_of(index: usize) -> u64 {
     if index < 2 * HALF_STEPS {
         return index as u64;
     }
@@ -45,7 +45,7 @@ fn highest_of(index: usize) -> u64 {
 }
 
 /// The smallest value of the bucket `index`.
-fn lowest_of(index: usize) -> u64 {
+pub(crate) fn lowest_of(index: usize) -> u64 {
     if index < 2 * HALF_STEPS {
         return index as u64;
     }

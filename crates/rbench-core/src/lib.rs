@@ -5,6 +5,7 @@
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
 pub mod clock;
+pub mod coarse;
 pub mod direction;
 pub mod effort;
 pub mod engine;

@@ -460,6 +460,8 @@ mod tests {
                     Nanos(*at),
                     Bin {
                         errors: 1,
+                        first: Nanos(*at),
+                        last: Nanos(*at),
                         ..Bin::default()
                     },
                 );
@@ -486,7 +488,8 @@ mod tests {
                         items: 1,
                         bytes: 4096,
                         errors: 0,
-                        max: Nanos(*ns),
+                        first: Nanos(*at),
+                        last: Nanos(*at),
                     },
                 );
             }

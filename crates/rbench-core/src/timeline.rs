@@ -1,18 +1,26 @@
-//! What happened when: counts in bins of equal width from the common start.
+//! What happened when: counts in bins of equal width from the common start, and the
+//! latencies of four bins together, a slice.
 //!
-//! The bins start narrow and double their width when the last one is full, so
-//! memory is fixed and between 512 and 1024 bins describe any run longer than
-//! 34 ms. Widths are powers of two ns, so that a shift finds the bin.
+//! The unit is the run's interval (`--interval`). Bins start as the interval halved so
+//! often that they are 61 to 122 us wide, and double their width when the last one is
+//! full, so memory is fixed: 512 to 1024 bins and 128 to 256 slices describe any run
+//! that is long enough to fill them. Bins no wider than an interval never lie across
+//! the end of one: what a worker hands over of an interval is exactly that interval's.
 
+use crate::coarse::{CoarseLatency, CoarseRecorder};
 use crate::units::Nanos;
 
 /// Most bins that a timeline holds.
 pub const BINS: usize = 1024;
-/// log2 of the width in ns at the start: 66 us.
-const FIRST_SHIFT: u32 = 16;
+/// Bins in each slice.
+pub const SLICE_BINS: usize = 4;
+/// The interval where none is asked for.
+pub const INTERVAL: Nanos = Nanos(1_000_000_000);
+/// Bins are never narrower, in ns.
+const NARROWEST: u64 = 61_000;
 
 /// The counts of one bin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bin {
     /// Operations that ended without error in the bin.
     pub items: u64,
@@ -20,131 +28,230 @@ pub struct Bin {
     pub bytes: u64,
     /// Operations that failed.
     pub errors: u64,
-    /// The longest service time among them.
-    pub max: Nanos,
+    /// When the first operation in it ended, failed ones included, after the common
+    /// start; the largest number if none did.
+    pub first: Nanos,
+    /// When the last one did; zero if none did.
+    pub last: Nanos,
+}
+
+impl Default for Bin {
+    fn default() -> Bin {
+        Bin {
+            items: 0,
+            bytes: 0,
+            errors: 0,
+            first: Nanos(u64::MAX),
+            last: Nanos(0),
+        }
+    }
 }
 
 impl Bin {
-    fn merge(&mut self, other: Bin) {
+    /// Operations that ended in it, failed ones included.
+    pub fn operations(&self) -> u64 {
+        self.items + self.errors
+    }
+
+    /// Adds the counts of another.
+    pub fn merge(&mut self, other: Bin) {
         let Bin {
             items,
             bytes,
             errors,
-            max,
+            first,
+            last,
         } = other;
         self.items += items;
         self.bytes += bytes;
         self.errors += errors;
-        self.max = self.max.max(max);
+        self.first = self.first.min(first);
+        self.last = self.last.max(last);
     }
 }
 
-/// Bins of equal width from the common start on.
+/// The latencies of the operations that ended without error in a stretch of time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Latencies {
+    /// From the actual start to the end.
+    pub service: CoarseLatency,
+    /// From the intended start to the end; empty outside an open loop.
+    pub response: CoarseLatency,
+}
+
+impl Latencies {
+    /// Adds those of another.
+    pub fn merge(&mut self, other: &Latencies) {
+        let Latencies { service, response } = other;
+        self.service.merge(service);
+        self.response.merge(response);
+    }
+}
+
+/// A stretch in which nothing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Gap {
+    /// How long.
+    pub length: Nanos,
+    /// Since when, after the common start.
+    pub from: Nanos,
+}
+
+/// Bins and slices from the common start on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeline {
-    /// log2 of the width in ns.
-    shift: u32,
+    scale: Scale,
     bins: Vec<Bin>,
+    slices: Vec<Latencies>,
+}
+
+/// How wide bins are: the interval times 2^`power`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Scale {
+    interval: Nanos,
+    power: i32,
+}
+
+impl Scale {
+    fn of(interval: Nanos) -> Scale {
+        let interval = Nanos(interval.0.max(1));
+        let halved = (interval.0 / NARROWEST).checked_ilog2().unwrap_or(0);
+        Scale {
+            interval,
+            power: -(halved as i32),
+        }
+    }
+
+    /// The bin of an instant.
+    fn index(self, at: Nanos) -> usize {
+        let (at, interval) = (u128::from(at.0), u128::from(self.interval.0));
+        let index = match u32::try_from(self.power) {
+            Ok(doubled) => at / (interval << doubled),
+            Err(_) => (at << self.power.unsigned_abs()) / interval,
+        };
+        usize::try_from(index).unwrap_or(usize::MAX)
+    }
+
+    /// The first instant of a bin.
+    fn start(self, index: usize) -> Nanos {
+        let all = u128::from(self.interval.0) * index as u128;
+        let start = match u32::try_from(self.power) {
+            Ok(doubled) => all << doubled,
+            Err(_) => all.div_ceil(1 << self.power.unsigned_abs()),
+        };
+        Nanos(u64::try_from(start).unwrap_or(u64::MAX))
+    }
 }
 
 impl Default for Timeline {
     fn default() -> Self {
-        Timeline {
-            shift: FIRST_SHIFT,
-            bins: Vec::with_capacity(BINS),
-        }
+        Timeline::new(INTERVAL)
     }
 }
 
 impl Timeline {
-    /// Adds an operation that ended at `at` after the common start. Does not
-    /// allocate.
-    #[inline]
+    /// An empty one for intervals of that length.
+    pub fn new(interval: Nanos) -> Timeline {
+        Timeline {
+            scale: Scale::of(interval),
+            bins: Vec::new(),
+            slices: Vec::new(),
+        }
+    }
+
+    /// Adds operations that ended at `at` after the common start.
     pub fn record(&mut self, at: Nanos, bin: Bin) {
-        let mut index = (at.0 >> self.shift) as usize;
-        while index >= BINS {
-            self.double();
-            index = (at.0 >> self.shift) as usize;
-        }
-        if index >= self.bins.len() {
-            self.bins.resize(index + 1, Bin::default());
-        }
+        let index = self.reach(at);
         self.bins[index].merge(bin);
     }
 
-    /// [`Timeline::record`] for one operation without error that moved `bytes`
-    /// and took `service`.
-    #[inline]
-    pub fn record_done(&mut self, at: Nanos, bytes: u64, service: Nanos) {
-        match self.bins.get_mut((at.0 >> self.shift) as usize) {
-            Some(bin) => {
-                bin.items += 1;
-                bin.bytes += bytes;
-                bin.max = bin.max.max(service);
-            }
-            // The first one of its bin.
-            None => self.record(
-                at,
-                Bin {
-                    items: 1,
-                    bytes,
-                    errors: 0,
-                    max: service,
-                },
-            ),
+    /// Adds the latencies of operations that ended around `at`.
+    pub fn record_latencies(&mut self, at: Nanos, latencies: &Latencies) {
+        let index = self.reach(at) / SLICE_BINS;
+        self.slices[index].merge(latencies);
+    }
+
+    /// The bin of `at`, which is there afterwards.
+    fn reach(&mut self, at: Nanos) -> usize {
+        while self.scale.index(at) >= BINS {
+            self.double();
         }
+        let index = self.scale.index(at);
+        if index >= self.bins.len() {
+            self.bins.resize(index + 1, Bin::default());
+        }
+        let slices = self.bins.len().div_ceil(SLICE_BINS);
+        if slices > self.slices.len() {
+            self.slices.resize(slices, Latencies::default());
+        }
+        index
     }
 
     fn double(&mut self) {
-        self.shift += 1;
-        let half = self.bins.len().div_ceil(2);
-        for i in 0..half {
-            let mut bin = self.bins[2 * i];
-            if let Some(next) = self.bins.get(2 * i + 1) {
-                bin.merge(*next);
-            }
-            self.bins[i] = bin;
-        }
-        self.bins.truncate(half);
+        self.scale.power += 1;
+        self.bins = pairs(&self.bins, |bin, next| bin.merge(*next));
+        self.slices = pairs(&self.slices, Latencies::merge);
     }
 
-    /// Makes the bins at least `width` wide (rounded up to a power of two ns).
-    pub fn widen(&mut self, width: Nanos) {
-        while self.width() < width {
+    /// The bin of an instant after the common start, in timelines of that interval and
+    /// [`Timeline::power`].
+    pub fn bin_of(interval: Nanos, power: i32, at: Nanos) -> usize {
+        Scale { interval, power }.index(at)
+    }
+
+    /// How often the interval was doubled, or halved if negative, for the width of a bin.
+    pub fn power(&self) -> i32 {
+        self.scale.power
+    }
+
+    /// Makes the bins at least as wide as that [`Timeline::power`] says.
+    pub fn widen(&mut self, power: i32) {
+        while self.scale.power < power {
             self.double();
         }
     }
 
-    /// Makes the bins wide enough that at most `most` are left.
-    pub fn shorten(&mut self, most: usize) {
-        while self.bins.len() > most.max(1) {
-            self.double();
-        }
-    }
-
-    /// Lets go of room that no bin uses.
+    /// Lets go of room that nothing uses.
     pub fn shrink(&mut self) {
         self.bins.shrink_to_fit();
+        self.slices.shrink_to_fit();
     }
 
-    /// Adds everything that `other` holds.
+    /// Adds everything that `other`, of the same interval, holds.
     pub fn merge(&mut self, other: &Timeline) {
-        self.widen(other.width());
+        debug_assert_eq!(self.scale.interval, other.scale.interval);
+        self.widen(other.scale.power);
         let mut other = other.clone();
-        other.widen(self.width());
-        let Timeline { shift: _, bins } = other;
+        other.widen(self.scale.power);
+        let Timeline {
+            scale: _,
+            bins,
+            slices,
+        } = other;
         if self.bins.len() < bins.len() {
             self.bins.resize(bins.len(), Bin::default());
+            self.slices.resize(slices.len(), Latencies::default());
         }
-        self.bins
-            .iter_mut()
-            .zip(bins)
-            .for_each(|(mine, theirs)| mine.merge(theirs));
+        let both = self.bins.iter_mut().zip(bins);
+        both.for_each(|(mine, theirs)| mine.merge(theirs));
+        let both = self.slices.iter_mut().zip(&slices);
+        both.for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
-    /// The width of each bin.
+    /// The interval whose halves, quarters … or multiples the bins are.
+    pub fn interval(&self) -> Nanos {
+        self.scale.interval
+    }
+
+    /// The width of each bin; the nearest below if it is no whole number of ns.
     pub fn width(&self) -> Nanos {
-        Nanos(1 << self.shift)
+        Nanos((self.slice_width_s() * 1e9 / SLICE_BINS as f64) as u64)
+    }
+
+    /// The width of each slice in s.
+    pub fn slice_width_s(&self) -> f64 {
+        let bins = 2_f64.powi(self.scale.power) * SLICE_BINS as f64;
+        self.scale.interval.as_secs_f64() * bins
     }
 
     /// The bins from the common start on; trailing empty ones are left out.
@@ -152,118 +259,261 @@ impl Timeline {
         &self.bins
     }
 
+    /// Bins and latencies of each slice, from the common start on, with its start.
+    pub fn slices(&self) -> impl Iterator<Item = (Nanos, Bin, &Latencies)> {
+        let slices = self.bins.chunks(SLICE_BINS).zip(&self.slices);
+        slices.enumerate().map(|(i, (bins, latencies))| {
+            let mut all = Bin::default();
+            bins.iter().for_each(|bin| all.merge(*bin));
+            (self.scale.start(i * SLICE_BINS), all, latencies)
+        })
+    }
+
+    /// The latencies of one slice, if there is such a slice.
+    pub fn latencies(&self, slice: usize) -> Option<&Latencies> {
+        self.slices.get(slice)
+    }
+
+    /// The first instant of a bin.
+    pub fn start(&self, bin: usize) -> Nanos {
+        self.scale.start(bin)
+    }
+
     /// When the `n`-th operation (from 1), failed ones counted, had ended;
     /// within a bin they are taken as evenly spread. `None` with fewer.
     pub fn when(&self, n: u64) -> Option<Nanos> {
         let mut before = 0_u64;
         for (i, bin) in self.bins.iter().enumerate() {
-            let here = bin.items + bin.errors;
+            let here = bin.operations();
             if n <= before + here && here > 0 {
-                let width = u128::from(self.width().0);
+                let start = self.scale.start(i);
+                let width = u128::from(self.scale.start(i + 1).since(start).0);
                 let within = width * u128::from(n - before) / u128::from(here);
-                return Some(Nanos(self.width().0 * i as u64 + within as u64));
+                return Some(Nanos(start.0 + within as u64));
             }
             before += here;
         }
         None
     }
 
-    /// Puts a timeline together from bins of `width`, which must be a power of
-    /// two ns of at least 2^16, with at most [`BINS`] bins; `None` otherwise.
-    pub fn from_bins(width: Nanos, bins: Vec<Bin>) -> Option<Timeline> {
-        let shift = width.0.trailing_zeros();
-        let fits = bins.len() <= BINS && width.0.is_power_of_two() && shift >= FIRST_SHIFT;
-        fits.then_some(Timeline { shift, bins })
+    /// Puts a timeline together from what a reduction delivers: bins of that
+    /// [`Timeline::power`], at most [`BINS`], without latencies; `None` otherwise.
+    pub fn from_bins(interval: Nanos, power: i32, bins: Vec<Bin>) -> Option<Timeline> {
+        let narrowest = Scale::of(interval);
+        let fits = bins.len() <= BINS && power >= narrowest.power;
+        fits.then(|| Timeline {
+            scale: Scale { power, ..narrowest },
+            slices: vec![Latencies::default(); bins.len().div_ceil(SLICE_BINS)],
+            bins,
+        })
+    }
+
+    /// Sets the latencies of the slices, from the first on.
+    pub fn set_latencies(&mut self, latencies: Vec<Latencies>) {
+        let places = self.slices.iter_mut().zip(latencies);
+        places.for_each(|(place, found)| *place = found);
     }
 
     /// Items done up to `at` after the common start, in a phase whose last
     /// operation ended at `end`; within a bin they are taken as evenly spread,
     /// in the last one up to `end`.
     pub fn done_by(&self, at: Nanos, end: Nanos) -> u64 {
-        let width = self.width().0;
         let mut items = 0;
-        for (start, bin) in (0..).step_by(width as usize).zip(&self.bins) {
-            let span = width.min(end.0.saturating_sub(start)).max(1);
-            let covered = at.0.saturating_sub(start).min(span);
+        for (i, bin) in self.bins.iter().enumerate() {
+            let start = self.scale.start(i);
+            let width = self.scale.start(i + 1).since(start);
+            let span = width.min(end.since(start)).0.max(1);
+            let covered = at.since(start).0.min(span);
             items += (u128::from(bin.items) * u128::from(covered) / u128::from(span)) as u64;
         }
         items
     }
+
+    /// The longest stretch from `from` on in which no operation ended, failed ones
+    /// included, up to the last one; exact where it is longer than two bins. The earliest
+    /// of several; `None` without operations.
+    pub fn longest_gap(&self, from: Nanos) -> Option<Gap> {
+        let mut since = from;
+        let mut longest: Option<Gap> = None;
+        for bin in self.bins.iter().filter(|bin| bin.operations() > 0) {
+            let length = bin.first.since(since);
+            if longest.is_none_or(|gap| length > gap.length) {
+                let from = since;
+                longest = Some(Gap { length, from });
+            }
+            since = since.max(bin.last);
+        }
+        longest
+    }
+}
+
+/// Neighbours together.
+fn pairs<T: Clone>(all: &[T], merge: impl Fn(&mut T, &T)) -> Vec<T> {
+    let joined = all.chunks(2).map(|pair| {
+        let mut first = pair[0].clone();
+        pair.iter().skip(1).for_each(|next| merge(&mut first, next));
+        first
+    });
+    joined.collect()
+}
+
+/// What a worker did in an interval, or a part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IntervalPart {
+    /// The interval, from 0 at the common start.
+    pub number: u64,
+    /// What ended in it.
+    pub bin: Bin,
+    /// Their latencies.
+    pub latencies: Latencies,
+}
+
+/// Takes what a worker did in an interval that is over.
+pub type HandOver = Box<dyn FnMut(IntervalPart) + Send>;
+
+/// Makes a worker's timeline. Recording touches only what belongs to the present bin.
+pub struct TimelineRecorder {
+    line: Timeline,
+    /// The present bin, or the part of it that lies in the present interval.
+    from: Nanos,
+    /// Its width; zero before the first operation.
+    width: u64,
+    now: Bin,
+    /// Of the present slice, or of the part of it that lies in the present interval.
+    service: CoarseRecorder,
+    response: Option<CoarseRecorder>,
+    /// The present interval, without `now` and the latencies that are still recorded.
+    part: IntervalPart,
+    hand_over: Option<HandOver>,
+}
+
+impl std::fmt::Debug for TimelineRecorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TimelineRecorder")
+            .field("line", &self.line)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TimelineRecorder {
+    /// An empty one for intervals of that length; with response times in an open loop.
+    pub fn new(interval: Nanos, open_loop: bool) -> TimelineRecorder {
+        let mut line = Timeline::new(interval);
+        line.bins.reserve(BINS);
+        TimelineRecorder {
+            line,
+            from: Nanos(0),
+            width: 0,
+            now: Bin::default(),
+            service: CoarseRecorder::default(),
+            response: open_loop.then(CoarseRecorder::default),
+            part: IntervalPart::default(),
+            hand_over: None,
+        }
+    }
+
+    /// From now on gives each interval that is over to `hand_over`: at the first
+    /// operation that ends after it. An operation that ends earlier than one before it
+    /// makes a further part of its interval: parts are to be added up.
+    pub fn hand_over_to(&mut self, hand_over: HandOver) {
+        self.hand_over = Some(hand_over);
+    }
+
+    /// Adds an operation without error that ended at `at` after the common start, moved
+    /// `bytes` and took `service`, and `response` from its intended start. Allocates
+    /// only at the end of a slice.
+    #[inline]
+    pub fn done(&mut self, at: Nanos, bytes: u64, service: Nanos, response: Option<Nanos>) {
+        self.go_to(at);
+        self.now.items += 1;
+        self.now.bytes += bytes;
+        self.service.record(service);
+        if let (Some(recorder), Some(response)) = (&mut self.response, response) {
+            recorder.record(response);
+        }
+    }
+
+    /// Adds an operation that failed at `at` after the common start.
+    pub fn failed(&mut self, at: Nanos) {
+        self.go_to(at);
+        self.now.errors += 1;
+    }
+
+    #[inline(always)]
+    fn go_to(&mut self, at: Nanos) {
+        if at.0.wrapping_sub(self.from.0) >= self.width {
+            self.leave(at);
+        }
+        self.now.first = self.now.first.min(at);
+        self.now.last = self.now.last.max(at);
+    }
+
+    /// Leaves the present bin for that of `at`.
+    #[cold]
+    fn leave(&mut self, at: Nanos) {
+        let scale = self.line.scale;
+        let interval = at.0 / scale.interval.0;
+        let slice = |at: Nanos| scale.index(at) / SLICE_BINS;
+        let other_interval = interval != self.part.number;
+        if self.width > 0 {
+            self.line.record(self.from, self.now);
+            self.part.bin.merge(std::mem::take(&mut self.now));
+            if other_interval || slice(at) != slice(self.from) {
+                self.put_latencies();
+            }
+        }
+        if other_interval {
+            self.put_interval();
+            self.part.number = interval;
+        }
+        let index = self.line.reach(at);
+        // The bins may have become wider by that.
+        let scale = self.line.scale;
+        let starts = interval * scale.interval.0;
+        let from = scale.start(index).0.max(starts);
+        let to = scale.start(index + 1).0.min(starts + scale.interval.0);
+        (self.from, self.width) = (Nanos(from), to - from);
+    }
+
+    /// Latencies of the present slice, up to now.
+    fn put_latencies(&mut self) {
+        let latencies = Latencies {
+            service: self.service.take(),
+            response: self
+                .response
+                .as_mut()
+                .map(CoarseRecorder::take)
+                .unwrap_or_default(),
+        };
+        self.line.record_latencies(self.from, &latencies);
+        if self.hand_over.is_some() {
+            self.part.latencies.merge(&latencies);
+        }
+    }
+
+    /// Hands over the present interval.
+    fn put_interval(&mut self) {
+        let part = std::mem::take(&mut self.part);
+        if let Some(hand_over) = &mut self.hand_over
+            && part.bin.operations() > 0
+        {
+            hand_over(part);
+        }
+    }
+
+    /// The timeline of all that was recorded; what is left of the last interval is
+    /// handed over.
+    pub fn finish(mut self) -> Timeline {
+        if self.width > 0 {
+            self.line.record(self.from, self.now);
+            self.part.bin.merge(self.now);
+            self.put_latencies();
+            self.put_interval();
+        }
+        self.line.shrink();
+        self.line
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn recorded(times: &[u64]) -> Timeline {
-        let mut line = Timeline::default();
-        for t in times {
-            line.record_done(Nanos(*t), 10, Nanos(*t));
-        }
-        line
-    }
-
-    #[test]
-    fn a_long_run_keeps_at_most_1024_bins_and_loses_nothing() {
-        let times: Vec<u64> = (0..5000).map(|i| i * 7_000_000).collect();
-        let line = recorded(&times);
-        assert!(line.bins().len() <= BINS && line.bins().len() > BINS / 2 - 1);
-        assert_eq!(line.bins().iter().map(|b| b.items).sum::<u64>(), 5000);
-    }
-
-    #[test]
-    fn half_a_bin_counts_half() {
-        let line = recorded(&[10_000, 20_000, 30_000, 40_000]);
-        let whole = Nanos(1 << 20);
-        assert_eq!(line.done_by(Nanos(1 << 15), whole), 2);
-        assert_eq!(line.done_by(Nanos(1 << 16), whole), 4);
-        assert_eq!(line.done_by(Nanos(0), whole), 0);
-    }
-
-    #[test]
-    fn the_nth_operation_ended_where_as_many_were_done() {
-        let line = recorded(&[10_000, 20_000, 30_000, 40_000, 1 << 20]);
-        assert_eq!(line.when(2), Some(Nanos(1 << 15)));
-        assert_eq!(line.when(4), Some(Nanos(1 << 16)));
-        assert_eq!(line.when(5), Some(Nanos((1 << 20) + (1 << 16))));
-        assert_eq!(line.when(6), None);
-    }
-
-    #[test]
-    fn at_the_end_of_the_phase_everything_is_done() {
-        let times: Vec<u64> = (1..=1000).map(|i| i * 777_777).collect();
-        let (line, end) = (recorded(&times), Nanos(1000 * 777_777));
-        assert_eq!(line.done_by(end, end), 1000);
-        assert!((499..=501).contains(&line.done_by(Nanos(end.0 / 2), end)));
-    }
-
-    #[test]
-    fn what_is_done_counts_as_a_bin_of_one() {
-        let times = [5, 70_000, 70_001, 900_000_000, 3];
-        let mut merged = Timeline::default();
-        for t in times {
-            let bin = Bin {
-                items: 1,
-                bytes: 10,
-                errors: 0,
-                max: Nanos(t),
-            };
-            merged.record(Nanos(t), bin);
-        }
-        assert_eq!(recorded(&times), merged);
-    }
-
-    proptest! {
-        #[test]
-        fn merging_equals_recording_all_in_one(
-            x in prop::collection::vec(0_u64..20_000_000_000, 0..60),
-            y in prop::collection::vec(0_u64..20_000_000_000, 0..60),
-        ) {
-            let mut merged = recorded(&x);
-            merged.merge(&recorded(&y));
-            let all: Vec<u64> = x.iter().chain(&y).copied().collect();
-            prop_assert_eq!(merged, recorded(&all));
-        }
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use rbench_core::timeline::INTERVAL;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, Counter, CpuClock, Latency, Nanos, OpKind, Rank};
 use rbench_plan::io::{FsyncRule, Layout, Rw, fresh_data};
@@ -147,6 +148,7 @@ fn surroundings(clock: CpuClock) -> (Gate, Meter) {
         "",
         &[OpKind::Read],
         false,
+        INTERVAL,
         Arc::new(Tally::default()),
         ErrorBudget::default(),
     );

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use rbench_comm::{Clocks, Combine, CommError, Communicator, NOTE_WORDS, Note};
 use rbench_core::outcome::CommonStart;
 use rbench_core::spread::RowLimits;
-use rbench_core::{Clock, Counter, MonotonicClock, Rank};
+use rbench_core::timeline::INTERVAL;
+use rbench_core::{Clock, Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
 use crate::pace::{Exits, StopFlag};
@@ -200,6 +201,7 @@ pub struct Group<'a> {
     /// What rank 0 was told last.
     told: Cell<(u64, u64)>,
     limits: Limits,
+    interval: Nanos,
     seats: WorkerResources,
     /// Since when all ranks say that they are there; when each was heard of.
     guarded: Cell<Option<Instant>>,
@@ -278,6 +280,7 @@ impl<'a> Group<'a> {
             failed_before: Cell::new(0),
             told: Cell::new((0, 0)),
             limits: Limits::default(),
+            interval: INTERVAL,
             seats: WorkerResources::default(),
             guarded: Cell::new(None),
             alive: RefCell::new(vec![Instant::now(); ranks]),
@@ -291,6 +294,16 @@ impl<'a> Group<'a> {
     /// The same group with limits at which it stops.
     pub fn with_limits(self, limits: Limits) -> Group<'a> {
         Group { limits, ..self }
+    }
+
+    /// The same group with timelines of that interval, the same on all ranks.
+    pub fn with_interval(self, interval: Nanos) -> Group<'a> {
+        Group { interval, ..self }
+    }
+
+    /// The interval of the timelines.
+    pub fn interval(&self) -> Nanos {
+        self.interval
     }
 
     /// The same group whose workers are seated so.

@@ -348,7 +348,7 @@ impl<'w> JobRound<'w> {
             Some(watch) => watch.end(group).await?,
             None => Vec::new(),
         };
-        state.most = end.most.or(state.most);
+        state.most = end.each.or(state.most);
         let mut rows = end.rows;
         if self.members.iter().any(|m| m.job.framing.is_timed()) {
             rows::tell_access(&mut rows);

@@ -23,7 +23,7 @@ use crate::workload::{Listener, Pass};
 /// kind of item.
 #[derive(Debug, Clone, Default)]
 struct Made {
-    /// After a stonewall: items that each worker made.
+    /// After a deadline: items that each worker made.
     each: Option<u64>,
     renamed: bool,
     all_there: bool,
@@ -163,7 +163,7 @@ impl MetaPass<'_> {
         let PhaseEnd {
             rows,
             covered,
-            most,
+            each,
             stopped,
             failed,
             details,
@@ -181,12 +181,12 @@ impl MetaPass<'_> {
         let made = self.made(info.items);
         match plan.kind {
             PhaseKind::DirCreate | PhaseKind::FileCreate => {
-                made.each = most;
-                made.all_there = covered && most.is_none();
+                made.each = each;
+                made.all_there = covered && each.is_none();
             }
             PhaseKind::DirRename | PhaseKind::FileRename => made.renamed = true,
             // What it did not come to is not there for later phases either.
-            _ if info.makes() => made.each = least(made.each, most),
+            _ if info.makes() => made.each = least(made.each, each),
             _ => {}
         }
         if failed && self.meta.failures_end_the_run {
@@ -289,10 +289,12 @@ impl MetaPass<'_> {
         };
         let lanes = self.lanes(&plan);
         let steps = lanes.len() as u64;
-        let total = plan
-            .deadline
-            .is_none()
-            .then(|| scene.total().saturating_mul(steps));
+        let total = plan.deadline.is_none().then(|| {
+            let missing = info
+                .items
+                .map_or(0, |_| self.plan.missing(self.meta.items_per_rank));
+            scene.total().saturating_sub(missing).saturating_mul(steps)
+        });
         let tops_up = info.makes() && plan.deadline.is_some();
         let after = After {
             sync: self.meta.around.sync && info.items.is_some(),
@@ -314,13 +316,13 @@ impl MetaPass<'_> {
                 Showing::Untimed => format!("{} (untimed)", info.label),
             },
             lanes,
-            open_loop: false,
+            open_loop: plan.open_loop.is_some(),
             deadline: plan.deadline,
             wear_out: info.makes(),
             framing: Framing::Untimed,
             cache,
             total,
-            threads: self.plan.threads,
+            threads: self.plan.workers_of(group.rank()),
             lanes_of: Vec::new(),
             log_operations: self.plan.log && plan.showing != Showing::Untimed,
             before: self.before(&plan),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use crate::pace::{Gate, StopFlag};
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{DAMAGED_MAX, Details, Measured, OpStats, OpTime, Retries};
-use rbench_core::timeline::Bin;
+use rbench_core::timeline::{Timeline, TimelineRecorder};
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_sys::engine::RetriesByTransfer;
 
@@ -81,8 +81,36 @@ fn follows(op: OpKind) -> bool {
 
 /// An empty lane of `op`: in an open loop with response times, unless such
 /// operations only follow others.
-pub fn empty_lane(op: OpKind, open_loop: bool) -> OpStats {
-    OpStats::new(op, open_loop && !follows(op))
+pub fn empty_lane(op: OpKind, open_loop: bool, interval: Nanos) -> OpStats {
+    OpStats {
+        timeline: Timeline::new(interval),
+        ..OpStats::new(op, open_loop && !follows(op))
+    }
+}
+
+/// A lane that is recorded into.
+#[derive(Debug)]
+struct Lane {
+    /// Its timeline is still empty.
+    stats: OpStats,
+    line: TimelineRecorder,
+}
+
+impl Lane {
+    fn new(op: OpKind, open_loop: bool, interval: Nanos) -> Lane {
+        let stats = empty_lane(op, open_loop, interval);
+        Lane {
+            line: TimelineRecorder::new(interval, stats.response.is_some()),
+            stats,
+        }
+    }
+
+    fn end(self) -> OpStats {
+        let Lane { mut stats, line } = self;
+        stats.timeline = line.finish();
+        stats.shrink();
+        stats
+    }
 }
 
 /// The calls of a worker that has many requests under way at a time.
@@ -137,7 +165,7 @@ pub struct Meter {
     rank: Rank,
     host: String,
     common_start: Nanos,
-    lanes: Vec<OpStats>,
+    lanes: Vec<Lane>,
     last_end: Nanos,
     tally: Arc<Tally>,
     done: u64,
@@ -156,12 +184,13 @@ pub struct Meter {
 
 impl Meter {
     /// A meter with one lane for each of `ops`; with response times in an
-    /// open loop.
+    /// open loop. Its timelines are of that interval.
     pub fn new(
         rank: Rank,
         host: &str,
         ops: &[OpKind],
         open_loop: bool,
+        interval: Nanos,
         tally: Arc<Tally>,
         patience: ErrorBudget,
     ) -> Meter {
@@ -169,7 +198,10 @@ impl Meter {
             rank,
             host: host.to_owned(),
             common_start: Nanos(0),
-            lanes: ops.iter().map(|op| empty_lane(*op, open_loop)).collect(),
+            lanes: ops
+                .iter()
+                .map(|op| Lane::new(*op, open_loop, interval))
+                .collect(),
             last_end: Nanos(0),
             tally,
             done: 0,
@@ -205,16 +237,19 @@ impl Meter {
     pub fn done(&mut self, lane: usize, span: Span, bytes: u64) {
         let service = span.end.since(span.start);
         let row = lane as u32;
-        let lane = &mut self.lanes[lane];
+        let Lane { stats: lane, line } = &mut self.lanes[lane];
         lane.items += 1;
         lane.bytes += bytes;
         lane.service.record(service);
-        if let (Some(response), Some(intended)) = (&mut lane.response, span.intended) {
-            response.record(span.end.since(intended));
+        let response = span.intended.map(|intended| span.end.since(intended));
+        if let (Some(all), Some(response), Some(intended)) =
+            (&mut lane.response, response, span.intended)
+        {
+            all.record(response);
             lane.late.record(span.start.since(intended));
         }
         let at = span.end.since(self.common_start);
-        lane.timeline.record_done(at, bytes, service);
+        line.done(at, bytes, service, response);
         if self.logs {
             self.details.operations.push(OpTime {
                 row,
@@ -242,15 +277,8 @@ impl Meter {
         self.note_failed(&failure);
         self.failed_for.0 += span.end.since(span.start).0;
         let lane = &mut self.lanes[lane];
-        lane.failures.add(self.rank, &self.host, failure);
-        let at = span.end.since(self.common_start);
-        lane.timeline.record(
-            at,
-            Bin {
-                errors: 1,
-                ..Bin::default()
-            },
-        );
+        lane.stats.failures.add(self.rank, &self.host, failure);
+        lane.line.failed(span.end.since(self.common_start));
         self.last_end = span.end;
     }
 
@@ -258,9 +286,8 @@ impl Meter {
     #[cold]
     pub fn failed_untimed(&mut self, lane: usize, failure: Failure) {
         self.note_failed(&failure);
-        self.lanes[lane]
-            .failures
-            .add(self.rank, &self.host, failure);
+        let lane = &mut self.lanes[lane].stats;
+        lane.failures.add(self.rank, &self.host, failure);
     }
 
     fn note_failed(&mut self, failure: &Failure) {
@@ -293,7 +320,7 @@ impl Meter {
                 aside: measured.aside,
             },
         };
-        self.lanes[lane].measured = Some(after_start);
+        self.lanes[lane].stats.measured = Some(after_start);
     }
 
     /// All lanes were measured from `from` on, up to the last end.
@@ -312,18 +339,18 @@ impl Meter {
 
     /// Notes operations of an open loop that were due and never started.
     pub fn unissued(&mut self, lane: usize, count: u64) {
-        self.lanes[lane].unissued += count;
+        self.lanes[lane].stats.unissued += count;
     }
 
     /// Notes a block that is not read back because it could not be written.
     #[cold]
     pub fn unchecked(&mut self, lane: usize) {
-        self.lanes[lane].unchecked += 1;
+        self.lanes[lane].stats.unchecked += 1;
     }
 
     /// Notes calls that were made beyond the first of an operation.
     pub fn again(&mut self, lane: usize, calls: Retries) {
-        self.lanes[lane].again.add(calls);
+        self.lanes[lane].stats.again.add(calls);
     }
 
     /// The same for the lanes of reads, writes, trims and syncs; where syncs have none
@@ -362,9 +389,8 @@ impl Meter {
     /// only follow others, and opens of files whose blocks are moved.
     pub fn items(&self) -> u64 {
         let moves = |lane: &OpStats| matches!(lane.op, OpKind::Read | OpKind::Write);
-        let moves_blocks = self.lanes.iter().any(moves);
-        self.lanes
-            .iter()
+        let moves_blocks = self.stats().any(moves);
+        self.stats()
             .filter(|lane| !(follows(lane.op) || moves_blocks && lane.op == OpKind::Open))
             .map(|lane| lane.items)
             .sum()
@@ -387,14 +413,14 @@ impl Meter {
 
     /// The stonewall is down: what is done from now on tops up.
     pub fn stonewall(&mut self) {
-        for lane in &mut self.lanes {
-            lane.stonewalled = Some(lane.service.clone());
+        for Lane { stats, .. } in &mut self.lanes {
+            stats.stonewalled = Some(stats.service.clone());
         }
     }
 
     /// Where the worker's time went.
     fn effort(&self) -> Effort {
-        let done = self.lanes.iter().map(|lane| lane.service.total());
+        let done = self.stats().map(|lane| lane.service.total());
         let recorded = Nanos(done.fold(self.failed_for.0, |sum, lane| sum + lane.0));
         let (in_calls, full) = match self.many {
             None => (recorded, recorded),
@@ -418,18 +444,23 @@ impl Meter {
         }
     }
 
-    /// What was noted in a lane.
+    fn stats(&self) -> impl Iterator<Item = &OpStats> {
+        self.lanes.iter().map(|lane| &lane.stats)
+    }
+
+    /// What was noted in a lane, its timeline excepted.
     pub fn lane(&self, lane: usize) -> &OpStats {
-        &self.lanes[lane]
+        &self.lanes[lane].stats
     }
 
     /// The lanes, and what stays with the rank.
     pub fn into_parts(mut self) -> (Vec<OpStats>, Details) {
         let effort = self.effort();
-        let used = self.lanes.iter_mut().filter(|lane| lane.operations() > 0);
-        used.for_each(|lane| lane.effort = effort);
-        self.lanes.iter_mut().for_each(OpStats::shrink);
-        (self.lanes, self.details)
+        let all = self.lanes.iter_mut().map(|lane| &mut lane.stats);
+        all.filter(|lane| lane.operations() > 0)
+            .for_each(|lane| lane.effort = effort);
+        let lanes = self.lanes.into_iter().map(Lane::end).collect();
+        (lanes, self.details)
     }
 }
 
@@ -437,6 +468,7 @@ impl Meter {
 mod tests {
     use super::*;
     use crate::pace::Waits;
+    use rbench_core::timeline::INTERVAL;
     use rbench_core::{CpuClock, Latency};
 
     fn gate() -> Gate {
@@ -451,7 +483,7 @@ mod tests {
 
     fn meter(ops: &[OpKind]) -> Meter {
         let (tally, patience) = (Arc::new(Tally::default()), ErrorBudget::default());
-        Meter::new(Rank(0), "h", ops, false, tally, patience)
+        Meter::new(Rank(0), "h", ops, false, INTERVAL, tally, patience)
     }
 
     fn span(start: u64, end: u64) -> Span {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_core::outcome::Retries;
+use rbench_core::random::Stream;
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::Schedule;
@@ -52,6 +53,9 @@ const LINKED: &str = ".l";
 const NODE: &str = ".n";
 /// Stands behind the names of symbolic links to items.
 const SYMLINKED: &str = ".s";
+
+/// What a stream of random gaps between intended starts is for.
+const STREAM_STARTS: u64 = 15;
 
 /// How a metadata operation is made for a worker.
 pub struct OpEntry {
@@ -505,6 +509,7 @@ pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
             deadline: None,
             showing: Showing::Phase,
             part: None,
+            open_loop: None,
         },
         info: PhaseKind::FileStat.info(),
         fs: Arc::new(NullFs),
@@ -644,8 +649,24 @@ impl OpContext {
             count,
             visits,
             order,
-            schedule: None,
+            schedule: self.schedule(thread),
         }
+    }
+
+    /// When the operations of worker `thread` are meant to start, if that is given.
+    fn schedule(&self, thread: u32) -> Option<Schedule> {
+        let open = self.phase.open_loop?;
+        let worker = u64::from(self.rank.0) * u64::from(self.threads) + u64::from(thread);
+        let workers = u64::from(self.ranks) * u64::from(self.threads);
+        let [a, b, c, d, e] = self.data_parts(thread);
+        let stream = Stream::new(&[a, b, c, d, e, STREAM_STARTS]);
+        Some(Schedule::new(
+            open.arrival,
+            open.rate,
+            worker,
+            workers,
+            stream,
+        ))
     }
 
     /// Operations that all workers of all ranks would issue.

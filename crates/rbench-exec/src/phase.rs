@@ -36,7 +36,8 @@ pub struct Phase {
     pub open_loop: bool,
     /// Stop issuing after this time.
     pub deadline: Option<Nanos>,
-    /// After the deadline top up to the worker with the most.
+    /// After the deadline top up to the worker with the most; in an open loop later
+    /// phases only work on what every worker came to.
     pub wear_out: bool,
     /// Whether opens and closes are part of it.
     pub framing: Framing,
@@ -66,10 +67,10 @@ impl Phase {
     }
 
     /// An empty lane for each of those with these numbers, not to be recorded
-    /// into.
-    pub fn empty_lanes(&self, numbers: Range<usize>) -> Vec<OpStats> {
+    /// into; its timeline is of that interval.
+    pub fn empty_lanes(&self, interval: Nanos, numbers: Range<usize>) -> Vec<OpStats> {
         let empty = |info: &OpRow| {
-            let mut lane = empty_lane(info.op, self.open_loop);
+            let mut lane = empty_lane(info.op, self.open_loop, interval);
             lane.shrink();
             lane
         };

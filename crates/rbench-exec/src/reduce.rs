@@ -9,6 +9,7 @@
 //! host, its distribution: `rows` gathers them.
 
 mod rows;
+mod slices;
 
 use rbench_comm::{Combine, CommError};
 use rbench_core::effort::{EFFORT_WORDS, Effort};
@@ -23,6 +24,7 @@ use rbench_core::{Latency, Nanos, Rank};
 use crate::group::{ExecError, Group};
 use crate::phase::Phase;
 use rows::{Hosts, Ranks};
+use slices::Buckets;
 
 /// What one rank brings to the reduction.
 #[derive(Debug)]
@@ -40,6 +42,9 @@ pub struct Part {
 /// Starts may lie before the common start; this keeps them positive.
 const START_BIAS: u64 = 1 << 62;
 
+/// Bins may be narrower than an interval: this keeps the power positive.
+const POWER_BIAS: u64 = 1 << 31;
+
 /// Reduces one phase; a row for each lane at rank 0, none elsewhere.
 ///
 /// # Errors
@@ -56,12 +61,16 @@ pub async fn reduce(
         complete,
     } = part;
     let start_skew = start_skew(group, &outcomes).await?;
-    let lanes = merge_workers(phase, outcomes);
+    let lanes = merge_workers(phase, group.interval(), outcomes);
     let mut rows = Vec::new();
     for (info, mut merged) in phase.lanes.iter().zip(lanes) {
         let frame = Frame::agree(group, &merged.lane, stonewall.is_some()).await?;
-        merged.lane.timeline.widen(frame.width);
-        let sums = sum(group, &merged, &frame).await?;
+        merged.lane.timeline.widen(frame.power);
+        let mut sums = sum(group, &merged, &frame).await?;
+        let total = sums.as_mut().and_then(|(_, total)| total.as_mut());
+        let total = total.map(|total| &mut total.timeline);
+        let buckets = frame.of_slices();
+        slices::reduce(group, &merged.lane.timeline, &buckets, frame.bins, total).await?;
         let ranks = rows::ranks_of_host(group, &merged, cpu).await?;
         // The others have done their part; the leaders go on.
         let (Some((host, total)), Some(ranks)) = (sums, ranks) else {
@@ -230,7 +239,7 @@ impl First {
 
 /// Merges the lanes of this rank's workers, each with those that it has; a lane
 /// that none of them has is empty.
-fn merge_workers(phase: &Phase, outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
+fn merge_workers(phase: &Phase, interval: Nanos, outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
     let mut merged: Vec<Option<Merged>> = phase.lanes.iter().map(|_| None).collect();
     for WorkerOutcome {
         started_ns: _,
@@ -259,7 +268,7 @@ fn merge_workers(phase: &Phase, outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
             }
         }
     }
-    let empty = phase.empty_lanes(0..phase.lanes.len());
+    let empty = phase.empty_lanes(interval, 0..phase.lanes.len());
     let all = merged.into_iter().zip(empty);
     all.map(|(merged, empty)| merged.unwrap_or_else(|| Merged::nothing(empty)))
         .collect()
@@ -272,7 +281,9 @@ struct Frame {
     response: Option<Range>,
     /// Under a stonewall.
     stonewalled: Option<Range>,
-    width: Nanos,
+    interval: Nanos,
+    /// How wide bins are: [`Timeline::power`].
+    power: i32,
     bins: usize,
 }
 
@@ -309,8 +320,14 @@ impl Range {
 
 impl Frame {
     async fn agree(group: &Group<'_>, lane: &OpStats, stonewall: bool) -> Result<Frame, ExecError> {
-        let width = lane.timeline.width();
-        let mut mine = vec![width.0, width.0 * lane.timeline.bins().len() as u64];
+        let line = &lane.timeline;
+        // The last bin by its start: how many there are depends on the width.
+        let last = line.bins().len().checked_sub(1);
+        let last = last.map_or(0, |last| line.start(last).0 + 1);
+        let mut mine = vec![
+            POWER_BIAS.saturating_add_signed(i64::from(line.power())),
+            last,
+        ];
         mine.extend(Range::bounds(&lane.service));
         if let Some(response) = &lane.response {
             mine.extend(Range::bounds(response));
@@ -323,13 +340,28 @@ impl Frame {
         let all = group
             .quietly(group.world.all_reduce(Combine::Max, mine))
             .await?;
+        let interval = group.interval();
+        let power = (all[0] as i64 - POWER_BIAS as i64) as i32;
+        let last = all[1].checked_sub(1);
         Ok(Frame {
-            width: Nanos(all[0]),
-            bins: all[1].div_ceil(all[0]) as usize,
+            interval,
+            power,
+            bins: last.map_or(0, |at| Timeline::bin_of(interval, power, Nanos(at)) + 1),
             service: Range::from_bounds(&all[2..4]),
             response: all.get(4..before).and_then(of_two),
             stonewalled: all.get(before..).and_then(of_two),
         })
+    }
+}
+
+impl Frame {
+    /// The buckets of the slices.
+    fn of_slices(&self) -> Buckets {
+        let of = |range: &Range| slices::coarse(range.first, range.count);
+        Buckets {
+            service: of(&self.service),
+            response: self.response.as_ref().map_or(0..0, of),
+        }
     }
 }
 
@@ -429,7 +461,8 @@ fn additive(lane: &OpStats, frame: &Frame) -> Vec<u64> {
             items,
             bytes,
             errors,
-            max: _,
+            first: _,
+            last: _,
         } = timeline.bins().get(index).copied().unwrap_or_default();
         words.extend([items, bytes, errors]);
     }
@@ -464,7 +497,10 @@ fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
         let (min, max) = latency.extremes();
         words.extend([!min, max]);
     }
-    words.extend((0..frame.bins).map(|i| lane.timeline.bins().get(i).map_or(0, |bin| bin.max.0)));
+    for index in 0..frame.bins {
+        let bin = lane.timeline.bins().get(index).copied().unwrap_or_default();
+        words.extend([!bin.first.0, bin.last.0]);
+    }
     words
 }
 
@@ -502,16 +538,18 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
     let bins = (0..frame.bins)
         .map(|_| {
             let [items, bytes, errors] = sums.array();
-            let [max] = maxima.array();
+            let [not_first, last] = maxima.array();
             Bin {
                 items,
                 bytes,
                 errors,
-                max: Nanos(max),
+                first: Nanos(!not_first),
+                last: Nanos(last),
             }
         })
         .collect();
-    let timeline = Timeline::from_bins(frame.width, bins).ok_or_else(garbled)?;
+    let timeline = Timeline::from_bins(frame.interval, frame.power, bins);
+    let timeline = timeline.ok_or_else(garbled)?;
     Ok(Total {
         items,
         bytes,

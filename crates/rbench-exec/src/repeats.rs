@@ -7,13 +7,16 @@ use rbench_core::{OpKind, Timeline};
 /// When and how often a worker went over its part again.
 pub fn round<'l>(lanes: impl Iterator<Item = &'l OpStats>, once: Option<u64>) -> Option<Round> {
     let once = once.filter(|once| *once > 0)?;
-    let (mut line, mut done) = (Timeline::default(), 0);
+    let (mut line, mut done): (Option<Timeline>, u64) = (None, 0);
     for lane in lanes.filter(|lane| !matches!(lane.op, OpKind::Fsync | OpKind::Close)) {
-        line.merge(&lane.timeline);
+        match &mut line {
+            Some(line) => line.merge(&lane.timeline),
+            None => line = Some(lane.timeline.clone()),
+        }
         done += lane.items + lane.failures.total();
     }
     (done > once).then(|| Round {
-        after: line.when(once).unwrap_or_default(),
+        after: line.and_then(|line| line.when(once)).unwrap_or_default(),
         once,
         done,
     })

@@ -54,8 +54,9 @@ pub struct PhaseEnd {
     pub rows: Vec<PhaseOutcome>,
     /// Whether every worker of every rank did all it had without error.
     pub covered: bool,
-    /// After a stonewall: operations that the worker with the most issued.
-    pub most: Option<u64>,
+    /// After a deadline that cut workers off: operations that each has issued, at
+    /// least.
+    pub each: Option<u64>,
     /// Whether the group was asked to stop.
     pub stopped: bool,
     /// Whether any operation failed on any rank.
@@ -231,7 +232,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         return Ok(PhaseEnd {
             rows: Vec::new(),
             covered: false,
-            most: None,
+            each: None,
             stopped: true,
             failed: false,
             details: Details::default(),
@@ -264,7 +265,10 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     }
     let reached: Vec<(u64, u64)> = reached.into_iter().flatten().collect();
     let stonewall = match (phase.wear_out, phase.deadline) {
-        (true, Some(deadline)) => wear_out(group, &hands, &reached, planned, deadline).await?,
+        (true, Some(deadline)) => {
+            let tops_up = !phase.open_loop;
+            wear_out(group, &hands, (&reached, planned), deadline, tops_up).await?
+        }
         _ => None,
     };
     if upto < Stage::Closed {
@@ -284,7 +288,17 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         glances,
         ..Mine::new(ended, cpu().since(cpu_before))
     };
-    merge(group, phase, mine, stonewall, !stopped, stopped).await
+    // Without topping up it is an end like any other.
+    let each = stonewall.map(|wall| {
+        if phase.open_loop {
+            wall.least
+        } else {
+            wall.most
+        }
+    });
+    let stonewall = stonewall.filter(|_| !phase.open_loop);
+    let end = merge(group, phase, mine, stonewall, !stopped, stopped).await?;
+    Ok(PhaseEnd { each, ..end })
 }
 
 /// How far workers go before they wait for each other.
@@ -376,7 +390,7 @@ pub async fn run_freely(
     for phase in phases {
         let mine = done.next();
         let complete = all(group, !stopped && mine.is_some()).await?;
-        let mine = mine.unwrap_or_else(|| Mine::idle(phase));
+        let mine = mine.unwrap_or_else(|| Mine::idle(phase, group.interval()));
         ends.push(merge(group, phase, mine, None, complete, stopped).await?);
     }
     Ok((ends, trouble))
@@ -433,13 +447,13 @@ impl Mine {
     }
 
     /// Of a rank that did not get as far as `phase`.
-    fn idle(phase: &Phase) -> Mine {
+    fn idle(phase: &Phase, interval: Nanos) -> Mine {
         Mine {
             outcomes: vec![WorkerOutcome {
                 started_ns: 0,
                 finished: Nanos(0),
                 busy: false,
-                lanes: phase.empty_lanes(0..phase.lanes.len()),
+                lanes: phase.empty_lanes(interval, 0..phase.lanes.len()),
                 details: Details::default(),
                 first_lane: 0,
             }],
@@ -485,7 +499,7 @@ async fn merge(
     Ok(PhaseEnd {
         rows,
         covered,
-        most: stonewall.map(|s| s.most),
+        each: None,
         stopped,
         failed,
         details,
@@ -527,6 +541,7 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         rank: group.rank(),
         host: group.host_name().to_owned(),
         open_loop: phase.open_loop,
+        interval: group.interval(),
         stop: group.stop_flag(),
         log_operations: phase.log_operations,
         errors_max: group.limits().errors,
@@ -602,14 +617,15 @@ fn ended(report: Report) -> Option<(WorkerOutcome, bool)> {
 }
 
 /// If the deadline cut some worker off: lets every worker top up to what the
-/// worker with the most had issued by then. `planned` is what this rank's
-/// workers would have issued in all.
+/// worker with the most had issued by then, unless operations have intended
+/// starts: none is meant to start after the deadline. `planned` is what this
+/// rank's workers would have issued in all.
 async fn wear_out(
     group: &Group<'_>,
     hands: &WorkerPool,
-    reached: &[(u64, u64)],
-    planned: u64,
+    (reached, planned): (&[(u64, u64)], u64),
     deadline: Nanos,
+    tops_up: bool,
 ) -> Result<Option<Stonewall>, ExecError> {
     let issued = reached.iter().map(|(issued, _)| *issued);
     let cut_off = u64::from(issued.clone().sum::<u64>() < planned);
@@ -636,9 +652,11 @@ async fn wear_out(
         least: !bounds[1],
         most: bounds[0],
     };
-    hands
-        .order(group, Command::TopUp(stonewall.most), reached_counts)
-        .await?;
+    if tops_up {
+        hands
+            .order(group, Command::TopUp(stonewall.most), reached_counts)
+            .await?;
+    }
     Ok(Some(stonewall))
 }
 

@@ -160,7 +160,7 @@ impl StuckDetector {
         workers: &[Worker],
     ) -> WorkerOutcome {
         let own = phase.own_lanes(worker);
-        let mut lanes = phase.empty_lanes(own.clone());
+        let mut lanes = phase.empty_lanes(group.interval(), own.clone());
         let Seen {
             given_up,
             given_up_at,

@@ -184,6 +184,8 @@ pub struct WorkerConfig {
     pub host: String,
     /// Whether response times are recorded.
     pub open_loop: bool,
+    /// The interval of the timelines.
+    pub interval: Nanos,
     /// The group's request to stop.
     pub stop: StopFlag,
     /// Whether start and duration of each operation are kept.
@@ -276,6 +278,7 @@ pub fn spawn(
         &config.host,
         &lanes.ops,
         config.open_loop,
+        config.interval,
         Arc::clone(&tally),
         ErrorBudget {
             errors: config.errors_max,
@@ -475,6 +478,7 @@ mod tests {
             rank: Rank(0),
             host: "here".to_owned(),
             open_loop: false,
+            interval: Nanos(1_000_000_000),
             stop: StopFlag::default(),
             log_operations: false,
             errors_max: None,

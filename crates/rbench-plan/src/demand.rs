@@ -69,7 +69,8 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
     match &plan.work {
         Work::Meta(meta) => {
             let ranks = u64::from(ranks);
-            let (peak, left) = of_meta(meta, ranks, u64::from(plan.threads));
+            let missing = plan.missing(meta.items_per_rank);
+            let (peak, left) = of_meta(meta, (ranks, missing), u64::from(plan.threads));
             let stays = plan.keep || meta.site != Location::Own;
             let earlier = if stays { passes - 1 } else { 0 };
             peak.and(left.times(earlier))
@@ -83,7 +84,8 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
 }
 
 /// At the fullest moment of a pass, and at its end.
-fn of_meta(meta: &MetaPlan, ranks: u64, threads: u64) -> (Demand, Demand) {
+/// `missing`: items of workers that are not there.
+fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Demand, Demand) {
     let runs = |kind| meta.runs(kind);
     // A deadline may come before anything is made.
     let timed = |kind| {
@@ -91,6 +93,7 @@ fn of_meta(meta: &MetaPlan, ranks: u64, threads: u64) -> (Demand, Demand) {
         meta.open_ended() || phases.any(|p| p.kind == kind && p.deadline.is_some())
     };
     let items = meta.items_per_rank.saturating_mul(ranks);
+    let items = items.saturating_sub(missing);
     let of = |kind| if runs(kind) && !timed(kind) { items } else { 0 };
     let dirs = of(PhaseKind::DirCreate);
     let files = of(PhaseKind::FileCreate);

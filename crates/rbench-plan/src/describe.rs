@@ -1,21 +1,100 @@
-//! A Plan in words, for reports.
+//! A Plan in words and numbers, for reports.
 
 use std::path::PathBuf;
 
-use rbench_core::Bytes;
+use rbench_core::{Bytes, Nanos};
 
 use crate::find::{FindPlan, Than};
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
-use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
+use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan, OpenLoop};
 use crate::meta::{
-    Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
+    Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
+    UNTIL_THE_DEADLINE,
 };
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
 
+/// A setting of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// The name of its option.
+    pub name: &'static str,
+    /// For people.
+    pub text: String,
+    /// For machines.
+    pub value: SettingValue,
+}
+
+/// The value of a setting in base units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SettingValue {
+    /// The text says all.
+    Text,
+    /// On.
+    On,
+    /// Off.
+    Off,
+    /// A number of something.
+    Count(u64),
+    /// A size.
+    Size(Bytes),
+    /// A time.
+    Time(Nanos),
+    /// Operations a second.
+    PerSecond(f64),
+    /// A share of a hundred.
+    Percent(u32),
+}
+
+impl Setting {
+    fn text(name: &'static str, text: impl Into<String>) -> Setting {
+        Setting {
+            name,
+            text: text.into(),
+            value: SettingValue::Text,
+        }
+    }
+
+    fn count(name: &'static str, count: impl Into<u64>) -> Setting {
+        let count = count.into();
+        Setting {
+            value: SettingValue::Count(count),
+            ..Setting::text(name, count.to_string())
+        }
+    }
+
+    fn size(name: &'static str, size: Bytes) -> Setting {
+        Setting {
+            value: SettingValue::Size(size),
+            ..Setting::text(name, size.to_string())
+        }
+    }
+
+    fn time(name: &'static str, time: Nanos) -> Setting {
+        Setting {
+            value: SettingValue::Time(time),
+            ..Setting::text(name, time.to_string())
+        }
+    }
+
+    fn percent(name: &'static str, percent: u32, of: &str) -> Setting {
+        Setting {
+            value: SettingValue::Percent(percent),
+            ..Setting::text(name, format!("{percent}%{of}"))
+        }
+    }
+
+    fn yes(name: &'static str) -> Setting {
+        Setting {
+            value: SettingValue::On,
+            ..Setting::text(name, "yes")
+        }
+    }
+}
+
 impl Plan {
-    /// The options that shaped the run, as (name, value), for reports.
-    pub fn describe(&self) -> Vec<(&'static str, String)> {
+    /// The options that shaped the run, for reports.
+    pub fn describe(&self) -> Vec<Setting> {
         let mut rows = match &self.work {
             Work::Meta(meta) if meta.is_table() => describe_table(meta, self.threads),
             Work::Meta(meta) => describe_meta(meta),
@@ -24,18 +103,21 @@ impl Plan {
             Work::Find(find) => describe_find(find),
         };
         if self.keep {
-            rows.push(("keep", "yes".to_owned()));
+            rows.push(Setting::yes("keep"));
         }
-        rows.push(("threads", self.threads.to_string()));
-        rows.push(("iterations", self.iterations.to_string()));
+        match self.short.is_empty() {
+            true => rows.push(Setting::count("threads", self.threads)),
+            false => rows.push(Setting::count("workers", self.workers())),
+        }
+        rows.push(Setting::count("iterations", self.iterations));
         if self.pin {
-            rows.push(("pin", "yes".to_owned()));
+            rows.push(Setting::yes("pin"));
         }
         if self.shift > 0 {
-            rows.push(("shift", self.shift.to_string()));
+            rows.push(Setting::count("shift", self.shift));
         }
         if self.drop_caches {
-            rows.push(("drop-caches", "yes".to_owned()));
+            rows.push(Setting::yes("drop-caches"));
         }
         rows.extend(yes_rows(&[
             ("private-dirs", self.leave.private_dirs),
@@ -45,47 +127,61 @@ impl Plan {
     }
 }
 
-fn journal_row(path: Option<&PathBuf>) -> Option<(&'static str, String)> {
-    path.map(|path| ("ack-journal", path.display().to_string()))
+fn journal_row(path: Option<&PathBuf>) -> Option<Setting> {
+    path.map(|path| Setting::text("ack-journal", path.display().to_string()))
 }
 
-fn yes_rows(flags: &[(&'static str, bool)]) -> impl Iterator<Item = (&'static str, String)> {
-    flags
-        .iter()
-        .filter(|(_, on)| *on)
-        .map(|(name, _)| (*name, "yes".to_owned()))
+fn yes_rows(flags: &[(&'static str, bool)]) -> impl Iterator<Item = Setting> {
+    let on = flags.iter().filter(|(_, on)| *on);
+    on.map(|(name, _)| Setting::yes(name))
+}
+
+/// A number of items.
+fn items(name: &'static str, number: u64) -> Setting {
+    match number {
+        UNTIL_THE_DEADLINE => Setting::text(name, "until the time is over"),
+        _ => Setting::count(name, number),
+    }
+}
+
+/// A rate, and how its operations are spread.
+fn rate_rows(open_loop: OpenLoop) -> [Setting; 2] {
+    [
+        Setting {
+            value: SettingValue::PerSecond(open_loop.rate),
+            ..Setting::text("rate", format!("{}/s over all workers", open_loop.rate))
+        },
+        Setting::text("arrival", open_loop.arrival.name()),
+    ]
 }
 
 /// The rows of the per-operation table, and how long each is.
-fn describe_table(meta: &MetaPlan, threads: u32) -> Vec<(&'static str, String)> {
+fn describe_table(meta: &MetaPlan, threads: u32) -> Vec<Setting> {
     let time = meta.phases.iter().find_map(|phase| phase.deadline);
     vec![
-        ("rows", meta.rows.join(",")),
+        Setting::text("rows", meta.rows.join(",")),
         match time {
-            Some(time) => ("time", time.to_string()),
-            None => {
-                let each = meta.items_per_rank / u64::from(threads.max(1));
-                ("ops", each.to_string())
-            }
+            Some(time) => Setting::time("time", time),
+            None => Setting::count("ops", meta.items_per_rank / u64::from(threads.max(1))),
         },
     ]
 }
 
-fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
+fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
     let mut rows = vec![
-        ("branch", meta.shape.branch.to_string()),
-        ("depth", meta.shape.depth.to_string()),
-        ("items", meta.shape.items_per_node.to_string()),
-        ("items-per-rank", meta.items_per_rank.to_string()),
-        (
+        Setting::count("branch", meta.shape.branch),
+        Setting::count("depth", meta.shape.depth),
+        items("items", meta.shape.items_per_node),
+        items("items-per-rank", meta.items_per_rank),
+        Setting::text(
             "layout",
             match meta.layout {
-                TreeLayout::Unique => "unique".to_owned(),
-                TreeLayout::Shared => "shared".to_owned(),
+                TreeLayout::Unique => "unique",
+                TreeLayout::Shared => "shared",
             },
         ),
-        ("write", meta.write.to_string()),
-        ("read", meta.read.to_string()),
+        Setting::size("write", meta.write),
+        Setting::size("read", meta.read),
     ];
     rows.extend(yes_rows(&[
         ("leaf-only", meta.shape.leaf_only),
@@ -105,21 +201,27 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
         .filter(|info| info.by_default() && info.items.is_none_or(has))
         .map(|info| info.kind);
     if meta.kinds().any(|kind| !kind.info().by_default()) || meta.phases.len() < usual.count() {
-        let names: Vec<&str> = meta.kinds().map(|kind| kind.info().name).collect();
-        rows.push(("phases", names.join(",")));
+        let shown = meta.phases.iter().filter(|p| p.showing != Showing::Untimed);
+        let names: Vec<&str> = shown.map(|phase| phase.kind.info().name).collect();
+        rows.push(Setting::text("phases", names.join(",")));
     }
-    if let Some(deadline) = meta.phases.iter().find_map(|phase| phase.deadline) {
-        rows.push(("stonewall", deadline.to_string()));
+    let deadline = meta.phases.iter().find_map(|phase| phase.deadline);
+    match (meta.time, deadline) {
+        (Some(time), _) => rows.push(Setting::time("time", time)),
+        (None, Some(deadline)) => rows.push(Setting::time("stonewall", deadline)),
+        (None, None) => {}
     }
+    let open_loop = meta.phases.iter().find_map(|phase| phase.open_loop);
+    rows.extend(open_loop.into_iter().flat_map(rate_rows));
     if let Location::TestDirs(dirs) = &meta.site {
         let dirs: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
-        rows.push(("directories", dirs.join("@")));
+        rows.push(Setting::text("directories", dirs.join("@")));
     }
     if meta.loops > 1 {
-        rows.push(("loops", meta.loops.to_string()));
+        rows.push(Setting::count("loops", meta.loops));
     }
     if let (Content::Packet { seed, .. }, true) = (meta.content, meta.write.0 + meta.read.0 > 0) {
-        rows.push(("data-seed", seed.to_string()));
+        rows.push(Setting::text("data-seed", seed.to_string()));
     }
     rows.extend(yes_rows(&[
         (
@@ -139,7 +241,7 @@ fn describe_meta(meta: &MetaPlan) -> Vec<(&'static str, String)> {
 }
 
 /// What the jobs share; their own options stand in the report of each.
-fn describe_jobs(jobs: &JobsPlan) -> Vec<(&'static str, String)> {
+fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
     let all = || jobs.rounds.iter().flatten();
     let join = |texts: Vec<String>| texts.join(", ");
     let mut directories: Vec<String> = all()
@@ -149,28 +251,28 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<(&'static str, String)> {
         .collect();
     directories.dedup();
     let mut rows = vec![
-        ("jobs", join(all().map(|job| job.name.clone()).collect())),
-        ("threads", jobs.workers().to_string()),
+        Setting::text("jobs", join(all().map(|job| job.name.clone()).collect())),
+        Setting::count("threads", jobs.workers()),
     ];
     let mut engines: Vec<String> = all().map(|job| job.engine.clone()).collect();
     engines.dedup();
-    rows.push(("engine", join(engines)));
+    rows.push(Setting::text("engine", join(engines)));
     if !directories.is_empty() {
-        rows.push(("directories", join(directories)));
+        rows.push(Setting::text("directories", join(directories)));
     }
     rows.extend(journal_row(jobs.ack_journal.as_ref()));
     if !jobs.global_options.is_empty() {
         let options = jobs.global_options.iter();
         let typed = options.map(|(name, value)| format!("{name}={value}"));
-        rows.push(("options", join(typed.collect())));
+        rows.push(Setting::text("options", join(typed.collect())));
     }
     rows
 }
 
-fn describe_find(find: &FindPlan) -> Vec<(&'static str, String)> {
+fn describe_find(find: &FindPlan) -> Vec<Setting> {
     let mut rows = Vec::new();
     if let Some(file) = &find.newer {
-        rows.push(("newer", file.display().to_string()));
+        rows.push(Setting::text("newer", file.display().to_string()));
     }
     if let Some(size) = find.size {
         let sign = match size.than {
@@ -178,35 +280,35 @@ fn describe_find(find: &FindPlan) -> Vec<(&'static str, String)> {
             Than::More => "+",
             Than::Less => "-",
         };
-        rows.push((
+        rows.push(Setting::text(
             "size",
             format!("{sign}{} x {} bytes", size.units, size.unit),
         ));
     }
     if let Some(name) = &find.name {
-        rows.push(("name", String::from_utf8_lossy(name).into_owned()));
+        rows.push(Setting::text("name", String::from_utf8_lossy(name)));
     }
     rows
 }
 
-fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
+fn describe_io(io: &IoPlan) -> Vec<Setting> {
     let phases: Vec<&str> = io.phases.iter().map(|rw| rw.name()).collect();
-    let mut rows = vec![("rw", phases.join(",")), sizes(&io.sizes)];
+    let mut rows = vec![Setting::text("rw", phases.join(",")), sizes(&io.sizes)];
     match io.small {
         Some(small) => {
-            rows.push(("files", small.files.to_string()));
-            rows.push(("file-size", small.size.to_string()));
+            rows.push(Setting::count("files", small.files));
+            rows.push(Setting::size("file-size", small.size));
         }
-        None => rows.push(("size", io.size.to_string())),
+        None => rows.push(Setting::size("size", io.size)),
     }
     let layout = match io.layout {
         IoLayout::PerWorker => "per-worker",
         IoLayout::SharedSegmented => "shared, segmented",
         IoLayout::SharedInterleaved => "shared, interleaved",
     };
-    rows.push(("layout", layout.to_owned()));
-    rows.push(("engine", io.engine.clone()));
-    rows.push(("depth", io.depth.to_string()));
+    rows.push(Setting::text("layout", layout));
+    rows.push(Setting::text("engine", io.engine.clone()));
+    rows.push(Setting::count("depth", io.depth));
     let fsync = match io.fsync {
         FsyncRule::End if io.small.is_some() => "each file".to_owned(),
         FsyncRule::End => "end".to_owned(),
@@ -215,15 +317,17 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
         FsyncRule::Close => "close".to_owned(),
     };
     if io.phases.iter().any(|rw| rw.writes()) {
-        rows.push(("fsync", fsync));
+        rows.push(Setting::text("fsync", fsync));
     }
     if io.phases.iter().any(|rw| rw.reads() && rw.writes()) {
-        rows.push(("mix", format!("{}% reads", io.mix_read)));
+        rows.push(Setting::percent("mix", io.mix_read, " reads"));
     }
-    rows.extend(distribution(&io.distribution).map(|text| ("random-distribution", text)));
+    rows.extend(
+        distribution(&io.distribution).map(|text| Setting::text("random-distribution", text)),
+    );
     rows.extend(yes_rows(&[("direct", io.direct), ("verify", io.verify)]));
     if io.verify_threads > 0 {
-        rows.push(("verify-threads", io.verify_threads.to_string()));
+        rows.push(Setting::count("verify-threads", io.verify_threads));
     }
     rows.extend(journal_row(io.ack_journal.as_ref()));
     let compress = match io.buffers.content {
@@ -235,38 +339,38 @@ fn describe_io(io: &IoPlan) -> Vec<(&'static str, String)> {
         ("dedupe", io.buffers.dedupe_percent),
     ] {
         if percent > 0 {
-            rows.push((name, format!("{percent}%")));
+            rows.push(Setting::percent(name, percent, ""));
         }
     }
     if !io.buffers.refill {
-        rows.push(("refill", "no".to_owned()));
+        rows.push(Setting {
+            value: SettingValue::Off,
+            ..Setting::text("refill", "no")
+        });
     }
     if let Some(time) = io.time {
-        rows.push(("time", time.to_string()));
+        rows.push(Setting::time("time", time));
     }
     for (name, time) in [("ramp", io.ramp), ("think", io.think)] {
         if time.0 > 0 {
-            rows.push((name, time.to_string()));
+            rows.push(Setting::time(name, time));
         }
     }
-    if let Some(open_loop) = io.open_loop {
-        rows.push(("rate", format!("{}/s over all workers", open_loop.rate)));
-        rows.push(("arrival", open_loop.arrival.name().to_owned()));
-    }
+    rows.extend(io.open_loop.into_iter().flat_map(rate_rows));
     rows
 }
 
 /// Block sizes, by the name of their option and in its form.
-fn sizes(sizes: &BlockSizes) -> (&'static str, String) {
+fn sizes(sizes: &BlockSizes) -> Setting {
     match sizes {
-        BlockSizes::Fixed(size) => ("bs", Bytes(*size).to_string()),
+        BlockSizes::Fixed(size) => Setting::size("bs", Bytes(*size)),
         BlockSizes::Range { min, max } | BlockSizes::Unaligned { min, max } => {
-            ("bs-range", format!("{}-{}", Bytes(*min), Bytes(*max)))
+            Setting::text("bs-range", format!("{}-{}", Bytes(*min), Bytes(*max)))
         }
         BlockSizes::Split(parts) => {
             let part = |(size, percent): &(u64, u32)| format!("{}/{percent}", Bytes(*size));
             let parts: Vec<String> = parts.iter().map(part).collect();
-            ("bs-split", parts.join(":"))
+            Setting::text("bs-split", parts.join(":"))
         }
     }
 }

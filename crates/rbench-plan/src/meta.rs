@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rbench_core::{Bytes, Nanos};
 
+use crate::jobs::OpenLoop;
 use crate::tree::{Forest, ItemKind, Naming, Private, Shape};
 
 mod phases;
@@ -57,7 +58,7 @@ pub struct Part {
 }
 
 /// A phase to run, complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PhasePlan {
     /// What it does.
     pub kind: PhaseKind,
@@ -71,6 +72,8 @@ pub struct PhasePlan {
     pub showing: Showing,
     /// On which of the items; `None`: once on each.
     pub part: Option<Part>,
+    /// When its operations are meant to start; `None`: one follows the other.
+    pub open_loop: Option<OpenLoop>,
 }
 
 /// How files are made.
@@ -96,7 +99,7 @@ pub enum Renaming {
     /// first ends where the last but one was.
     Chain,
     /// The first item of each worker goes from name to name, as often as the
-    /// worker has items, and untimed back to its own: one renamed again and
+    /// worker has operations, and untimed back to its own: one renamed again and
     /// again, and later phases find the names as they were.
     Onward,
 }
@@ -197,6 +200,8 @@ pub struct MetaPlan {
     pub making: Making,
     /// How items are renamed.
     pub renaming: Renaming,
+    /// `--time`: that each measured phase takes; `None`: it ends with its items.
+    pub time: Option<Nanos>,
     /// What is written.
     pub content: Content,
     /// Bytes written to each created file, in one call.

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use rbench_core::{Bytes, Nanos, OpKind, plain};
 
+use crate::arrival::Arrival;
 use crate::find::FindPlan;
 use crate::io::IoPlan;
-use crate::jobs::{FileNames, JobsPlan};
+use crate::jobs::{FileNames, JobsPlan, OpenLoop};
 use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
-    PhaseKind, PhasePlan, Renaming, Showing, with_needed,
+    PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::shift;
 use crate::spec::{self, OnError, Spec, Workload};
@@ -27,8 +28,11 @@ mod io;
 mod ior;
 mod mdtest;
 mod ops;
+mod timed;
+mod workers;
 
 use mdtest::counts;
+use timed::Timed;
 
 /// What is known of the world when a Spec is resolved; the same on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,8 +107,10 @@ pub struct Plan {
     pub ranks: u32,
     /// The host of each rank, as a number.
     pub host_of: Vec<u32>,
-    /// Workers of each rank.
+    /// Workers of each rank, but for those in `short`.
     pub threads: u32,
+    /// Ranks that have one worker less: the last one. Ascending.
+    pub short: Vec<u32>,
     /// Each worker stays on one processor.
     pub pin: bool,
     /// Passes over all phases.
@@ -139,7 +145,18 @@ impl Plan {
 
     /// Number of workers of all ranks.
     pub fn workers(&self) -> u64 {
-        u64::from(self.ranks) * u64::from(self.threads)
+        u64::from(self.ranks) * u64::from(self.threads) - self.short.len() as u64
+    }
+
+    /// Workers of a rank.
+    pub fn workers_of(&self, rank: rbench_core::Rank) -> u32 {
+        self.threads - u32::from(self.short.binary_search(&rank.0).is_ok())
+    }
+
+    /// What workers that are not there would have of so many items of a rank.
+    pub fn missing(&self, of_rank: u64) -> u64 {
+        let each = of_rank / u64::from(self.threads.max(1));
+        each.saturating_mul(self.short.len() as u64)
     }
 
     /// Why every host must see the same directory; `None` when it need not.
@@ -218,8 +235,9 @@ impl Plan {
             Work::Meta(meta) if meta.open_ended() => 0,
             Work::Meta(meta) => meta
                 .items_per_rank
-                .saturating_mul(meta.file_bytes())
-                .saturating_mul(u64::from(self.ranks)),
+                .saturating_mul(u64::from(self.ranks))
+                .saturating_sub(self.missing(meta.items_per_rank))
+                .saturating_mul(meta.file_bytes()),
             Work::Io(io) => {
                 let each = io
                     .small
@@ -297,7 +315,15 @@ pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
 
 fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let common = &spec.common;
-    let threads = at_least_one("--threads", common.threads.unwrap_or(1))?;
+    let asked = match &spec.workload {
+        Workload::Meta(meta) => workers::of(meta, common, facts)?,
+        _ => None,
+    };
+    let (threads, short) = match asked {
+        Some(found) => found,
+        None => (common.threads.unwrap_or(1), Vec::new()),
+    };
+    let threads = at_least_one("--threads", threads)?;
     let flag = match spec.workload {
         Workload::Mdtest(_) | Workload::Ior(_) => "-i",
         Workload::Meta(_)
@@ -320,7 +346,9 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     }
     let mut notes = Vec::new();
     let work = match &spec.workload {
-        Workload::Meta(meta) => Work::Meta(resolve_meta(meta, ranks, shift, &mut notes)?),
+        Workload::Meta(meta) => {
+            Work::Meta(resolve_meta(meta, (threads, ranks), shift, &mut notes)?)
+        }
         Workload::Ops(ops) => Work::Meta(ops::resolve(ops, common, threads, ranks)?),
         Workload::Mdtest(options) => Work::Meta(mdtest::resolve(options, facts, &mut notes)?),
         Workload::Io(io) => {
@@ -355,6 +383,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         ranks,
         host_of: facts.host_of.clone(),
         threads,
+        short,
         pin: common.pin,
         iterations,
         shift,
@@ -419,7 +448,7 @@ fn at_least_one(flag: &str, value: u32) -> Result<u32, PlanError> {
 
 fn resolve_meta(
     meta: &spec::Meta,
-    ranks: u32,
+    (threads, ranks): (u32, u32),
     shift: u32,
     notes: &mut Vec<String>,
 ) -> Result<MetaPlan, PlanError> {
@@ -433,9 +462,11 @@ fn resolve_meta(
     if meta.items.is_some() && meta.items_per_rank.is_some() {
         refuse!("--items and --items-per-rank exclude each other");
     }
+    let timed = Timed::of(meta)?;
+    let usual_depth = timed.as_ref().and_then(Timed::depth).unwrap_or(1);
     let mut shape = Shape {
         branch,
-        depth: meta.depth.unwrap_or(1),
+        depth: meta.depth.unwrap_or(usual_depth),
         items_per_node: meta.items.unwrap_or(100),
         leaf_only: meta.leaf_only,
     };
@@ -462,6 +493,14 @@ fn resolve_meta(
             ));
         }
     }
+    let needed = timed.as_ref();
+    if let Some(needed) = needed.and_then(|timed| timed.items_per_rank(threads, ranks)) {
+        let item_nodes = shape.item_nodes();
+        shape.items_per_node = match needed {
+            UNTIL_THE_DEADLINE => needed,
+            _ => needed.div_ceil((item_nodes.end - item_nodes.start).max(1)),
+        };
+    }
     if shape.items_per_node == 0 {
         refuse!("--items must be at least 1");
     }
@@ -473,9 +512,20 @@ fn resolve_meta(
     let read = meta.read.unwrap_or(write);
     check_file_sizes(meta, write, read)?;
     let stonewall = nonzero_time("--stonewall", meta.stonewall)?;
-    let phases = phases(meta, notes)?;
-    let phase = |kind: &PhaseKind| native_phase(*kind, meta, layout, stonewall, shift, ranks);
-    Ok(MetaPlan {
+    let time = timed.as_ref().and_then(|timed| timed.time);
+    let phases = match &timed {
+        None => phases(meta, notes)?,
+        Some(timed) => {
+            // What is added has no row.
+            phases(meta, &mut Vec::new())?;
+            timed.phases()
+        }
+    };
+    let phase = |kind: &PhaseKind| {
+        let plain = native_phase(*kind, meta, layout, stonewall, shift, ranks);
+        timed.as_ref().map_or(plain, |timed| timed.phase(plain))
+    };
+    let plan = MetaPlan {
         shape,
         nodes,
         loops: 1,
@@ -490,7 +540,11 @@ fn resolve_meta(
         phases: phases.iter().map(phase).collect(),
         barriers: true,
         making: Making::New,
-        renaming: Renaming::Suffix,
+        renaming: match time {
+            Some(_) => Renaming::Onward,
+            None => Renaming::Suffix,
+        },
+        time,
         content: Content::Fresh,
         write,
         read,
@@ -502,7 +556,11 @@ fn resolve_meta(
         made: None,
         failures_end_the_run: false,
         rows: Vec::new(),
-    })
+    };
+    if let Some(timed) = &timed {
+        timed.check(&plan, threads, ranks)?;
+    }
+    Ok(plan)
 }
 
 fn native_phase(
@@ -532,6 +590,7 @@ fn native_phase(
         deadline: stonewall.filter(|_| info.creates() || asks),
         showing: Showing::Phase,
         part: None,
+        open_loop: None,
     }
 }
 
@@ -624,6 +683,23 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
         notes.push(format!("--phases needs {} as well", added.join(" and ")));
     }
     Ok(chosen.iter().map(|info| info.kind).collect())
+}
+
+/// `--rate` and `--arrival`
+fn open_loop(rate: Option<f64>, arrival: Option<Arrival>) -> Result<Option<OpenLoop>, PlanError> {
+    match (rate, arrival) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => refuse!("--arrival needs --rate"),
+        (Some(rate), _) if !((1e-3..=1e9).contains(&rate)) => {
+            refuse!(
+                "--rate {rate} is not a number of operations a second between 0.001 and 1,000,000,000"
+            )
+        }
+        (Some(rate), arrival) => Ok(Some(OpenLoop {
+            rate,
+            arrival: arrival.unwrap_or(Arrival::Uniform),
+        })),
+    }
 }
 
 fn nonzero_time(flag: &str, time: Option<Nanos>) -> Result<Option<Nanos>, PlanError> {

@@ -107,6 +107,14 @@ pub struct Meta {
     pub random_order: bool,
     /// `--stonewall`
     pub stonewall: Option<Nanos>,
+    /// `--workers`: of all ranks together, instead of `--threads`.
+    pub workers: Option<u32>,
+    /// `--time`: of each phase.
+    pub time: Option<Nanos>,
+    /// `--rate`: operations a second over all workers, in each phase.
+    pub rate: Option<f64>,
+    /// `--arrival`
+    pub arrival: Option<Arrival>,
 }
 
 /// `rbench ops`

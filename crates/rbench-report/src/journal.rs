@@ -5,6 +5,7 @@
 //! crash tears at most the last line, which is ignored.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use rbench_core::plain;
 use serde::de::IgnoredAny;
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::schema::{
-    Calibration, PhaseResult, Run, RunResult, SCHEMA, Target, Warning, World, reads_schema,
-    same_major,
+    Calibration, PhaseResult, Run, RunResult, SCHEMA, SettingResult, Target, Warning, World,
+    reads_schema, same_major,
 };
 
 /// The name of the journal's schema.
@@ -54,6 +55,8 @@ struct Header<'a> {
     calibration: Cow<'a, Calibration>,
     spec: Cow<'a, Map<String, Value>>,
     #[serde(default)]
+    settings: Cow<'a, BTreeMap<String, SettingResult>>,
+    #[serde(default)]
     warnings: Cow<'a, [Warning]>,
 }
 
@@ -78,6 +81,7 @@ pub fn header_line(result: &RunResult) -> String {
         target: Cow::Borrowed(&result.target),
         calibration: Cow::Borrowed(&result.calibration),
         spec: Cow::Borrowed(&result.spec),
+        settings: Cow::Borrowed(&result.settings),
         warnings: Cow::Borrowed(&result.warnings),
     })
 }
@@ -131,6 +135,8 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         target: header.target.into_owned(),
         calibration: header.calibration.into_owned(),
         spec: header.spec.into_owned(),
+        client_counters: Vec::new(),
+        settings: header.settings.into_owned(),
         phases,
         summary: Vec::new(),
         warnings: header.warnings.into_owned(),
@@ -169,7 +175,10 @@ fn check_schema(probe: Probe, reads: impl Fn(&str) -> bool) -> Result<(), ReadEr
 }
 
 /// Parses text that begins in line `first` of the file.
-fn parse<'de, T: Deserialize<'de>>(text: &'de [u8], first: usize) -> Result<T, ReadError> {
+pub(crate) fn parse<'de, T: Deserialize<'de>>(
+    text: &'de [u8],
+    first: usize,
+) -> Result<T, ReadError> {
     serde_json::from_slice(text).map_err(|e| {
         let full = e.to_string();
         let what = full.rfind(" at line ").map_or(&*full, |end| &full[..end]);

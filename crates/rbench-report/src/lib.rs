@@ -12,6 +12,7 @@ pub mod json;
 pub mod mdtest;
 pub mod ops;
 pub mod schema;
+pub mod series;
 pub mod summary;
 mod table;
 pub mod text;

@@ -4,34 +4,45 @@
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/result-file.md.
 
+mod client;
 mod crowd;
 mod effort;
+mod knee;
 mod phase;
 mod residency;
+mod series;
+mod settings;
 mod surroundings;
+mod timeline;
 
 use std::collections::BTreeMap;
 
+use rbench_core::timeline::{BINS, SLICE_BINS};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
+pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
+pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
-    LatenessResult, PhaseResult, RankResult, StonewallResult, TimelineRow,
+    LatenessResult, PhaseResult, RankResult, StonewallResult,
 };
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
 };
+pub use series::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
+pub use settings::{IterationResult, SettingResult};
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
+pub use timeline::{SliceTimes, TimelineRow};
 
 /// The name of the schema that this version writes.
 pub const SCHEMA: &str = "rbench.result/1";
 
 /// Most rows of [`PhaseResult::timeline`].
-pub const TIMELINE_ROWS: usize = 300;
+pub const TIMELINE_ROWS: usize = BINS / SLICE_BINS;
 
 /// Everything that a run yields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,8 +58,15 @@ pub struct RunResult {
     pub target: Target,
     /// What measuring costs.
     pub calibration: Calibration,
-    /// The settings of the run by name.
+    /// The settings of the run by name, for people.
     pub spec: Map<String, Value>,
+    /// What the file system's clients counted of their own work over the run, of
+    /// each cache whose client tells it; empty unless it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_counters: Vec<ClientCounters>,
+    /// The same settings with their values in base units; empty in older files.
+    #[serde(default)]
+    pub settings: BTreeMap<String, SettingResult>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.
@@ -281,6 +299,9 @@ pub struct SummaryRow {
     pub mean: f64,
     /// Their sample standard deviation; 0 for one iteration.
     pub stddev: f64,
+    /// Each of them, in the order of execution; empty in older files.
+    #[serde(default)]
+    pub each: Vec<IterationResult>,
 }
 
 /// Something to know before trusting the numbers.

@@ -1,6 +1,6 @@
 //! Statistics over iterations, and over the ranks of one phase.
 
-use crate::schema::{PhaseResult, RankResult, SummaryRow};
+use crate::schema::{IterationResult, PhaseResult, RankResult, SummaryRow};
 
 /// The unit of rates.
 pub const OPS_PER_S: &str = "ops/s";
@@ -19,24 +19,29 @@ pub fn over_iterations(phases: &[PhaseResult]) -> Vec<SummaryRow> {
             continue;
         }
         let same = || entering.iter().filter(|p| p.name == phase.name);
-        let rates: Vec<f64> = same().map(|p| p.rate).collect();
-        rows.extend(row(phase, OPS_PER_S, &rates));
+        let each = |value: fn(&PhaseResult) -> f64| {
+            same()
+                .map(|p| IterationResult::of(p, value(p)))
+                .collect::<Vec<_>>()
+        };
+        rows.extend(row(phase, OPS_PER_S, each(|p| p.rate)));
         if same().any(|p| p.bandwidth.is_some()) {
-            let bandwidths: Vec<f64> = same().map(|p| p.bandwidth.unwrap_or(0.0)).collect();
-            rows.extend(row(phase, BYTES_PER_S, &bandwidths));
+            let bandwidths = each(|p| p.bandwidth.unwrap_or(0.0));
+            rows.extend(row(phase, BYTES_PER_S, bandwidths));
         }
     }
     rows
 }
 
 /// `None` where a file holds rates whose spread no number can express.
-fn row(phase: &PhaseResult, unit: &str, values: &[f64]) -> Option<SummaryRow> {
+fn row(phase: &PhaseResult, unit: &str, each: Vec<IterationResult>) -> Option<SummaryRow> {
+    let values: Vec<f64> = each.iter().map(|one| one.value).collect();
     let Spread {
         max,
         min,
         mean,
         stddev,
-    } = spread(values);
+    } = spread(&values);
     let finite = [max, min, mean, stddev].into_iter().all(f64::is_finite);
     finite.then(|| SummaryRow {
         name: phase.name.clone(),
@@ -47,6 +52,7 @@ fn row(phase: &PhaseResult, unit: &str, values: &[f64]) -> Option<SummaryRow> {
         min,
         mean,
         stddev,
+        each,
     })
 }
 

@@ -2,6 +2,8 @@
 //! wrapped to a width. It knows nothing of what the cells mean; control
 //! characters in them are escaped.
 
+use std::borrow::Cow;
+
 /// Width of text in columns, unless a single word is wider.
 pub const WIDTH: usize = 120;
 
@@ -18,7 +20,7 @@ pub enum Align {
 /// A column and its title.
 #[derive(Debug, Clone)]
 pub struct Column {
-    title: &'static str,
+    title: Cow<'static, str>,
     /// A title above those of neighbouring columns that have the same.
     group: &'static str,
     align: Align,
@@ -26,9 +28,9 @@ pub struct Column {
 }
 
 /// A column of words.
-pub fn left(title: &'static str) -> Column {
+pub fn left(title: impl Into<Cow<'static, str>>) -> Column {
     Column {
-        title,
+        title: title.into(),
         group: "",
         align: Align::Left,
         optional: false,
@@ -36,7 +38,7 @@ pub fn left(title: &'static str) -> Column {
 }
 
 /// A column of numbers.
-pub fn right(title: &'static str) -> Column {
+pub fn right(title: impl Into<Cow<'static, str>>) -> Column {
     Column {
         align: Align::Right,
         ..left(title)
@@ -110,7 +112,7 @@ impl Table {
         if self.columns.iter().any(|c| !c.group.is_empty()) {
             push_line(&mut out, &self.group_line(&widths, gap));
         }
-        let titles: Vec<&str> = self.columns.iter().map(|c| c.title).collect();
+        let titles: Vec<&str> = self.columns.iter().map(|c| &*c.title).collect();
         if titles.iter().any(|t| !t.is_empty()) {
             push_line(&mut out, &self.join(&titles, &widths, gap));
             push_line(&mut out, &"-".repeat(width(gap)));
@@ -156,7 +158,7 @@ impl Table {
         let widest = |i: usize| self.cells().map(|c| width_of(&c[i])).max().unwrap_or(0);
         let columns = self.columns.iter().enumerate();
         columns
-            .map(|(i, c)| widest(i).max(width_of(c.title)))
+            .map(|(i, c)| widest(i).max(width_of(&c.title)))
             .collect()
     }
 

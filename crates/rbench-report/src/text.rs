@@ -4,6 +4,7 @@
 //! How to read it is in docs/report.md.
 
 pub(crate) mod caches;
+mod client;
 pub(crate) mod details;
 pub(crate) mod header;
 
@@ -24,6 +25,7 @@ pub fn render(result: &RunResult) -> String {
         details::found(result),
         summary(result),
         caches::render(result),
+        client::render(result),
         details::by_host(result),
         details::ranks(result),
         details::stonewalls(result),

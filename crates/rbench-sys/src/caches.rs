@@ -5,6 +5,7 @@ use std::io;
 
 use nix::errno::Errno;
 use nix::libc;
+use nix::unistd::{AccessFlags, access};
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
@@ -17,6 +18,11 @@ pub enum CachesError {
     /// Any other reason.
     #[error("cannot drop the caches: writing {DROP_CACHES}: {0}")]
     Failed(io::Error),
+}
+
+/// Whether [`drop_caches`] is permitted to this process.
+pub fn may_drop_caches() -> bool {
+    access(DROP_CACHES, AccessFlags::W_OK).is_ok()
 }
 
 /// Writes all dirty pages of the host back, then drops its clean page cache,

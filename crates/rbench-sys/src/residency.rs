@@ -4,6 +4,7 @@
 //! Nothing here is part of a timed section. All of it may wait for the file
 //! system: a control plane that must not block asks from a thread of its own.
 
+mod client;
 mod extents;
 mod fetched;
 mod memory;
@@ -11,6 +12,7 @@ mod pages;
 mod requests;
 mod round_trip;
 
+pub use client::client_counters;
 pub use extents::{Extents, Part, extents};
 pub use fetched::{Fetched, fetched};
 pub use memory::memory;

@@ -158,6 +158,11 @@ pub struct Config {
     pub entry_timeout: Nanos,
     /// Threads that serve requests, at least 1.
     pub threads: usize,
+    /// Requests with a latency that are served at a time, at least 1: a further one
+    /// waits for one of them, and the latency counts from then on. So many divided by
+    /// the latency is the most that the file system answers in a second. `None`: any
+    /// number.
+    pub servers: Option<usize>,
     /// The source that the mount table shows.
     pub source: String,
     /// Whether users other than the one who mounts are let in. The kernel
@@ -201,6 +206,7 @@ impl Config {
             attr_timeout: Nanos::SECOND,
             entry_timeout: Nanos::SECOND,
             threads: cpus.max(4),
+            servers: None,
             source: "rbench-testfs".to_owned(),
             allow_other: false,
             seed: 0,

@@ -22,6 +22,7 @@ mod mount;
 mod passthrough;
 mod paths;
 mod serve;
+mod servers;
 mod service;
 mod session;
 mod stats;

@@ -156,6 +156,49 @@ impl ResultFile {
         Ok(file)
     }
 
+    /// The content of the journal of `path` or, if there is none, of `path`
+    /// itself: what an earlier series left.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn earlier(path: &Path) -> Result<Vec<u8>, String> {
+        match std::fs::read(with_suffix(path, ".journal")) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => std::fs::read(path),
+            read => read,
+        }
+        .map_err(|e| format!("--resume {} cannot be read: {e}", path.display()))
+    }
+
+    /// Starts the journal of `path` with these lines in place of what
+    /// [`ResultFile::earlier`] read there.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn begin_again(path: &Path, lines: &str) -> Result<ResultFile, String> {
+        let journal_path = with_suffix(path, ".journal");
+        let named = |e: io::Error| format!("--out {} cannot be written: {e}", path.display());
+        let written = written_beside(path, lines).map_err(named)?;
+        let journal = written.persist(&journal_path).map_err(|e| named(e.error))?;
+        // From here on the journal is what counts, should both be there.
+        sync_folder(path).map_err(named)?;
+        match std::fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e)),
+            _ => {}
+        }
+        Ok(ResultFile {
+            path: path.to_owned(),
+            journal_path,
+            journal,
+            length: lines.len() as u64,
+        })
+    }
+
+    /// Removes the journal of `path`, if there is one.
+    pub fn forget(path: &Path) {
+        // If it cannot be removed, the run that needs its place says so.
+        let _ = std::fs::remove_file(with_suffix(path, ".journal"));
+    }
+
     /// Appends a line to the journal and syncs it. A line that did not fit is cut
     /// off again, so that it does not spoil those after it.
     ///

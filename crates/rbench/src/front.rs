@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rbench_cli::series::Series;
 use rbench_cli::{Invocation, Output};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
@@ -189,8 +190,16 @@ pub fn of(spec: &Spec, output: &Output) -> Box<dyn FrontEnd> {
     }
 }
 
+/// What a command line asks of the ranks.
+pub enum Asked {
+    /// One run.
+    Run(Box<(Spec, Output)>),
+    /// Several, one after the other.
+    Series(Box<Series>),
+}
+
 /// Reads the command line; its paths start in rank 0's working directory.
-pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
+pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
     let cwd = Path::new(&launch.cwd);
     let invocation = match fio::parse(launch)? {
         Some(invocation) => invocation,
@@ -215,14 +224,15 @@ pub fn read(launch: &Launch) -> Result<(Spec, Output), Refusal> {
             if let Some(journal) = journal {
                 *journal = journal.take().map(|base| cwd.join(base));
             }
-            Ok((*spec, output))
+            Ok(Asked::Run(Box::new((*spec, output))))
         }
+        Invocation::Series(series) => Ok(Asked::Series(series)),
         Invocation::Testfs(_)
         | Invocation::Show { .. }
         | Invocation::Fio(_)
         | Invocation::Verify(_)
         | Invocation::Clean(_) => Err(Refusal::Usage(
-            "only meta, ops, io, find, mdtest, fio and ior run on several ranks".to_owned(),
+            "this command runs on one rank only".to_owned(),
         )),
     }
 }

@@ -59,6 +59,20 @@ impl Launch {
         }
     }
 
+    /// The same for a cell of a series: its command line, and an id of its own. It
+    /// starts now.
+    pub fn of_cell(&self, index: u32, words: &[OsString]) -> Launch {
+        let program = self.argv.iter().take(1);
+        let argv: Vec<OsString> = program.chain(words).cloned().collect();
+        Launch {
+            run_id: format!("{}-{}", self.run_id, index + 1),
+            started: format!("{:.3}", jiff::Timestamp::now()),
+            job_files: JobFiles::read(&argv),
+            argv,
+            ..self.clone()
+        }
+    }
+
     fn here(argv: &[OsString]) -> Launch {
         let now = jiff::Timestamp::now();
         let entropy = key(&[now.as_nanosecond() as u64, u64::from(std::process::id())]);
@@ -79,7 +93,8 @@ impl Launch {
         }
     }
 
-    fn encode(&self) -> Vec<u8> {
+    /// For other ranks.
+    pub fn encode(&self) -> Vec<u8> {
         let Launch {
             argv,
             env_dir,
@@ -105,7 +120,8 @@ impl Launch {
         w.finish()
     }
 
-    fn decode(bytes: &[u8]) -> Option<Launch> {
+    /// What [`Launch::encode`] made.
+    pub fn decode(bytes: &[u8]) -> Option<Launch> {
         let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         let mut r = Reader::new(bytes);
         let (run_id, started, seed) = (r.text()?, r.text()?, r.number()?);

@@ -10,6 +10,7 @@ use rbench_cli::Invocation;
 use rbench_core::plain::plain_lines;
 
 mod clean;
+mod client_counters;
 mod data_size;
 mod embedded;
 mod files;
@@ -24,6 +25,7 @@ mod recording;
 mod result;
 mod round_trip;
 mod run;
+mod series;
 mod show;
 mod signals;
 mod status;
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),
         // Workloads, and mistakes too: rank 0's command line counts, and only
         // rank 0 prints.
-        Ok(Invocation::Run(..)) | Err(_) => run::run(&argv),
+        Ok(Invocation::Run(..) | Invocation::Series(_)) | Err(_) => run::run(&argv),
     }
 }
 

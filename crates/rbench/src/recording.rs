@@ -2,6 +2,7 @@
 //! journal, data of a single rank in that rank's files.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use rbench_cli::Output;
 use rbench_comm::Clocks;
@@ -11,7 +12,7 @@ use rbench_core::machine::HostUse;
 use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
-use rbench_report::schema::Warning;
+use rbench_report::schema::{ClientCounters, Warning};
 use rbench_report::{PhaseResult, RunResult, journal};
 
 use crate::complain;
@@ -32,6 +33,15 @@ pub struct Job<'j> {
     pub output: &'j Output,
     /// Whose command line it is.
     pub front: Box<dyn FrontEnd>,
+    /// The series that takes the result, if the run is a cell of one.
+    pub cell: Option<Rc<dyn Sink>>,
+}
+
+/// Takes the result of a run in place of standard output.
+pub trait Sink {
+    /// Takes what rank 0 has of a run that has ended or was stopped; the exit
+    /// code.
+    fn take(&self, report: &mut Report) -> u8;
 }
 
 /// What a run hands over at its end.
@@ -52,6 +62,8 @@ pub struct Report {
     pub broken: Option<ExecError>,
     /// The exit code of publishing, once that has happened.
     pub published: Option<u8>,
+    /// The series that takes the result, if the run is a cell of one.
+    pub cell: Option<Rc<dyn Sink>>,
 }
 
 impl Report {
@@ -93,6 +105,7 @@ impl<'r> Recording<'r> {
             launch,
             output,
             front,
+            cell,
         } = job;
         Recording {
             plan,
@@ -111,6 +124,7 @@ impl<'r> Recording<'r> {
                 kept: None,
                 broken: None,
                 published: None,
+                cell,
             },
             starts: Vec::new(),
             noted: Vec::new(),
@@ -125,6 +139,16 @@ impl<'r> Recording<'r> {
             let missed_by = start.map(|start| clocks.missed_by(start.at));
             phase.start_error_s = missed_by.map(|by| by.as_secs_f64());
         }
+    }
+
+    /// Where the results go.
+    pub fn output(&self) -> &'r Output {
+        self.output
+    }
+
+    /// Adds what the file system's clients counted.
+    pub fn clients(&mut self, counters: Vec<ClientCounters>) {
+        self.report.result.client_counters = counters;
     }
 
     /// Nothing more will be measured.

@@ -6,11 +6,12 @@ use std::iter::repeat;
 use rbench_comm::{Clocks, Topology};
 use rbench_core::Rank;
 use rbench_exec::Calibration;
-use rbench_plan::Plan;
+use rbench_plan::{Plan, Setting, SettingValue};
 use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
 use rbench_sys::limits::HostFacts;
 use rbench_sys::mountinfo;
 use rbench_sys::surroundings::without_credentials;
+use serde_json::Value;
 
 use crate::data_size;
 use crate::launch::Launch;
@@ -47,6 +48,11 @@ pub struct Frame<'f> {
     pub surroundings: &'f [Option<schema::Surroundings>],
 }
 
+/// How far the time zone is east of UTC, s.
+pub fn utc_offset_s() -> i32 {
+    jiff::Zoned::now().offset().seconds()
+}
+
 impl Frame<'_> {
     /// A result without phases. `shared`: whether all hosts see one target.
     pub fn result(&self, shared: bool) -> RunResult {
@@ -69,6 +75,7 @@ impl Frame<'_> {
             &self.data_sizes,
             self.embedded,
         ));
+        let settings = self.plan.describe();
         RunResult {
             schema: SCHEMA.to_owned(),
             run: schema::Run {
@@ -82,19 +89,22 @@ impl Frame<'_> {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 started: self.launch.started.clone(),
                 finished: None,
-                utc_offset_s: jiff::Zoned::now().offset().seconds(),
+                utc_offset_s: utc_offset_s(),
                 seed: self.plan.seed,
                 labels: self.labels.iter().cloned().collect(),
             },
             world: self.world(),
             target: self.target(several.then_some(shared)),
             calibration: self.calibration(),
-            spec: self
-                .plan
-                .describe()
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), serde_json::Value::String(value)))
+            spec: settings
+                .iter()
+                .map(|s| (s.name.to_owned(), Value::String(s.text.clone())))
                 .collect(),
+            settings: settings
+                .iter()
+                .map(|s| (s.name.to_owned(), setting(s)))
+                .collect(),
+            client_counters: Vec::new(),
             phases: Vec::new(),
             summary: Vec::new(),
             warnings,
@@ -202,6 +212,25 @@ pub fn note_drifts(result: &mut RunResult, clocks: &Clocks) {
             clock.drift_ppm = Some(drift.ppm);
             clock.drift_error_ppm = Some(drift.error_ppm);
         }
+    }
+}
+
+/// A setting as data.
+fn setting(setting: &Setting) -> schema::SettingResult {
+    let (value, unit) = match setting.value {
+        SettingValue::Text => (Value::String(setting.text.clone()), None),
+        SettingValue::On => (Value::Bool(true), None),
+        SettingValue::Off => (Value::Bool(false), None),
+        SettingValue::Count(count) => (count.into(), Some("count")),
+        SettingValue::Size(size) => (size.0.into(), Some("bytes")),
+        SettingValue::Time(time) => (time.0.into(), Some("ns")),
+        SettingValue::PerSecond(rate) => (rate.into(), Some("1/s")),
+        SettingValue::Percent(percent) => (percent.into(), Some("percent")),
+    };
+    schema::SettingResult {
+        text: setting.text.clone(),
+        value,
+        unit: unit.map(str::to_owned),
     }
 }
 

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rbench_cli::{Communicator as Which, Output, Progress, Stop};
-use rbench_comm::{Choice, Clocks, Combine, Communicator, Identity, Leading, Topology, compare};
+use rbench_comm::{Choice, Chosen, Clocks, Combine, Communicator, Identity, Topology, compare};
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, MonotonicClock, Rank};
@@ -23,14 +24,16 @@ use rbench_sys::identity::identity;
 use rbench_sys::limits::{HostFacts, available_memory, host_facts};
 
 use crate::clean;
+use crate::client_counters;
 use crate::data_size;
 use crate::embedded::Embedded;
-use crate::front::{self, FrontEnd, Scope};
+use crate::front::{self, Asked, FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::progress::Display;
-use crate::recording::{Job, Recording, Report};
+use crate::recording::{Job, Recording, Report, Sink};
 use crate::result::{Frame, warning};
 use crate::round_trip;
+use crate::series;
 use crate::signals::Signals;
 use crate::surroundings;
 use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
@@ -121,7 +124,7 @@ pub fn run(argv: &[OsString]) -> ExitCode {
 }
 
 /// Prints at rank 0 why there is no report; returns the exit code.
-fn say(root: bool, refusal: Refusal) -> u8 {
+pub fn say(root: bool, refusal: Refusal) -> u8 {
     match refusal {
         Refusal::Cli(Stop { text, code: 0 }) => {
             if root {
@@ -151,21 +154,33 @@ fn say(root: bool, refusal: Refusal) -> u8 {
     }
 }
 
-/// argv → Spec → Plan → outcomes → result → report, once for each number of
-/// ranks that the command line asks for.
+/// argv → Spec → Plan → outcomes → result → report.
 async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<u8, Refusal> {
     let launch = Launch::share(comm, argv).await?;
-    let (spec, output) = front::read(&launch)?;
     let signals = Signals::new();
-    let counts = task_counts(&spec, comm.size()).map_err(|e| Refusal::Usage(e.to_string()))?;
+    match front::read(&launch)? {
+        Asked::Run(run) => counts(comm, &launch, (&run.0, &run.1), &signals).await,
+        Asked::Series(series) => series::run(comm, &launch, &series, &signals).await,
+    }
+}
+
+/// A run, once for each number of ranks that the command line asks for.
+async fn counts(
+    comm: &dyn Communicator,
+    launch: &Launch,
+    (spec, output): (&Spec, &Output),
+    signals: &Signals,
+) -> Result<u8, Refusal> {
+    let counts = task_counts(spec, comm.size()).map_err(|e| Refusal::Usage(e.to_string()))?;
     if counts == [comm.size()] {
-        return once(comm, &launch, &spec, &output, &signals).await;
+        return once(comm, launch, (spec, output), signals, None).await;
     }
     let mut worst = SUCCESS;
     for ranks in counts {
-        let (launch, output) = (launch.with(ranks), with(&output, ranks));
-        let code = match Leading::of(comm, ranks).await? {
-            Some(part) => match once(&part, &launch, &spec, &output, &signals).await {
+        let (launch, output) = (launch.with(ranks), with(output, ranks));
+        let leading = (0..ranks).map(Rank).collect();
+        let code = match Chosen::of(comm, leading).await? {
+            Some(part) => match once(&part, &launch, (spec, &output), signals, None).await {
                 Err(Refusal::Silent(message)) => return Err(Refusal::Silent(message)),
                 Err(refusal) => say(comm.rank() == Rank(0), refusal),
                 Ok(code) => code,
@@ -195,18 +210,19 @@ fn with(output: &Output, ranks: u32) -> Output {
     output
 }
 
-/// One run from Spec to report; the exit code.
-async fn once(
+/// One run from Spec to report, or to the series that it belongs to; the exit
+/// code.
+pub async fn once(
     comm: &dyn Communicator,
     launch: &Launch,
-    spec: &Spec,
-    output: &Output,
+    (spec, output): (&Spec, &Output),
     signals: &Signals,
+    cell: Option<Rc<dyn Sink>>,
 ) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
     let mut front = front::of(spec, output);
     let stonewalled = front::stonewalled(comm, front.as_ref()).await?;
-    let plan = plan(spec, &hosts, launch, stonewalled)?;
+    let plan = plan(spec, &hosts.topology.host_of, launch, stonewalled)?;
     check_digests(comm, &plan).await?;
     let instead = front.instead(comm.size(), comm.rank() == Rank(0));
     if let Some(code) = instead.map_err(Refusal::Usage)? {
@@ -260,6 +276,7 @@ async fn once(
         launch,
         output,
         front,
+        cell,
     };
     let report = measure(&group, job, &hosts, &parent, &display).await;
     display.end();
@@ -279,14 +296,16 @@ fn progress_of(front: &dyn FrontEnd, asked: Progress) -> Progress {
 }
 
 /// The hosts of the run, the same on every rank.
-struct Hosts {
-    topology: Topology,
+pub struct Hosts {
+    /// Which rank is on which.
+    pub topology: Topology,
     clocks: Clocks,
     facts: Vec<HostFacts>,
 }
 
 impl Hosts {
-    async fn find(comm: &dyn Communicator) -> Result<Hosts, Refusal> {
+    /// Looked for by all ranks together.
+    pub async fn find(comm: &dyn Communicator) -> Result<Hosts, Refusal> {
         let here = identity();
         // uname and sysconf cannot fail on Linux.
         let mine = host_facts().unwrap_or_else(|_| HostFacts {
@@ -340,14 +359,15 @@ fn one_file_table(plan: &Plan) -> bool {
     }
 }
 
-fn plan(
+/// The plan of a run on ranks whose hosts are `host_of`.
+pub fn plan(
     spec: &Spec,
-    hosts: &Hosts,
+    host_of: &[u32],
     launch: &Launch,
     stonewalled: Option<u64>,
 ) -> Result<Plan, Refusal> {
     let facts = Facts {
-        host_of: hosts.topology.host_of.clone(),
+        host_of: host_of.to_vec(),
         seed: launch.seed,
         engines: ENGINES
             .iter()
@@ -483,8 +503,14 @@ async fn measure(
             parent.display()
         ));
     }
+    let clients = client_counters::begin(group, recording.output(), parent).await?;
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
     recording.ended();
+    if outcome.is_ok()
+        && let Some(clients) = clients
+    {
+        recording.clients(clients.end(group).await?);
+    }
     if matches!(&outcome, Err(e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_))) {
         display.stopping();
     }
@@ -557,9 +583,9 @@ fn finish(
     broken.map_or(Ok(FAILED), |error| Err(error.into()))
 }
 
-/// The result file, the report on standard output, and where they are; returns
-/// the exit code.
-pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Output) -> u8 {
+/// Completes the result and writes the files that hold it; what could not be
+/// written, in a sentence.
+pub fn conclude(report: &mut Report) -> Option<String> {
     let result = &mut report.result;
     let mut trouble = report.trouble.take();
     if let Some(
@@ -583,6 +609,18 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     if let Err(message) = report.front.finish(result) {
         trouble = Some(message);
     }
+    trouble
+}
+
+/// The result file, the report on standard output, and where they are; returns
+/// the exit code.
+pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Output) -> u8 {
+    if let Some(cell) = report.cell.clone() {
+        return cell.take(report);
+    }
+    let mut trouble = conclude(report);
+    let result = &mut report.result;
+
     let scope = Scope { plan, launch };
     let printed = match report.front.report(scope, output, result, &report.jobs) {
         Ok(code) => code,

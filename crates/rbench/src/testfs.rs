@@ -60,6 +60,10 @@ fn config(args: &Testfs) -> Result<Config, String> {
         }
         config.threads = threads as usize;
     }
+    if args.servers == Some(0) {
+        return Err("--servers must be at least 1".to_owned());
+    }
+    config.servers = args.servers.map(|servers| servers as usize);
     config.seed = args.seed.unwrap_or(config.seed);
     config.direct_io = args.direct_io;
     config.quota = args.quota;

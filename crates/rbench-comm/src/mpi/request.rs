@@ -31,6 +31,12 @@ const LONG_WAIT: Duration = Duration::from_millis(500);
 /// ... each is this long.
 const LONG_WAIT_PAUSE: Duration = Duration::from_millis(5);
 
+/// After pauses of this sum, as of ranks that take no part in a run of a series ...
+const IDLE_WAIT: Duration = Duration::from_secs(2);
+
+/// ... each is this long: a hundredth of the wait at most.
+const IDLE_PAUSE: Duration = Duration::from_millis(20);
+
 /// Tests in a row at each poll: an MPI library takes one step of a collective
 /// at each, and on the way through all ranks every step counts.
 const TESTS_PER_POLL: u32 = 3;
@@ -53,10 +59,10 @@ impl Pauses {
         if self.polls <= POLLS_AT_ONCE {
             return Duration::ZERO;
         }
-        let pause = if self.waited > LONG_WAIT {
-            LONG_WAIT_PAUSE
-        } else {
-            (self.waited / PART_OF_WAIT).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+        let pause = match self.waited {
+            idle if idle > IDLE_WAIT => IDLE_PAUSE,
+            long if long > LONG_WAIT => LONG_WAIT_PAUSE,
+            short => (short / PART_OF_WAIT).clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
         };
         self.waited += pause;
         pause

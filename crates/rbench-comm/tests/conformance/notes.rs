@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rbench_comm::{Combine, CommError, Communicator, NOTE_WORDS};
+use rbench_comm::{Chosen, Combine, CommError, Communicator, NOTE_WORDS};
 use rbench_core::Rank;
 
 use crate::checks::{Checks, Outcome, ensure, passed};
@@ -25,6 +25,10 @@ pub async fn check_all(comm: &dyn Communicator, checks: &mut Checks<'_>) -> Resu
     let outcome = beside_a_collective(comm).await;
     checks
         .record("notes arrive while a collective is under way", outcome)
+        .await?;
+    let outcome = among_chosen_ranks(comm).await;
+    checks
+        .record("chosen ranks are a group with notes of their own", outcome)
         .await
 }
 
@@ -127,4 +131,57 @@ async fn beside_a_collective(comm: &dyn Communicator) -> Outcome {
             }
         }
     }
+}
+
+/// The ranks from the second on, without the last but one. Each has a note of
+/// the first, which is none of them, before those of the others.
+async fn among_chosen_ranks(comm: &dyn Communicator) -> Outcome {
+    let size = comm.size();
+    let chosen = |rank: &u32| size == 1 || *rank > 0 && (*rank + 2 != size || size < 4);
+    let members: Vec<Rank> = (0..size).filter(chosen).map(Rank).collect();
+    if comm.rank() == Rank(0) && size > 1 {
+        members.iter().for_each(|to| comm.post(*to, 99, words(0)));
+    }
+    comm.barrier().await?;
+    if let Some(part) = Chosen::of(comm, members.clone()).await? {
+        let place = members.iter().position(|rank| *rank == comm.rank());
+        ensure!(
+            place == Some(part.rank().0 as usize) && part.size() as usize == members.len(),
+            "rank {} of {} is {} of {}",
+            comm.rank(),
+            size,
+            part.rank(),
+            part.size()
+        );
+        for to in (0..part.size()).map(Rank) {
+            part.post(to, 5, words(u64::from(part.rank().0)));
+        }
+        let mut heard = vec![0; members.len()];
+        for _ in 0..part.size() {
+            let note = part.next_note().await?;
+            ensure!(
+                note.kind == 5 && note.words == words(u64::from(note.from.0)),
+                "{note:?} among the chosen"
+            );
+            heard[note.from.0 as usize] += 1;
+        }
+        ensure!(heard.iter().all(|n| *n == 1), "heard {heard:?}");
+        let last = Rank(part.size() - 1);
+        if part.size() > 1 && part.rank() == Rank(0) {
+            part.send(last, [7, 8])?;
+        } else if part.size() > 1 && part.rank() == last {
+            let numbers = part.receive(Rank(0))?;
+            ensure!(numbers == [7, 8], "received {numbers:?}");
+        }
+        part.barrier().await?;
+    }
+    comm.barrier().await?;
+    // Whether the chosen have met that note or not: nothing is left of it.
+    if comm.rank() == Rank(0) && size > 1 {
+        members.iter().for_each(|to| comm.post(*to, 100, words(0)));
+    } else if size > 1 && members.contains(&comm.rank()) {
+        while comm.next_note().await?.kind != 100 {}
+    }
+    comm.barrier().await?;
+    passed()
 }

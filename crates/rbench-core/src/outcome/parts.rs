@@ -68,6 +68,8 @@ pub struct HostOutcome {
     pub elapsed: Nanos,
     /// Service times of its workers.
     pub service: Latency,
+    /// Response times of its workers; in an open loop only.
+    pub response: Option<Latency>,
 }
 
 /// One rank's part in a phase.

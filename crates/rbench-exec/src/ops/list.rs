@@ -71,12 +71,13 @@ fn make_of_tree(scene: &OpContext, thread: u32) -> Prepared {
         found: 0,
         buffer: vec![0; BUFFER],
     };
+    let again = scene.phase.part.and_then(|part| part.again);
     let visit = Visit {
         first,
         count,
-        visits: count,
+        visits: again.filter(|_| count > 0).unwrap_or(count),
         order: None,
-        schedule: None,
+        schedule: scene.schedule(thread),
     };
     Ok(Box::new(ItemRunner::new(op, scene.fs.clone(), visit)))
 }

@@ -34,7 +34,8 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
             .number(own.bytes)
             .number(own.errors)
             .number(own.measured.elapsed().0)
-            .numbers(&own.service.to_words());
+            .numbers(&own.service.to_words())
+            .numbers(&own.response.as_ref().map_or(Vec::new(), Latency::to_words));
     }
     let all = group.leaders.gather(Rank(0), message.finish());
     let Some(all) = group.quietly(all).await? else {
@@ -98,13 +99,22 @@ fn read_summary(message: &[u8]) -> Option<HostSummary> {
 fn read_host(group: &Group<'_>, message: &[u8]) -> Option<HostOutcome> {
     let mut r = Reader::new(message);
     let host = group.host_names.get(usize::try_from(r.number()?).ok()?)?;
+    let counts = [r.number()?, r.number()?, r.number()?];
+    let elapsed = Nanos(r.number()?);
+    let service = Latency::from_words(&r.numbers()?)?;
+    let response = match r.numbers()? {
+        words if words.is_empty() => None,
+        words => Some(Latency::from_words(&words)?),
+    };
+    let [items, bytes, errors] = counts;
     Some(HostOutcome {
         host: host.clone(),
-        items: r.number()?,
-        bytes: r.number()?,
-        errors: r.number()?,
-        elapsed: Nanos(r.number()?),
-        service: Latency::from_words(&r.numbers()?)?,
+        items,
+        bytes,
+        errors,
+        elapsed,
+        service,
+        response,
     })
 }
 

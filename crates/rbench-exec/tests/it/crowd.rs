@@ -10,7 +10,7 @@ use rbench_comm::{Clocks, threads};
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{Details, OpStats, PhaseOutcome, RankOutcome, Stonewall, WorkerOutcome};
 use rbench_core::spread::{self, NAMED_MAX, RowLimits};
-use rbench_core::timeline::Bin;
+use rbench_core::timeline::{INTERVAL, TimelineRecorder};
 use rbench_core::{Failure, FailureKind, Latency, Nanos, OpKind, Rank};
 use rbench_exec::phase::{Before, OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
@@ -62,6 +62,7 @@ pub fn in_turn<T>(mut ranks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<
 /// slow.
 fn outcome(rank: u32) -> WorkerOutcome {
     let mut lane = OpStats::new(OpKind::Create, true);
+    let mut line = TimelineRecorder::new(INTERVAL, true);
     let mut at = 0;
     let items = if rank == 7 {
         0
@@ -76,14 +77,9 @@ fn outcome(rank: u32) -> WorkerOutcome {
         if let Some(response) = &mut lane.response {
             response.record(Nanos(ns + 5));
         }
-        let bin = Bin {
-            items: 1,
-            bytes: 10,
-            errors: 0,
-            max: Nanos(ns),
-        };
-        lane.timeline.record(Nanos(at), bin);
+        line.done(Nanos(at), 10, Nanos(ns), Some(Nanos(ns + 5)));
     }
+    lane.timeline = line.finish();
     (lane.items, lane.bytes) = (items, items * 10);
     if rank % 100 == 99 {
         for _ in 0..rank {

@@ -2,6 +2,7 @@ use std::fs;
 
 use rbench_core::outcome::Cache;
 use rbench_core::{Bytes, Nanos};
+use rbench_plan::arrival::Arrival;
 use rbench_plan::meta::{Layout, PhaseKind};
 use rbench_plan::spec::Meta;
 
@@ -230,5 +231,100 @@ fn the_first_finisher_counts_with_all_it_has_done() {
                 row.name
             );
         }
+    }
+}
+
+/// Rows of phases that have a time and, perhaps, a rate.
+fn timed(rate: Option<f64>, phases: &[PhaseKind]) -> Meta {
+    Meta {
+        time: Some(Nanos(500_000_000)),
+        rate,
+        phases: Some(phases.to_vec()),
+        ..Meta::default()
+    }
+}
+
+#[test]
+fn phases_with_a_rate_start_as_many_operations_as_are_due() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let kinds = [
+        PhaseKind::FileCreate,
+        PhaseKind::FileStat,
+        PhaseKind::FileRename,
+        PhaseKind::FileRemove,
+    ];
+    for arrival in [Arrival::Uniform, Arrival::Poisson] {
+        let meta = Meta {
+            arrival: Some(arrival),
+            ..timed(Some(400.0), &kinds)
+        };
+        let mut run = Run::meta(&[0, 0], dir.path(), meta);
+        run.common.threads = Some(2);
+        let outcome = run.go().expect("runs");
+        let names: Vec<&str> = outcome.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, kinds.map(|kind| kind.info().name));
+        for row in &outcome.rows {
+            check_adds_up(row);
+            assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
+            let due = row.items + row.unissued;
+            match arrival {
+                // Removal ends with the files that were made.
+                Arrival::Uniform if row.name != "file-remove" => {
+                    assert!((198..=200).contains(&due), "{}: {due}", row.name);
+                }
+                // 200 on average, five standard deviations.
+                _ => assert!((120..=280).contains(&due), "{}: {due}", row.name),
+            }
+            let response = row.response.as_ref().expect("an open loop");
+            assert_eq!(response.count(), row.items, "{}", row.name);
+            assert!(row.stonewall.is_none(), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn without_a_rate_a_time_makes_phases_go_over_their_items_again() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        items: Some(5),
+        depth: Some(0),
+        ..timed(None, &[PhaseKind::FileStat, PhaseKind::FileRename])
+    };
+    let outcome = Run::meta(&[0], dir.path(), meta).go().expect("runs");
+    assert_eq!(outcome.rows.len(), 2);
+    for row in &outcome.rows {
+        assert!(row.failures.is_empty() && row.response.is_none());
+        assert!(row.items > 5, "{}: {}", row.name, row.items);
+    }
+    // What is used up is made for as long as it is measured.
+    let removal = timed(None, &[PhaseKind::FileRemove]);
+    let outcome = Run::meta(&[0], dir.path(), removal).go().expect("runs");
+    let names: Vec<&str> = outcome.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["file-remove"]);
+    assert!(outcome.rows[0].items > 0 && outcome.rows[0].failures.is_empty());
+}
+
+#[test]
+fn workers_that_do_not_divide_by_the_ranks_are_as_many_as_were_asked_for() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        workers: Some(8),
+        branch: Some(2),
+        items: Some(7),
+        leaf_only: true,
+        files_only: true,
+        phases: Some(vec![PhaseKind::FileStat, PhaseKind::FileRemove]),
+        ..small()
+    };
+    let run = Run::meta(&THREE_HOSTS, dir.path(), meta);
+    assert_eq!(run.plan().expect("a plan").workers(), 8);
+    let outcome = run.go().expect("runs");
+    for row in outcome.rows.iter().filter(|row| row.name != "tree-create") {
+        check_adds_up(row);
+        assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
+        assert_eq!((row.items, row.effort.workers), (8 * 7, 8), "{}", row.name);
+        let of_ranks: Vec<u64> = row.ranks.iter().map(|rank| rank.items).collect();
+        // One worker more at the first ranks of the first two hosts.
+        assert_eq!(of_ranks, [14, 7, 14, 7, 7, 7], "{}", row.name);
     }
 }

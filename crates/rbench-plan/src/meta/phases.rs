@@ -501,6 +501,16 @@ impl PhaseInfo {
             || matches!(self.op, Op::Setxattr | Op::WriteSync)
     }
 
+    /// Whether its operation can be done on the same item again and again, with the
+    /// same work each time; the plan renames one item onward then.
+    pub fn repeats(&self) -> bool {
+        self.asks()
+            || matches!(
+                self.op,
+                Op::Chmod | Op::Utimes | Op::Truncate | Op::Setxattr | Op::WriteSync | Op::Rename
+            )
+    }
+
     /// Whether it removes the items.
     pub fn removes(&self) -> bool {
         matches!(self.kind, DirRemove | FileRemove)

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use rbench_core::{Bytes, Nanos};
 
-use super::{Facts, PlanError, blocks, nonzero_time};
-use crate::arrival::Arrival;
+use super::{Facts, PlanError, blocks, nonzero_time, open_loop};
 use crate::io::{
     FsyncRule, IoPlan, Layout, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN, fresh_data,
 };
-use crate::jobs::{BlockSizes, Buffers, Distribution, OpenLoop};
+use crate::jobs::{BlockSizes, Buffers, Distribution};
 use crate::name_ops::NameOp;
 use crate::pattern;
 use crate::spec;
@@ -71,7 +70,7 @@ pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError>
         time: nonzero_time("--time", io.time)?,
         ramp: ramp(io, small)?,
         think: think(io, small)?,
-        open_loop: open_loop(io)?,
+        open_loop: open_loop(io.rate, io.arrival)?,
         verify: io.verify,
         ack_journal: ack_journal(io, &phases)?,
         buffers: buffers(io)?,
@@ -412,20 +411,4 @@ fn think(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
         refuse!("--think and --files exclude each other: it comes between the blocks of a file");
     }
     Ok(think.unwrap_or(Nanos(0)))
-}
-
-fn open_loop(io: &spec::Io) -> Result<Option<OpenLoop>, PlanError> {
-    match (io.rate, io.arrival) {
-        (None, None) => Ok(None),
-        (None, Some(_)) => refuse!("--arrival needs --rate"),
-        (Some(rate), _) if !((1e-3..=1e9).contains(&rate)) => {
-            refuse!(
-                "--rate {rate} is not a number of operations a second between 0.001 and 1,000,000,000"
-            )
-        }
-        (Some(rate), arrival) => Ok(Some(OpenLoop {
-            rate,
-            arrival: arrival.unwrap_or(Arrival::Uniform),
-        })),
-    }
 }

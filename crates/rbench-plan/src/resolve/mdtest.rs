@@ -146,6 +146,7 @@ pub(super) fn resolve(
             Making::Open
         },
         renaming: Renaming::Chain,
+        time: None,
         content: Content::Packet {
             packet: options.packet.unwrap_or_default(),
             seed: data_seed(options).unwrap_or(facts.seed as u32 as i32),
@@ -514,6 +515,7 @@ fn phases(
                 .filter(|w: &Nanos| w.0 > 0 && kind == PhaseKind::FileCreate),
             showing: Showing::Phase,
             part: None,
+            open_loop: None,
         })
         .collect()
 }

@@ -108,6 +108,7 @@ pub(super) fn resolve(
         deadline: time.filter(|_| named(info.kind).is_some() || info.creates()),
         showing: named(info.kind).map_or(Showing::Untimed, Showing::Row),
         part: part(info.kind, each),
+        open_loop: None,
     };
     Ok(MetaPlan {
         shape: Shape {
@@ -130,6 +131,7 @@ pub(super) fn resolve(
         barriers: true,
         making: Making::New,
         renaming: Renaming::Onward,
+        time,
         content: Content::Fresh,
         write: Bytes(0),
         read: Bytes(0),

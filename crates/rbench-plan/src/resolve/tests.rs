@@ -1,5 +1,6 @@
 use super::*;
 use crate::arrival::Arrival;
+use crate::describe::{Setting, SettingValue};
 use crate::io::{FsyncRule, Layout as IoLayout, Rw};
 use crate::jobs::Distribution;
 use rbench_core::Rank;
@@ -478,17 +479,26 @@ fn what_shapes_blocks_and_data_is_in_the_settings_in_the_form_of_its_option() {
         ("compress", "30%"),
         ("dedupe", "20%"),
     ] {
-        let found = rows.iter().find(|(name, _)| *name == row.0);
-        assert_eq!(found.map(|(_, value)| value.as_str()), Some(row.1));
+        let found = rows.iter().find(|setting| setting.name == row.0);
+        assert_eq!(found.map(|setting| setting.text.as_str()), Some(row.1));
     }
+    let value = |name: &str| rows.iter().find(|s| s.name == name).map(|s| s.value);
+    assert_eq!(value("compress"), Some(SettingValue::Percent(30)));
+    assert_eq!(value("bs-split"), Some(SettingValue::Text));
+    assert_eq!(value("size"), Some(SettingValue::Size(Bytes(256 << 20))));
+    assert_eq!(value("depth"), Some(SettingValue::Count(1)));
     let bare = io(|_, _| (), &twelve()).expect("valid").describe();
-    let named = |name: &str| bare.iter().any(|(row, _)| *row == name);
+    let named = |name: &str| bare.iter().any(|setting| setting.name == name);
     assert!(!named("random-distribution") && !named("compress") && !named("dedupe"));
     assert!(!named("refill") && !named("pin"));
     let plan = io(|c, i| (c.pin, i.no_refill) = (true, true), &twelve()).expect("valid");
     let rows = plan.describe();
-    for row in [("refill", "no"), ("pin", "yes")] {
-        assert!(rows.contains(&(row.0, row.1.to_owned())), "{row:?}");
+    for (name, text, value) in [
+        ("refill", "no", SettingValue::Off),
+        ("pin", "yes", SettingValue::On),
+    ] {
+        let text = text.to_owned();
+        assert!(rows.contains(&Setting { name, text, value }), "{name}");
     }
 }
 
@@ -518,8 +528,8 @@ fn a_journal_of_acknowledged_writes_needs_stamps_writes_and_data_that_stays() {
     let asks = |io: &mut spec::Io| (io.verify, io.ack_journal) = (true, Some("/var/acks".into()));
     let plan = io(|_, i| asks(i), &twelve()).expect("valid");
     assert!(plan.keep);
-    let row = ("ack-journal", "/var/acks".to_owned());
-    assert!(plan.describe().contains(&row));
+    let told = |s: &Setting| (s.name, s.text.as_str()) == ("ack-journal", "/var/acks");
+    assert!(plan.describe().iter().any(told));
     check_io("--ack-journal needs --verify", |_, i| {
         i.ack_journal = Some("/var/acks".into());
     });
@@ -558,4 +568,79 @@ fn small_files_are_moved_in_blocks_of_at_most_their_size() {
     assert_eq!((work.block(), work.whole()), (4096, 1000));
     assert_eq!(crate::io::worker_number(Rank(3), 1, 2), 7);
     assert_eq!(plan.data_bytes(), 12 * 1000 * 4096);
+}
+
+#[test]
+fn a_time_or_a_rate_measures_what_was_asked_for_and_prepares_the_rest() {
+    let of = |change: &dyn Fn(&mut spec::Meta)| {
+        let plan = meta(
+            |c, m| {
+                c.threads = Some(2);
+                m.phases = Some(vec![PhaseKind::FileRemove]);
+                change(m);
+            },
+            &twelve(),
+        );
+        let Work::Meta(meta) = plan.expect("a plan").work else {
+            panic!("it is metadata");
+        };
+        meta
+    };
+    let shown = |meta: &MetaPlan| -> Vec<PhaseKind> {
+        let shown = meta.phases.iter().filter(|p| p.showing == Showing::Phase);
+        shown.map(|phase| phase.kind).collect()
+    };
+    let second = Some(Nanos(1_000_000_000));
+    let rated = of(&|m| (m.time, m.rate) = (second, Some(2400.0)));
+    assert_eq!(shown(&rated), [PhaseKind::FileRemove]);
+    // 100 of each of 24 workers in a second, and one in reserve.
+    assert_eq!(rated.items_per_rank, 202);
+    let removal = rated
+        .phases
+        .iter()
+        .find(|p| p.kind == PhaseKind::FileRemove);
+    let removal = removal.expect("the phase");
+    assert_eq!(removal.deadline, second);
+    assert_eq!(removal.open_loop.map(|open| open.rate), Some(2400.0));
+    let creation = rated
+        .phases
+        .iter()
+        .find(|p| p.kind == PhaseKind::FileCreate);
+    let creation = creation.expect("it is needed");
+    assert_eq!((creation.deadline, creation.open_loop), (None, None));
+    // Nobody knows how many: for as long.
+    let closed = of(&|m| m.time = second);
+    assert!(closed.open_ended());
+    let creation = closed
+        .phases
+        .iter()
+        .find(|p| p.kind == PhaseKind::FileCreate);
+    assert_eq!(creation.and_then(|phase| phase.deadline), second);
+    // What repeats needs no more items than were asked for.
+    let stat = of(&|m| {
+        m.phases = Some(vec![PhaseKind::FileStat]);
+        (m.time, m.items, m.depth) = (second, Some(7), Some(0));
+    });
+    assert_eq!(stat.items_per_rank, 7);
+}
+
+#[test]
+fn impossible_times_and_rates_are_refused() {
+    let error = |change: &dyn Fn(&mut spec::Common, &mut spec::Meta)| {
+        meta(|c, m| change(c, m), &twelve()).expect_err("refused")
+    };
+    let second = Some(Nanos(1_000_000_000));
+    assert!(error(&|_, m| m.rate = Some(0.0)).contains("--rate 0"));
+    assert!(error(&|_, m| m.time = Some(Nanos(0))).contains("--time must"));
+    assert!(error(&|_, m| m.arrival = Some(Arrival::Poisson)).contains("--arrival needs"));
+    assert!(error(&|_, m| (m.time, m.stonewall) = (second, second)).contains("--stonewall"));
+    assert!(error(&|_, m| (m.time, m.depth) = (second, Some(2))).contains("--depth 2"));
+    let tree = Some(vec![PhaseKind::TreeRemove]);
+    assert!(error(&|_, m| (m.time, m.phases) = (second, tree.clone())).contains("tree-remove"));
+    let few = |c: &mut spec::Common, m: &mut spec::Meta| {
+        c.threads = Some(5);
+        (m.rate, m.items, m.depth) = (Some(9.0), Some(4), Some(0));
+        m.phases = Some(vec![PhaseKind::FileStat]);
+    };
+    assert!(error(&few).contains("at least 5 items"));
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use rbench_core::Nanos;
 use rbench_core::failure::{Example, FailureKind, Failures};
 use rbench_core::outcome::{
     Access, FirstDone, Found, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall,
     per_second,
 };
-use rbench_core::{Nanos, Timeline};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CameRoundResult, CrowdResult, GivenUpResult, HostCrowdResult, ResidencyResult, TIMELINE_ROWS,
-    WorkersResult,
+    CameRoundResult, CrowdResult, GivenUpResult, HostCrowdResult, ResidencyResult, TimelineRow,
+    WorkersResult, timeline as slices,
 };
 use crate::hist::Hist;
 
@@ -124,7 +124,7 @@ pub struct PhaseResult {
     /// Width of each row of the timeline, s.
     #[serde(default)]
     pub timeline_step_s: f64,
-    /// Counts over time since the common start, at most [`TIMELINE_ROWS`].
+    /// What happened when since the common start, at most [`super::TIMELINE_ROWS`].
     pub timeline: Vec<TimelineRow>,
     /// When measuring began, s after the common start: 0, except for jobs with a
     /// start delay, a ramp or data to be written before it is read back.
@@ -262,6 +262,9 @@ pub struct HostResult {
     pub elapsed_s: f64,
     /// Service times of its workers.
     pub latency: Hist,
+    /// Response times of its workers; in an open loop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<Hist>,
 }
 
 impl HostResult {
@@ -298,21 +301,6 @@ pub struct RankResult {
     /// CPU time, user and system, that its process used, s.
     #[serde(default)]
     pub cpu_s: f64,
-}
-
-/// The counts of one interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TimelineRow {
-    /// Start of the interval, s after the common start.
-    pub t_s: f64,
-    /// Operations that ended in it without error.
-    pub items: u64,
-    /// Bytes that these moved.
-    pub bytes: u64,
-    /// Operations that failed.
-    pub errors: u64,
-    /// The longest service time among them, ns.
-    pub max_ns: u64,
 }
 
 impl From<&PhaseOutcome> for PhaseResult {
@@ -358,8 +346,6 @@ impl From<&PhaseOutcome> for PhaseResult {
             access,
             found,
         } = outcome;
-        let mut shortened = timeline.clone();
-        shortened.shorten(TIMELINE_ROWS);
         PhaseResult {
             iteration: *iteration,
             name: name.clone(),
@@ -392,8 +378,8 @@ impl From<&PhaseOutcome> for PhaseResult {
             host_crowd: host_crowd.as_ref().map(HostCrowdResult::from),
             ranks: ranks.iter().map(RankResult::from).collect(),
             crowd: crowd.as_ref().map(CrowdResult::from),
-            timeline_step_s: shortened.width().as_secs_f64(),
-            timeline: timeline_rows(&shortened),
+            timeline_step_s: timeline.slice_width_s(),
+            timeline: slices::rows(timeline, response.is_some()),
             measured_from_s: measured_from.as_secs_f64(),
             set_aside_s: set_aside.as_secs_f64(),
             busy: effort.busy(),
@@ -495,20 +481,6 @@ fn error_examples(failures: &Failures) -> Vec<ErrorExample> {
     failures.iter().map(example).collect()
 }
 
-fn timeline_rows(timeline: &Timeline) -> Vec<TimelineRow> {
-    let width = timeline.width().0;
-    let start = |i: usize| Nanos(width * i as u64).as_secs_f64();
-    let rows = timeline.bins().iter().enumerate();
-    rows.map(|(i, bin)| TimelineRow {
-        t_s: start(i),
-        items: bin.items,
-        bytes: bin.bytes,
-        errors: bin.errors,
-        max_ns: bin.max.0,
-    })
-    .collect()
-}
-
 impl From<&FirstDone> for FirstDoneResult {
     fn from(first: &FirstDone) -> FirstDoneResult {
         let FirstDone {
@@ -551,6 +523,7 @@ impl From<&HostOutcome> for HostResult {
             errors,
             elapsed,
             service,
+            response,
         } = outcome;
         HostResult {
             host: host.clone(),
@@ -559,6 +532,7 @@ impl From<&HostOutcome> for HostResult {
             errors: *errors,
             elapsed_s: elapsed.as_secs_f64(),
             latency: Hist::from(service),
+            response: response.as_ref().map(Hist::from),
         }
     }
 }

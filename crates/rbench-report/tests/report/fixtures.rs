@@ -6,9 +6,11 @@ use rbench_core::failure::{Failure, FailureKind, Failures};
 use rbench_core::outcome::{
     Cache, CommonStart, FirstDone, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Retries,
 };
-use rbench_core::timeline::Bin;
+use rbench_core::timeline::{INTERVAL, TimelineRecorder};
 use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
-use rbench_report::schema::{Calibration, Host, HostClock, Run, SCHEMA, Space, Target, World};
+use rbench_report::schema::{
+    Calibration, Host, HostClock, Run, SCHEMA, SettingResult, Space, Target, World,
+};
 use rbench_report::{PhaseResult, RunResult};
 use serde_json::{Map, Value, json};
 
@@ -153,23 +155,20 @@ impl Made {
             errors: 0,
             elapsed,
             service,
+            response: None,
         });
     }
 
     /// The rank's run through its items, one behind the other.
     fn add_rank(&self, all: &mut PhaseOutcome, rank: u32, host: &str) -> RankOutcome {
+        let mut line = TimelineRecorder::new(INTERVAL, false);
         let mut at = 0;
         for i in 0..self.items {
             let ns = self.service_ns(rank, i);
             at += ns + 900;
-            let bin = Bin {
-                items: 1,
-                bytes: self.bytes,
-                errors: 0,
-                max: Nanos(ns),
-            };
-            all.timeline.record(Nanos(at), bin);
+            line.done(Nanos(at), self.bytes, Nanos(ns), None);
         }
+        all.timeline.merge(&line.finish());
         RankOutcome {
             rank: Rank(rank),
             host: host.to_owned(),
@@ -215,6 +214,17 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
     let Value::Object(spec) = spec else {
         panic!("the spec is a map");
     };
+    let settings = spec.iter().map(|(name, value)| {
+        let text = value.as_str().unwrap_or_default().to_owned();
+        let number = text.parse::<u64>().ok();
+        let setting = SettingResult {
+            value: number.map_or_else(|| value.clone(), Value::from),
+            unit: number.map(|_| "count".to_owned()),
+            text,
+        };
+        (name.clone(), setting)
+    });
+    let settings = settings.collect();
     let mut result = RunResult {
         schema: SCHEMA.to_owned(),
         run: Run {
@@ -251,6 +261,8 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
             hosts: Vec::new(),
         },
         spec,
+        client_counters: Vec::new(),
+        settings,
         phases: phases.iter().map(PhaseResult::from).collect(),
         summary: Vec::new(),
         warnings: Vec::new(),

@@ -39,7 +39,8 @@ phases[].ranks phases[].ranks[].rank phases[].ranks[].host phases[].ranks[].item
 phases[].ranks[].errors phases[].ranks[].elapsed_s phases[].ranks[].p50_ns
 phases[].ranks[].p99_ns phases[].ranks[].max_ns phases[].ranks[].cpu_s
 phases[].timeline phases[].timeline[].t_s phases[].timeline[].items phases[].timeline[].bytes
-phases[].timeline[].errors phases[].timeline[].max_ns
+phases[].timeline[].errors phases[].timeline[].max_ns phases[].timeline[].p50_ns
+phases[].timeline[].p99_ns phases[].timeline[].heat phases[].timeline_step_s
 phases[].complete phases[].error_examples phases[].error_examples[].error
 phases[].error_examples[].count phases[].error_examples[].op phases[].error_examples[].path
 phases[].error_examples[].detail phases[].error_examples[].rank phases[].error_examples[].host
@@ -53,7 +54,10 @@ phases[].residency.came_round.passes phases[].residency.total
 phases[].residency.caches phases[].residency.caches[].host phases[].residency.caches[].verdict
 phases[].residency.caches[].reason phases[].residency.caches[].evidence
 summary[].name summary[].label summary[].unit summary[].iterations summary[].max summary[].min
-summary[].mean summary[].stddev
+summary[].mean summary[].stddev summary[].each summary[].each[].iteration summary[].each[].value
+summary[].each[].mean_ns summary[].each[].p50_ns summary[].each[].p95_ns summary[].each[].p99_ns
+summary[].each[].p999_ns summary[].each[].max_ns
+settings settings.items.text settings.items.value settings.items.unit
 warnings[].code warnings[].message
 ";
 
@@ -156,7 +160,7 @@ fn the_rate_is_items_over_elapsed_and_the_bandwidth_bytes_over_elapsed() {
 }
 
 #[test]
-fn a_long_timeline_is_written_in_at_most_300_rows_and_loses_nothing() {
+fn a_long_timeline_is_written_in_at_most_256_rows_and_loses_nothing() {
     let phase = Made::solo(5000, 10, 1_000_000).phase("a", "A", OpKind::Write);
     assert!(phase.timeline.bins().len() > TIMELINE_ROWS);
     let result = PhaseResult::from(&phase);

@@ -118,6 +118,10 @@ fn over(rows: &[u64]) -> PhaseResult {
             bytes: 0,
             errors: 0,
             max_ns: 0,
+            p50_ns: 0,
+            p99_ns: 0,
+            response: None,
+            heat: Vec::new(),
         })
         .collect();
     phase

@@ -126,10 +126,7 @@ impl RequestCounter {
         let place = if mount.fs_type.starts_with("nfs") {
             Place::Kernel(mount.mount_point)
         } else if mount.fs_type.starts_with("fuse") {
-            // A link that a user made there is not followed.
-            let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            let file = open(&mount.mount_point.join(".stats"), flags, Mode::empty()).ok()?;
-            Place::File(file)
+            Place::File(stats_file(&mount.mount_point)?)
         } else {
             return None;
         };
@@ -213,10 +210,17 @@ impl Place {
     }
 }
 
+/// The file `.stats` of the mount at `mount_point`, as an O_PATH descriptor.
+pub(super) fn stats_file(mount_point: &Path) -> Option<OwnedFd> {
+    // A link that a user made there is not followed.
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    open(&mount_point.join(".stats"), flags, Mode::empty()).ok()
+}
+
 /// What is in the file that `path` (O_PATH) stands for: opened anew, as the
 /// content is made when it is opened, and read with large requests up to one
 /// that is not filled.
-fn content(path: &OwnedFd) -> Result<String, Errno> {
+pub(super) fn content(path: &OwnedFd) -> Result<String, Errno> {
     let name = format!("/proc/self/fd/{}", path.as_raw_fd());
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let file = open(name.as_str(), flags, Mode::empty())?;

@@ -30,6 +30,7 @@ use crate::fault::table::{Hit, QUOTA};
 use crate::hang::Release;
 use crate::kind::Kind;
 use crate::paths::Paths;
+use crate::servers::Servers;
 use crate::stats::{Record, Stats};
 use crate::store::{Answer, Caller, Place, Store};
 
@@ -49,6 +50,7 @@ pub(crate) struct Service<S> {
     latency: Latencies,
     control: Arc<Control>,
     delays: DelayQueue,
+    servers: Option<Servers>,
     attr_ttl: Duration,
     entry_ttl: Duration,
     /// The names of things, where the account of faults needs them.
@@ -200,6 +202,7 @@ impl<S: Store> Service<S> {
             latency: config.latency.clone(),
             control,
             delays,
+            servers: config.servers.map(Servers::new),
             attr_ttl: config.attr_timeout.into(),
             entry_ttl: config.entry_timeout.into(),
             paths: accounts.then(Paths::default),
@@ -343,7 +346,10 @@ impl<S: Store> Service<S> {
                 send(outcome);
             });
         }
-        let due = Nanos(ticket.arrival.0.saturating_add(ticket.hold.0));
+        let due = match &self.servers {
+            Some(servers) => servers.answered(ticket.arrival, ticket.hold),
+            None => Nanos(ticket.arrival.0.saturating_add(ticket.hold.0)),
+        };
         self.delays.push(due, move || {
             Self::record(&stats, &ticket, bytes, failed);
             send(outcome);

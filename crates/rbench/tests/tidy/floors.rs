@@ -33,10 +33,10 @@ const HOUSES: &[House] = &[
                 "wire",
             ],
             &["units"],
-            &[
-                "clock", "effort", "failure", "latency", "machine", "moved", "timeline",
-            ],
-            &["job", "outcome/parts"],
+            &["clock", "effort", "failure", "latency", "machine", "moved"],
+            &["coarse", "job"],
+            &["timeline"],
+            &["outcome/parts"],
             &["residency", "spread"],
             // What executing a phase yields.
             &["outcome"],
@@ -128,7 +128,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-comm",
         floors: &[
-            &["hosts", "launcher", "leading", "offsets", "solo", "threads"],
+            &["chosen", "hosts", "launcher", "offsets", "solo", "threads"],
             &["drift", "mpi"],
             &["world"],
         ],

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use nix::errno::Errno;
+use rbench_core::{Nanos, Timeline};
 use rbench_testfs::Kind;
 
 use super::*;
@@ -212,9 +213,10 @@ fn rows_are_over_their_own_time() {
         assert_eq!(row.measured_from.0, from * MS, "{name}");
         assert_eq!(row.set_aside.0, 0, "{name}");
         // The last operation of any worker ends the time, and no other job's.
-        let (width, bins) = (row.timeline.width(), row.timeline.bins());
+        let (line, bins) = (&row.timeline, row.timeline.bins());
         let end = row.measured_from.0 + row.elapsed.0;
-        assert_eq!(end / width.0, bins.len() as u64 - 1, "{name}");
+        let last = Timeline::bin_of(line.interval(), line.power(), Nanos(end));
+        assert_eq!(last, bins.len() - 1, "{name}");
         // Operations start before the deadline, however late they end.
         assert!(end < to * MS + row.service.max().0 + 1, "{name}: {end} ns");
         let first = row.first_done.as_ref().expect("someone was busy");

@@ -1,34 +1,45 @@
-//! The first ranks of a group as a group of their own, with notes: a run with
-//! fewer ranks than were started.
+//! Some ranks of a group as a group of their own, with notes: a run with fewer
+//! ranks than were started.
 
 use rbench_core::Rank;
 
 use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
 
-/// The ranks 0 … n − 1 of a group. Their numbers are the same in both, so
-/// notes go through the whole group.
-pub struct Leading<'w> {
+/// Chosen ranks of a group, numbered from 0 in the order of their numbers in the
+/// whole group. Notes and clock comparisons go through the whole one.
+pub struct Chosen<'w> {
     whole: &'w dyn Communicator,
     part: Box<dyn Communicator>,
+    /// The number in the whole group of each rank, ascending.
+    members: Vec<Rank>,
 }
 
-impl<'w> Leading<'w> {
-    /// The first `ranks` of `whole`; every rank of `whole` calls this. `None`
-    /// at those that are left out.
+impl<'w> Chosen<'w> {
+    /// These ranks of `whole`, ascending; every rank of `whole` calls this with
+    /// the same ones. `None` at those that are left out.
     ///
     /// # Errors
     /// When the ranks cannot communicate.
     pub async fn of(
         whole: &'w dyn Communicator,
-        ranks: u32,
-    ) -> Result<Option<Leading<'w>>, CommError> {
-        let outside = whole.rank().0 >= ranks;
+        members: Vec<Rank>,
+    ) -> Result<Option<Chosen<'w>>, CommError> {
+        let outside = members.binary_search(&whole.rank()).is_err();
         let part = whole.split(u32::from(outside)).await?;
-        Ok((!outside).then_some(Leading { whole, part }))
+        Ok((!outside).then_some(Chosen {
+            whole,
+            part,
+            members,
+        }))
+    }
+
+    /// The number in the whole group of rank `rank` of this one.
+    fn outer(&self, rank: Rank) -> Rank {
+        self.members[rank.0 as usize]
     }
 }
 
-impl Communicator for Leading<'_> {
+impl Communicator for Chosen<'_> {
     fn rank(&self) -> Rank {
         self.part.rank()
     }
@@ -71,18 +82,29 @@ impl Communicator for Leading<'_> {
     }
 
     fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
-        self.whole.post(to, kind, words);
+        self.whole.post(self.outer(to), kind, words);
     }
 
     fn next_note(&self) -> Wait<'_, Note> {
-        self.whole.next_note()
+        Box::pin(async move {
+            loop {
+                let note = self.whole.next_note().await?;
+                // What is left over from a run of other ranks has no receiver any more.
+                if let Ok(from) = self.members.binary_search(&note.from) {
+                    return Ok(Note {
+                        from: Rank(from as u32),
+                        ..note
+                    });
+                }
+            }
+        })
     }
 
     fn send(&self, to: Rank, numbers: [u64; 2]) -> Result<(), CommError> {
-        self.whole.send(to, numbers)
+        self.whole.send(self.outer(to), numbers)
     }
 
     fn receive(&self, from: Rank) -> Result<[u64; 2], CommError> {
-        self.whole.receive(from)
+        self.whole.receive(self.outer(from))
     }
 }

@@ -1,0 +1,171 @@
+//! `rbench knee`: the highest rate at which an objective holds.
+
+use std::ffi::OsString;
+
+use clap::Args as ClapArgs;
+use rbench_core::Nanos;
+use rbench_plan::arrival::Arrival;
+use rbench_plan::knee::{Asked, Figure, Limit, Slo};
+
+use super::{Course, SeriesOptions};
+use crate::args::ArrivalArg;
+use crate::{Invocation, values};
+
+/// `rbench knee`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Knee {
+    /// Its options.
+    pub asked: Asked,
+    /// The workload and its options.
+    pub words: Vec<OsString>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Operations start at a rate of the whole group, whatever the target does, and response times count \
+    from the intended start. The rate doubles until the objective does not hold, what lies between is halved, and a \
+    window three times as long confirms the highest rate that held. A rate that the target does not keep up (more \
+    than 1% of the operations not started) does not hold either. Give enough --threads: an operation that is due \
+    waits for a free worker. docs/knee.md says more.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench knee \
+    --slo p99=10ms --out knee.json \\\n    -- io --dir /mnt/fs --rw randread --bs 4k --direct --threads 16\n  rbench \
+    knee --slo p99=5ms --slo mean=1ms -- meta --dir /mnt/fs --phases file-stat --threads 16"
+)]
+pub(crate) struct KneeArgs {
+    /// What has to hold: mean, max or a percentile (p50, p99, p99.9) of the
+    /// response time and the longest that is allowed, or errors and the share of
+    /// operations that may fail (0, 0.1%); may be repeated [default: errors=0]
+    #[arg(long, required = true, value_name = "FIGURE=LIMIT", value_parser = slo)]
+    slo: Vec<Slo>,
+    /// Only this row of the result counts, such as randread [default: all]
+    #[arg(long, value_name = "NAME")]
+    row: Option<String>,
+    /// Lowest rate, and the first one (operations per second) [default: a
+    /// quarter of what the workload reaches without a rate]
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    from: Option<f64>,
+    /// Highest rate [default: no limit]
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    to: Option<f64>,
+    /// How far apart the rate that held and the one that did not may be
+    /// [default: 5%]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    precision: Option<f64>,
+    /// Least time of a step (s); it takes longer where its percentile needs more
+    /// operations: 100 above it [default: 5]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    time: Option<Nanos>,
+    /// Gaps between the starts [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
+    arrival: Option<ArrivalArg>,
+    /// The workload: io, meta or fio, with its options but without rate and time
+    #[arg(last = true, required = true, value_name = "WORKLOAD")]
+    words: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) options: SeriesOptions,
+}
+
+impl KneeArgs {
+    /// What it asks for.
+    pub fn invocation(self) -> Invocation {
+        self.options.with(Course::Knee(Knee {
+            asked: Asked {
+                slo: self.slo,
+                row: self.row,
+                from: self.from,
+                to: self.to,
+                precision: self.precision,
+                time: self.time,
+                arrival: self.arrival.map(Arrival::from),
+            },
+            words: self.words,
+        }))
+    }
+}
+
+/// `p99=10ms`, `errors=0.1%`
+fn slo(text: &str) -> Result<Slo, String> {
+    let form = || format!("'{text}' is not of the form p99=10ms, mean=1ms, max=1s or errors=0");
+    let (name, value) = text.split_once('=').ok_or_else(form)?;
+    if name == "errors" {
+        return match share(value) {
+            Ok(share) if value == "0" || value.ends_with('%') => Ok(Slo::Errors(share)),
+            _ => Err(format!(
+                "errors takes 0 or a percentage such as 0.1%, not '{value}'"
+            )),
+        };
+    }
+    let figure = match name {
+        "mean" => Figure::Mean,
+        "max" => Figure::Max,
+        _ => Figure::Percentile(percentile(name).ok_or_else(form)?),
+    };
+    let most = values::time(value)?;
+    if most == Nanos(0) {
+        return Err(format!("no operation takes no time: {name}={value}"));
+    }
+    Ok(Slo::Time(Limit { figure, most }))
+}
+
+/// `p50`, `p99.9`; `p999` is `p99.9`.
+fn percentile(name: &str) -> Option<f64> {
+    let digits = name.strip_prefix('p')?;
+    let plain = digits.bytes().all(|b| b.is_ascii_digit());
+    let percent: f64 = match digits.get(..2) {
+        Some(first) if plain && digits.len() > 2 && first.starts_with('9') => {
+            format!("{first}.{}", &digits[2..]).parse().ok()?
+        }
+        _ if digits.bytes().all(|b| b.is_ascii_digit() || b == b'.') => digits.parse().ok()?,
+        _ => return None,
+    };
+    (percent > 0.0 && percent < 100.0).then_some(percent)
+}
+
+/// A percentage, with or without its sign, as a part of the whole.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let percent: Option<f64> = number.parse().ok();
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("'{text}' is not a percentage"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_objective_names_a_figure_and_its_limit() {
+        let time = |figure, most| {
+            Ok(Slo::Time(Limit {
+                figure,
+                most: Nanos(most),
+            }))
+        };
+        assert_eq!(slo("p99=10ms"), time(Figure::Percentile(99.0), 10_000_000));
+        assert_eq!(
+            slo("p999=1s"),
+            time(Figure::Percentile(99.9), 1_000_000_000)
+        );
+        assert_eq!(slo("p99.9=1s"), slo("p999=1s"));
+        assert_eq!(slo("mean=500us"), time(Figure::Mean, 500_000));
+        assert_eq!(slo("max=2"), time(Figure::Max, 2_000_000_000));
+        assert_eq!(slo("errors=0"), Ok(Slo::Errors(0.0)));
+        assert_eq!(slo("errors=50%"), Ok(Slo::Errors(0.5)));
+        for wrong in [
+            "p99",
+            "p100=1ms",
+            "p0=1ms",
+            "p=1ms",
+            "q99=1ms",
+            "p99=0",
+            "p99=fast",
+            "errors=5",
+            "errors=101%",
+            "p9x=1ms",
+            "p9\u{e9}=1ms",
+        ] {
+            assert!(slo(wrong).is_err(), "{wrong}");
+        }
+    }
+}

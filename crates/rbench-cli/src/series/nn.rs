@@ -1,0 +1,65 @@
+//! `rbench nn`: NNBench's operations at more and more workers.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use rbench_core::Bytes;
+use rbench_plan::nn::Asked;
+
+use super::{Course, SeriesOptions};
+use crate::{Invocation, values};
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Each number of workers is a run of its own in new directories, one for each worker: create_write (a \
+    new file, its bytes, close), open_read (open, read all, close), rename, delete. Workers are spread over the launched ranks, \
+    as evenly as it goes; where they are fewer than ranks, the others are idle. docs/nn.md defines every figure.\n\nExamples:\n  rbench \
+    nn --dir /mnt/fs --ladder 1,2,4,8,16\n  mpirun -np 12 --hostfile myhost rbench nn --dir /mnt/fs --out nn.json"
+)]
+pub(crate) struct NnArgs {
+    /// Numbers of workers of all ranks together, rising [default: 10,20,…,100]
+    #[arg(long, value_name = "N1,N2,…", value_delimiter = ',')]
+    ladder: Option<Vec<u32>>,
+    /// Files of each worker [default: 200]
+    #[arg(long, value_name = "N")]
+    files: Option<u64>,
+    /// Bytes written to each file, in one call, and read from it [default: 0]
+    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    bytes: Option<Bytes>,
+    /// Directory to test [default: RBENCH_DIR, else a built-in file system in
+    /// memory, as a demonstration]
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    dir: Option<PathBuf>,
+    /// Drop the kernel's caches on every host before files are read (needs root)
+    #[arg(long, help_heading = "Run")]
+    drop_caches: bool,
+    /// Call fsync after each write
+    #[arg(long)]
+    fsync: bool,
+    /// Allow each host a file system of its own at the target; otherwise all
+    /// hosts must see the same one
+    #[arg(long, help_heading = "Run")]
+    private_dirs: bool,
+    #[command(flatten)]
+    pub(crate) options: SeriesOptions,
+}
+
+impl NnArgs {
+    /// What it asks for.
+    pub fn invocation(self) -> Invocation {
+        let switches = [
+            ("drop-caches", self.drop_caches),
+            ("fsync", self.fsync),
+            ("private-dirs", self.private_dirs),
+        ];
+        let given = switches.into_iter().filter(|(_, given)| *given);
+        let asked = Asked {
+            ladder: self.ladder,
+            files: self.files,
+            bytes: self.bytes,
+            dir: self.dir,
+            switches: given.map(|(name, _)| name).collect(),
+        };
+        self.options.with(Course::Nn(asked))
+    }
+}

@@ -1,0 +1,90 @@
+//! `rbench quick`: the options of `juicefs bench`.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use rbench_core::Bytes;
+use rbench_plan::quick::Quick;
+
+use super::{Course, SeriesOptions};
+use crate::{Invocation, values};
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "The table of juicefs bench, for any mounted file system, from one worker or from all ranks: each \
+    worker writes and reads a big file, then writes, stats and reads small ones. With several workers, figures are \
+    those of all together. docs/quick.md defines every row.\n\nExamples:\n  rbench quick /mnt/jfs -p 4\n  mpirun -np 12 \
+    --hostfile myhost rbench quick /mnt/jfs --big-file-size 0 --out quick.json"
+)]
+pub(crate) struct QuickArgs {
+    /// Directory to test [default: RBENCH_DIR, else a built-in file system in memory, as a
+    /// demonstration]
+    path: Option<PathBuf>,
+    /// Size of a read or write; a bare number is in MiB [default: 1M]
+    #[arg(long, value_name = "SIZE", value_parser = mebibytes)]
+    block_size: Option<Bytes>,
+    /// Size of each worker's big file; a bare number is in MiB; 0: no big files [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = mebibytes)]
+    big_file_size: Option<Bytes>,
+    /// Size of each small file; a bare number is in KiB; 0: no small files [default: 128K]
+    #[arg(long, value_name = "SIZE", value_parser = kibibytes)]
+    small_file_size: Option<Bytes>,
+    /// Small files of each worker; 0: no small files [default: 100]
+    #[arg(long, value_name = "N")]
+    small_file_count: Option<u64>,
+    /// Workers of each rank [default: 1]
+    #[arg(long, short = 'p', value_name = "N")]
+    threads: Option<u32>,
+    /// Do not drop the kernel's caches before reading; without root they stay anyway
+    #[arg(long)]
+    skip_drop_caches: bool,
+    #[command(flatten)]
+    pub(crate) options: SeriesOptions,
+}
+
+impl QuickArgs {
+    /// What it asks for.
+    pub fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+        let usual = Quick::default();
+        self.options.with(Course::Quick(Quick {
+            dir: self.path.or_else(|| values::env_dir(env_dir)),
+            block: self.block_size.unwrap_or(usual.block),
+            big: self.big_file_size.unwrap_or(usual.big),
+            small: self.small_file_size.unwrap_or(usual.small),
+            small_files: self.small_file_count.unwrap_or(usual.small_files),
+            threads: self.threads.unwrap_or(usual.threads),
+            drop_caches: !self.skip_drop_caches,
+        }))
+    }
+}
+
+fn mebibytes(text: &str) -> Result<Bytes, String> {
+    in_units(text, "m")
+}
+
+fn kibibytes(text: &str) -> Result<Bytes, String> {
+    in_units(text, "k")
+}
+
+/// A size; a bare number has the unit.
+fn in_units(text: &str, unit: &str) -> Result<Bytes, String> {
+    let bare = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match bare {
+        true => values::bytes(&format!("{text}{unit}")),
+        false => values::bytes(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bare_numbers_are_as_in_juicefs_bench() {
+        assert_eq!(mebibytes("4"), Ok(Bytes(4 << 20)));
+        assert_eq!(kibibytes("128"), Ok(Bytes(128 << 10)));
+        assert_eq!(kibibytes("1M"), Ok(Bytes(1 << 20)));
+        assert!(mebibytes("").is_err() && mebibytes("4x").is_err());
+    }
+}

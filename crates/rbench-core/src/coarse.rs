@@ -1,0 +1,335 @@
+//! Distributions of a stretch of time: the recorder's buckets, 16 of them taken
+//! together.
+//!
+//! A bucket is at most 1/64 of its values wide (1.6 %), or 16 ns below 2048 ns. What is
+//! added up, in whatever order, is exact in these buckets.
+
+use std::ops::Range;
+
+use crate::latency::{BUCKETS, HIGHEST, Latency, SUM_WORDS, index_of, pieces};
+use crate::units::Nanos;
+
+/// log2 of the recorder's buckets in each coarse one.
+const DROPPED: u32 = 4;
+
+/// Number of buckets.
+pub const COARSE_BUCKETS: usize = BUCKETS >> DROPPED;
+
+/// The bucket of a value; values above one hour are in the last one.
+#[inline(always)]
+fn bucket_of(value: Nanos) -> usize {
+    (index_of(value.0) >> DROPPED).min(COARSE_BUCKETS - 1)
+}
+
+/// Buckets of the recorder in each of a heat map's: four of these are a power of two.
+const HEAT_DROPPED: u32 = 8;
+
+/// Latencies of a stretch of time, with room for the buckets in use only.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CoarseLatency {
+    /// (bucket, values), ascending, none of them zero.
+    counts: Vec<(u16, u64)>,
+    /// Sum of the values in ns; saturates.
+    sum: u64,
+    max: Nanos,
+}
+
+impl CoarseLatency {
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|(_, n)| n).sum()
+    }
+
+    /// The largest value, exact; zero when empty.
+    pub fn max(&self) -> Nanos {
+        self.max
+    }
+
+    /// Sum of all values in ns, exact; it saturates beyond five hundred years.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// The value at `quantile` (0 to 1): the largest value of the bucket that holds the
+    /// ⌈quantile·count⌉-th smallest one, never above the maximum; at most 1.6 %, or
+    /// 15 ns, above the exact one. Zero when empty.
+    pub fn quantile(&self, quantile: f64) -> Nanos {
+        let count = self.count();
+        let wanted = ((quantile * count as f64).ceil() as u64).clamp(1, count.max(1));
+        let mut seen = 0;
+        for (bucket, n) in &self.counts {
+            seen += n;
+            if seen >= wanted {
+                return highest_of(*bucket).min(self.max);
+            }
+        }
+        self.max
+    }
+
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &CoarseLatency) {
+        let CoarseLatency { counts, sum, max } = other;
+        self.sum = self.sum.saturating_add(*sum);
+        self.max = self.max.max(*max);
+        if self.counts.is_empty() {
+            self.counts.clone_from(counts);
+            return;
+        }
+        if counts.is_empty() {
+            return;
+        }
+        let mut merged = Vec::with_capacity(self.counts.len().max(counts.len()) + 8);
+        let (mut mine, mut theirs) = (self.counts.iter().peekable(), counts.iter().peekable());
+        while let (Some((a, n)), Some((b, m))) = (mine.peek(), theirs.peek()) {
+            merged.push((
+                *a.min(b),
+                if a <= b { *n } else { 0 } + if b <= a { *m } else { 0 },
+            ));
+            let (first, second) = (a <= b, b <= a);
+            if first {
+                mine.next();
+            }
+            if second {
+                theirs.next();
+            }
+        }
+        merged.extend(mine.chain(theirs));
+        self.counts = merged;
+    }
+
+    /// The buckets in use as (number, values), ascending.
+    pub fn used(&self) -> &[(u16, u64)] {
+        &self.counts
+    }
+
+    /// The counts of `buckets`, which hold all values: what a reduction adds up.
+    pub fn dense(&self, buckets: Range<usize>) -> Vec<u64> {
+        let mut dense = vec![0; buckets.len()];
+        for (bucket, n) in &self.counts {
+            let place = usize::from(*bucket).checked_sub(buckets.start);
+            if let Some(count) = place.and_then(|place| dense.get_mut(place)) {
+                *count = *n;
+            }
+        }
+        dense
+    }
+
+    /// Puts together what a reduction delivers: the counts of the buckets from `first`
+    /// on, the sum of the values in ns and the largest one.
+    pub fn from_dense(first: usize, counts: &[u64], sum: u64, max: Nanos) -> CoarseLatency {
+        let used = (first..COARSE_BUCKETS).zip(counts).filter(|(_, n)| **n > 0);
+        CoarseLatency {
+            counts: used.map(|(bucket, n)| (bucket as u16, *n)).collect(),
+            sum,
+            max,
+        }
+    }
+
+    /// The distribution as words, short where few buckets are used.
+    pub fn to_words(&self) -> Vec<u64> {
+        let mut words = vec![self.sum, self.max.0];
+        for (bucket, n) in &self.counts {
+            words.extend([u64::from(*bucket), *n]);
+        }
+        words
+    }
+
+    /// Reads what [`CoarseLatency::to_words`] made; `None` when it is malformed.
+    pub fn from_words(words: &[u64]) -> Option<CoarseLatency> {
+        let ([sum, max], pairs) = words.split_first_chunk::<2>()?;
+        let mut counts: Vec<(u16, u64)> = Vec::with_capacity(pairs.len() / 2);
+        for pair in pairs.chunks(2) {
+            let [bucket, n] = *pair.as_array::<2>()?;
+            let bucket = u16::try_from(bucket).ok()?;
+            let ascends = counts.last().is_none_or(|(last, _)| *last < bucket);
+            if usize::from(bucket) >= COARSE_BUCKETS || n == 0 || !ascends {
+                return None;
+            }
+            counts.push((bucket, n));
+        }
+        Some(CoarseLatency {
+            counts,
+            sum: *sum,
+            max: Nanos(*max),
+        })
+    }
+
+    /// For a heat map: (lowest value, values) of the buckets in use, four of which are a
+    /// power of two (256 ns each below 2048 ns), ascending.
+    pub fn heat(&self) -> Vec<(Nanos, u64)> {
+        let mut heat: Vec<(usize, u64)> = Vec::new();
+        for (bucket, n) in &self.counts {
+            let wide = usize::from(*bucket) >> (HEAT_DROPPED - DROPPED);
+            match heat.last_mut() {
+                Some((last, sum)) if *last == wide => *sum += n,
+                _ => heat.push((wide, *n)),
+            }
+        }
+        let lowest = |wide: usize| Nanos(crate::latency::lowest_of(wide << HEAT_DROPPED));
+        heat.into_iter()
+            .map(|(wide, n)| (lowest(wide), n))
+            .collect()
+    }
+
+    /// The same in the recorder's form: each value stands for the highest of its bucket;
+    /// the maximum and the sum are exact.
+    pub fn to_latency(&self) -> Latency {
+        if self.is_empty() {
+            return Latency::default();
+        }
+        let mut counts = vec![0; BUCKETS];
+        let (mut squares, mut above) = (0_u128, 0);
+        for (bucket, n) in &self.counts {
+            let value = highest_of(*bucket).min(self.max);
+            squares += u128::from(value.0) * u128::from(value.0) * u128::from(*n);
+            match counts.get_mut(index_of(value.0)) {
+                Some(count) if value <= HIGHEST => *count += n,
+                _ => above += n,
+            }
+        }
+        let lowest = self
+            .counts
+            .first()
+            .map_or(self.max, |(b, _)| highest_of(*b));
+        let mut sums = [0; SUM_WORDS];
+        sums[0] = above;
+        sums[1..5].copy_from_slice(&pieces(u128::from(self.sum)));
+        sums[5..9].copy_from_slice(&pieces(squares));
+        let extremes = (lowest.min(self.max).0, self.max.0);
+        // All buckets lie between the extremes.
+        Latency::from_parts(0, &counts, sums, extremes).unwrap_or_default()
+    }
+}
+
+/// The largest value of a bucket.
+fn highest_of(bucket: u16) -> Nanos {
+    let last = (usize::from(bucket) << DROPPED) + (1 << DROPPED) - 1;
+    Nanos(crate::latency::highest_of(last))
+}
+
+/// Where a worker counts what happens now: a place for every bucket.
+#[derive(Debug)]
+pub struct CoarseRecorder {
+    counts: Box<[u32]>,
+    sum: u64,
+    min: Nanos,
+    max: Nanos,
+}
+
+impl Default for CoarseRecorder {
+    fn default() -> CoarseRecorder {
+        CoarseRecorder {
+            counts: vec![0; COARSE_BUCKETS].into_boxed_slice(),
+            sum: 0,
+            min: Nanos(u64::MAX),
+            max: Nanos(0),
+        }
+    }
+}
+
+impl CoarseRecorder {
+    /// Adds a value. Does not allocate.
+    #[inline(always)]
+    pub fn record(&mut self, value: Nanos) {
+        self.counts[bucket_of(value)] += 1;
+        self.sum = self.sum.wrapping_add(value.0);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Takes out what was recorded: at most 2^32 - 1 values of a bucket.
+    pub fn take(&mut self) -> CoarseLatency {
+        if self.min > self.max {
+            return CoarseLatency::default();
+        }
+        let span = bucket_of(self.min)..bucket_of(self.max) + 1;
+        let first = span.start;
+        let held = &mut self.counts[span];
+        let used = (first..).zip(held.iter()).filter(|(_, n)| **n > 0);
+        let taken = CoarseLatency {
+            counts: used.map(|(b, n)| (b as u16, u64::from(*n))).collect(),
+            sum: self.sum,
+            max: self.max,
+        };
+        held.fill(0);
+        (self.sum, self.min, self.max) = (0, Nanos(u64::MAX), Nanos(0));
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn recorded(values: &[u64]) -> CoarseLatency {
+        let mut recorder = CoarseRecorder::default();
+        values.iter().for_each(|v| recorder.record(Nanos(*v)));
+        let taken = recorder.take();
+        assert_eq!(recorder.take(), CoarseLatency::default(), "all is taken");
+        taken
+    }
+
+    /// Up to half an hour.
+    fn latency() -> impl Strategy<Value = u64> {
+        (0_u32..42, any::<u64>()).prop_map(|(bits, x)| x & ((1 << bits) - 1))
+    }
+
+    proptest! {
+        #[test]
+        fn merging_equals_recording_all_in_one(
+            x in prop::collection::vec(latency(), 0..80),
+            y in prop::collection::vec(latency(), 0..80),
+        ) {
+            let mut merged = recorded(&x);
+            merged.merge(&recorded(&y));
+            let all: Vec<u64> = x.iter().chain(&y).copied().collect();
+            prop_assert_eq!(&merged, &recorded(&all));
+            prop_assert_eq!(CoarseLatency::from_words(&merged.to_words()), Some(merged));
+        }
+
+        #[test]
+        fn a_quantile_is_at_most_a_bucket_above_the_exact_one(
+            mut values in prop::collection::vec(latency(), 1..200),
+            q in 0.0_f64..=1.0,
+        ) {
+            let coarse = recorded(&values);
+            values.sort_unstable();
+            let place = ((q * values.len() as f64).ceil() as usize).clamp(1, values.len());
+            let exact = values[place - 1];
+            let found = coarse.quantile(q).0;
+            prop_assert!(exact <= found && found <= exact + (exact / 64).max(15), "{exact} {found}");
+            prop_assert_eq!(coarse.max().0, values[values.len() - 1]);
+        }
+
+        #[test]
+        fn the_form_of_the_recorder_has_the_same_quantiles(
+            values in prop::collection::vec(latency(), 1..200),
+            q in 0.0_f64..=1.0,
+        ) {
+            let coarse = recorded(&values);
+            let latency = coarse.to_latency();
+            prop_assert_eq!(latency.count(), coarse.count());
+            prop_assert_eq!(latency.quantile(q), coarse.quantile(q));
+            prop_assert_eq!(latency.max(), coarse.max());
+            let heat: u64 = coarse.heat().iter().map(|(_, n)| n).sum();
+            prop_assert_eq!(heat, coarse.count());
+            let dense = coarse.dense(0..COARSE_BUCKETS);
+            let again = CoarseLatency::from_dense(0, &dense, coarse.sum(), coarse.max());
+            prop_assert_eq!(again, coarse);
+        }
+    }
+
+    #[test]
+    fn values_above_an_hour_are_in_the_last_bucket() {
+        let coarse = recorded(&[HIGHEST.0 * 3, 7]);
+        assert_eq!(coarse.count(), 2);
+        assert_eq!(coarse.max(), Nanos(HIGHEST.0 * 3));
+        assert_eq!(coarse.heat(), [(Nanos(0), 1), (Nanos(7 << 39), 1)]);
+    }
+}

@@ -1,0 +1,213 @@
+use super::*;
+
+/// A server that answers so many operations a second, each in so long a time.
+struct Server {
+    capacity: f64,
+    /// The numbers of the steps, from 0, that something else spoils.
+    spoilt: Vec<usize>,
+}
+
+impl Server {
+    fn of(capacity: f64) -> Server {
+        Server {
+            capacity,
+            spoilt: Vec::new(),
+        }
+    }
+
+    fn answer(&self, step: Step, number: usize) -> Tried {
+        let held = step.rate <= self.capacity && !self.spoilt.contains(&number);
+        Tried {
+            rate: step.rate,
+            stage: step.stage,
+            held,
+            clearly: step.rate > 1.2 * self.capacity,
+        }
+    }
+
+    /// All steps to the end.
+    fn run(&self, search: &Search, reached: Reached) -> Vec<(Step, Tried)> {
+        let mut all: Vec<(Step, Tried)> = Vec::new();
+        let mut tried = Vec::new();
+        while let Some(step) = search.next(reached, &tried) {
+            let came = self.answer(step, all.len());
+            tried.push(came);
+            all.push((step, came));
+            assert!(all.len() < 60, "it ends: {tried:?}");
+        }
+        all
+    }
+}
+
+fn search() -> Search {
+    Search {
+        objective: Objective {
+            limits: vec![Limit {
+                figure: Figure::Percentile(99.0),
+                most: Nanos(10_000_000),
+            }],
+            ..Objective::default()
+        },
+        from: None,
+        to: None,
+        precision: 0.05,
+        time: Nanos(2_000_000_000),
+        arrival: Arrival::Uniform,
+    }
+}
+
+fn any(rate: f64) -> Reached {
+    Reached { rate, grain: 0.0 }
+}
+
+fn last_confirmed(all: &[(Step, Tried)]) -> f64 {
+    let (_, last) = all.last().expect("steps");
+    assert_eq!((last.stage, last.held), (Stage::Confirm, true), "{all:?}");
+    last.rate
+}
+
+#[test]
+fn the_rate_is_found_from_wherever_the_search_starts() {
+    for capacity in [0.7, 12.0, 499.0, 1000.0, 123_456.0] {
+        for reached in [0.1, 0.5, 1.0, 3.0, 40.0] {
+            let all = Server::of(capacity).run(&search(), any(reached * capacity));
+            let found = last_confirmed(&all);
+            assert!(
+                found <= capacity && found >= 0.94 * capacity,
+                "{found} of {capacity}"
+            );
+            let low = all.iter().filter(|(_, tried)| !tried.held);
+            let high = low.map(|(step, _)| step.rate).fold(f64::INFINITY, f64::min);
+            assert!(high > found && high <= 1.06 * found, "{high} above {found}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_is_spoilt_once_is_tried_again() {
+    let whole = last_confirmed(&Server::of(1000.0).run(&search(), any(1000.0)));
+    for spoilt in 0..8 {
+        let mut server = Server::of(1000.0);
+        server.spoilt.push(spoilt);
+        let all = server.run(&search(), any(1000.0));
+        let found = last_confirmed(&all);
+        assert!(
+            found >= 0.94 * whole,
+            "{found} with step {spoilt} spoilt: {all:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_longer_window_does_not_confirm_is_taken_back() {
+    let search = search();
+    let mut tried: Vec<Tried> = Vec::new();
+    while let Some(step) = search.next(any(1000.0), &tried) {
+        // In a long window it only bears 800.
+        let bears = if step.stage == Stage::Confirm {
+            800.0
+        } else {
+            1000.0
+        };
+        tried.push(Tried {
+            rate: step.rate,
+            stage: step.stage,
+            held: step.rate <= bears,
+            clearly: step.rate > 1.2 * bears,
+        });
+        assert!(tried.len() < 40);
+    }
+    let last = tried.last().expect("steps");
+    assert!(
+        last.held && last.rate <= 800.0 && last.rate > 600.0,
+        "{tried:?}"
+    );
+}
+
+#[test]
+fn nothing_below_the_lowest_and_above_the_highest_rate_is_tried() {
+    let limited = Search {
+        from: Some(300.0),
+        to: Some(700.0),
+        ..search()
+    };
+    for capacity in [100.0, 500.0, 5000.0] {
+        let all = Server::of(capacity).run(&limited, any(capacity));
+        let inside = |(step, _): &(Step, Tried)| (300.0..=700.0).contains(&step.rate);
+        assert!(all.iter().all(inside), "{all:?}");
+        match capacity {
+            100.0 => assert!(all.iter().all(|(_, tried)| !tried.held)),
+            500.0 => assert!(last_confirmed(&all) > 470.0),
+            _ => assert_eq!(last_confirmed(&all), 700.0),
+        }
+    }
+}
+
+#[test]
+fn rates_are_multiples_of_what_the_workload_can_be_given() {
+    let reached = Reached {
+        rate: 1000.0,
+        grain: 48.0,
+    };
+    let all = Server::of(1000.0).run(&search(), reached);
+    assert!(all.iter().all(|(step, _)| step.rate % 48.0 == 0.0));
+    assert_eq!(last_confirmed(&all), 960.0);
+}
+
+#[test]
+fn a_step_is_as_long_as_its_percentile_needs() {
+    let search = search();
+    let seconds = |rate: f64, stage| search.step(rate, stage).window.as_secs_f64();
+    assert_eq!(seconds(1000.0, Stage::Search), 10.0);
+    assert_eq!(seconds(1000.0, Stage::Confirm), 30.0);
+    assert_eq!(seconds(100_000.0, Stage::Search), 2.0);
+    let mut errors = search.clone();
+    errors.objective.errors = 0.001;
+    assert_eq!(
+        errors.step(1000.0, Stage::Search).window.as_secs_f64(),
+        100.0
+    );
+}
+
+fn words(text: &str) -> Vec<OsString> {
+    text.split_whitespace().map(OsString::from).collect()
+}
+
+#[test]
+fn workloads_get_their_rate_in_their_own_form() {
+    let step = Step {
+        rate: 250.0,
+        stage: Stage::Search,
+        window: Nanos(2_500_000_000),
+    };
+    let of = |text: &str, step: Step, arrival: Arrival| {
+        let given = words(text);
+        let form = Form::of(&given).expect("a workload");
+        let made = form.words(&given, step, arrival, [25, 0, 0]);
+        let made: Vec<String> = made
+            .iter()
+            .map(|w| w.to_string_lossy().into_owned())
+            .collect();
+        made.join(" ")
+    };
+    assert_eq!(
+        of("io --bs 4k", step, Arrival::Poisson),
+        "io --rate 250 --arrival poisson --time 2500ms --bs 4k"
+    );
+    assert_eq!(
+        of("fio --name=a", step, Arrival::Uniform),
+        "fio --rate_iops=25,0,0 --rate_process=linear --runtime=2500ms --time_based=1 --name=a"
+    );
+    let closed = search().first();
+    assert_eq!(of("meta", closed, Arrival::Uniform), "meta --time 2000ms");
+}
+
+#[test]
+fn what_the_search_decides_and_what_has_no_rate_is_refused() {
+    let error = |text: &str| Form::of(&words(text)).expect_err("refused").to_string();
+    assert!(error("io --rate 5").contains("has --rate"));
+    assert!(error("io --time=5").contains("--time before --"));
+    assert!(error("fio --name=a --runtime=5").contains("--runtime"));
+    assert!(error("mdtest -n 5").contains("phases of meta"));
+    assert!(error("sweep").contains("io, meta or fio"));
+}

@@ -1,0 +1,142 @@
+//! The ladder of `rbench nn`: NNBench's operations at one number of workers after the
+//! other.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use rbench_core::Bytes;
+
+use crate::series::{Cell, Selection, SeriesError};
+
+/// The numbers of workers when nothing is said.
+const LADDER: [u32; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
+/// Files of each worker when nothing is said.
+const FILES: u64 = 200;
+/// Most workers of a rank.
+const WORKERS_MAX: u32 = 4096;
+/// NNBench's operations as phases, in its order, after the directories.
+pub const PHASES: &str = "tree-create,file-create,file-read,file-rename,file-remove";
+
+/// What was asked for; an option that was not given is `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// `--ladder`
+    pub ladder: Option<Vec<u32>>,
+    /// `--files`: of each worker.
+    pub files: Option<u64>,
+    /// `--bytes`: of each file.
+    pub bytes: Option<Bytes>,
+    /// `--dir`
+    pub dir: Option<PathBuf>,
+    /// Switches of the workload, without their dashes.
+    pub switches: Vec<&'static str>,
+}
+
+impl Asked {
+    /// A run for each number of workers, each in a directory of its own.
+    ///
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn cells(&self, ranks: u32) -> Result<Vec<Cell>, SeriesError> {
+        let ladder = self.ladder.clone().unwrap_or_else(|| LADDER.to_vec());
+        let most = ranks.saturating_mul(WORKERS_MAX);
+        let mut before = 0;
+        for workers in &ladder {
+            if *workers == 0 || *workers > most {
+                return Err(SeriesError(format!(
+                    "--ladder {workers} is no number of workers from 1 to {most}, which are {WORKERS_MAX} in each rank"
+                )));
+            }
+            if *workers <= before {
+                return Err(SeriesError(format!(
+                    "--ladder {before},{workers}: each number has to be larger than the one before it"
+                )));
+            }
+            before = *workers;
+        }
+        if self.files == Some(0) {
+            return Err(SeriesError("--files must be at least 1".to_owned()));
+        }
+        Ok(ladder.iter().map(|n| self.cell(*n, ranks)).collect())
+    }
+
+    fn cell(&self, workers: u32, ranks: u32) -> Cell {
+        let taking_part = workers.min(ranks);
+        // A directory for each worker: items are spread evenly over the leaves.
+        let leaves = workers.div_ceil(taking_part);
+        let bytes = self.bytes.unwrap_or(Bytes(0)).0;
+        let mut words: Vec<OsString> = vec!["meta".into()];
+        let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+        if let Some(dir) = &self.dir {
+            add("--dir", dir.clone().into());
+        }
+        let numbers = [
+            ("--workers", u64::from(workers)),
+            ("--branch", u64::from(leaves)),
+            ("--depth", 1),
+            ("--items", self.files.unwrap_or(FILES)),
+            ("--write", bytes),
+            ("--read", bytes),
+        ];
+        numbers
+            .iter()
+            .for_each(|(flag, n)| add(flag, n.to_string().into()));
+        add("--phases", PHASES.into());
+        let switches = ["leaf-only", "files-only"];
+        let switches = switches.iter().chain(&self.switches);
+        words.extend(switches.map(|name| OsString::from(format!("--{name}"))));
+        Cell {
+            name: format!("workers={workers}"),
+            values: vec![("workers".to_owned(), workers.to_string())],
+            words,
+            selection: Selection {
+                ranks: (workers < ranks).then_some(workers),
+                ..Selection::default()
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(ladder: &[u32], ranks: u32) -> Result<Vec<Cell>, String> {
+        let asked = Asked {
+            ladder: Some(ladder.to_vec()),
+            ..Asked::default()
+        };
+        asked.cells(ranks).map_err(|e| e.0)
+    }
+
+    #[test]
+    fn each_number_of_workers_is_a_run_of_as_many() {
+        let cells = cells(&[5, 12, 30], 12).expect("a ladder");
+        let words: Vec<String> = cells
+            .iter()
+            .map(|cell| {
+                let words = cell.words.iter().map(|w| w.to_string_lossy());
+                words.collect::<Vec<_>>().join(" ")
+            })
+            .collect();
+        assert_eq!(cells[0].selection.ranks, Some(5));
+        assert_eq!(cells[1].selection.ranks, None);
+        assert!(words[0].starts_with("meta --workers 5 --branch 1 "));
+        assert!(words[2].starts_with("meta --workers 30 --branch 3 "));
+        assert!(words[2].contains(PHASES));
+        assert_eq!(Asked::default().cells(3).expect("the usual one").len(), 10);
+    }
+
+    #[test]
+    fn an_impossible_ladder_is_refused() {
+        for (ladder, words) in [
+            (vec![0], "--ladder 0"),
+            (vec![10, 60_000], "--ladder 60000"),
+            (vec![20, 10], "--ladder 20,10"),
+            (vec![10, 10], "--ladder 10,10"),
+        ] {
+            let error = cells(&ladder, 12).expect_err("refused");
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

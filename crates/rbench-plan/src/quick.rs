@@ -1,0 +1,215 @@
+//! The table of `juicefs bench` as runs: big files written and read, small files
+//! written, looked at and read.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use rbench_core::Bytes;
+
+use crate::series::{Cell, SeriesError};
+
+/// Name of the cell with the big files.
+pub const BIG: &str = "big files";
+/// Name of the cell with the small files.
+pub const SMALL: &str = "small files";
+
+/// `rbench quick`, complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quick {
+    /// `None`: the built-in file system.
+    pub dir: Option<PathBuf>,
+    /// Bytes of a read or write.
+    pub block: Bytes,
+    /// Bytes of each worker's big file; 0: no such rows.
+    pub big: Bytes,
+    /// Bytes of each small file; 0: no such rows.
+    pub small: Bytes,
+    /// Small files of each worker; 0: no such rows.
+    pub small_files: u64,
+    /// Workers of each rank.
+    pub threads: u32,
+    /// The kernel's caches are dropped before each phase that reads or stats.
+    pub drop_caches: bool,
+}
+
+impl Default for Quick {
+    /// As `juicefs bench` without options.
+    fn default() -> Quick {
+        Quick {
+            dir: None,
+            block: Bytes(1 << 20),
+            big: Bytes(1 << 30),
+            small: Bytes(128 << 10),
+            small_files: 100,
+            threads: 1,
+            drop_caches: true,
+        }
+    }
+}
+
+impl Quick {
+    /// The settings by their names on the command line, without the directory.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("block-size", self.block.0.to_string()),
+            ("big-file-size", self.big.0.to_string()),
+            ("small-file-size", self.small.0.to_string()),
+            ("small-file-count", self.small_files.to_string()),
+            ("threads", self.threads.to_string()),
+            (
+                "drop-caches",
+                if self.drop_caches { "on" } else { "off" }.to_owned(),
+            ),
+        ]
+    }
+
+    /// The runs, at most two.
+    ///
+    /// # Errors
+    /// A sentence that names the option with which there is none.
+    pub fn cells(&self) -> Result<Vec<Cell>, SeriesError> {
+        let refused = |text: &str| Err(SeriesError(text.to_owned()));
+        if self.block.0 == 0 {
+            return refused("--block-size must be at least 1");
+        }
+        if self.threads == 0 {
+            return refused("--threads must be at least 1");
+        }
+        let mut cells = Vec::new();
+        if self.big.0 > 0 {
+            cells.push(self.cell(BIG, &self.big_words()));
+        }
+        if self.small.0 > 0 && self.small_files > 0 {
+            cells.push(self.cell(SMALL, &self.small_words()));
+        }
+        match cells.is_empty() {
+            true => refused("neither big nor small files are left to write"),
+            false => Ok(cells),
+        }
+    }
+
+    /// A file that is no larger than a block is one block; a larger one is rounded up
+    /// to whole blocks.
+    fn big_words(&self) -> Vec<String> {
+        let (size, block) = (self.big.0, self.block.0);
+        let block = block.min(size);
+        let size = size.div_ceil(block).saturating_mul(block);
+        words(&[
+            ("io", ""),
+            ("--rw", "write,read"),
+            ("--bs", &block.to_string()),
+            ("--size", &size.to_string()),
+            // What close hands over counts, as there; its data, made once, too.
+            ("--fsync", "close"),
+            ("--no-refill", ""),
+        ])
+    }
+
+    fn small_words(&self) -> Vec<String> {
+        let size = self.small.0.to_string();
+        let files = self.small_files.saturating_mul(u64::from(self.threads));
+        words(&[
+            ("meta", ""),
+            ("--files-only", ""),
+            ("--depth", "0"),
+            ("--items", &files.to_string()),
+            ("--write", &size),
+            ("--read", &size),
+            ("--phases", "tree-create,file-create,file-stat,file-read"),
+        ])
+    }
+
+    fn cell(&self, name: &str, own: &[String]) -> Cell {
+        let mut words: Vec<OsString> = own.iter().map(OsString::from).collect();
+        words.extend(["--threads".into(), self.threads.to_string().into()]);
+        words.push("--client-counters".into());
+        if self.drop_caches {
+            words.push("--drop-caches".into());
+        }
+        if let Some(dir) = &self.dir {
+            words.extend(["--dir".into(), dir.into()]);
+        }
+        Cell {
+            name: name.to_owned(),
+            words,
+            ..Cell::default()
+        }
+    }
+}
+
+/// Options and their values; the empty ones have none.
+fn words(options: &[(&str, &str)]) -> Vec<String> {
+    let all = options.iter().flat_map(|(option, value)| [*option, *value]);
+    all.filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(quick: &Quick, name: &str) -> String {
+        let cells = quick.cells().expect("runs");
+        let cell = cells.iter().find(|cell| cell.name == name).expect("a cell");
+        let words: Vec<_> = cell
+            .words
+            .iter()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn big_files_are_whole_blocks() {
+        let of = |big: u64, block: u64| Quick {
+            big: Bytes(big),
+            block: Bytes(block),
+            ..Quick::default()
+        };
+        assert!(line(&of(1 << 30, 1 << 20), BIG).contains("--bs 1048576 --size 1073741824 "));
+        assert!(line(&of(1000, 1 << 20), BIG).contains("--bs 1000 --size 1000 "));
+        assert!(line(&of(1000, 300), BIG).contains("--bs 300 --size 1200 "));
+    }
+
+    #[test]
+    fn each_worker_has_its_small_files() {
+        let quick = Quick {
+            threads: 4,
+            ..Quick::default()
+        };
+        let line = line(&quick, SMALL);
+        assert!(
+            line.contains("--items 400 --write 131072 --read 131072 "),
+            "{line}"
+        );
+        assert!(line.contains("--threads 4 "), "{line}");
+    }
+
+    #[test]
+    fn what_has_no_size_has_no_rows() {
+        let none = Quick {
+            big: Bytes(0),
+            small: Bytes(0),
+            ..Quick::default()
+        };
+        assert!(none.cells().is_err());
+        let small = Quick {
+            big: Bytes(0),
+            ..Quick::default()
+        };
+        assert_eq!(small.cells().expect("runs").len(), 1);
+        for wrong in [
+            Quick {
+                block: Bytes(0),
+                ..Quick::default()
+            },
+            Quick {
+                threads: 0,
+                ..Quick::default()
+            },
+        ] {
+            assert!(wrong.cells().is_err());
+        }
+    }
+}

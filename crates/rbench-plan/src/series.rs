@@ -1,0 +1,315 @@
+//! Series: several runs from one launch, one after the other, whose results
+//! belong together. Each run is a cell: a command line, and the ranks that take
+//! part.
+
+use std::ffi::OsString;
+
+use rbench_core::Rank;
+
+/// One run of a series.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cell {
+    /// What tells it from the others, for people and machines, such as
+    /// `hosts=2 bs=4k`.
+    pub name: String,
+    /// The values that it stands for, by key, in the order of the keys.
+    pub values: Vec<(String, String)>,
+    /// The command line after the program's name.
+    pub words: Vec<OsString>,
+    /// Which of the launched ranks take part.
+    pub selection: Selection,
+}
+
+/// Which of the launched ranks take part in a cell; `None`: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// The first hosts, in the order of their first ranks.
+    pub hosts: Option<u32>,
+    /// The first ranks of each of them.
+    pub ranks_per_host: Option<u32>,
+    /// So many of those, as evenly over the hosts as it goes: each host's first,
+    /// then each host's second, and so on.
+    pub ranks: Option<u32>,
+}
+
+/// Why there is no such series: a sentence that names the key or option.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SeriesError(pub String);
+
+impl Selection {
+    /// Whether a key of `--over` selects ranks.
+    pub fn is_key(key: &str) -> bool {
+        matches!(key, "hosts" | "ranks-per-host" | "ranks")
+    }
+
+    /// Sets the value of such a key.
+    ///
+    /// # Errors
+    /// A sentence if the value is no number from 1.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SeriesError> {
+        let number = value.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
+            SeriesError(format!("--over {key}: '{value}' is no number from 1 on"))
+        })?;
+        match key {
+            "hosts" => self.hosts = Some(number),
+            "ranks-per-host" => self.ranks_per_host = Some(number),
+            _ => self.ranks = Some(number),
+        }
+        Ok(())
+    }
+
+    /// The ranks that take part, ascending. `host_of`: the host of each launched
+    /// rank, numbered from 0 in the order of their first ranks.
+    ///
+    /// # Errors
+    /// A sentence if there are not as many as it asks for.
+    pub fn members(&self, host_of: &[u32]) -> Result<Vec<Rank>, SeriesError> {
+        let hosts = host_of.iter().max().map_or(0, |last| last + 1);
+        let chosen = self.hosts.unwrap_or(hosts);
+        if chosen > hosts {
+            return Err(SeriesError(format!(
+                "hosts={chosen}: {} launched",
+                counted(hosts, "host was", "hosts were")
+            )));
+        }
+        let mut seen = vec![0_u32; hosts as usize];
+        // Each rank with its turn on its host.
+        let mut turns: Vec<(u32, Rank)> = Vec::new();
+        for (rank, &host) in (0_u32..).zip(host_of) {
+            let turn = seen[host as usize];
+            seen[host as usize] += 1;
+            if host < chosen && self.ranks_per_host.is_none_or(|most| turn < most) {
+                turns.push((turn, Rank(rank)));
+            }
+        }
+        if let Some(wanted) = self.ranks_per_host
+            && let Some(few) = seen[..chosen as usize].iter().find(|n| **n < wanted)
+        {
+            return Err(SeriesError(format!(
+                "ranks-per-host={wanted}: a host has only {}",
+                counted(*few, "rank", "ranks")
+            )));
+        }
+        if let Some(wanted) = self.ranks {
+            if wanted as usize > turns.len() {
+                return Err(SeriesError(format!(
+                    "ranks={wanted}: there are only {}",
+                    turns.len()
+                )));
+            }
+            turns.sort_unstable();
+            turns.truncate(wanted as usize);
+        }
+        let mut members: Vec<Rank> = turns.into_iter().map(|(_, rank)| rank).collect();
+        members.sort_unstable();
+        Ok(members)
+    }
+}
+
+fn counted(n: u32, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// A key of `--over` and its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Over {
+    /// `hosts`, `ranks-per-host`, `ranks`, or an option of the workload without
+    /// its dashes.
+    pub key: String,
+    /// At least one.
+    pub values: Vec<String>,
+}
+
+/// The cells of a sweep: the product of all values, the last key's changing
+/// fastest, each with the words of the workload.
+///
+/// # Errors
+/// A sentence that names the key: one that occurs twice, an option that the
+/// workload has already, a value that occurs twice.
+pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesError> {
+    for (at, one) in over.iter().enumerate() {
+        let key = &one.key;
+        if over[..at].iter().any(|other| other.key == *key) {
+            return Err(SeriesError(format!("--over {key} is given twice")));
+        }
+        if let Some(twice) =
+            (1..one.values.len()).find(|i| one.values[..*i].contains(&one.values[*i]))
+        {
+            return Err(SeriesError(format!(
+                "--over {key}: the value {} is given twice",
+                one.values[twice]
+            )));
+        }
+        if !Selection::is_key(key) && has_option(key, words) {
+            return Err(SeriesError(format!(
+                "--over {key}: the workload has {} already",
+                flag(key)
+            )));
+        }
+    }
+    let mut cells = vec![Cell {
+        words: words.to_vec(),
+        ..Cell::default()
+    }];
+    for one in over {
+        let mut next = Vec::with_capacity(cells.len() * one.values.len());
+        for cell in &cells {
+            for value in &one.values {
+                next.push(cell.with(&one.key, value)?);
+            }
+        }
+        cells = next;
+    }
+    Ok(cells)
+}
+
+impl Cell {
+    /// This one, with another value.
+    fn with(&self, key: &str, value: &str) -> Result<Cell, SeriesError> {
+        let mut cell = self.clone();
+        if !cell.name.is_empty() {
+            cell.name.push(' ');
+        }
+        cell.name.push_str(&format!("{key}={value}"));
+        cell.values.push((key.to_owned(), value.to_owned()));
+        if Selection::is_key(key) {
+            cell.selection.set(key, value)?;
+        } else {
+            set_option(&mut cell.words, key, value);
+        }
+        Ok(cell)
+    }
+}
+
+/// Adds an option to a command line, right after the name of the workload. A
+/// switch of the workload takes `on` and `off`.
+pub fn set_option(words: &mut Vec<OsString>, key: &str, value: &str) {
+    let fio = words.first().is_some_and(|word| word == "fio");
+    let added: Vec<OsString> = match value {
+        _ if fio => vec![format!("--{key}={value}").into()],
+        "on" => vec![flag(key).into()],
+        "off" => Vec::new(),
+        _ => vec![flag(key).into(), value.into()],
+    };
+    let place = words.len().min(1);
+    words.splice(place..place, added);
+}
+
+/// The option of a key: `-n`, `--bs`.
+fn flag(key: &str) -> String {
+    if key.chars().count() == 1 {
+        format!("-{key}")
+    } else {
+        format!("--{key}")
+    }
+}
+
+/// Whether a command line has the option of that key.
+pub fn has_option(key: &str, words: &[OsString]) -> bool {
+    let flag = flag(key);
+    words.iter().any(|word| {
+        word.to_str().is_some_and(|word| {
+            word == flag
+                || word
+                    .strip_prefix(&flag)
+                    .is_some_and(|rest| rest.starts_with('='))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn over(key: &str, values: &[&str]) -> Over {
+        Over {
+            key: key.to_owned(),
+            values: values.iter().map(|v| (*v).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_product_has_every_combination_once() {
+        let keys = [
+            over("hosts", &["1", "2"]),
+            over("bs", &["4k", "1m"]),
+            over("direct", &["on", "off"]),
+        ];
+        let cells = product(&keys, &words("io --rw write")).expect("a product");
+        let names: Vec<&str> = cells.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names.len(), 8);
+        assert_eq!(names[0], "hosts=1 bs=4k direct=on");
+        assert_eq!(names[7], "hosts=2 bs=1m direct=off");
+        assert_eq!(cells[0].words, words("io --direct --bs 4k --rw write"));
+        assert_eq!(cells[7].words, words("io --bs 1m --rw write"));
+        assert_eq!(cells[7].selection.hosts, Some(2));
+    }
+
+    #[test]
+    fn keys_of_fio_and_mdtest_have_their_form() {
+        let cells = product(&[over("iodepth", &["4"])], &words("fio --name=a")).expect("cells");
+        assert_eq!(cells[0].words, words("fio --iodepth=4 --name=a"));
+        let cells = product(&[over("n", &["10"])], &words("mdtest -F")).expect("cells");
+        assert_eq!(cells[0].words, words("mdtest -n 10 -F"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let error = |keys: &[Over]| {
+            product(keys, &words("io --bs=4k"))
+                .expect_err("refused")
+                .to_string()
+        };
+        assert!(error(&[over("bs", &["8k"])]).contains("--bs already"));
+        assert!(error(&[over("a", &["1"]), over("a", &["2"])]).contains("given twice"));
+        assert!(error(&[over("a", &["1", "1"])]).contains("the value 1 is given twice"));
+        assert!(error(&[over("hosts", &["0"])]).contains("--over hosts: '0'"));
+    }
+
+    #[test]
+    fn ranks_are_chosen_host_by_host() {
+        let host_of = [0, 0, 0, 1, 1, 1, 2, 2, 2];
+        let of = |selection: Selection| {
+            let ranks = selection.members(&host_of);
+            ranks.map(|ranks| ranks.into_iter().map(|r| r.0).collect::<Vec<_>>())
+        };
+        let all = Selection::default();
+        assert_eq!(of(all), Ok((0..9).collect()));
+        let hosts = Selection {
+            hosts: Some(2),
+            ..all
+        };
+        assert_eq!(of(hosts), Ok((0..6).collect()));
+        let each = Selection {
+            ranks_per_host: Some(1),
+            ..all
+        };
+        assert_eq!(of(each), Ok(vec![0, 3, 6]));
+        let four = Selection {
+            ranks: Some(4),
+            ..all
+        };
+        assert_eq!(of(four), Ok(vec![0, 1, 3, 6]));
+        for impossible in [
+            Selection {
+                hosts: Some(4),
+                ..all
+            },
+            Selection {
+                ranks_per_host: Some(4),
+                ..all
+            },
+            Selection {
+                ranks: Some(10),
+                ..all
+            },
+        ] {
+            assert!(of(impossible).is_err(), "{impossible:?}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The types of a series' file, schema `rbench.series/1`: what several runs of
+//! one launch yield together.
+
+use serde::{Deserialize, Serialize};
+
+use super::{KneeResult, Run, RunResult};
+
+/// The name of the schema that this version writes.
+pub const SERIES_SCHEMA: &str = "rbench.series/1";
+
+/// What a series of runs yields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeriesResult {
+    /// [`SERIES_SCHEMA`]; reading refuses other major versions.
+    pub schema: String,
+    /// The command: `sweep`, `knee`, `nn`, `quick`, `suite`.
+    pub kind: String,
+    /// Of a suite: its name and version, such as `cubefs 1`; `None` for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+    /// The part of the full size that it was run at (1: all of it).
+    pub scale: f64,
+    /// Which launch. Its seed is that of the first cell unless one was given.
+    pub run: Run,
+    /// Launched ranks.
+    pub ranks: u32,
+    /// Names of the hosts, in the order of their first ranks.
+    pub hosts: Vec<String>,
+    /// What was varied, in the order given, or the settings, each of one value.
+    pub keys: Vec<SeriesKey>,
+    /// Number of cells in the series; `None` where each depends on those before.
+    pub planned: Option<u32>,
+    /// Those that were run, in the order of their start.
+    pub cells: Vec<CellResult>,
+    /// Whether every cell reached its end.
+    pub complete: bool,
+    /// Of `knee`: what was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<KneeResult>,
+}
+
+/// A key that was varied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesKey {
+    /// Its name.
+    pub name: String,
+    /// Its values, in the order given.
+    pub values: Vec<String>,
+}
+
+/// One run of a series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// Its number in the series, from 0.
+    pub index: u32,
+    /// What tells it from the others, such as `hosts=2 bs=4k`.
+    pub name: String,
+    /// The value of each key, in the order of [`SeriesResult::keys`]; of `knee`:
+    /// `stage`, `rate` (operations a second; not of the stage `closed`), `window_s`.
+    pub values: Vec<CellValue>,
+    /// Time from the decision to run it to its result, preparation and removal
+    /// included, s.
+    pub wall_s: f64,
+    /// Why there is no complete result; `None` if there is one.
+    pub error: Option<String>,
+    /// What it yielded; `None` if it did not get that far.
+    pub result: Option<RunResult>,
+}
+
+/// The value that a key had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellValue {
+    /// The key.
+    pub key: String,
+    /// Its value, as it was given.
+    pub value: String,
+}
+
+impl CellResult {
+    /// Whether it was run to its end, so that it need not be run again.
+    pub fn is_complete(&self) -> bool {
+        self.error.is_none() && self.result.as_ref().is_some_and(|result| result.complete)
+    }
+
+    /// Whether operations failed in it.
+    pub fn has_failures(&self) -> bool {
+        self.result
+            .iter()
+            .flat_map(|result| &result.phases)
+            .any(|phase| phase.error_count() > 0)
+    }
+
+    /// The value of a key; `None` if it has none.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        let found = self.values.iter().find(|value| value.key == key)?;
+        Some(&found.value)
+    }
+}
+
+impl SeriesResult {
+    /// Puts a cell in its place, where one of the same number may be already, and
+    /// computes anew what follows from the cells.
+    pub fn put(&mut self, cell: CellResult) {
+        self.cells.retain(|other| other.index != cell.index);
+        let place = self.cells.partition_point(|other| other.index < cell.index);
+        self.cells.insert(place, cell);
+        if let Some(knee) = &mut self.knee {
+            knee.update(&self.cells);
+        }
+    }
+
+    /// The complete cell of that number.
+    pub fn done(&self, index: u32) -> Option<&CellResult> {
+        self.cells
+            .iter()
+            .find(|cell| cell.index == index && cell.is_complete())
+    }
+}

@@ -1,0 +1,152 @@
+//! The report of a series: its cells as tables, each command in its own form.
+
+pub mod figures;
+pub mod journal;
+mod knee;
+mod nn;
+mod quick;
+mod sweep;
+
+use rbench_core::plain::plain_lines;
+
+use crate::json;
+use crate::schema::{CellResult, RunResult, SeriesResult};
+use crate::table::wrapped;
+
+pub use figures::Figures;
+
+/// Whether figures are coloured: whether the reader's terminal can, and its user
+/// wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Colour {
+    /// Text alone.
+    #[default]
+    Off,
+    /// Figures within usual ranges are green, then yellow, then red.
+    On,
+}
+
+/// The tables of a series.
+#[derive(Clone, Copy)]
+enum Tables {
+    /// Without colours.
+    Plain(fn(&SeriesResult) -> String),
+    /// Nothing but its own colours is in it that could steer a terminal.
+    Coloured(fn(&SeriesResult, Colour) -> String),
+}
+
+/// The name of a kind of series, and how it is shown.
+const KINDS: &[(&str, Tables)] = &[
+    ("knee", Tables::Plain(knee::render)),
+    ("nn", Tables::Plain(nn::render)),
+    ("sweep", Tables::Plain(sweep::render)),
+    ("quick", Tables::Coloured(quick::render)),
+];
+
+/// The report for people; sections are a blank line apart.
+pub fn render(series: &SeriesResult, colour: Colour) -> String {
+    // Names may contain anything.
+    let plain = |text: String| plain_lines(&text).into_owned();
+    let sections = [
+        plain(header(series)),
+        tables(series, colour),
+        plain(notes(series)),
+    ];
+    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
+    filled.join("\n")
+}
+
+/// The tables of a series' kind; those of a sweep where it is not known.
+fn tables(series: &SeriesResult, colour: Colour) -> String {
+    let own = KINDS.iter().find(|(kind, _)| *kind == series.kind);
+    match own.map_or(Tables::Plain(sweep::render), |(_, tables)| *tables) {
+        Tables::Plain(render) => plain_lines(&render(series)).into_owned(),
+        Tables::Coloured(render) => render(series, colour),
+    }
+}
+
+/// The file of a series.
+pub fn render_json(series: &SeriesResult) -> String {
+    json::pretty(series)
+}
+
+/// What was launched, where.
+fn header(series: &SeriesResult) -> String {
+    let mut out = String::new();
+    let embedded = |cell: &CellResult| {
+        cell.result
+            .as_ref()
+            .is_some_and(|result| result.target.embedded)
+    };
+    if series.cells.iter().any(embedded) {
+        out.push_str(
+            "DEMONSTRATION on rbench's built-in file system in memory, not your storage: choose a directory with --dir.\n\n",
+        );
+    }
+    let what = match &series.suite {
+        Some(suite) => format!("{} {suite}", series.kind),
+        None => series.kind.clone(),
+    };
+    out.push_str(&wrapped(
+        "rbench ",
+        &[format!("{}: {what}", series.run.version)],
+        "",
+    ));
+    let command: Vec<String> = series.run.command.clone();
+    out.push_str(&wrapped("Command  ", &command, " "));
+    let hosts = series.hosts.len();
+    let ranks = format!(
+        "{} on {hosts} {}",
+        series.ranks,
+        if hosts == 1 { "host" } else { "hosts" }
+    );
+    out.push_str(&wrapped("Ranks    ", &[ranks], ""));
+    if series.scale < 1.0 {
+        let scale = format!(
+            "{} of the full size: no figure here is one of the full size",
+            series.scale
+        );
+        out.push_str(&wrapped("Scale    ", &[scale], ""));
+    }
+    out
+}
+
+/// What is missing, and what was said of the cells: of each code of a warning the
+/// first, with the number of cells that have it.
+fn notes(series: &SeriesResult) -> String {
+    let mut out = String::new();
+    for cell in &series.cells {
+        if let Some(error) = &cell.error {
+            out.push_str(&wrapped("- ", &[format!("{}: {error}", cell.name)], " "));
+        }
+    }
+    let mut told: Vec<&str> = Vec::new();
+    let results = || series.cells.iter().filter_map(|cell| cell.result.as_ref());
+    for warning in results().flat_map(|result| &result.warnings) {
+        // Every step above the limit has it, and the table says so.
+        let expected = series.knee.is_some() && warning.code == "open-loop-behind";
+        if expected || told.contains(&warning.code.as_str()) {
+            continue;
+        }
+        told.push(&warning.code);
+        let has = |result: &&RunResult| result.warnings.iter().any(|w| w.code == warning.code);
+        let cells = match (results().filter(has).count(), series.cells.len()) {
+            (all, of) if all == of => "every cell".to_owned(),
+            (some, of) => format!("{some} of {of} cells"),
+        };
+        let text = format!("{cells}, such as this: {}", warning.message);
+        let words: Vec<&str> = text.split(' ').collect();
+        out.push_str(&wrapped("- ", &words, " "));
+    }
+    if !series.complete {
+        let done = series.cells.iter().filter(|cell| cell.is_complete());
+        let of = series
+            .planned
+            .map_or_else(String::new, |planned| format!(" of {planned}"));
+        out.push_str(&format!(
+            "Stopped early: {}{of} cells are complete.\n",
+            done.count()
+        ));
+    }
+    out
+}

@@ -1,0 +1,92 @@
+//! The figures of one row of a run, over its iterations.
+
+use hdrhistogram::Histogram;
+
+use crate::schema::{PhaseResult, RunResult};
+
+/// One row of a run: rates are arithmetic means over the iterations that reached
+/// their end, service times those of all their operations together.
+#[derive(Debug, Clone)]
+pub struct Figures {
+    /// Name of the phase for machines.
+    pub name: String,
+    /// Name of the phase for people.
+    pub label: String,
+    /// Operations a second: [`PhaseResult::rate`]. `None` where the phase has no
+    /// rate (`one_each`).
+    pub rate: Option<f64>,
+    /// Bytes a second; `None` where no bytes moved.
+    pub bandwidth: Option<f64>,
+    /// Operations done without error.
+    pub items: u64,
+    /// Failed operations.
+    pub errors: u64,
+    /// Service times, ns; `None` where the file holds none that can be read.
+    pub service: Option<Histogram<u64>>,
+    /// The verdict on the cache, the same in all iterations, or else `mixed`.
+    pub cache: Option<String>,
+}
+
+impl Figures {
+    /// The rows of a run in the order of their first appearance.
+    pub fn of(result: &RunResult) -> Vec<Figures> {
+        let mut names: Vec<&str> = Vec::new();
+        for phase in &result.phases {
+            if !names.contains(&phase.name.as_str()) {
+                names.push(&phase.name);
+            }
+        }
+        let row = |name: &&str| {
+            let phases = result.phases.iter().filter(|phase| phase.name == **name);
+            Figures::over(&phases.collect::<Vec<_>>())
+        };
+        names.iter().filter_map(row).collect()
+    }
+
+    fn over(phases: &[&PhaseResult]) -> Option<Figures> {
+        let first = phases.first()?;
+        let whole: Vec<&&PhaseResult> = phases.iter().filter(|phase| phase.complete).collect();
+        let mean = |values: Vec<f64>| {
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let mut service: Option<Histogram<u64>> = None;
+        for phase in phases {
+            if let Ok(one) = phase.latency.service.latency() {
+                match &mut service {
+                    // Both have the same precision: every value of one fits into the other.
+                    Some(all) => drop(all.add(one)),
+                    None => service = Some(one),
+                }
+            }
+        }
+        let verdicts: Vec<&Option<String>> = phases.iter().map(|phase| &phase.cache).collect();
+        let cache = match verdicts.iter().all(|verdict| *verdict == verdicts[0]) {
+            true => first.cache.clone(),
+            false => Some("mixed".to_owned()),
+        };
+        Some(Figures {
+            name: first.name.clone(),
+            label: first.label.clone(),
+            rate: match first.one_each {
+                true => None,
+                false => mean(whole.iter().map(|phase| phase.rate).collect()),
+            },
+            bandwidth: mean(whole.iter().filter_map(|phase| phase.bandwidth).collect()),
+            items: phases.iter().map(|phase| phase.items).sum(),
+            errors: phases.iter().map(|phase| phase.error_count()).sum(),
+            service: service.filter(|all| !all.is_empty()),
+            cache,
+        })
+    }
+
+    /// Mean service time, ns.
+    pub fn mean_ns(&self) -> Option<f64> {
+        self.service.as_ref().map(Histogram::mean)
+    }
+
+    /// A quantile of the service time (0 to 1), ns.
+    pub fn quantile_ns(&self, quantile: f64) -> Option<f64> {
+        let service = self.service.as_ref()?;
+        Some(service.value_at_quantile(quantile) as f64)
+    }
+}

@@ -1,0 +1,160 @@
+//! The table of `rbench knee`: the curve of rate and response time, and where the
+//! objective ceases to hold.
+
+use rbench_core::units::{human_count, human_nanos, human_rate};
+
+use crate::schema::{KneeObjective, KneeResult, KneeRow, KneeStep, SeriesResult};
+use crate::table::{Column, NONE, Table, left, right, wrapped};
+
+pub fn render(series: &SeriesResult) -> String {
+    let Some(knee) = &series.knee else {
+        return String::new();
+    };
+    let sections = [objective(knee), curve(knee), conclusion(knee)];
+    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
+    filled.join("\n")
+}
+
+/// What had to hold, on one line.
+fn objective(knee: &KneeResult) -> String {
+    let KneeObjective {
+        limits,
+        errors,
+        row,
+    } = &knee.objective;
+    let mut parts: Vec<String> = limits
+        .iter()
+        .map(|limit| format!("{} <= {}", limit.figure, human_nanos(limit.most_ns as f64)))
+        .collect();
+    parts.push(match *errors > 0.0 {
+        true => format!("at most {}% failed", errors * 100.0),
+        false => "none failed".to_owned(),
+    });
+    parts.push("at most 1% not started".to_owned());
+    let of = match row {
+        Some(row) => format!("of {row}"),
+        None => "of every row".to_owned(),
+    };
+    parts.push(of);
+    wrapped("Objective  ", &parts, ", ")
+}
+
+fn curve(knee: &KneeResult) -> String {
+    let mut steps: Vec<&KneeStep> = knee.steps.iter().collect();
+    // The one without a rate comes first; of one rate the earlier.
+    steps.sort_by(|a, b| {
+        let rate = |step: &KneeStep| step.rate.unwrap_or(0.0);
+        rate(a).total_cmp(&rate(b)).then(a.cell.cmp(&b.cell))
+    });
+    let rows = || knee.steps.iter().flat_map(|step| &step.rows);
+    let mut figures: Vec<&str> = Vec::new();
+    for row in rows() {
+        if row.figures.len() > figures.len() {
+            figures = row
+                .figures
+                .iter()
+                .map(|figure| figure.name.as_str())
+                .collect();
+        }
+    }
+    let several = rows().any(|row| rows().any(|other| other.name != row.name));
+    let mut columns: Vec<Column> = vec![
+        right("Cell"),
+        left("Stage"),
+        right("due").under("Operations a second"),
+        right("done").under("Operations a second"),
+        right("Time"),
+        left("Operation").optional(),
+    ];
+    let title = |name: &&str| right((*name).to_owned()).under("Response time");
+    columns.extend(figures.iter().map(title));
+    columns.extend([right("Errors"), right("Not started"), left("Objective")]);
+    let mut table = Table::new(columns);
+    for step in steps {
+        for (nth, row) in step.rows.iter().enumerate() {
+            table.row(cells(step, (nth, row), several, &figures));
+        }
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    table.render()
+}
+
+fn cells(
+    step: &KneeStep,
+    (nth, row): (usize, &KneeRow),
+    several: bool,
+    figures: &[&str],
+) -> Vec<String> {
+    let first = |text: String| if nth == 0 { text } else { String::new() };
+    let mut cells = vec![
+        first((step.cell + 1).to_string()),
+        first(step.stage.clone()),
+        first(step.rate.map_or(NONE.to_owned(), exact)),
+        human_rate(row.rate),
+        first(format!("{:.1} s", step.window_s)),
+        if several {
+            row.label.clone()
+        } else {
+            String::new()
+        },
+    ];
+    cells.extend(figures.iter().map(|name| {
+        let value = row.figure(name);
+        value.map_or(NONE.to_owned(), human_nanos)
+    }));
+    cells.push(human_count(row.errors));
+    cells.push(human_count(row.unissued));
+    cells.push(first(match step.held {
+        Some(true) => "held".to_owned(),
+        Some(false) => format!("failed: {}", step.reasons.join(", ")),
+        None => String::new(),
+    }));
+    cells
+}
+
+/// A rate with the digits that it was asked for.
+fn exact(rate: f64) -> String {
+    match rate.fract() == 0.0 && rate < 1e18 {
+        true => human_count(rate as u64),
+        false => rate.to_string(),
+    }
+}
+
+/// The rate that was found, and how sure it is.
+fn conclusion(knee: &KneeResult) -> String {
+    let mut text = match knee.held {
+        Some(held) => format!("The objective held at {} operations a second", exact(held)),
+        None => "The objective held at no rate that was tried".to_owned(),
+    };
+    let window = |stage: &str| {
+        let mut steps = knee.steps.iter();
+        steps.find(|step| step.stage == stage && step.rate == knee.held && step.held == Some(true))
+    };
+    if let Some(step) = window("confirm") {
+        text.push_str(&format!(" for {:.1} s (confirmed)", step.window_s));
+    } else if let Some(step) = window("search") {
+        text.push_str(&format!(
+            " for {:.1} s (not confirmed by a longer window)",
+            step.window_s
+        ));
+    }
+    match (knee.held, knee.failed) {
+        (Some(held), Some(failed)) => text.push_str(&format!(
+            ", and did not at {}: the limit lies between, {:.1}% apart.",
+            exact(failed),
+            (failed / held - 1.0) * 100.0
+        )),
+        (None, Some(failed)) => {
+            text.push_str(&format!(": the lowest was {}.", exact(failed)));
+        }
+        (Some(_), None) => text.push_str("; no higher rate failed: the limit lies above."),
+        (None, None) => text.push('.'),
+    }
+    if let Some(trouble) = &knee.trouble {
+        text.push_str(&format!(" The search ended: {trouble}."));
+    }
+    let words: Vec<&str> = text.split(' ').collect();
+    wrapped("", &words, " ")
+}

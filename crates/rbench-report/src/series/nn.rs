@@ -1,0 +1,129 @@
+//! The table of `rbench nn`: NNBench's operations by the number of workers, and where
+//! more of them stop helping.
+
+use rbench_core::units::{human_count, human_nanos, human_rate};
+
+use super::Figures;
+use crate::schema::{CellResult, SeriesResult};
+use crate::table::{NONE, Table, left, right, wrapped};
+
+/// NNBench's name of an operation, its phase, and the transactions that NNBench counts
+/// for one: creating and closing are two.
+const OPERATIONS: [(&str, &str, f64); 4] = [
+    ("create_write", "file-create", 2.0),
+    ("open_read", "file-read", 1.0),
+    ("rename", "file-rename", 1.0),
+    ("delete", "file-remove", 1.0),
+];
+
+/// An operation stops scaling at the number of workers from which to the next one the
+/// rate grows by less than this part of what the workers grow by.
+const SCALES: f64 = 0.1;
+
+/// An operation at a number of workers.
+struct Rung {
+    workers: f64,
+    figures: Figures,
+    /// Spread of the actual starts, s; of several iterations the largest.
+    skew_s: f64,
+}
+
+pub fn render(series: &SeriesResult) -> String {
+    let mut table = Table::new([
+        left("Operation"),
+        right("Workers"),
+        right("per second"),
+        right("NNBench TPS"),
+        right("Mean"),
+        right("p50"),
+        right("p99"),
+        right("Errors"),
+        right("Start skew"),
+        right("Workers/rate"),
+        right("Little"),
+    ]);
+    let mut scaling = String::new();
+    for (name, phase, transactions) in OPERATIONS {
+        let rungs: Vec<Rung> = series
+            .cells
+            .iter()
+            .filter_map(|cell| rung(cell, phase))
+            .collect();
+        for rung in &rungs {
+            table.row(cells(name, transactions, rung));
+        }
+        let words = ends_at(name, &rungs);
+        let words: Vec<&str> = words.split(' ').collect();
+        scaling.push_str(&wrapped("- ", &words, " "));
+    }
+    if table.is_empty() {
+        return "No number of workers has finished.\n".to_owned();
+    }
+    format!("{}\nSCALING\n{scaling}", table.render())
+}
+
+fn rung(cell: &CellResult, phase: &str) -> Option<Rung> {
+    let result = cell.result.as_ref()?;
+    let rows = Figures::of(result);
+    let of_phase = result.phases.iter().filter(|row| row.name == phase);
+    Some(Rung {
+        workers: cell.value("workers")?.parse().ok()?,
+        figures: rows.into_iter().find(|row| row.name == phase)?,
+        skew_s: of_phase.map(|row| row.start_skew_s).fold(0.0, f64::max),
+    })
+}
+
+fn cells(name: &str, transactions: f64, rung: &Rung) -> Vec<String> {
+    let Rung {
+        workers,
+        figures,
+        skew_s,
+    } = rung;
+    let or_none = |value: Option<String>| value.unwrap_or_else(|| NONE.to_owned());
+    let rate = figures.rate.filter(|rate| *rate > 0.0);
+    // By Little's law so many workers that are always busy take that long for one.
+    let each_ns = rate.map(|rate| workers / rate * 1e9);
+    let ratio = figures
+        .mean_ns()
+        .zip(each_ns)
+        .map(|(mean, each)| mean / each);
+    vec![
+        name.to_owned(),
+        human_count(*workers as u64),
+        or_none(rate.map(human_rate)),
+        or_none(rate.map(|rate| human_rate(transactions * rate))),
+        or_none(figures.mean_ns().map(human_nanos)),
+        or_none(figures.quantile_ns(0.5).map(human_nanos)),
+        or_none(figures.quantile_ns(0.99).map(human_nanos)),
+        human_count(figures.errors),
+        human_nanos(skew_s * 1e9),
+        or_none(each_ns.map(human_nanos)),
+        or_none(ratio.map(|ratio| format!("{:.0}%", ratio * 100.0))),
+    ]
+}
+
+/// Where an operation stops scaling, in words.
+fn ends_at(name: &str, rungs: &[Rung]) -> String {
+    let known: Vec<(f64, f64)> = rungs
+        .iter()
+        .filter_map(|rung| Some((rung.workers, rung.figures.rate.filter(|r| *r > 0.0)?)))
+        .collect();
+    let stop = known.windows(2).find(|pair| {
+        let [(few, low), (many, high)] = [pair[0], pair[1]];
+        high / low - 1.0 < SCALES * (many / few - 1.0)
+    });
+    match (stop, known.last()) {
+        (Some(pair), _) => {
+            let [(few, low), (many, high)] = [pair[0], pair[1]];
+            format!(
+                "{name} stops scaling at {few} workers: from there to {many}, {:.0}% more, the rate changes by {:+.1}%.",
+                (many / few - 1.0) * 100.0,
+                (high / low - 1.0) * 100.0
+            )
+        }
+        (None, Some((last, _))) if known.len() > 1 => {
+            format!("{name} still scales at {last} workers.")
+        }
+        _ => format!("{name}: it takes two numbers of workers to tell."),
+    }
+}

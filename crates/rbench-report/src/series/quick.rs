@@ -1,0 +1,479 @@
+//! The table of `juicefs bench`, and under it what that does not have: latencies and
+//! who answered.
+
+use rbench_core::Bytes;
+use rbench_core::units::human_nanos;
+
+use super::{Colour, Figures};
+use crate::schema::{CLIENT_WORK, ClientCounters, PhaseResult, RunResult, SeriesResult};
+use crate::table::{NONE, Table, left, right};
+
+/// What a row's value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// MiB a second; the cost is seconds for a file.
+    Data,
+    /// Files a second; the cost is milliseconds for a file.
+    Files,
+}
+
+/// A row of a phase.
+struct Row {
+    /// The phase.
+    phase: &'static str,
+    label: &'static str,
+    unit: Unit,
+    limits: Limits,
+}
+
+/// Up to where figures are good, and from where they are bad: those of juicefs bench.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Values above the second one are good, those above the first one usual.
+    value: (f64, f64),
+    /// Costs below the first one are good, those below the second one usual.
+    cost: (f64, f64),
+}
+
+const fn limits(low: f64, high: f64, good: f64, usual: f64) -> Limits {
+    Limits {
+        value: (low, high),
+        cost: (good, usual),
+    }
+}
+
+const fn row(phase: &'static str, label: &'static str, unit: Unit, limits: Limits) -> Row {
+    Row {
+        phase,
+        label,
+        unit,
+        limits,
+    }
+}
+
+const ROWS: [Row; 5] = [
+    row(
+        "write",
+        "Write big file",
+        Unit::Data,
+        limits(100.0, 200.0, 10.0, 50.0),
+    ),
+    row(
+        "read",
+        "Read big file",
+        Unit::Data,
+        limits(100.0, 200.0, 10.0, 50.0),
+    ),
+    row(
+        "file-create",
+        "Write small file",
+        Unit::Files,
+        limits(12.5, 20.0, 50.0, 80.0),
+    ),
+    row(
+        "file-read",
+        "Read small file",
+        Unit::Files,
+        limits(50.0, 100.0, 10.0, 20.0),
+    ),
+    row(
+        "file-stat",
+        "Stat file",
+        Unit::Files,
+        limits(20.0, 1000.0, 1.0, 5.0),
+    ),
+];
+
+/// Of the kinds of work of a client, in the order of [`CLIENT_WORK`]: below how many
+/// milliseconds each is good, and usual.
+const WORK_COSTS: [(f64, f64); CLIENT_WORK.len()] = [
+    (0.5, 2.0),
+    (2.0, 5.0),
+    (100.0, 200.0),
+    (100.0, 200.0),
+    (30.0, 100.0),
+    (10.0, 20.0),
+    (1.0, 5.0),
+];
+
+const GREEN: u8 = 32;
+const YELLOW: u8 = 33;
+const RED: u8 = 31;
+const MEBI: f64 = 1_048_576.0;
+
+/// A figure, its colour, and its unit.
+struct Shown {
+    number: String,
+    unit: &'static str,
+    colour: Option<u8>,
+}
+
+impl Shown {
+    fn none() -> Shown {
+        Shown {
+            number: "n/a".to_owned(),
+            unit: "",
+            colour: None,
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.number.len() + self.unit.len()
+    }
+
+    fn text(&self, width: usize, colour: Colour) -> String {
+        let space = " ".repeat(width.saturating_sub(self.width()));
+        let Shown { number, unit, .. } = self;
+        match self.colour.filter(|_| colour == Colour::On) {
+            Some(code) => format!("{space}\x1b[1;{code}m{number}\x1b[0m{unit}"),
+            None => format!("{space}{number}{unit}"),
+        }
+    }
+}
+
+/// The tables.
+pub fn render(series: &SeriesResult, colour: Colour) -> String {
+    let results: Vec<&RunResult> = series
+        .cells
+        .iter()
+        .filter_map(|cell| cell.result.as_ref())
+        .collect();
+    if results.is_empty() {
+        return String::new();
+    }
+    let mut out = settings(series, &results);
+    let mut lines: Vec<[Shown; 2]> = Vec::new();
+    let mut labels: Vec<&str> = Vec::new();
+    for row in &ROWS {
+        let of = |result: &&RunResult| Some(measured(row, result, phase(row, result)?));
+        if let Some(line) = results.iter().find_map(of) {
+            labels.push(row.label);
+            lines.push(line);
+        }
+    }
+    for ((name, label), limits) in CLIENT_WORK.into_iter().zip(WORK_COSTS) {
+        labels.push(label);
+        lines.push(worked(&results, name, limits));
+    }
+    out.push_str(&framed(&labels, &lines, colour));
+    out.push_str(&beside(series, &results));
+    out
+}
+
+fn phase<'r>(row: &Row, result: &'r RunResult) -> Option<&'r PhaseResult> {
+    let found = result.phases.iter().find(|phase| phase.name == row.phase);
+    found.filter(|phase| phase.complete && phase.elapsed_s > 0.0)
+}
+
+/// Workers of a run.
+fn workers(result: &RunResult) -> f64 {
+    f64::from(result.world.ranks) * f64::from(result.world.threads_per_rank)
+}
+
+/// Value: what was moved or done without error, by the time from the common start to
+/// the end of the last worker. Cost: that time by the files of a worker.
+fn measured(row: &Row, result: &RunResult, phase: &PhaseResult) -> [Shown; 2] {
+    let workers = workers(result);
+    let (value, digits, units) = match row.unit {
+        Unit::Data => (
+            phase.bytes as f64 / MEBI / phase.elapsed_s,
+            2,
+            (" MiB/s", " s/file"),
+        ),
+        Unit::Files => (
+            phase.items as f64 / phase.elapsed_s,
+            1,
+            (" files/s", " ms/file"),
+        ),
+    };
+    let cost = match row.unit {
+        Unit::Data => Some(phase.elapsed_s),
+        // None where no file came through.
+        Unit::Files => (phase.items > 0).then(|| workers * 1000.0 / value),
+    };
+    let of_each = match row.unit {
+        Unit::Data => 1.0,
+        Unit::Files => workers,
+    };
+    let (low, high) = row.limits.value;
+    let value = Shown {
+        number: format!("{value:.digits$}"),
+        unit: units.0,
+        colour: Some(match value {
+            value if value > high * of_each => GREEN,
+            value if value > low * of_each => YELLOW,
+            _ => RED,
+        }),
+    };
+    let cost = cost.map_or_else(Shown::none, |cost| costing(cost, units.1, row.limits.cost));
+    [value, cost]
+}
+
+fn costing(cost: f64, unit: &'static str, (good, usual): (f64, f64)) -> Shown {
+    Shown {
+        number: format!("{cost:.2}"),
+        unit,
+        colour: Some(match cost {
+            cost if cost < good => GREEN,
+            cost if cost < usual => YELLOW,
+            _ => RED,
+        }),
+    }
+}
+
+/// Whether every cache's client told its counters in every run.
+fn told(results: &[&RunResult]) -> bool {
+    results.iter().all(|result| {
+        let hosts = result.world.hosts.iter();
+        let mut caches: Vec<u32> = hosts.flat_map(|host| host.caches.iter().copied()).collect();
+        caches.sort_unstable();
+        caches.dedup();
+        result.client_counters.len() == caches.len()
+    })
+}
+
+fn counters<'r>(results: &'r [&RunResult]) -> impl Iterator<Item = &'r ClientCounters> {
+    results.iter().flat_map(|result| &result.client_counters)
+}
+
+/// What the clients did over all runs; n/a unless all of them tell.
+fn worked(results: &[&RunResult], name: &str, limits: (f64, f64)) -> [Shown; 2] {
+    let found: Option<Vec<(u64, f64)>> = counters(results).map(|c| c.work(name)).collect();
+    let Some(found) = found.filter(|found| told(results) && !found.is_empty()) else {
+        return [Shown::none(), Shown::none()];
+    };
+    let count: u64 = found.iter().map(|(count, _)| count).sum();
+    let seconds: f64 = found.iter().map(|(_, seconds)| seconds).sum();
+    let cost = match count {
+        0 => 0.0,
+        count => seconds * 1000.0 / count as f64,
+    };
+    let value = Shown {
+        number: count.to_string(),
+        unit: " operations",
+        colour: Some(if count > 0 { GREEN } else { RED }),
+    };
+    [value, costing(cost, " ms/op", limits)]
+}
+
+/// The lines above the table.
+fn settings(series: &SeriesResult, results: &[&RunResult]) -> String {
+    let given = |name: &str| {
+        let key = series.keys.iter().find(|key| key.name == name)?;
+        key.values.first().cloned()
+    };
+    let size = |name: &str| {
+        let bytes = given(name).and_then(|value| value.parse::<Bytes>().ok());
+        bytes.map_or_else(|| NONE.to_owned(), |bytes| binary(bytes.0))
+    };
+    let number = |name: &str| {
+        let number = given(name).and_then(|value| value.parse::<u64>().ok());
+        number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
+    };
+    let mut out = format!(
+        "BlockSize: {}, BigFileSize: {}, SmallFileSize: {}, SmallFileCount: {}, NumThreads: {}",
+        size("block-size"),
+        size("big-file-size"),
+        size("small-file-size"),
+        number("small-file-count"),
+        number("threads"),
+    );
+    let ranks = results.iter().map(|result| result.world.ranks).max();
+    if let Some(ranks) = ranks.filter(|ranks| *ranks > 1) {
+        out.push_str(&format!(" in each of {ranks} ranks"));
+    }
+    let wall: f64 = series.cells.iter().map(|cell| cell.wall_s).sum();
+    out.push_str(&format!("\nTime used: {wall:.1} s"));
+    let sum = |of: fn(&ClientCounters) -> Option<f64>| {
+        let all: Option<Vec<f64>> = counters(results).map(of).collect();
+        all.filter(|all| told(results) && !all.is_empty())
+            .map(|all| all.iter().sum::<f64>())
+    };
+    if let (Some(cpu), Some(uptime)) = (sum(|c| c.cpu_s), sum(|c| c.uptime_s))
+        && uptime > 0.0
+    {
+        out.push_str(&format!(", CPU: {:.1}%", cpu * 100.0 / uptime));
+    }
+    let memory = counters(results)
+        .filter_map(|client| client.memory_bytes)
+        .max();
+    if let Some(bytes) = memory {
+        out.push_str(&format!(", Memory: {:.1} MiB", bytes as f64 / MEBI));
+    }
+    out.push('\n');
+    out
+}
+
+/// A size as juicefs bench writes it: `1.0 MiB`, `128 KiB`.
+fn binary(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit < UNITS.len() - 1 {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && value < 9.95);
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// The framed table.
+fn framed(labels: &[&str], lines: &[[Shown; 2]], colour: Colour) -> String {
+    const TITLES: [&str; 3] = ["ITEM", "VALUE", "COST"];
+    let widest = |column: usize| lines.iter().map(|line| line[column].width()).max();
+    let names = labels.iter().map(|label| label.len()).max();
+    let widths = [names, widest(0), widest(1)];
+    let widths: Vec<usize> = widths
+        .iter()
+        .zip(TITLES)
+        .map(|(width, title)| width.unwrap_or(0).max(title.len()))
+        .collect();
+    let rule: String = widths
+        .iter()
+        .map(|width| format!("+{}", "-".repeat(width + 2)))
+        .collect();
+    let rule = format!("{rule}+\n");
+    let titles: String = TITLES
+        .iter()
+        .zip(&widths)
+        .map(|(title, &width)| {
+            // One that is not in the middle stands to the right.
+            let before = (width - title.len()).div_ceil(2);
+            let after = width - title.len() - before;
+            format!("| {}{title}{} ", " ".repeat(before), " ".repeat(after))
+        })
+        .collect();
+    let mut out = format!("{rule}{titles}|\n{rule}");
+    for (label, [value, cost]) in labels.iter().zip(lines) {
+        out.push_str(&format!(
+            "| {label:>width$} | {} | {} |\n",
+            value.text(widths[1], colour),
+            cost.text(widths[2], colour),
+            width = widths[0],
+        ));
+    }
+    out + &rule
+}
+
+/// Latencies and who answered, of each row that was measured.
+fn beside(series: &SeriesResult, results: &[&RunResult]) -> String {
+    let mut table = Table::new([
+        left("Latency of"),
+        left("one"),
+        right("Mean"),
+        right("p50"),
+        right("p99"),
+        right("Max"),
+        right("Errors"),
+        left("Cache").optional(),
+    ]);
+    let figures: Vec<Figures> = results
+        .iter()
+        .flat_map(|result| Figures::of(result))
+        .collect();
+    for row in &ROWS {
+        let Some(found) = figures.iter().find(|found| found.name == row.phase) else {
+            continue;
+        };
+        let time = |ns: Option<f64>| ns.map_or_else(|| NONE.to_owned(), human_nanos);
+        let one = match row.unit {
+            Unit::Data => "block",
+            Unit::Files => "file",
+        };
+        table.row([
+            row.label.to_owned(),
+            one.to_owned(),
+            time(found.mean_ns()),
+            time(found.quantile_ns(0.5)),
+            time(found.quantile_ns(0.99)),
+            time(found.quantile_ns(1.0)),
+            found.errors.to_string(),
+            found.cache.clone().unwrap_or_else(|| NONE.to_owned()),
+        ]);
+    }
+    let mut out = format!("\n{}", table.render());
+    let keeps = |key: &crate::schema::SeriesKey| key.name == "drop-caches" && key.values == ["off"];
+    if series.keys.iter().any(keeps) {
+        out.push_str(
+            "The kernel's caches were not dropped: reads and stats may have been answered from memory.\n",
+        );
+    }
+    if !told(results) || counters(results).next().is_none() {
+        out.push_str("n/a: the mount does not tell these counters (JuiceFS does, in .stats).\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n_a_is_what_not_every_client_tells() {
+        let client = ClientCounters {
+            host: "a".to_owned(),
+            uptime_s: None,
+            cpu_s: None,
+            memory_bytes: None,
+            work: vec![crate::schema::ClientWork {
+                name: CLIENT_WORK[1].0.to_owned(),
+                count: 4,
+                seconds: 0.008,
+            }],
+        };
+        let mut run = crate::journal::read_any(include_bytes!("../../tests/golden/one_rank.json"))
+            .expect("a result");
+        let shown = |run: &RunResult, at: usize| {
+            let (name, _) = CLIENT_WORK[at];
+            let [value, cost] = worked(&[run], name, WORK_COSTS[at]);
+            (value.text(0, Colour::Off), cost.text(0, Colour::Off))
+        };
+        let none = ("n/a".to_owned(), "n/a".to_owned());
+        assert_eq!(shown(&run, 1), none);
+        run.world.hosts[0].caches = vec![0];
+        assert_eq!(shown(&run, 1), none);
+        run.client_counters.push(client);
+        assert_eq!(shown(&run, 0), none);
+        let told = ("4 operations".to_owned(), "2.00 ms/op".to_owned());
+        assert_eq!(shown(&run, 1), told);
+        // Another host's client says nothing: the sum is not known.
+        run.world.hosts[0].caches = vec![0, 1];
+        assert_eq!(shown(&run, 1), none);
+    }
+
+    #[test]
+    fn sizes_are_written_as_juicefs_bench_writes_them() {
+        let check = |bytes: u64, expect: &str| assert_eq!(binary(bytes), expect);
+        check(1 << 20, "1.0 MiB");
+        check(32 << 20, "32 MiB");
+        check(128 << 10, "128 KiB");
+        check(1 << 30, "1.0 GiB");
+        check(0, "0 B");
+    }
+
+    #[test]
+    fn colours_take_no_room_in_the_table() {
+        let line = || {
+            [
+                Shown {
+                    number: "395.59".to_owned(),
+                    unit: " MiB/s",
+                    colour: Some(GREEN),
+                },
+                costing(0.32, " s/file", (10.0, 50.0)),
+            ]
+        };
+        let plain = framed(&["Write big file"], &[line()], Colour::Off);
+        let coloured = framed(&["Write big file"], &[line()], Colour::On);
+        assert!(
+            plain.contains("| Write big file | 395.59 MiB/s | 0.32 s/file |"),
+            "{plain}"
+        );
+        assert!(
+            coloured.contains("\x1b[1;32m395.59\x1b[0m MiB/s"),
+            "{coloured}"
+        );
+        let bare = coloured.replace("\x1b[1;32m", "").replace("\x1b[0m", "");
+        assert_eq!(bare, plain);
+    }
+}

@@ -1,0 +1,122 @@
+//! The tables of `rbench sweep`: for each operation and figure a pivot table, the
+//! last key's values as columns, those of the others as rows.
+
+use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
+
+use super::Figures;
+use crate::schema::{SeriesKey, SeriesResult};
+use crate::table::{Column, NONE, Table, left, right};
+
+/// A figure of a row, and how it is written.
+struct Figure {
+    title: &'static str,
+    value: fn(&Figures) -> Option<String>,
+}
+
+const FIGURES: [Figure; 5] = [
+    Figure {
+        title: "operations a second",
+        value: |row| row.rate.map(human_rate),
+    },
+    Figure {
+        title: "bandwidth",
+        value: |row| row.bandwidth.map(human_bandwidth),
+    },
+    Figure {
+        title: "mean latency",
+        value: |row| row.mean_ns().map(human_nanos),
+    },
+    Figure {
+        title: "p50",
+        value: |row| row.quantile_ns(0.5).map(human_nanos),
+    },
+    Figure {
+        title: "p99",
+        value: |row| row.quantile_ns(0.99).map(human_nanos),
+    },
+];
+
+/// A cell's rows.
+struct Measured<'s> {
+    values: Vec<&'s str>,
+    rows: Vec<Figures>,
+}
+
+pub fn render(series: &SeriesResult) -> String {
+    let Some((across, down)) = series.keys.split_last() else {
+        return String::new();
+    };
+    let measured: Vec<Measured> = series
+        .cells
+        .iter()
+        .filter_map(|cell| {
+            let keys = series.keys.iter();
+            Some(Measured {
+                values: keys.filter_map(|key| cell.value(&key.name)).collect(),
+                rows: Figures::of(cell.result.as_ref()?),
+            })
+        })
+        .collect();
+    let mut operations: Vec<(&str, &str)> = Vec::new();
+    for row in measured.iter().flat_map(|cell| &cell.rows) {
+        if !operations.contains(&(&row.name, &row.label)) {
+            operations.push((&row.name, &row.label));
+        }
+    }
+    let mut tables = Vec::new();
+    for (name, label) in operations {
+        for figure in &FIGURES {
+            let table = pivot(&measured, down, across, |cell| {
+                let row = cell.rows.iter().find(|row| row.name == name)?;
+                (figure.value)(row)
+            });
+            tables.extend(table.map(|table| format!("{label}: {}\n{table}", figure.title)));
+        }
+    }
+    tables.join("\n")
+}
+
+/// A table; `None` if no cell has that figure.
+fn pivot(
+    measured: &[Measured],
+    down: &[SeriesKey],
+    across: &SeriesKey,
+    value: impl Fn(&Measured) -> Option<String>,
+) -> Option<String> {
+    let mut columns: Vec<Column> = down.iter().map(|key| left(key.name.clone())).collect();
+    columns.extend(across.values.iter().enumerate().map(|(i, value)| match i {
+        0 => right(format!("{}={value}", across.name)),
+        _ => right(value.clone()),
+    }));
+    let mut table = Table::new(columns);
+    let mut found = false;
+    for outer in combinations(down) {
+        let mut cells: Vec<String> = outer.iter().map(|v| (*v).to_owned()).collect();
+        for inner in &across.values {
+            let cell = measured.iter().find(|cell| {
+                let (last, first) = cell.values.split_last().unwrap_or((&"", &[]));
+                last == inner && first == outer
+            });
+            let text = cell.and_then(&value);
+            found |= text.is_some();
+            cells.push(text.unwrap_or_else(|| NONE.to_owned()));
+        }
+        table.row(cells);
+    }
+    found.then(|| table.render())
+}
+
+/// Every combination of values, the last key's changing fastest.
+fn combinations(keys: &[SeriesKey]) -> Vec<Vec<&str>> {
+    keys.iter().fold(vec![Vec::new()], |before, key| {
+        let mut all = Vec::new();
+        for one in before {
+            for value in &key.values {
+                let mut next = one.clone();
+                next.push(value.as_str());
+                all.push(next);
+            }
+        }
+        all
+    })
+}

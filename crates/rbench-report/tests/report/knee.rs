@@ -1,0 +1,196 @@
+//! The report of `rbench knee`, and what it computes from the cells.
+
+use rbench_core::{Latency, Nanos, OpKind};
+use rbench_report::schema::{
+    CellResult, CellValue, KneeLimit, KneeObjective, KneeResult, SERIES_SCHEMA, SeriesResult,
+};
+use rbench_report::series::{Colour, journal, render};
+use serde_json::json;
+
+use crate::fixtures::{Made, empty_run, run, words};
+use crate::golden::check;
+
+const MS: u64 = 1_000_000;
+
+/// A cell in which so many operations were done in so long a response time, and others
+/// were due and not started.
+fn cell(
+    index: u32,
+    (stage, rate): (&str, f64),
+    (items, ms, unissued): (u64, u64, u64),
+) -> CellResult {
+    let mut phase = Made::solo(items, 4096, 2 * MS).phase("randread", "Random read", OpKind::Read);
+    let closed = stage == "closed";
+    if !closed {
+        let mut response = Latency::default();
+        (0..items).for_each(|i| response.record(Nanos(ms * MS + i * 1000)));
+        phase.response = Some(response);
+        phase.unissued = unissued;
+    }
+    let value = |key: &str, value: String| CellValue {
+        key: key.to_owned(),
+        value,
+    };
+    let mut values = vec![value("stage", stage.to_owned())];
+    if !closed {
+        values.push(value("rate", rate.to_string()));
+    }
+    let long = if stage == "confirm" { 3 } else { 1 };
+    values.push(value("window_s", long.to_string()));
+    let mut result = run(1, 1, json!({}), vec![phase]);
+    result.warnings.clear();
+    CellResult {
+        index,
+        name: format!("rate={rate}"),
+        values,
+        wall_s: 1.0,
+        error: None,
+        result: Some(result),
+    }
+}
+
+fn series(cells: Vec<CellResult>) -> SeriesResult {
+    let mut run = empty_run().run;
+    run.command = words("rbench knee --slo p99=10ms -- io --rw randread --dir /mnt/fs");
+    let mut series = SeriesResult {
+        schema: SERIES_SCHEMA.to_owned(),
+        kind: "knee".to_owned(),
+        suite: None,
+        scale: 1.0,
+        run,
+        ranks: 1,
+        hosts: vec!["client1".to_owned()],
+        keys: Vec::new(),
+        planned: None,
+        cells: Vec::new(),
+        complete: true,
+        knee: Some(KneeResult {
+            objective: KneeObjective {
+                limits: vec![KneeLimit {
+                    figure: "p99".to_owned(),
+                    percentile: Some(99.0),
+                    most_ns: 10 * MS,
+                }],
+                errors: 0.0,
+                row: None,
+            },
+            from: None,
+            to: None,
+            precision: 0.05,
+            time_s: 1.0,
+            arrival: "uniform".to_owned(),
+            steps: Vec::new(),
+            held: None,
+            failed: None,
+            confirmed: false,
+            trouble: None,
+        }),
+    };
+    cells.into_iter().for_each(|cell| series.put(cell));
+    series
+}
+
+fn whole() -> Vec<CellResult> {
+    vec![
+        cell(0, ("closed", 0.0), (4000, 0, 0)),
+        cell(1, ("search", 1000.0), (1000, 3, 0)),
+        // Too slow, though all were started.
+        cell(2, ("search", 2000.0), (2000, 12, 0)),
+        cell(3, ("search", 2000.0), (2000, 13, 0)),
+        // Fast enough, but behind.
+        cell(4, ("search", 1500.0), (1300, 4, 200)),
+        cell(5, ("search", 1250.0), (1230, 9, 20)),
+        cell(6, ("search", 1250.0), (1250, 5, 0)),
+        cell(7, ("confirm", 1250.0), (3750, 11, 0)),
+        cell(8, ("confirm", 1187.0), (3561, 5, 0)),
+    ]
+}
+
+fn found(series: &SeriesResult) -> (Option<f64>, Option<f64>, bool) {
+    let knee = series.knee.as_ref().expect("a knee");
+    (knee.held, knee.failed, knee.confirmed)
+}
+
+#[test]
+fn the_curve_and_its_limit() {
+    let series = series(whole());
+    assert_eq!(found(&series), (Some(1187.0), Some(1250.0), true));
+    let knee = series.knee.as_ref().expect("a knee");
+    let told: Vec<_> = knee
+        .steps
+        .iter()
+        .map(|step| (step.held, step.far_behind, step.reasons.join(" ")))
+        .collect();
+    let is = |held, far, reasons: &str| (held, far, reasons.to_owned());
+    assert_eq!(
+        told,
+        [
+            is(None, false, ""),
+            is(Some(true), false, ""),
+            is(Some(false), false, "p99"),
+            is(Some(false), false, "p99"),
+            is(Some(false), true, "behind"),
+            is(Some(false), false, "behind p99"),
+            is(Some(true), false, ""),
+            is(Some(false), false, "p99"),
+            is(Some(true), false, ""),
+        ]
+    );
+    let text = render(&series, Colour::Off);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 120),
+        "{text}"
+    );
+    check("knee.txt", &text);
+}
+
+#[test]
+fn what_was_found_follows_from_the_cells_so_far() {
+    for (cells, expected) in [
+        (1, (None, None, false)),
+        (2, (Some(1000.0), None, false)),
+        (5, (Some(1000.0), Some(1500.0), false)),
+        (6, (Some(1000.0), Some(1250.0), false)),
+        // It held when it was tried again.
+        (7, (Some(1250.0), Some(1500.0), false)),
+        (8, (Some(1250.0), Some(1500.0), false)),
+    ] {
+        let mut all = whole();
+        all.truncate(cells);
+        assert_eq!(found(&series(all)), expected, "{cells} cells");
+    }
+}
+
+#[test]
+fn a_journal_yields_the_same_as_the_file() {
+    let whole_series = series(whole());
+    let mut text = journal::header_line(&whole_series);
+    whole_series
+        .cells
+        .iter()
+        .for_each(|cell| text.push_str(&journal::cell_line(cell)));
+    let read = journal::read(text.as_bytes()).expect("a journal");
+    assert_eq!(read.knee, whole_series.knee);
+}
+
+#[test]
+fn failed_operations_and_missing_ones_are_no_rate_that_held() {
+    let mut failing = cell(1, ("search", 1000.0), (1000, 3, 0));
+    if let Some(result) = &mut failing.result {
+        result.phases[0].errors.insert("EIO".to_owned(), 1);
+    }
+    let closed = || cell(0, ("closed", 0.0), (4000, 0, 0));
+    let series_of = |other: CellResult| series(vec![closed(), other]);
+    let step = |series: &SeriesResult| series.knee.as_ref().expect("a knee").steps[1].clone();
+    assert_eq!(step(&series_of(failing)).reasons, ["errors"]);
+    // A tenth of the operations that the rate makes due.
+    let short = series_of(cell(1, ("search", 10_000.0), (1000, 3, 0)));
+    let trouble = short.knee.as_ref().and_then(|knee| knee.trouble.clone());
+    assert!(trouble.is_some_and(|why| why.contains("too few items")));
+    let mut closed_loop = cell(1, ("search", 1000.0), (1000, 3, 0));
+    if let Some(result) = &mut closed_loop.result {
+        result.phases[0].latency.response = None;
+    }
+    let trouble = series_of(closed_loop).knee.and_then(|knee| knee.trouble);
+    assert!(trouble.is_some_and(|why| why.contains("takes no rate")));
+}

@@ -1,0 +1,76 @@
+//! The report of `rbench nn`.
+
+use rbench_core::OpKind;
+use rbench_report::schema::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
+use rbench_report::series::{Colour, render};
+use serde_json::json;
+
+use crate::fixtures::{Made, empty_run, run, words};
+use crate::golden::check;
+
+/// A cell in which each operation has this rate.
+fn cell(index: u32, workers: u32, rate: f64) -> CellResult {
+    let made = Made::on(1, workers, 200, 0, 900_000);
+    let phases = [
+        ("tree-create", OpKind::Mkdir),
+        ("file-create", OpKind::Create),
+        ("file-read", OpKind::ReadFile),
+        ("file-rename", OpKind::Rename),
+        ("file-remove", OpKind::Unlink),
+    ];
+    let phases = phases.map(|(name, op)| made.phase(name, name, op));
+    let mut result = run(1, workers, json!({}), phases.to_vec());
+    result.warnings.clear();
+    for phase in &mut result.phases {
+        phase.rate = rate;
+    }
+    CellResult {
+        index,
+        name: format!("workers={workers}"),
+        values: vec![CellValue {
+            key: "workers".to_owned(),
+            value: workers.to_string(),
+        }],
+        wall_s: 1.0,
+        error: None,
+        result: Some(result),
+    }
+}
+
+#[test]
+fn operations_by_workers_and_where_they_stop_scaling() {
+    let mut run = empty_run().run;
+    run.command = words("rbench nn --ladder 2,4,8 --dir /mnt/fs");
+    let values = ["2", "4", "8"].map(str::to_owned).to_vec();
+    let mut series = SeriesResult {
+        schema: SERIES_SCHEMA.to_owned(),
+        kind: "nn".to_owned(),
+        suite: None,
+        scale: 1.0,
+        run,
+        ranks: 8,
+        hosts: vec!["client1".to_owned()],
+        keys: vec![SeriesKey {
+            name: "workers".to_owned(),
+            values,
+        }],
+        planned: Some(3),
+        cells: Vec::new(),
+        complete: true,
+        knee: None,
+    };
+    series.put(cell(0, 2, 1600.0));
+    assert!(render(&series, Colour::Off).contains("it takes two numbers"));
+    series.put(cell(1, 4, 3100.0));
+    assert!(render(&series, Colour::Off).contains("rename still scales at 4 workers"));
+    // 9% of what the workers grow by.
+    series.put(cell(2, 8, 3100.0 * 1.09));
+    let text = render(&series, Colour::Off);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 120),
+        "{text}"
+    );
+    check("nn.txt", &text);
+    series.put(cell(2, 8, 3100.0 * 1.11));
+    assert!(render(&series, Colour::Off).contains("rename still scales at 8 workers"));
+}

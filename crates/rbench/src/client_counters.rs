@@ -1,0 +1,77 @@
+//! What the file system's clients count of their own work: read before the first
+//! phase and after the last, once for each cache.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rbench_cli::Output;
+use rbench_core::Rank;
+use rbench_exec::thread::in_thread;
+use rbench_exec::{ExecError, Group};
+use rbench_report::schema::ClientCounters;
+use rbench_sys::residency::client_counters;
+
+/// How long a client may take to answer: what was measured is worth more.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The readings before the first phase.
+pub struct Watched {
+    dir: PathBuf,
+    /// That of this rank's client; `None` where it tells nothing, or another rank
+    /// asks.
+    before: Option<BTreeMap<String, f64>>,
+}
+
+/// Reads the counters of the clients behind `dir`, if that is asked for.
+///
+/// # Errors
+/// When the ranks cannot communicate.
+pub async fn begin(
+    group: &Group<'_>,
+    output: &Output,
+    dir: &Path,
+) -> Result<Option<Watched>, ExecError> {
+    if !output.client_counters {
+        return Ok(None);
+    }
+    let before = read(group, dir).await?;
+    let dir = dir.to_owned();
+    Ok(Some(Watched { dir, before }))
+}
+
+impl Watched {
+    /// What they counted since, at rank 0; clients that tell nothing are absent.
+    ///
+    /// # Errors
+    /// When the ranks cannot communicate.
+    pub async fn end(self, group: &Group<'_>) -> Result<Vec<ClientCounters>, ExecError> {
+        let mut message = Vec::new();
+        if let Some(before) = self.before
+            && let Some(after) = read(group, &self.dir).await?
+        {
+            let host = group.host_name_of(group.rank());
+            let found = ClientCounters::between(host, &before, &after);
+            // Numbers and text always serialise.
+            message = found
+                .and_then(|found| serde_json::to_vec(&found).ok())
+                .unwrap_or_default();
+        }
+        let all = group.quietly(group.world.gather(Rank(0), message));
+        let all = all.await?.unwrap_or_default();
+        let found = all
+            .iter()
+            .filter_map(|one| serde_json::from_slice(one).ok());
+        Ok(found.collect())
+    }
+}
+
+async fn read(group: &Group<'_>, dir: &Path) -> Result<Option<BTreeMap<String, f64>>, ExecError> {
+    if !group.is_cache_leader() {
+        return Ok(None);
+    }
+    let dir = dir.to_owned();
+    let asked = tokio::time::timeout(PATIENCE, in_thread(move || client_counters(&dir)));
+    let found = group.attend(asked, || 0).await?;
+    Ok(found.ok().and_then(Result::ok).flatten())
+}

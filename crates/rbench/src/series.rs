@@ -1,0 +1,316 @@
+//! Several runs from one launch, one after the other ([`run`]): rank 0 decides
+//! what comes next, all ranks hear of it, those that take part run it.
+
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use rbench_cli::series::Series;
+use rbench_cli::{Output, Progress};
+use rbench_comm::{Chosen, Combine, Communicator};
+use rbench_core::Rank;
+use rbench_core::wire::{Reader, Writer};
+use rbench_plan::Spec;
+use rbench_plan::series::Cell;
+
+use crate::complain;
+use crate::front::{self, Asked};
+use crate::launch::Launch;
+use crate::recording::{Report, Sink};
+use crate::run::{Hosts, Refusal, conclude, once, plan};
+use crate::signals::Signals;
+use crate::{FAILED, SUCCESS};
+
+mod course;
+mod record;
+
+use course::Course;
+use record::Record;
+
+/// What rank 0 says comes next.
+enum Turn {
+    /// These ranks run this.
+    Cell(Box<Launch>, Vec<Rank>),
+    /// There is nothing more to run; the exit code.
+    End(u8),
+    /// There can be no such series; why.
+    Refused(String),
+}
+
+impl Turn {
+    fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        match self {
+            Turn::Cell(launch, members) => {
+                w.number(0).number(members.len() as u64);
+                members.iter().for_each(|rank| {
+                    w.number(u64::from(rank.0));
+                });
+                w.bytes(&launch.encode());
+            }
+            Turn::End(code) => {
+                w.number(1).number(u64::from(*code));
+            }
+            Turn::Refused(message) => {
+                w.number(2).text(message);
+            }
+        }
+        w.finish()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Turn> {
+        let mut r = Reader::new(bytes);
+        match r.number()? {
+            0 => {
+                let members = (0..r.number()?).map(|_| Some(Rank(r.number()? as u32)));
+                let members = members.collect::<Option<Vec<Rank>>>()?;
+                Some(Turn::Cell(Box::new(Launch::decode(r.bytes()?)?), members))
+            }
+            1 => Some(Turn::End(r.number()? as u8)),
+            _ => Some(Turn::Refused(r.text()?)),
+        }
+    }
+}
+
+/// Runs a series; the exit code: that of the worst cell.
+pub async fn run(
+    comm: &dyn Communicator,
+    launch: &Launch,
+    series: &Series,
+    signals: &Signals,
+) -> Result<u8, Refusal> {
+    let hosts = Hosts::find(comm).await?;
+    let lead = (comm.rank() == Rank(0)).then(|| Lead::begin(launch, series, &hosts));
+    loop {
+        let turn = match &lead {
+            Some(Ok(lead)) => lead.next().encode(),
+            Some(Err(message)) => Turn::Refused(message.clone()).encode(),
+            None => Vec::new(),
+        };
+        let turn = comm.broadcast(Rank(0), turn).await?;
+        let (launch, members) = match Turn::decode(&turn) {
+            Some(Turn::Cell(launch, members)) => (launch, members),
+            Some(Turn::End(code)) => return Ok(code),
+            Some(Turn::Refused(message)) => return Err(Refusal::Usage(message)),
+            None => return Err(Refusal::Failed("a turn did not arrive whole".to_owned())),
+        };
+        let lead = lead.as_ref().and_then(|lead| lead.as_ref().ok());
+        let (spec, mut output) = cell_of(&launch, series)?;
+        output.out = lead.and_then(|lead| lead.cell_file());
+        let sink = lead.map(|lead| lead.clone() as Rc<dyn Sink>);
+        let ended = match Chosen::of(comm, members).await? {
+            Some(part) => {
+                let sink = Some(sink.unwrap_or_else(|| Rc::new(Elsewhere)));
+                once(&part, &launch, (&spec, &output), signals, sink).await
+            }
+            None => Ok(SUCCESS),
+        };
+        let (code, error) = match ended {
+            Ok(code) => (code, None),
+            Err(Refusal::Usage(message) | Refusal::Failed(message)) => (FAILED, Some(message)),
+            Err(refusal) => return Err(refusal),
+        };
+        let all = comm.all_reduce(Combine::Max, vec![u64::from(code)]).await?;
+        if let Some(lead) = lead {
+            lead.ended(all[0] as u8, error);
+        }
+    }
+}
+
+/// The workload of a cell, and how it is shown: its result goes to the series.
+fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> {
+    match front::read(launch)? {
+        Asked::Run(run) => {
+            let (spec, output) = *run;
+            let output = Output {
+                labels: series.labels.clone(),
+                progress: series.progress,
+                quiet: series.quiet,
+                ..output
+            };
+            Ok((spec, output))
+        }
+        Asked::Series(_) => Err(Refusal::Usage(
+            "a series cannot be part of another one".to_owned(),
+        )),
+    }
+}
+
+/// Ranks other than 0 have nothing to hand over.
+struct Elsewhere;
+
+impl Sink for Elsewhere {
+    fn take(&self, _report: &mut Report) -> u8 {
+        SUCCESS
+    }
+}
+
+/// The series at rank 0.
+struct Lead {
+    state: RefCell<State>,
+    course: Box<dyn Course>,
+    /// As it was launched.
+    launch: Launch,
+    /// The host of each launched rank.
+    host_of: Vec<u32>,
+    /// Whether progress is shown.
+    shows: bool,
+}
+
+struct State {
+    record: Record,
+    /// The cell that is running.
+    now: Option<(u32, Cell)>,
+    /// The worst exit code so far.
+    worst: u8,
+}
+
+impl Lead {
+    /// Looks whether every cell that is known can be run; nothing is touched
+    /// before.
+    ///
+    /// # Errors
+    /// A sentence that names the cell, option or file.
+    fn begin(launch: &Launch, series: &Series, hosts: &Hosts) -> Result<Rc<Lead>, String> {
+        let host_of = hosts.topology.host_of.clone();
+        let course = course::of(series, host_of.len() as u32)?;
+        for cell in course.samples() {
+            check(launch, series, &cell, &host_of).map_err(|message| match cell.name.as_str() {
+                name if message.starts_with(name) => message,
+                name => format!("{name}: {message}"),
+            })?;
+        }
+        let names = hosts.topology.hosts.iter().map(|host| host.name.clone());
+        let world = (host_of.len() as u32, names.collect());
+        let record = Record::begin(launch, series, course.as_ref(), world)?;
+        Ok(Rc::new(Lead {
+            state: RefCell::new(State {
+                record,
+                now: None,
+                worst: SUCCESS,
+            }),
+            course,
+            launch: launch.clone(),
+            host_of,
+            shows: series.progress != Progress::Off,
+        }))
+    }
+
+    /// What comes next. After a signal there is nothing.
+    fn next(&self) -> Turn {
+        let state = &mut *self.state.borrow_mut();
+        if state.worst <= FAILED
+            && let Some((index, cell)) = self.course.next(state.record.series())
+        {
+            return self.turn(state, index, cell);
+        }
+        let published = state.record.publish(true);
+        Turn::End(state.worst.max(published))
+    }
+
+    fn turn(&self, state: &mut State, index: u32, cell: Cell) -> Turn {
+        let members = match cell.selection.members(&self.host_of) {
+            Ok(members) => members,
+            // Checked before the first; an adaptive course does not select.
+            Err(error) => return Turn::Refused(error.to_string()),
+        };
+        let launch = self.launch.of_cell(index, &cell.words);
+        let turn = Turn::Cell(Box::new(launch), members);
+        if self.shows {
+            complain(&state.record.progress(index, &cell));
+        }
+        state.record.cell_begins();
+        state.now = Some((index, cell));
+        turn
+    }
+
+    /// Beside it stands the journal of the cell that runs.
+    fn cell_file(&self) -> Option<PathBuf> {
+        let state = self.state.borrow();
+        let (index, _) = state.now.as_ref()?;
+        state.record.cell_file(*index)
+    }
+
+    /// The cell has ended at all ranks.
+    fn ended(&self, code: u8, error: Option<String>) {
+        let state = &mut *self.state.borrow_mut();
+        state.worst = state.worst.max(code);
+        if let Some((index, cell)) = state.now.take()
+            && error.is_some()
+        {
+            state.record.failed(index, &cell, error);
+        }
+    }
+}
+
+impl Sink for Lead {
+    fn take(&self, report: &mut Report) -> u8 {
+        let state = &mut *self.state.borrow_mut();
+        let file = report.file.take();
+        let trouble = conclude(report);
+        let mut code = SUCCESS;
+        if let Some(message) = &trouble {
+            complain(message);
+            code = FAILED;
+        }
+        if let Some((index, cell)) = &state.now {
+            let kept = state.record.take(*index, cell, &report.result, trouble);
+            if kept && let Some(file) = file {
+                file.discard();
+            }
+            // Launchers end their ranks soon after a signal.
+            if !report.result.complete {
+                code = code.max(state.record.publish(false));
+            }
+        }
+        report.published = Some(code);
+        code
+    }
+}
+
+/// Whether a cell can be run on these ranks.
+fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Result<(), String> {
+    let members = cell.selection.members(host_of).map_err(|e| e.to_string())?;
+    let launch = launch.of_cell(0, &cell.words);
+    let refused = |refusal: Refusal| match refusal {
+        Refusal::Cli(stop) => {
+            let line = stop.text.lines().next().unwrap_or_default();
+            line.trim_start_matches("error: ").to_owned()
+        }
+        Refusal::Usage(text) | Refusal::Failed(text) | Refusal::Silent(text) => text,
+    };
+    if let Some(word) = ["--out", "--format"].iter().find(|w| has(&cell.words, w)) {
+        return Err(format!("{word} belongs to the series: give it before --"));
+    }
+    let (spec, _) = cell_of(&launch, series).map_err(refused)?;
+    let of_members: Vec<u32> = members.iter().map(|r| host_of[r.0 as usize]).collect();
+    plan(&spec, &renumbered(&of_members), &launch, None)
+        .map(drop)
+        .map_err(refused)
+}
+
+/// Whether an option is given.
+fn has(words: &[OsString], option: &str) -> bool {
+    let option = option.as_bytes();
+    words.iter().any(|word: &OsString| {
+        let word = OsStr::as_bytes(word);
+        word == option || word.starts_with(option) && word.get(option.len()) == Some(&b'=')
+    })
+}
+
+/// Hosts numbered from 0 in the order of their first ranks.
+fn renumbered(host_of: &[u32]) -> Vec<u32> {
+    let mut seen: Vec<u32> = Vec::new();
+    host_of
+        .iter()
+        .map(|host| {
+            let place = seen.iter().position(|other| other == host);
+            place.unwrap_or_else(|| {
+                seen.push(*host);
+                seen.len() - 1
+            }) as u32
+        })
+        .collect()
+}

@@ -1,0 +1,171 @@
+//! `rbench knee`: each step follows from what those before it have shown.
+
+use rbench_cli::series;
+use rbench_plan::knee::{Figure, Form, Reached, Search, Stage, Step, Tried};
+use rbench_plan::series::Cell;
+use rbench_report::schema::{KneeLimit, KneeObjective, KneeResult, KneeStep, SeriesResult};
+
+use super::Course;
+
+/// The highest rate at which an objective holds.
+pub struct Knee {
+    search: Search,
+    form: Form,
+    words: Vec<std::ffi::OsString>,
+}
+
+impl Knee {
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn new(knee: &series::Knee) -> Result<Knee, String> {
+        Ok(Knee {
+            search: knee.asked.resolve().map_err(|e| e.to_string())?,
+            form: Form::of(&knee.words).map_err(|e| e.to_string())?,
+            words: knee.words.clone(),
+        })
+    }
+
+    fn cell(&self, step: Step, rates: [u64; 3]) -> Cell {
+        let mut values = vec![("stage".to_owned(), step.stage.name().to_owned())];
+        if step.stage != Stage::Closed {
+            values.push(("rate".to_owned(), step.rate.to_string()));
+        }
+        values.push(("window_s".to_owned(), step.window.as_secs_f64().to_string()));
+        Cell {
+            name: match step.stage {
+                Stage::Closed => "without a rate".to_owned(),
+                Stage::Search => format!("rate={}", step.rate),
+                Stage::Confirm => format!("rate={} for {}", step.rate, step.window),
+            },
+            values,
+            words: self
+                .form
+                .words(&self.words, step, self.search.arrival, rates),
+            ..Cell::default()
+        }
+    }
+}
+
+/// A step of the result for the search.
+fn tried(step: &KneeStep) -> Option<Tried> {
+    let stages = [Stage::Search, Stage::Confirm];
+    Some(Tried {
+        rate: step.rate?,
+        stage: stages
+            .into_iter()
+            .find(|stage| stage.name() == step.stage)?,
+        held: step.held?,
+        clearly: step.far_behind,
+    })
+}
+
+/// The rates of each worker of fio's jobs for reads, writes and trims: `rate` spread
+/// over all of them in the proportion in which they were done without a rate.
+fn of_each(rate: f64, workers: f64, done: [u64; 3]) -> [u64; 3] {
+    let each = (rate / workers).round().max(1.0) as u64;
+    let all = done.iter().copied().fold(0, u64::saturating_add).max(1);
+    let part = |items: u64| (each as f64 * items as f64 / all as f64).round() as u64;
+    let mut rates = done.map(part);
+    // The largest has what rounding leaves.
+    let spread: u64 = rates.iter().sum();
+    if let Some(largest) = (0..3).rev().max_by_key(|i| done[*i]) {
+        rates[largest] = (rates[largest] + each).saturating_sub(spread);
+    }
+    rates
+}
+
+impl Course for Knee {
+    fn kind(&self) -> &'static str {
+        "knee"
+    }
+
+    fn known(&self) -> Vec<Cell> {
+        vec![self.cell(self.search.first(), [0; 3])]
+    }
+
+    fn samples(&self) -> Vec<Cell> {
+        let open = Step {
+            rate: 1000.0,
+            stage: Stage::Search,
+            window: self.search.time,
+        };
+        let mut cells = self.known();
+        cells.push(self.cell(open, [1; 3]));
+        cells
+    }
+
+    fn planned(&self) -> Option<u32> {
+        None
+    }
+
+    fn knee(&self) -> Option<KneeResult> {
+        let objective = &self.search.objective;
+        let limit = |limit: &rbench_plan::knee::Limit| KneeLimit {
+            figure: limit.figure.name(),
+            percentile: match limit.figure {
+                Figure::Percentile(percent) => Some(percent),
+                Figure::Mean | Figure::Max => None,
+            },
+            most_ns: limit.most.0,
+        };
+        Some(KneeResult {
+            objective: KneeObjective {
+                limits: objective.limits.iter().map(limit).collect(),
+                errors: objective.errors,
+                row: objective.row.clone(),
+            },
+            from: self.search.from,
+            to: self.search.to,
+            precision: self.search.precision,
+            time_s: self.search.time.as_secs_f64(),
+            arrival: self.search.arrival.name().to_owned(),
+            steps: Vec::new(),
+            held: None,
+            failed: None,
+            confirmed: false,
+            trouble: None,
+        })
+    }
+
+    fn next(&self, so_far: &SeriesResult) -> Option<(u32, Cell)> {
+        let Some(first) = so_far.cells.first() else {
+            return Some((0, self.cell(self.search.first(), [0; 3])));
+        };
+        let knee = so_far.knee.as_ref()?;
+        // What cannot be judged ends the search.
+        if knee.trouble.is_some() || so_far.cells.iter().any(|cell| !cell.is_complete()) {
+            return None;
+        }
+        let closed = first.result.as_ref()?;
+        let world = &closed.world;
+        let workers = f64::from(world.ranks) * f64::from(world.threads_per_rank);
+        let reached = Reached {
+            rate: knee.closed_rate()?,
+            grain: match self.form {
+                Form::Native => 0.0,
+                Form::Fio => workers,
+            },
+        };
+        let tried: Vec<Tried> = knee.steps.iter().filter_map(tried).collect();
+        let step = self.search.next(reached, &tried)?;
+        let done = ["read", "write", "trim"].map(|op| {
+            let of_op = closed.phases.iter().filter(|phase| phase.op == op);
+            of_op.map(|phase| phase.items).fold(0, u64::saturating_add)
+        });
+        let rates = of_each(step.rate, workers, done);
+        Some((so_far.cells.len() as u32, self.cell(step, rates)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mix_of_reads_and_writes_stays_and_their_rates_add_up() {
+        assert_eq!(of_each(480.0, 48.0, [9, 0, 0]), [10, 0, 0]);
+        assert_eq!(of_each(480.0, 48.0, [700, 300, 0]), [7, 3, 0]);
+        assert_eq!(of_each(528.0, 48.0, [1, 1, 1]), [3, 4, 4]);
+        assert_eq!(of_each(1.0, 48.0, [1, 0, 0]), [1, 0, 0]);
+    }
+}

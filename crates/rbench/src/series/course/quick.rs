@@ -1,0 +1,52 @@
+//! The runs of `rbench quick`.
+
+use rbench_plan::quick;
+use rbench_plan::series::Cell;
+use rbench_report::schema::SeriesKey;
+use rbench_sys::caches::may_drop_caches;
+
+use super::Course;
+use crate::complain;
+
+/// Big files, then small ones.
+pub struct Quick {
+    keys: Vec<SeriesKey>,
+    cells: Vec<Cell>,
+}
+
+impl Quick {
+    /// Caches are dropped only where that is permitted; else it is said unless
+    /// `quiet`.
+    pub fn new(asked: &quick::Quick, quiet: bool) -> Result<Quick, String> {
+        let permitted = may_drop_caches();
+        if asked.drop_caches && !permitted && !quiet {
+            complain("the kernel's caches are not dropped before reading: that needs root");
+        }
+        let quick = quick::Quick {
+            drop_caches: asked.drop_caches && permitted,
+            ..asked.clone()
+        };
+        let key = |(name, value): (&str, String)| SeriesKey {
+            name: name.to_owned(),
+            values: vec![value],
+        };
+        Ok(Quick {
+            keys: quick.settings().into_iter().map(key).collect(),
+            cells: quick.cells().map_err(|e| e.to_string())?,
+        })
+    }
+}
+
+impl Course for Quick {
+    fn kind(&self) -> &'static str {
+        "quick"
+    }
+
+    fn keys(&self) -> Vec<SeriesKey> {
+        self.keys.clone()
+    }
+
+    fn known(&self) -> Vec<Cell> {
+        self.cells.clone()
+    }
+}

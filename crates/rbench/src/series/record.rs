@@ -1,0 +1,328 @@
+//! What a series has so far: in memory, in its journal, and at the end in its
+//! file and on standard output.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rbench_cli::Format;
+use rbench_cli::series::Series;
+use rbench_plan::series::Cell;
+use rbench_report::schema::{CellResult, CellValue, Run, RunResult, SERIES_SCHEMA, SeriesResult};
+use rbench_report::series;
+use rbench_report::series::journal;
+
+use super::Course;
+use crate::files::ResultFile;
+use crate::launch::Launch;
+use crate::show::colour;
+use crate::{FAILED, SUCCESS, complain, print};
+
+/// A series so far.
+pub struct Record {
+    series: SeriesResult,
+    out: Option<PathBuf>,
+    file: Option<ResultFile>,
+    format: Format,
+    quiet: bool,
+    /// Cells that an earlier launch had run.
+    resumed: u32,
+    /// When the running cell began.
+    begun: Instant,
+    published: bool,
+}
+
+impl Record {
+    /// Nothing yet, or what an earlier launch left.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn begin(
+        launch: &Launch,
+        asked: &Series,
+        course: &dyn Course,
+        (ranks, hosts): (u32, Vec<String>),
+    ) -> Result<Record, String> {
+        let series = SeriesResult {
+            schema: SERIES_SCHEMA.to_owned(),
+            kind: course.kind().to_owned(),
+            suite: course.suite(),
+            scale: course.scale(),
+            run: run_of(launch, asked),
+            ranks,
+            hosts,
+            keys: course.keys(),
+            planned: course.planned(),
+            cells: Vec::new(),
+            complete: false,
+            knee: course.knee(),
+        };
+        let out = asked
+            .out
+            .as_ref()
+            .map(|out| Path::new(&launch.cwd).join(out));
+        let mut record = Record {
+            series,
+            out,
+            file: None,
+            format: asked.format,
+            quiet: asked.quiet,
+            resumed: 0,
+            begun: Instant::now(),
+            published: false,
+        };
+        record.open(asked.resume, course)?;
+        Ok(record)
+    }
+
+    fn open(&mut self, resume: bool, course: &dyn Course) -> Result<(), String> {
+        let Some(out) = self.out.clone() else {
+            return Ok(());
+        };
+        if !resume {
+            self.file = Some(ResultFile::begin(
+                &out,
+                &journal::header_line(&self.series),
+            )?);
+            return Ok(());
+        }
+        let found = ResultFile::earlier(&out)?;
+        let named = |e: &dyn std::fmt::Display| format!("--resume {}: {e}", out.display());
+        if !journal::is_series(&found) {
+            return Err(named(&"it holds no series"));
+        }
+        let earlier = journal::read(&found).map_err(|e| named(&e))?;
+        same(&earlier, &self.series).map_err(|e| named(&e))?;
+        self.keep(earlier, course).map_err(|e| named(&e))?;
+        let mut lines = journal::header_line(&self.series);
+        for cell in &self.series.cells {
+            lines.push_str(&journal::cell_line(cell));
+        }
+        // What the cell that was stopped had is run again.
+        for index in 0..=self.series.cells.len() as u32 + 1 {
+            self.cell_file(index)
+                .iter()
+                .for_each(|file| ResultFile::forget(file));
+        }
+        self.file = Some(ResultFile::begin_again(&out, &lines)?);
+        Ok(())
+    }
+
+    /// Takes over the complete cells of an earlier launch, as far as this one
+    /// would run the same.
+    fn keep(&mut self, earlier: SeriesResult, course: &dyn Course) -> Result<(), String> {
+        let known = course.known();
+        for cell in earlier.cells.into_iter().filter(CellResult::is_complete) {
+            let planned = match known.get(cell.index as usize) {
+                Some(planned) => planned.clone(),
+                // Decided from those before it.
+                None => match course.next(&self.series) {
+                    Some((index, planned)) if index == cell.index => planned,
+                    _ => break,
+                },
+            };
+            let ran = cell.result.iter();
+            let ran = ran.flat_map(|result| result.run.command.iter().skip(1));
+            let planned = planned
+                .words
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned());
+            if !ran.cloned().eq(planned) {
+                let number = cell.index + 1;
+                return Err(format!("its cell {number} was another run: {}", cell.name));
+            }
+            self.series.put(cell);
+            self.resumed += 1;
+        }
+        Ok(())
+    }
+
+    /// The series so far.
+    pub fn series(&self) -> &SeriesResult {
+        &self.series
+    }
+
+    /// The line that says which cell begins.
+    pub fn progress(&self, index: u32, cell: &Cell) -> String {
+        let name = match cell.name.as_str() {
+            "" => String::new(),
+            name => format!(": {name}"),
+        };
+        match self.series.planned {
+            Some(planned) => format!(
+                "cell {} of {planned}{name}{}",
+                index + 1,
+                self.left(planned)
+            ),
+            None => format!("cell {}{name}", index + 1),
+        }
+    }
+
+    /// The time left, if the cells to come take as long as those of the mean.
+    fn left(&self, planned: u32) -> String {
+        let done = self.series.cells.len() as u32;
+        if done == 0 {
+            return String::new();
+        }
+        let spent: f64 = self.series.cells.iter().map(|cell| cell.wall_s).sum();
+        let left = spent / f64::from(done) * f64::from(planned.saturating_sub(done));
+        format!(" (about {} left)", about(left))
+    }
+
+    /// A cell begins now.
+    pub fn cell_begins(&mut self) {
+        self.begun = Instant::now();
+    }
+
+    /// The file beside which a cell's own journal stands while it runs.
+    pub fn cell_file(&self, index: u32) -> Option<PathBuf> {
+        let mut name = self.out.clone()?.into_os_string();
+        name.push(format!(".cell-{}", index + 1));
+        Some(name.into())
+    }
+
+    /// Takes the result of a cell; whether it is where it can be read again.
+    pub fn take(
+        &mut self,
+        index: u32,
+        cell: &Cell,
+        result: &RunResult,
+        trouble: Option<String>,
+    ) -> bool {
+        let error = match (trouble, result.complete) {
+            (Some(trouble), _) => Some(trouble),
+            (None, true) => None,
+            (None, false) => Some("it was interrupted".to_owned()),
+        };
+        self.put(index, cell, Some(result.clone()), error)
+    }
+
+    /// A cell ended without a whole result.
+    pub fn failed(&mut self, index: u32, cell: &Cell, error: Option<String>) {
+        let so_far = self.series.cells.iter().find(|other| other.index == index);
+        let result = so_far.and_then(|cell| cell.result.clone());
+        if let Some(error) = &error {
+            complain(&format!("{}: {error}", cell.name));
+        }
+        self.put(index, cell, result, error);
+    }
+
+    fn put(
+        &mut self,
+        index: u32,
+        cell: &Cell,
+        result: Option<RunResult>,
+        error: Option<String>,
+    ) -> bool {
+        let value = |(key, value): &(String, String)| CellValue {
+            key: key.clone(),
+            value: value.clone(),
+        };
+        let cell = CellResult {
+            index,
+            name: cell.name.clone(),
+            values: cell.values.iter().map(value).collect(),
+            wall_s: self.begun.elapsed().as_secs_f64(),
+            error,
+            result,
+        };
+        let line = journal::cell_line(&cell);
+        self.series.put(cell);
+        match self.file.as_mut().map(|file| file.append(&line)) {
+            Some(Err(message)) => {
+                complain(&message);
+                false
+            }
+            Some(Ok(())) => true,
+            None => false,
+        }
+    }
+
+    /// Writes file and report, once; the exit code. `ended`: no cell is left.
+    pub fn publish(&mut self, ended: bool) -> u8 {
+        if std::mem::replace(&mut self.published, true) {
+            return SUCCESS;
+        }
+        let series = &mut self.series;
+        series.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
+        let all = series
+            .planned
+            .is_none_or(|planned| series.cells.len() == planned as usize);
+        series.complete = ended && all && series.cells.iter().all(CellResult::is_complete);
+        let bad = |cell: &CellResult| cell.error.is_some() || cell.has_failures();
+        let troubled = series.knee.as_ref().is_some_and(|k| k.trouble.is_some());
+        series.complete &= !troubled;
+        let mut code = match troubled || series.cells.iter().any(bad) {
+            true => FAILED,
+            false => SUCCESS,
+        };
+        if let Some(file) = self.file.take()
+            && let Err(message) = file.finish(&series::render_json(series))
+        {
+            complain(&message);
+            code = FAILED;
+        }
+        code = code.max(print(&match self.format {
+            Format::Text => series::render(series, colour()),
+            Format::Json => series::render_json(series),
+        }));
+        if self.resumed > 0 && !self.quiet {
+            eprintln!("resumed: {} cells were complete before", self.resumed);
+        }
+        if let Some(out) = self.out.as_ref().filter(|_| !self.quiet) {
+            eprintln!("result: {}", out.display());
+        }
+        code
+    }
+}
+
+/// Which launch it is.
+fn run_of(launch: &Launch, asked: &Series) -> Run {
+    let words = launch.argv.iter();
+    Run {
+        id: launch.run_id.clone(),
+        command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: launch.started.clone(),
+        finished: None,
+        utc_offset_s: crate::result::utc_offset_s(),
+        seed: launch.seed,
+        labels: asked.labels.iter().cloned().collect(),
+    }
+}
+
+/// Whether an earlier series is the same as the one that is asked for.
+fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
+    let differs = |what: &str| Err(format!("it is of a series with other {what}"));
+    match () {
+        () if earlier.kind != asked.kind || earlier.suite != asked.suite => Err(format!(
+            "it is of {}",
+            earlier.suite.as_ref().unwrap_or(&earlier.kind)
+        )),
+        () if earlier.keys != asked.keys => differs("values"),
+        () if !same_search(earlier, asked) => differs("objective or limits"),
+        () if earlier.scale != asked.scale => differs("--scale"),
+        () if earlier.ranks != asked.ranks => differs("ranks"),
+        () if earlier.hosts != asked.hosts => differs("hosts"),
+        () => Ok(()),
+    }
+}
+
+/// Whether two series search for the same.
+fn same_search(earlier: &SeriesResult, asked: &SeriesResult) -> bool {
+    let bare = |series: &SeriesResult| {
+        let mut knee = series.knee.clone()?;
+        knee.update(&[]);
+        Some(knee)
+    };
+    bare(earlier) == bare(asked)
+}
+
+/// A time for people.
+fn about(seconds: f64) -> String {
+    let time = Duration::from_secs_f64(seconds.max(0.0)).as_secs();
+    match time {
+        0..120 => format!("{} s", time.max(1)),
+        120..7200 => format!("{} min", time.div_ceil(60)),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}

@@ -151,6 +151,7 @@ fn a_rank_far_behind_is_marked() {
 #[test]
 fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
     let cell = |index: u32, bs: &str, threads: &str, ns: u64| CellResult {
+        dir: None,
         index,
         name: format!("bs={bs} threads={threads}"),
         values: [("bs", bs), ("threads", threads)]

@@ -63,7 +63,7 @@ pub(crate) async fn execute(
             rank: group.rank().0,
             ranks: group.world.size(),
             threads: all.threads,
-            queue: Queue::new(all.threads),
+            queue: Queue::new(),
             totals: Totals::default(),
         });
         let phase = phase(all, iteration, &search);

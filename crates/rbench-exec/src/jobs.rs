@@ -348,7 +348,10 @@ impl<'w> JobRound<'w> {
             Some(watch) => watch.end(group).await?,
             None => Vec::new(),
         };
-        state.most = end.each.or(state.most);
+        // What is read is what this repetition has written.
+        if self.members.iter().any(|m| m.job.pattern.directions.write) {
+            state.most = end.each;
+        }
         let mut rows = end.rows;
         if self.members.iter().any(|m| m.job.framing.is_timed()) {
             rows::tell_access(&mut rows);

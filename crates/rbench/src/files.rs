@@ -240,16 +240,23 @@ impl ResultFile {
     }
 
     /// The content of the journal of `path` or, if there is none, of `path`
-    /// itself: what an earlier series left.
+    /// itself: what an earlier series left. With the journal, what is at `path`
+    /// besides.
     ///
     /// # Errors
-    /// One sentence that names the file.
-    pub fn earlier(path: &Path) -> Result<Vec<u8>, String> {
-        match std::fs::read(with_suffix(path, ".journal")) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => std::fs::read(path),
-            read => read,
+    /// One sentence that names the file; a symbolic link is none.
+    pub fn earlier(path: &Path) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
+        let named = |e: io::Error| format!("--resume {} cannot be read: {e}", path.display());
+        let there = match path.symlink_metadata() {
+            Ok(found) if found.is_file() => Some(std::fs::read(path).map_err(named)?),
+            Ok(_) => return Err(format!("--resume {} is no file", path.display())),
+            Err(_) => None,
+        };
+        match (std::fs::read(with_suffix(path, ".journal")), there) {
+            (Ok(journal), there) => Ok((journal, there)),
+            (Err(e), Some(there)) if e.kind() == io::ErrorKind::NotFound => Ok((there, None)),
+            (Err(e), _) => Err(named(e)),
         }
-        .map_err(|e| format!("--resume {} cannot be read: {e}", path.display()))
     }
 
     /// Starts the journal of `path` with these lines in place of what

@@ -92,6 +92,8 @@ pub struct Report {
     pub published: Option<u8>,
     /// The series that takes the result, if the run is a cell of one.
     pub cell: Option<Rc<dyn Sink>>,
+    /// A signal ended the run: launchers kill its ranks soon.
+    pub signalled: bool,
 }
 
 impl Report {
@@ -153,6 +155,7 @@ impl<'r> Recording<'r> {
                 broken: None,
                 published: None,
                 cell,
+                signalled: false,
             },
             starts: Vec::new(),
             noted: Vec::new(),
@@ -274,6 +277,7 @@ impl Listener for Recording<'_> {
     /// removed.
     fn stopped(&mut self) {
         self.display.end();
+        self.report.signalled = true;
         publish(&mut self.report, self.plan, self.launch, self.output);
     }
 

@@ -12,6 +12,7 @@ use rbench_cli::{Output, Progress};
 use rbench_comm::{Chosen, Combine, Communicator};
 use rbench_core::Rank;
 use rbench_core::wire::{Reader, Writer};
+use rbench_exec::ExecError;
 use rbench_plan::series::Cell;
 use rbench_plan::{Plan, Spec};
 
@@ -294,8 +295,12 @@ impl Sink for Lead {
             if kept && let Some(file) = file {
                 file.discard();
             }
-            // Launchers end their ranks soon after a signal.
-            if !report.result.complete {
+            // Nothing comes after these.
+            let silent = matches!(
+                report.broken,
+                Some(ExecError::Lost(_) | ExecError::NoAnswer | ExecError::Comm(_))
+            );
+            if report.signalled || silent {
                 code = code.max(state.record.publish(false));
             }
         }

@@ -15,6 +15,8 @@ struct Inside {
     waiting: Vec<PathBuf>,
     /// Workers that may still add some.
     busy: u32,
+    /// Whether the rank's own were added.
+    begun: bool,
 }
 
 /// What the workers of a rank share.
@@ -22,12 +24,27 @@ struct Inside {
 pub struct Queue(Mutex<Inside>);
 
 impl Queue {
-    /// Empty; all of so many workers may add to it.
-    pub fn new(workers: u32) -> Queue {
-        Queue(Mutex::new(Inside {
-            waiting: Vec::new(),
-            busy: workers,
-        }))
+    /// Empty, and without workers.
+    pub fn new() -> Queue {
+        Queue(Mutex::default())
+    }
+
+    /// A worker takes part: it may add directories. All do so before the first one asks
+    /// for any.
+    pub fn join(&self) {
+        if let Ok(mut inside) = self.0.lock() {
+            inside.busy += 1;
+        }
+    }
+
+    /// Adds the rank's own directories, which every worker of it knows: those of the first
+    /// that comes count.
+    pub fn begin(&self, own: Vec<PathBuf>) {
+        if let Ok(mut inside) = self.0.lock()
+            && !std::mem::replace(&mut inside.begun, true)
+        {
+            inside.waiting.extend(own);
+        }
     }
 
     /// Adds directories.
@@ -44,13 +61,16 @@ impl Queue {
         loop {
             {
                 let mut inside = self.0.lock().ok()?;
+                if gate.stop.is_raised() {
+                    return None;
+                }
                 if let Some(directory) = inside.waiting.pop() {
                     inside.busy += u32::from(idle);
                     return Some(directory);
                 }
                 inside.busy -= u32::from(!idle);
                 idle = true;
-                if inside.busy == 0 || gate.stop.is_raised() {
+                if inside.busy == 0 {
                     return None;
                 }
             }

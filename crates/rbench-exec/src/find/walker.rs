@@ -145,6 +145,7 @@ pub struct Walker {
 impl Walker {
     /// The worker `thread` of a rank.
     pub fn new(search: Arc<Search>, thread: u32) -> Walker {
+        search.queue.join();
         Walker {
             search,
             thread,
@@ -250,6 +251,9 @@ impl Walker {
             let open = Directory::open(path)?;
             Ok((open.device()? == device).then_some(open))
         };
+        if gate.stop.is_raised() {
+            return;
+        }
         let opened = self.timed(OPEN, (gate, meter), open, || path.to_owned());
         // What is mounted there is not entered.
         let Some(Some(mut directory)) = opened else {
@@ -348,10 +352,7 @@ impl Runner for Walker {
         let search = Arc::clone(&self.search);
         self.visit_root(gate, meter);
         let own = self.levels(gate, meter);
-        // Every worker of the rank has the same.
-        if self.thread == 0 {
-            search.queue.add(own);
-        }
+        search.queue.begin(own);
         let mut waits_from = gate.clock.now();
         while let Some(path) = search.queue.next(gate) {
             gate.waits.add(waits_from, gate.clock.now());

@@ -91,20 +91,34 @@ impl Record {
             )?);
             return Ok(());
         }
-        let found = ResultFile::earlier(&out)?;
+        let (found, beside) = ResultFile::earlier(&out)?;
         let named = |e: &dyn std::fmt::Display| format!("--resume {}: {e}", out.display());
+        // A launch that died while it went on with a series leaves both.
+        let ours = |bytes: &Vec<u8>| {
+            let read = journal::is_series(bytes).then(|| journal::read(bytes).ok());
+            read.flatten()
+                .is_some_and(|read| same(&read, &self.series).is_ok())
+        };
+        if beside.is_some_and(|bytes| !ours(&bytes)) {
+            return Err(named(
+                &"it is there besides its journal, and it is not this series: move it away",
+            ));
+        }
         if !journal::is_series(&found) {
             return Err(named(&"it holds no series"));
         }
         let earlier = journal::read(&found).map_err(|e| named(&e))?;
         same(&earlier, &self.series).map_err(|e| named(&e))?;
+        // The cell that was stopped may have come after cells that failed.
+        let last = earlier.cells.iter().map(|cell| cell.index + 1).max();
+        let last = last.max(self.series.planned).unwrap_or_default();
         self.keep(earlier, course).map_err(|e| named(&e))?;
         let mut lines = journal::header_line(&self.series);
         for cell in &self.series.cells {
             lines.push_str(&journal::cell_line(cell));
         }
         // What the cell that was stopped had is run again.
-        for index in 0..=self.series.cells.len() as u32 + 1 {
+        for index in 0..=last {
             self.cell_file(index)
                 .iter()
                 .for_each(|file| ResultFile::forget(file));

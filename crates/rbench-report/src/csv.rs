@@ -102,7 +102,7 @@ pub fn hosts(results: &[RunResult]) -> String {
                 host.bytes.to_string(),
                 host.errors.to_string(),
                 host.elapsed_s.to_string(),
-                host.rate().to_string(),
+                some((!phase.one_each).then(|| host.rate())),
             ]);
             cells.extend(distribution(Some(&host.latency)));
             cells.extend(distribution(host.response.as_ref()));

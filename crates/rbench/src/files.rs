@@ -23,6 +23,8 @@ pub struct ResultFile {
     journal: File,
     /// Length of its complete lines, bytes.
     length: u64,
+    /// Whether it holds something of a phase that has not ended.
+    noted: bool,
     /// What may be at `path` when it is finished.
     replace: Replace,
 }
@@ -227,6 +229,7 @@ impl ResultFile {
             journal_path,
             journal,
             length: 0,
+            noted: false,
             replace,
         };
         if let Err(message) = file.append(header) {
@@ -280,6 +283,7 @@ impl ResultFile {
             journal_path,
             journal,
             length: lines.len() as u64,
+            noted: false,
             replace: Replace::Nothing,
         })
     }
@@ -304,6 +308,7 @@ impl ResultFile {
     /// # Errors
     /// One sentence that names the journal.
     pub fn note(&mut self, line: &str) -> Result<(), String> {
+        self.noted = true;
         self.put(line, false)
     }
 
@@ -325,6 +330,16 @@ impl ResultFile {
             Err(_) => drop(journal.set_len(self.length)),
         }
         appended.map_err(|e| format!("{} cannot be written: {e}", self.journal_path.display()))
+    }
+
+    /// Gives up before a phase has ended: removes the journal, unless it holds
+    /// something of the phase that was running; then its path.
+    pub fn give_up(self) -> Option<PathBuf> {
+        if self.noted {
+            return Some(self.journal_path);
+        }
+        self.discard();
+        None
     }
 
     /// Gives up before there is anything to keep, and removes the journal.

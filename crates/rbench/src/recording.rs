@@ -97,11 +97,16 @@ pub struct Report {
 }
 
 impl Report {
-    /// Gives up when there is nothing to keep.
+    /// Gives up when no phase has ended. A journal with intervals of the first one
+    /// stays, and is named.
     pub fn discard(&mut self) {
         self.front.discard();
-        if let Some(file) = self.file.borrow_mut().take() {
-            file.discard();
+        let file = self.file.borrow_mut().take();
+        if let Some(journal) = file.and_then(ResultFile::give_up) {
+            let journal = journal.display();
+            complain(&format!(
+                "what the first phase had done until then is in {journal}: rbench show {journal}"
+            ));
         }
     }
 }

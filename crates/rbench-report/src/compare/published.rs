@@ -295,7 +295,14 @@ impl Figures {
             Want::WholeFile { op, bytes } => sized(rows, op, *bytes),
             Want::Blocks { op, bytes, random } => blocks(runs, rows, op, (*bytes, *random)),
         };
+        let is_rate = matches!(own.name, "rate" | "bandwidth");
         match found {
+            Ok(row) if is_rate && row.is_open_loop() => {
+                Place::Nowhere("measured in an open loop, whose rate is given".to_owned())
+            }
+            Ok(row) if own.name == "rate" && row.one_each => {
+                Place::Nowhere("each worker had one operation: there is no rate".to_owned())
+            }
             Ok(row) => Place::Row(row, own),
             Err(reason) => Place::Nowhere(reason),
         }
@@ -354,10 +361,16 @@ fn blocks<'r>(
 }
 
 /// Whether the blocks of a row were taken at random; `None` where the result does
-/// not say.
+/// not say, and where reads and writes were mixed or blocks were read to check them.
 fn is_random(result: &RunResult, row: &RowSamples) -> Option<bool> {
+    let pure = |rw: &str| match rw.strip_prefix("rand") {
+        Some(op) => (op == row.op).then_some(true),
+        None => (rw == row.op).then_some(false),
+    };
     if even::workload(result) == "io" {
-        return Some(row.name.starts_with("rand"));
+        // A phase that is asked for again has a number behind its name.
+        let name = row.name.trim_end_matches(|c: char| c.is_ascii_digit());
+        return pure(name.strip_suffix('-').unwrap_or(&row.name));
     }
     // Jobs: what all of them share is on the command line.
     let words = result.run.command.iter();
@@ -366,10 +379,10 @@ fn is_random(result: &RunResult, row: &RowSamples) -> Option<bool> {
         word.strip_prefix("rw=")
             .or_else(|| word.strip_prefix("readwrite="))
     });
-    let mut orders: Vec<bool> = typed.map(|rw| rw.starts_with("rand")).collect();
+    let mut orders: Vec<Option<bool>> = typed.map(pure).collect();
     orders.dedup();
     match orders[..] {
-        [one] => Some(one),
+        [one] => one,
         _ => None,
     }
 }

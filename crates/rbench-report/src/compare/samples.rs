@@ -170,6 +170,12 @@ impl RowSamples {
         }
     }
 
+    /// Whether operations had intended starts.
+    pub(super) fn is_open_loop(&self) -> bool {
+        let mut all = self.runs.iter().flatten();
+        all.any(|repetition| repetition.response.is_some())
+    }
+
     /// Takes the phase for a repetition in the run that was added last.
     fn add(&mut self, run: &str, phase: &PhaseResult) -> Result<(), Refusal> {
         if !phase.complete {

@@ -64,12 +64,15 @@ pub fn operations(result: &RunResult) -> Markup {
 
 /// Statistics over the iterations; nothing with a single one.
 pub fn summary(result: &RunResult) -> Markup {
-    let shown = iterations(result) > 1;
-    html! { @if shown && !result.summary.is_empty() {
+    // Single operations have a time, and no rate.
+    let has_rate = |name: &str| result.phases.iter().any(|p| p.name == name && !p.one_each);
+    let rows = result.summary.iter().filter(|row| has_rate(&row.name));
+    let rows: Vec<_> = rows.filter(|_| iterations(result) > 1).collect();
+    html! { @if !rows.is_empty() {
         h4 { "Over the iterations" }
         div.wide { table {
             thead { tr { @for title in ["Operation", "Iterations", "Max", "Min", "Mean", "Std dev"] { th { (title) } } } }
-            tbody { @for row in &result.summary {
+            tbody { @for row in rows {
                 @let show: fn(f64) -> String = if row.unit == BYTES_PER_S { human_bandwidth } else { human_rate };
                 tr {
                     td { (printable(&row.label)) @if row.unit == BYTES_PER_S { " (bandwidth)" } }

@@ -199,7 +199,10 @@ impl KneeResult {
             chosen.filter_map(|step| step.rate)
         };
         let confirmed = rates(true, "confirm").reduce(f64::max);
-        let low = confirmed.or_else(|| rates(true, "search").reduce(f64::max));
+        // A short step says nothing of a rate that a longer window has refuted.
+        let refuted = rates(false, "confirm").reduce(f64::min);
+        let stands = |rate: &f64| refuted.is_none_or(|refuted| *rate < refuted);
+        let low = confirmed.or_else(|| rates(true, "search").filter(stands).reduce(f64::max));
         // A rate that held when it was tried again did hold.
         let held_later = |rate: &f64| rates(true, "search").any(|other| other == *rate);
         let searched = rates(false, "search").filter(|rate| !held_later(rate));

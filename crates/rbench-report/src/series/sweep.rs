@@ -90,7 +90,7 @@ fn pivot(
     }));
     let mut table = Table::new(columns);
     let mut found = false;
-    for outer in combinations(down) {
+    for outer in combinations(measured, down) {
         let mut cells: Vec<String> = outer.iter().map(|v| (*v).to_owned()).collect();
         for inner in &across.values {
             let cell = measured.iter().find(|cell| {
@@ -106,17 +106,18 @@ fn pivot(
     found.then(|| table.render())
 }
 
-/// Every combination of values, the last key's changing fastest.
-fn combinations(keys: &[SeriesKey]) -> Vec<Vec<&str>> {
-    keys.iter().fold(vec![Vec::new()], |before, key| {
-        let mut all = Vec::new();
-        for one in before {
-            for value in &key.values {
-                let mut next = one.clone();
-                next.push(value.as_str());
-                all.push(next);
-            }
-        }
-        all
-    })
+/// The values of the keys down, of every cell that was measured, each combination
+/// once, in the order of the keys' values.
+fn combinations<'s>(measured: &[Measured<'s>], down: &[SeriesKey]) -> Vec<Vec<&'s str>> {
+    let place = |values: &[&str]| -> Vec<Option<usize>> {
+        let places = down.iter().zip(values);
+        let of = |(key, value): (&SeriesKey, &&str)| key.values.iter().position(|v| v == value);
+        places.map(of).collect()
+    };
+    let outer = measured.iter().filter_map(|cell| cell.values.split_last());
+    let mut all: Vec<Vec<&str>> = outer.map(|(_, outer)| outer.to_vec()).collect();
+    all.sort_by_key(|values| place(values));
+    all.dedup();
+    all.retain(|values| values.len() == down.len());
+    all
 }

@@ -4,7 +4,7 @@
 //! themselves as data.
 //!
 //! Every text is escaped where it enters the page: by maud, and in the data by
-//! [`data`].
+//! `page/data.rs`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -162,6 +162,9 @@ pub struct Row {
     pub judged_by: &'static Figure,
     /// The verdict.
     pub verdict: Verdict,
+    /// On one side at least, too many operations were due and never started: they are in
+    /// no response time.
+    pub starved: bool,
 }
 
 impl Row {
@@ -243,6 +246,10 @@ pub fn compare(
     notes.extend(one_sided("BASE", &base_rows, &new_rows));
     notes.extend(one_sided("NEW", &new_rows, &base_rows));
     let sides = (Side::of(base), Side::of(new));
+    let gone = gone(&base_rows, &new_rows, options.even_if_different);
+    if let Some(why) = options.conditions.iter().find_map(|c| c.without(&gone)) {
+        return Err(Refusal::Condition(why));
+    }
     finish(sides, pairs, options, |comparison| {
         comparison.differences = differences;
         notes.append(&mut comparison.notes);
@@ -337,6 +344,7 @@ struct Pair {
     new: Basis,
     judged_by: &'static Figure,
     figures: Vec<(&'static Figure, Estimate, Estimate)>,
+    starved: bool,
 }
 
 /// The figure of a row that a verdict is about: the rate, but in an open loop,
@@ -367,6 +375,7 @@ fn pair(base: &RowSamples, new: &RowSamples) -> Pair {
         new: new.basis(),
         judged_by: judging(response(&old) && response(&young), one_each),
         figures,
+        starved: base.is_starved() || new.is_starved(),
     }
 }
 
@@ -393,6 +402,7 @@ fn add_published(
             new: row.basis(),
             judged_by: figure,
             figures: Vec::new(),
+            starved: false,
         });
         pairs.len() - 1
     });
@@ -466,10 +476,11 @@ fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
             figures: figures.collect(),
             judged_by: pair.judged_by,
             verdict: Verdict::TooFew,
+            starved: pair.starved,
         };
-        row.verdict = row
-            .judged()
-            .map_or(Verdict::TooFew, |o| verdict(o, options));
+        // Response times without the operations that waited longest say nothing.
+        let judged = row.judged().filter(|_| !row.starved);
+        row.verdict = judged.map_or(Verdict::TooFew, |o| verdict(o, options));
         row
     });
     rows.collect()
@@ -521,6 +532,12 @@ fn notes(side: &str, rows: &[RowSamples]) -> Vec<String> {
                 row.errors.saturating_add(row.items)
             ));
         }
+        if row.unissued > 0 {
+            notes.push(format!(
+                "{}: {} operations were due and never started in {side}; they are in no response time",
+                row.name, row.unissued
+            ));
+        }
         if row.stopped > 0 {
             notes.push(format!(
                 "{}: {} of its phases did not reach their end in {side} and are left out",
@@ -529,6 +546,20 @@ fn notes(side: &str, rows: &[RowSamples]) -> Vec<String> {
         }
     }
     notes
+}
+
+/// The rows of BASE that have no figure in NEW. `different`: those that NEW did not
+/// even try may be missing.
+fn gone(base: &[RowSamples], new: &[RowSamples], different: bool) -> Vec<String> {
+    let has_none = |row: &&RowSamples| match new.iter().find(|other| other.name == row.name) {
+        Some(other) => other.runs.is_empty(),
+        None => !different,
+    };
+    let measured = base.iter().filter(|row| !row.runs.is_empty());
+    measured
+        .filter(has_none)
+        .map(|row| row.name.clone())
+        .collect()
 }
 
 /// The rows that only one side has.

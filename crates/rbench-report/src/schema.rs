@@ -33,6 +33,7 @@ pub use fio::{
 };
 pub use fio_machine::{CpuIdleResult, DiskUseResult, HostUseResult};
 pub use forms::{Forms, Kinds, MdtestForm, Print};
+pub(crate) use knee::BEHIND;
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,

@@ -134,6 +134,12 @@ pub fn may_be_written(
     }
 }
 
+/// Whether something is at `path` that may be replaced: looked at again when the new
+/// file is whole, so that nothing that has appeared meanwhile is lost.
+fn is_replaced(path: &Path, replace: Replace, is_ours: impl Fn(&Path) -> bool) -> bool {
+    path.symlink_metadata().is_ok() && may_be_written(path, replace, is_ours).is_ok()
+}
+
 /// Whether a file holds a result of a run or of a series, finished or not.
 fn is_result(path: &Path) -> bool {
     std::fs::read(path).is_ok_and(|bytes| Document::read(&bytes).is_ok())
@@ -168,16 +174,21 @@ pub fn begins_with(path: &Path, bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// Why it could not be written, as words that follow the path.
-pub fn write_whole(path: &Path, text: &str, replace: Replace) -> Result<(), String> {
+pub fn write_whole(
+    path: &Path,
+    text: &str,
+    replace: Replace,
+    is_ours: impl Fn(&Path) -> bool,
+) -> Result<(), String> {
     let unwritable = |e: io::Error| format!("cannot be written: {e}");
     let file = written_beside(path, text).map_err(unwritable)?;
     let taken = |e: PersistError| match e.error.kind() {
         io::ErrorKind::AlreadyExists => "appeared meanwhile and is not overwritten".to_owned(),
         _ => unwritable(e.error),
     };
-    match replace {
-        Replace::Ours => file.persist(path).map(drop).map_err(taken),
-        Replace::Nothing => file.persist_noclobber(path).map(drop).map_err(taken),
+    match is_replaced(path, replace, is_ours) {
+        true => file.persist(path).map(drop).map_err(taken),
+        false => file.persist_noclobber(path).map(drop).map_err(taken),
     }?;
     sync_folder(path).map_err(unwritable)
 }
@@ -356,9 +367,8 @@ impl ResultFile {
     /// One sentence, with where the result or else the journal is.
     pub fn finish(self, text: &str) -> Result<(), String> {
         let given = self.path.display();
-        let replaced = self.replace == Replace::Ours
-            && may_be_written(&self.path, Replace::Ours, is_result).is_ok();
-        let written = written_beside(&self.path, text).and_then(|file| match replaced {
+        let replaced = || is_replaced(&self.path, self.replace, is_result);
+        let written = written_beside(&self.path, text).and_then(|file| match replaced() {
             true => Ok(file.persist(&self.path).map(|_| self.path.clone())?),
             false => put(file, &self.path),
         });
@@ -420,6 +430,26 @@ mod tests {
         std::fs::write(dir.path().join("other.json.journal"), "precious").expect("written");
         let error = ResultFile::begin(&other, "", Replace::Nothing).expect_err("refused");
         assert!(error.contains("interrupted run"), "{error}");
+    }
+
+    #[test]
+    fn only_what_is_ours_when_the_new_file_is_whole_is_replaced() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("page.html");
+        let ours = |path: &Path| begins_with(path, b"ours");
+        write_whole(&path, "ours 1", Replace::Ours, ours).expect("written where nothing is");
+        write_whole(&path, "ours 2", Replace::Ours, ours).expect("replaced");
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "ours 2");
+        std::fs::write(&path, "precious").expect("written");
+        for replace in [Replace::Ours, Replace::Nothing] {
+            let error = write_whole(&path, "ours 3", replace, ours).expect_err("refused");
+            assert!(error.contains("appeared meanwhile"), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "precious");
+        let link = dir.path().join("link.html");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
+        write_whole(&link, "ours 4", Replace::Ours, |_| true).expect_err("a link stays");
+        assert!(link.is_symlink());
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
     files::may_be_written(html, replace, is_page).map_err(refused)?;
     let documents = show::documents(files).map_err(|why| (FAILED, why))?;
     let text = page::render(&documents);
-    files::write_whole(html, &text, replace)
+    files::write_whole(html, &text, replace, is_page)
         .map_err(|why| (FAILED, format!("--html {} {why}", html.display())))
 }
 

@@ -323,9 +323,12 @@ fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Resu
     if let Some(word) = ["--out", "--format"].iter().find(|w| has(&cell.words, w)) {
         return Err(format!("{word} belongs to the series: give it before --"));
     }
-    let (spec, _) = cell_of(&launch, series).map_err(refused)?;
+    let (spec, output) = cell_of(&launch, series).map_err(refused)?;
     let of_members: Vec<u32> = members.iter().map(|r| host_of[r.0 as usize]).collect();
-    plan(&spec, &renumbered(&of_members), &launch, None).map_err(refused)
+    // The file may be written by a cell before this one: any number will do here.
+    let reads = front::of(&spec, &output).status_to_read();
+    let stonewalled = reads.map(|_| 1);
+    plan(&spec, &renumbered(&of_members), &launch, stonewalled).map_err(refused)
 }
 
 /// Whether an option is given.

@@ -43,11 +43,14 @@ impl BlockRunner {
         let begun = gate.clock.now();
         for file in 0..self.files.count() {
             let start = gate.clock.now();
-            let opened = self.files.fd(file, self.engine.as_mut());
+            // What is looked at besides is no part of it. Engines without files open none.
+            let mut end = start;
+            let note = || end = gate.clock.now();
+            let opened = self.files.fd_noting(file, self.engine.as_mut(), note);
             let span = Span {
                 intended: None,
                 start,
-                end: gate.clock.now(),
+                end,
             };
             match (opened, self.context.lanes.open) {
                 (Ok(_), Some(lane)) => meter.done(lane, span, 0),

@@ -157,12 +157,22 @@ impl Handles {
     /// When it cannot be opened.
     #[inline]
     pub fn fd(&mut self, file: u64, engine: &mut dyn Engine) -> Result<RawFd, Failure> {
+        self.fd_noting(file, engine, || ())
+    }
+
+    /// The same; `opened` is called right after the call that opens it, should there be one.
+    pub fn fd_noting(
+        &mut self,
+        file: u64,
+        engine: &mut dyn Engine,
+        opened: impl FnOnce(),
+    ) -> Result<RawFd, Failure> {
         let handle = &mut self.all[file as usize];
         match &handle.fd {
             Some(fd) => Ok(fd.as_raw_fd()),
             None if self.opening.by_number => Ok(file as RawFd),
             None if !self.opening.real => Ok(-1),
-            None => open(handle, &self.opening, engine),
+            None => open(handle, &self.opening, engine, opened),
         }
     }
 
@@ -380,9 +390,16 @@ fn told<'h>(handle: &'h Handle, how: &Opening) -> Cow<'h, str> {
 }
 
 #[cold]
-fn open(handle: &mut Handle, how: &Opening, engine: &mut dyn Engine) -> Result<RawFd, Failure> {
+fn open(
+    handle: &mut Handle,
+    how: &Opening,
+    engine: &mut dyn Engine,
+    opened: impl FnOnce(),
+) -> Result<RawFd, Failure> {
     let failed = |op, errno| Failure::new(op, told(handle, how), errno);
-    let fd = files::open(&handle.path, how.flags).map_err(|errno| {
+    let fd = files::open(&handle.path, how.flags);
+    opened();
+    let fd = fd.map_err(|errno| {
         let mut failure = failed(OpKind::Open, errno);
         if errno == Errno::EINVAL && how.flags.direct {
             failure.detail = "the file system may have no O_DIRECT".to_owned();

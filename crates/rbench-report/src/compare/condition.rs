@@ -95,6 +95,18 @@ impl Condition {
         })
     }
 
+    /// Why it cannot be judged when these rows have no figure any more: it is about
+    /// every row.
+    pub(super) fn without(&self, gone: &[String]) -> Option<String> {
+        (self.row.is_none() && !gone.is_empty()).then(|| {
+            format!(
+                "'{}' is about every operation, and NEW has no figure of {}: look why, or name the operations",
+                self.text,
+                gone.join(", ")
+            )
+        })
+    }
+
     /// Why it can be met by none of these rows.
     pub(super) fn without_a_row(&self, rows: &[Row]) -> Option<String> {
         let text = &self.text;
@@ -104,6 +116,17 @@ impl Condition {
             let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));
             return Some(format!(
                 "'{text}' names the operation {wanted}, which is not compared{near}"
+            ));
+        }
+        let is_response = self.figure.name.starts_with("response");
+        if let Some(row) = rows
+            .iter()
+            .filter(named)
+            .find(|row| row.starved && is_response)
+        {
+            return Some(format!(
+                "'{text}' cannot be judged: operations of {} were due and never started, and are in no response time",
+                row.name
             ));
         }
         let has = |row: &Row| row.figures.iter().any(|f| f.figure == self.figure);

@@ -295,10 +295,10 @@ impl Figures {
             Want::WholeFile { op, bytes } => sized(rows, op, *bytes),
             Want::Blocks { op, bytes, random } => blocks(runs, rows, op, (*bytes, *random)),
         };
-        let is_rate = matches!(own.name, "rate" | "bandwidth");
         match found {
-            Ok(row) if is_rate && row.is_open_loop() => {
-                Place::Nowhere("measured in an open loop, whose rate is given".to_owned())
+            // Its rate is given, and its service times are those under that rate.
+            Ok(row) if row.is_open_loop() => {
+                Place::Nowhere("measured in an open loop, at a rate of its own".to_owned())
             }
             Ok(row) if own.name == "rate" && row.one_each => {
                 Place::Nowhere("each worker had one operation: there is no rate".to_owned())

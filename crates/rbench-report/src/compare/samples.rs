@@ -7,7 +7,7 @@ use super::Refusal;
 use super::dist::Dist;
 use super::stats::{SAMPLES_MIN, Spread, of_series};
 use crate::RunResult;
-use crate::schema::PhaseResult;
+use crate::schema::{BEHIND, PhaseResult};
 
 /// A result file, by the name that reports have for it.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +37,10 @@ pub struct RowSamples {
     pub bytes: u64,
     /// Who answered, as far as the repetitions say: `cold`, `warm`, `mixed`.
     pub caches: BTreeSet<String>,
+    /// In an open loop: operations of all repetitions that were due and never started.
+    pub unissued: u64,
+    /// Workers of all repetitions: what waits at the end, one for each, is no backlog.
+    pub workers: u64,
     /// Phases that were left out because they did not reach their end.
     pub stopped: u32,
     /// They have a time and no rate.
@@ -165,9 +169,21 @@ impl RowSamples {
             items: 0,
             bytes: 0,
             caches: BTreeSet::new(),
+            unissued: 0,
+            workers: 0,
             stopped: 0,
             one_each: true,
         }
+    }
+
+    /// Whether more operations than one in a hundred of those that were due never
+    /// started, as for `rbench knee`.
+    pub(super) fn is_starved(&self) -> bool {
+        let due = self
+            .items
+            .saturating_add(self.errors)
+            .saturating_add(self.unissued);
+        self.unissued as f64 > BEHIND * due as f64 && self.unissued > self.workers
     }
 
     /// Whether operations had intended starts.
@@ -183,6 +199,9 @@ impl RowSamples {
             return Ok(());
         }
         self.errors = self.errors.saturating_add(phase.error_count());
+        self.unissued = self.unissued.saturating_add(phase.unissued);
+        let workers = phase.workers.as_ref().map_or(0, |workers| workers.count);
+        self.workers = self.workers.saturating_add(workers);
         if phase.items == 0 {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use crate::hist::HistError;
 
 /// Share of the operations that were due, above which those that did not start mean
 /// that the rate was not kept up.
-const BEHIND: f64 = 0.01;
+pub(crate) const BEHIND: f64 = 0.01;
 /// Above this share nobody need look twice.
 const FAR_BEHIND: f64 = 0.1;
 /// Share of the operations that a rate and a time make due, below which the workload

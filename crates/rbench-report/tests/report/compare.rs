@@ -330,6 +330,88 @@ fn an_open_loop_is_judged_by_its_response_times() {
 }
 
 #[test]
+fn response_times_without_what_never_started_give_no_verdict() {
+    let open = |late: u64, unissued: u64| {
+        let mut phases = Vec::new();
+        for iteration in 0..4 {
+            let mut phase =
+                Made::solo(2000, 4096, 310_000).phase("randread", "Random read", OpKind::Read);
+            let mut response = phase.service.clone();
+            (0..500_u64)
+                .for_each(|i| response.record(Nanos((late + u64::from(iteration) * 1000) * i)));
+            phase.response = Some(response);
+            phase.unissued = unissued;
+            phase.iteration = iteration;
+            phases.push(phase);
+        }
+        run(1, 1, json!({"rate": "1000/s"}), phases)
+    };
+    let (base, new) = (open(200_000, 0), open(100_000, 996));
+    let starved = between(&[&base], &[&new], &Options::default()).expect("the same thing");
+    assert_eq!(starved.rows[0].verdict, Verdict::TooFew);
+    let notes = starved.notes.join("\n");
+    assert!(notes.contains("randread: 3984 operations were due and never started in NEW"));
+    let refusal = between(&[&base], &[&new], &failing_if(&["response-p99>+10%"]));
+    let refusal = refusal.expect_err("no answer").to_string();
+    assert!(refusal.contains("due and never started"), "{refusal}");
+    // What waits at the end, one for each worker, is no backlog.
+    let few = between(&[&base], &[&open(100_000, 1)], &Options::default()).expect("the same");
+    assert_eq!(few.rows[0].verdict, Verdict::Faster);
+}
+
+#[test]
+fn a_condition_about_every_operation_needs_every_operation() {
+    let base = five(1000, SHIFTS);
+    let mut new = five(1000, SHIFTS);
+    let gone = new.phases.iter_mut().filter(|p| p.name == "file-remove");
+    gone.for_each(|phase| phase.complete = false);
+    let options = failing_if(&["rate<-5%"]);
+    let refusal = between(&[&base], &[&new], &options).expect_err("it is not known");
+    let refusal = refusal.to_string();
+    assert!(
+        refusal.contains("NEW has no figure of file-remove"),
+        "{refusal}"
+    );
+    let named = failing_if(&["file-create.rate<-5%"]);
+    assert!(between(&[&base], &[&new], &named).is_ok());
+    // What NEW was not even to do may be missing, where runs may differ.
+    new.phases.retain(|phase| phase.name != "file-remove");
+    let different = Options {
+        even_if_different: true,
+        ..options
+    };
+    assert!(between(&[&base], &[&new], &different).is_ok());
+}
+
+/// A run of `rbench io` with one row of 4 KiB blocks.
+fn io(name: &str, op: OpKind, open_loop: bool) -> RunResult {
+    let mut phase = Made::solo(2000, 4096, 310_000).phase(name, name, op);
+    phase.bytes = phase.items * 4096;
+    phase.response = open_loop.then(|| phase.service.clone());
+    let mut result = run(1, 1, json!({"bs": "4KiB"}), vec![phase]);
+    result.run.command = words("rbench io --bs 4k");
+    result
+}
+
+#[test]
+fn published_blocks_meet_only_rows_of_one_direction_in_a_closed_loop() {
+    let column = published::find("cubefs/1x1").expect("a column of random blocks");
+    let rows = |name: &str, op: OpKind, open_loop: bool| {
+        let result = io(name, op, open_loop);
+        let runs = [Run {
+            name: "io.json",
+            result: &result,
+        }];
+        let comparison = against(&column, &runs, &Options::default()).expect("compared");
+        comparison.rows.len()
+    };
+    assert_eq!(rows("randread", OpKind::Read, false), 1);
+    assert_eq!(rows("randread-2", OpKind::Read, false), 1);
+    assert_eq!(rows("randrw-read", OpKind::Read, false), 0);
+    assert_eq!(rows("randread", OpKind::Read, true), 0);
+}
+
+#[test]
 fn a_condition_about_what_is_not_there_is_refused() {
     let (base, new) = (five(1000, SHIFTS), five(1000, SHIFTS));
     for (condition, reason) in [

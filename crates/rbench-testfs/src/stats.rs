@@ -406,7 +406,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("stats.json");
         std::fs::write(&path, "before").expect("writable");
-        stats.snapshot().to_file().write(&path).expect("writable");
+        let written = stats.snapshot().to_file();
+        written.write(&path).expect("writable");
 
         let text = std::fs::read_to_string(&path).expect("readable");
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -427,10 +428,16 @@ mod tests {
                 {"fault": "read:stall=500ms@nth=2", "count": 1},
                 {"fault": "quota", "count": 0},
             ],
+            "process": {
+                "user_s": written.process.user_s,
+                "system_s": written.process.system_s,
+                "peak_resident_bytes": written.process.peak_resident_bytes,
+            },
         });
+        assert!(written.process.peak_resident_bytes > 0);
         assert_eq!(value, expect);
         let back: StatsFile = serde_json::from_str(&text).expect("the schema");
-        assert_eq!(back, stats.snapshot().to_file());
+        assert_eq!(back, written);
         let names = std::fs::read_dir(folder.path()).expect("readable").count();
         assert_eq!(names, 1, "no temporary file is left");
     }

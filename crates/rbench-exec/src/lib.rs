@@ -41,6 +41,7 @@ mod testdirs;
 pub mod thread;
 mod trap;
 pub mod verify;
+mod warm_up;
 pub mod worker;
 mod workload;
 
@@ -50,4 +51,5 @@ pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
 pub use live::LiveStats;
 pub use run::execute;
 pub use target::Place;
+pub use warm_up::WARM_UP_ERRORS;
 pub use workload::{Ending, Listener};

@@ -19,6 +19,7 @@ mod mdtest;
 mod nn;
 mod ops;
 mod page;
+mod repetition;
 mod residency;
 mod round_trip;
 mod schema;

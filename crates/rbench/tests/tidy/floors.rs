@@ -130,7 +130,7 @@ const HOUSES: &[House] = &[
             // Blocks moved through an engine; what is looked at and reduced around a phase.
             &["blocks", "client", "reduce", "residency", "stuck"],
             &["round"],
-            &["spots", "testdirs"],
+            &["spots", "testdirs", "warm_up"],
             // Workloads.
             &["find", "io", "jobs", "meta"],
             &["calibrate", "room"],

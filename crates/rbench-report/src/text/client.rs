@@ -4,9 +4,10 @@ use rbench_core::units::{human_count, human_nanos};
 
 use crate::schema::{CLIENT_WORK, RunResult};
 use crate::table::{NONE, Table, left, right};
+use crate::view::View;
 
 /// A row for each client and kind of work.
-pub fn render(result: &RunResult) -> String {
+pub fn render(result: &RunResult, view: View) -> String {
     let mut table = Table::new([
         left("CLIENT COUNTERS"),
         left("Work"),
@@ -29,6 +30,6 @@ pub fn render(result: &RunResult) -> String {
     }
     match table.is_empty() {
         true => String::new(),
-        false => table.render(),
+        false => table.render(view),
     }
 }

@@ -25,3 +25,4 @@ mod schema;
 mod summary;
 mod warning_pairs;
 mod warnings;
+mod width;

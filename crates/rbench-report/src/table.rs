@@ -86,6 +86,8 @@ enum Row {
 pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Row>,
+    /// A heading that waits for a row.
+    pending: Option<String>,
 }
 
 impl Table {
@@ -94,6 +96,7 @@ impl Table {
         Table {
             columns: columns.into(),
             rows: Vec::new(),
+            pending: None,
         }
     }
 
@@ -102,12 +105,13 @@ impl Table {
         let cells: Vec<String> = cells.into();
         debug_assert_eq!(cells.len(), self.columns.len());
         let cells = cells.iter().map(|cell| printable(cell)).collect();
+        self.rows.extend(self.pending.take().map(Row::Heading));
         self.rows.push(Row::Cells(cells));
     }
 
-    /// Adds words over the rows that follow.
+    /// Adds words over the rows that follow, if any do before the next ones.
     pub fn heading(&mut self, words: impl Into<String>) {
-        self.rows.push(Row::Heading(words.into()));
+        self.pending = Some(words.into());
     }
 
     /// Whether there is no row.

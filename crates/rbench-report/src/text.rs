@@ -3,7 +3,7 @@
 //! How to read it is in docs/report.md.
 
 pub(crate) mod caches;
-mod client;
+pub(crate) mod client;
 pub(crate) mod details;
 pub(crate) mod header;
 mod percentiles;
@@ -36,7 +36,8 @@ pub fn render(result: &RunResult, view: View) -> String {
         details(percentiles::render),
         details::found(result, view),
         details(caches::render),
-        client::render(result, view),
+        client::cost(result, view),
+        client::counters(result, view),
         details::by_host(result, view),
         details::ranks(result, view),
         details::stonewalls(result, view),
@@ -225,11 +226,11 @@ fn summary(result: &RunResult, view: View) -> String {
     let mut table = Table::new([
         left("SUMMARY"),
         left("Unit"),
-        right("Iterations"),
+        right("Iterations").minor(1),
         right("Max"),
         right("Min"),
         right("Mean"),
-        right("Std dev").minor(1),
+        right("Std dev").minor(2),
         right("of mean"),
         right("95% within").optional(),
     ]);

@@ -120,7 +120,8 @@ fn rate_per_rank(result: &RunResult, phase: &PhaseResult, host: &HostResult) -> 
     (host.items > 0 && rate.is_finite()).then_some(rate)
 }
 
-/// That of the median host: of an even number the slower of the two in the middle.
+/// That of the median host: of an even number the slower of the two in the middle, but of
+/// two alone the faster.
 fn median_rate(result: &RunResult, phase: &PhaseResult) -> Option<f64> {
     if let Some(crowd) = &phase.host_crowd {
         // Not every host has a row; ranks are supposed to be spread evenly.
@@ -131,7 +132,10 @@ fn median_rate(result: &RunResult, phase: &PhaseResult) -> Option<f64> {
     let rates = rates.filter_map(|host| rate_per_rank(result, phase, host));
     let mut rates: Vec<f64> = rates.collect();
     rates.sort_by(f64::total_cmp);
-    let middle = rates.len().checked_sub(1)? / 2;
+    let middle = match rates.len() {
+        2 => 1,
+        all => all.checked_sub(1)? / 2,
+    };
     Some(rates[middle]).filter(|rate| *rate > 0.0)
 }
 
@@ -165,7 +169,7 @@ pub fn ranks(result: &RunResult, view: View) -> String {
         columns.extend([right("Median rank"), right("Slowest rank"), left("")]);
     }
     if early {
-        columns.push(left("First done"));
+        columns.push(left("First done").minor(1));
     }
     let mut table = Table::new(columns);
     for_phases(result, &mut table, |phase, table| {

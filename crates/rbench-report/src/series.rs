@@ -1,6 +1,7 @@
 //! The report of a series: its cells as tables, each command in its own form.
 
 pub mod figures;
+mod io500;
 pub mod journal;
 mod knee;
 mod nn;
@@ -15,6 +16,7 @@ use crate::schema::{CellResult, RunResult, SeriesResult};
 use crate::table::wrapped;
 
 pub use figures::Figures;
+pub use io500::{REHEARSAL, line as io500_line};
 
 /// Whether figures are coloured: whether the reader's terminal can, and its user
 /// wants it.
@@ -38,6 +40,7 @@ enum Tables {
 
 /// The name of a kind of series, and how it is shown.
 const KINDS: &[(&str, Tables)] = &[
+    ("io500", Tables::Plain(io500::render)),
     ("knee", Tables::Plain(knee::render)),
     ("nn", Tables::Plain(nn::render)),
     ("sweep", Tables::Plain(sweep::render)),
@@ -75,6 +78,9 @@ pub fn render_json(series: &SeriesResult) -> String {
 /// What was launched, where.
 fn header(series: &SeriesResult) -> String {
     let mut out = String::new();
+    if series.io500.is_some() {
+        out.push_str(&format!("{REHEARSAL}\n\n"));
+    }
     let embedded = |cell: &CellResult| {
         cell.result
             .as_ref()
@@ -86,6 +92,7 @@ fn header(series: &SeriesResult) -> String {
         );
     }
     let what = match &series.suite {
+        Some(suite) if suite.starts_with(&series.kind) => format!("suite {suite}"),
         Some(suite) => format!("{} {suite}", series.kind),
         None => series.kind.clone(),
     };

@@ -63,6 +63,7 @@ fn operations_by_workers_and_where_they_stop_scaling() {
         cells: Vec::new(),
         complete: true,
         knee: None,
+        io500: None,
     };
     series.put(cell(0, 2, 1600.0));
     assert!(render(&series, Colour::Off).contains("it takes two numbers"));

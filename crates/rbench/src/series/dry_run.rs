@@ -11,6 +11,9 @@ use super::Course;
 pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
     let mut out = String::new();
     let mut all = 0.0;
+    for remark in course.remarks() {
+        out.push_str(&format!("# {remark}\n"));
+    }
     for (cell, plan) in cells {
         let time = estimate_s(plan);
         all += time;

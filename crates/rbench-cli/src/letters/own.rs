@@ -60,7 +60,7 @@ impl<L: Line> Own<L> {
         named(
             "drop-caches",
             Nothing(|l| *l.drop_caches() = true),
-            "Drop the kernel's caches before phases that read, stat or list (needs root)",
+            "Drop the kernel's caches before phases that read or stat (needs root)",
         ),
         named(
             "no-round-trip",

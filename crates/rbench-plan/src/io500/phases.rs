@@ -132,8 +132,8 @@ pub fn kept(planned: &[&Phase], complete: usize, whole: impl Fn(&str) -> bool) -
     let mut kept = complete.min(planned.len());
     loop {
         let missing = planned.iter().enumerate().take(kept).find(|(_, phase)| {
-            let needed = |later: &&Phase| later.needs(phase.files);
-            phase.writes() && !whole(phase.files) && planned[kept..].iter().any(|p| needed(&p))
+            let mut later = planned.iter().skip(kept);
+            phase.writes() && !whole(phase.files) && later.any(|later| later.needs(phase.files))
         });
         match missing {
             Some((at, _)) => kept = at,

@@ -88,7 +88,7 @@ fn what_is_written_is_read_with_the_same_data() {
     };
     for phase in PHASES.iter().filter(|phase| phase.name != "find") {
         let one = |wanted: &dyn Fn(&Phase) -> bool| {
-            let at = PHASES.iter().position(|other| wanted(other));
+            let at = PHASES.iter().position(wanted);
             at.map(|at| &lines[at]).expect("a phase")
         };
         let write = one(&|other| other.writes() && other.files == phase.files);

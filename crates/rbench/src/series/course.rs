@@ -63,6 +63,11 @@ pub trait Course {
         false
     }
 
+    /// The longest that a cell is supposed to take where its plan does not tell, s.
+    fn most_s(&self) -> Option<f64> {
+        None
+    }
+
     /// What is varied.
     fn keys(&self) -> Vec<SeriesKey> {
         Vec::new()

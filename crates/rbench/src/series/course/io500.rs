@@ -3,16 +3,18 @@
 //! [`rbench_plan::io500`].
 
 use std::cell::RefCell;
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use nix::errno::Errno;
 use rbench_cli::series::{self, Series};
 use rbench_plan::io500::{self, FILES, PHASES, Phase, Places, Settings};
 use rbench_plan::series::Cell;
 use rbench_report::schema::{Io500Phase, Io500Result, SeriesKey, SeriesResult};
 use rbench_report::series::{REHEARSAL, io500_line};
 use rbench_sys::caches::may_drop_caches;
-use rbench_sys::{Fs as _, OpenMode, WorkDir, testdir, workdir};
+use rbench_sys::{Fs as _, OpenMode, PosixFs, WorkDir, testdir, workdir};
 
 use super::suite::{ANY_DIR, absolute, mount};
 use super::{Around, Course};
@@ -162,12 +164,19 @@ impl Io500 {
         if io500::stamped_before(&self.phases) != Some(phase.name) {
             return Ok(());
         }
-        remove(&format!("{STATE}/{}", io500::STAMP))?;
-        let made = state
-            .open(c"timestampfile", OpenMode::CreateNew, false)
-            .and_then(|file| state.close(file));
-        made.map_err(|e| format!("the time stamp cannot be made: {} ({e:?})", e.desc()))
+        stamp(&state).map_err(|e| format!("the time stamp cannot be made: {} ({e:?})", e.desc()))
     }
+}
+
+/// Makes the time stamp anew.
+fn stamp(state: &PosixFs) -> Result<(), Errno> {
+    let name = CString::new(io500::STAMP).map_err(|_| Errno::EINVAL)?;
+    match state.unlink(&name) {
+        Ok(()) | Err(Errno::ENOENT) => {}
+        Err(errno) => return Err(errno),
+    }
+    let file = state.open(&name, OpenMode::CreateNew, false)?;
+    state.close(file)
 }
 
 /// The sign that a set of files is as it was written, in the run's directory.
@@ -221,6 +230,11 @@ impl Course for Io500 {
 
     fn dry_run(&self) -> bool {
         self.dry_run
+    }
+
+    /// What is read was written before the stonewall, and is supposed to go as fast.
+    fn most_s(&self) -> Option<f64> {
+        Some(self.settings.stonewall_s() as f64)
     }
 
     fn remarks(&self) -> Vec<String> {

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use rbench_core::client::Watch;
 use rbench_core::near::nearest;
 use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
 use rbench_core::units::ParseQuantityError;
@@ -24,6 +25,12 @@ pub fn bytes(text: &str) -> Result<Bytes, String> {
 
 pub fn time(text: &str) -> Result<Nanos, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
+}
+
+/// `--watch`
+pub fn watch(text: &str) -> Result<Watch, String> {
+    let read = text.parse::<Watch>();
+    read.map_err(|why| format!("'{text}': {why}"))
 }
 
 /// A share in per cent, such as `5%` or `2.5`.
@@ -50,6 +57,33 @@ pub fn confidence(text: &str) -> Result<f64, String> {
         _ => Err(format!(
             "'{text}' must be at least 50% and at most 99.9999%"
         )),
+    }
+}
+
+/// `--precision`
+pub fn precision(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if (0.001..=0.5).contains(&share) => Ok(share),
+        _ => Err(format!("'{text}' must be from 0.1% to 50%")),
+    }
+}
+
+/// `--iterations`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Iterations {
+    /// So many.
+    Count(u32),
+    /// As many as their rates need.
+    Auto,
+}
+
+pub fn iterations(text: &str) -> Result<Iterations, String> {
+    match text {
+        "auto" => Ok(Iterations::Auto),
+        _ => text
+            .parse()
+            .map(Iterations::Count)
+            .map_err(|_| format!("'{text}' is neither a number nor auto")),
     }
 }
 

@@ -4,7 +4,7 @@
 //! How to read it is in docs/report.md.
 
 pub(crate) mod caches;
-mod client;
+pub(crate) mod client;
 pub(crate) mod details;
 pub(crate) mod header;
 
@@ -25,7 +25,8 @@ pub fn render(result: &RunResult) -> String {
         details::found(result),
         summary(result),
         caches::render(result),
-        client::render(result),
+        client::cost(result),
+        client::counters(result),
         details::by_host(result),
         details::ranks(result),
         details::stonewalls(result),
@@ -212,6 +213,7 @@ fn summary(result: &RunResult) -> String {
         right("Mean"),
         right("Std dev"),
         right("of mean"),
+        right("95% within").optional(),
     ]);
     let no_rate = |name: &str| {
         let mut rows = result.phases.iter().filter(|p| p.name == name);
@@ -236,6 +238,8 @@ fn summary(result: &RunResult) -> String {
             show(row.mean),
             stddev,
             share,
+            row.precision
+                .map_or(NONE.to_owned(), |known| format!("±{:.1}%", 100.0 * known)),
         ]);
     }
     if table.is_empty() {

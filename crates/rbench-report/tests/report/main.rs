@@ -6,6 +6,7 @@
     reason = "the tests read and accept golden files"
 )]
 
+mod client;
 mod compare;
 mod crowd;
 mod fio;
@@ -19,6 +20,7 @@ mod mdtest;
 mod nn;
 mod ops;
 mod page;
+mod repetition;
 mod residency;
 mod round_trip;
 mod schema;

@@ -1,6 +1,7 @@
 //! The types of a series' file, schema `rbench.series/1`: what several runs of
 //! one launch yield together.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{KneeResult, Run, RunResult};
@@ -9,9 +10,10 @@ use super::{KneeResult, Run, RunResult};
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
 
 /// What a series of runs yields.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesResult {
-    /// [`SERIES_SCHEMA`]; reading refuses other major versions.
+    /// The name and version of this schema; reading refuses other major versions.
+    #[schemars(regex(pattern = r"^rbench\.series/1(\..+)?$"))]
     pub schema: String,
     /// The command: `sweep`, `knee`, `nn`, `quick`, `suite`.
     pub kind: String,
@@ -53,7 +55,7 @@ pub struct SeriesResult {
 }
 
 /// A step of a suite: some of the cells.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesStep {
     /// Its name.
     pub name: String,
@@ -68,7 +70,7 @@ pub struct SeriesStep {
 }
 
 /// A cell of a suite that is left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// Its name.
     pub name: String,
@@ -77,7 +79,7 @@ pub struct LeftOut {
 }
 
 /// A key that was varied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesKey {
     /// Its name.
     pub name: String,
@@ -86,7 +88,7 @@ pub struct SeriesKey {
 }
 
 /// One run of a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellResult {
     /// Its number in the series, from 0.
     pub index: u32,
@@ -109,7 +111,7 @@ pub struct CellResult {
 }
 
 /// The value that a key had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CellValue {
     /// The key.
     pub key: String,

@@ -4,11 +4,12 @@ use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::schema::{
     CellResult, CellValue, KneeLimit, KneeObjective, KneeResult, SERIES_SCHEMA, SeriesResult,
 };
-use rbench_report::series::{Colour, journal, render};
+use rbench_report::series::{Colour, journal, render, render_json};
 use serde_json::json;
 
 use crate::fixtures::{Made, empty_run, run, words};
 use crate::golden::check;
+use crate::valid;
 
 const MS: u64 = 1_000_000;
 
@@ -92,6 +93,7 @@ fn series(cells: Vec<CellResult>) -> SeriesResult {
         }),
     };
     cells.into_iter().for_each(|cell| series.put(cell));
+    valid::check(&render_json(&series));
     series
 }
 

@@ -14,6 +14,7 @@ mod fixtures;
 mod golden;
 mod hdr;
 mod journal;
+mod json_schema;
 mod knee;
 mod mdtest;
 mod nn;
@@ -26,3 +27,6 @@ mod schema;
 mod summary;
 mod warning_pairs;
 mod warnings;
+
+#[path = "../valid/mod.rs"]
+mod valid;

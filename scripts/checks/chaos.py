@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 
-from common import Testfs, check, finish, heading, in_session, meta_items, mpirun, run
+from common import Testfs, check, finish, heading, in_session, meta_items, mpirun, result, run
 
 TARGETS = ("mpirun", "rank 0", "another rank")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -139,7 +139,7 @@ class Chaos:
             process, out, folder, local, log = self.begin(workload, place)
             check(process.wait(timeout=1200) == 0, f"{workload}, {place}: an undisturbed run ends with 0")
             took = time.monotonic() - begun
-            phases = json.loads(out.read_text())["phases"]
+            phases = result(out)["phases"]
             if workload == "meta":
                 wanted = meta_items(self.args.ranks, each=META_ITEMS[place == "directory"] // self.part)
                 wanted = [(0, *pair) for pair in wanted.items()]

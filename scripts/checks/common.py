@@ -3,6 +3,8 @@ result files, and holding them against themselves."""
 
 import atexit
 import base64
+import functools
+import itertools
 import json
 import os
 import pathlib
@@ -13,10 +15,13 @@ import tempfile
 import time
 import zlib
 
+import jsonschema
+
 # Ends like an interrupt does: what a check has started ends with it.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 FAILURES = []
+SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schema"
 # Whatever takes longer hangs, however busy the machine is.
 PATIENCE_S = 120
 
@@ -74,10 +79,32 @@ def run(command, expect=0, env=None, timeout=1200, quiet=False):
 
 
 def result(path):
+    """The result file of a run or a series, held against its schema."""
     if not pathlib.Path(path).exists():
         print(f"FAILED: there is no result {path}", flush=True)
         sys.exit(1)
-    return json.loads(pathlib.Path(path).read_text())
+    document = json.loads(pathlib.Path(path).read_text())
+    for error in itertools.islice(schema_of(document["schema"]).iter_errors(document), 20):
+        check(False, f"{path} is not what its schema says: {error.json_path}: {error.message[:300]}")
+    return document
+
+
+@functools.cache
+def schema_of(name):
+    """The published schema with that name, here without room for further fields."""
+    schema = json.loads((SCHEMAS / f"{name.replace('/', '-')}.json").read_text())
+    close(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def close(schema):
+    if isinstance(schema, dict):
+        if "type" in schema and isinstance(schema.get("properties"), dict):
+            schema.setdefault("additionalProperties", False)
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            close(part)
 
 
 def phases(document):

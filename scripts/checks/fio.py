@@ -677,7 +677,7 @@ def behaviour(place):
         print(f"   {len(states)} reports on the way: {counted}")
         if took > 6 or not 4 <= len(states) <= 6 or counted[-1] < 2000:
             return f"{len(states)} reports in {took:.1f} s: {counted}"
-        told = [warning["code"] for warning in json.loads((folder / "paced.json").read_text())["warnings"]]
+        told = [warning["code"] for warning in result(folder / "paced.json")["warnings"]]
         if "open-loop-behind" in told:
             return f"a rate that is kept is not missed: {told}"
         return None
@@ -687,7 +687,7 @@ def behaviour(place):
     out = folder / "result.json"
     done = ours(*job, "--rw=read", "--out=result.json", "--rbench-report", code=0)
     check("Run status group 0" in done.stdout and "The run is complete" in done.stdout, "both reports")
-    check(json.loads(out.read_text())["complete"], "--out holds the result")
+    check(result(out)["complete"], "--out holds the result")
 
 
 def placed(place):

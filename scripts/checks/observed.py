@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from common import Testfs, check, finish, heading, in_session, run, wait_until
+from common import Testfs, check, finish, heading, in_session, result, run, wait_until
 
 TIME_S = 30
 KILLED_S = 19.6
@@ -74,7 +74,7 @@ def stalled(program, folder):
     stood_s = time.monotonic() - begun
     text, _ = process.communicate(timeout=120)
     check(process.returncode == 0, f"exit code {process.returncode}")
-    document = json.loads(out.read_text())
+    document = result(out)
     phase = next(phase for phase in document["phases"] if phase["name"] == "randwrite")
     (host,) = phase["hosts"]
     gap = host["longest_gap"]

@@ -6,12 +6,13 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use rbench_core::Latency;
 use rbench_core::latency::HIGHEST;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use hdrhistogram::Histogram;
 
 /// HIST of the result file. Times in ns; all zero when `count` is 0.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hist {
     /// Number of values, those above the range included.
     pub count: u64,

@@ -14,6 +14,7 @@ pub mod intervals;
 pub mod ior;
 pub mod journal;
 pub mod json;
+pub mod json_schema;
 pub mod markdown;
 pub mod mdtest;
 pub mod openmetrics;

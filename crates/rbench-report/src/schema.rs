@@ -24,6 +24,7 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use rbench_core::timeline::{BINS, SLICE_BINS};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
@@ -63,10 +64,11 @@ pub const SCHEMA: &str = "rbench.result/1";
 pub const TIMELINE_ROWS: usize = BINS / SLICE_BINS;
 
 /// Everything that a run yields.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
-    /// [`SCHEMA`]; reading refuses other major versions.
+    /// The name and version of this schema; reading refuses other major versions.
     #[serde(deserialize_with = "read_schema")]
+    #[schemars(regex(pattern = r"^rbench\.result/1(\..+)?$"))]
     pub schema: String,
     /// Which run this is.
     pub run: Run,
@@ -125,7 +127,7 @@ fn read_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
 }
 
 /// Which run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Unique name of the run.
     pub id: String,
@@ -150,7 +152,7 @@ pub struct Run {
 }
 
 /// How the program of rank 0 was built, and with what it runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
     /// The commit of its sources, 12 digits, as of the last one before it was
     /// built; `None` outside of a repository.
@@ -162,7 +164,7 @@ pub struct Program {
 }
 
 /// Who took part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct World {
     /// How the ranks talk: `solo`, `threads`, `mpi`.
     pub communicator: String,
@@ -175,7 +177,7 @@ pub struct World {
 }
 
 /// One machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Its name.
     pub name: String,
@@ -203,7 +205,7 @@ pub struct Host {
 }
 
 /// The clock of a host; of its lowest rank, should its ranks read several.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostClock {
     /// Its number, from 0 in the order of first ranks: hosts with the same one
     /// read the same clock.
@@ -219,7 +221,7 @@ pub struct HostClock {
 }
 
 /// What was measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     /// The directory.
     pub path: String,
@@ -247,7 +249,7 @@ pub struct Target {
 }
 
 /// The data that is read on a host, and the memory that may hold it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DataSize {
     /// The host's name.
     pub host: String,
@@ -263,7 +265,7 @@ pub struct DataSize {
 
 /// One host's round trip to the file system: one call at a time on the target
 /// directory, while this run's ranks on that host do nothing else.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrip {
     /// The host's name.
     pub host: String,
@@ -280,7 +282,7 @@ pub struct RoundTrip {
 }
 
 /// Capacity of a file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Space {
     /// Size in bytes.
     pub bytes_total: u64,
@@ -293,7 +295,7 @@ pub struct Space {
 }
 
 /// What measuring itself costs, found at the start of the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
     /// One reading of the clock, ns.
     pub clock_ns: f64,
@@ -308,7 +310,7 @@ pub struct Calibration {
 }
 
 /// What measuring costs on one host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostCalibration {
     /// Its name.
     pub host: String,
@@ -321,7 +323,7 @@ pub struct HostCalibration {
 }
 
 /// One phase over the iterations.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SummaryRow {
     /// Name of the phase for machines.
     pub name: String,
@@ -350,7 +352,7 @@ pub struct SummaryRow {
 }
 
 /// Something to know before trusting the numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Name for machines, such as `tool-cost`.
     pub code: String,

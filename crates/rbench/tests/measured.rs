@@ -8,6 +8,9 @@ use std::process::{Command, Output, Stdio};
 use rbench_report::RunResult;
 use tempfile::TempDir;
 
+#[path = "../../rbench-report/tests/valid/mod.rs"]
+mod valid;
+
 /// A directory on the disk of the build, as far as it is on one.
 struct Place(TempDir);
 
@@ -38,8 +41,9 @@ impl Place {
         let out = self.path("out.json");
         drop(fs::remove_file(&out));
         self.run(&format!("{arguments} --out out.json"));
-        let bytes = fs::read(out).expect("a result file");
-        serde_json::from_slice(&bytes).expect("a valid result")
+        let text = fs::read_to_string(out).expect("a result file");
+        valid::check(&text);
+        serde_json::from_str(&text).expect("a valid result")
     }
 }
 

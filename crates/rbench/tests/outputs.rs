@@ -12,6 +12,9 @@ use rbench_report::repetition::PRECISION_MISSED;
 use rbench_report::schema::Enough;
 use tempfile::TempDir;
 
+#[path = "../../rbench-report/tests/valid/mod.rs"]
+mod valid;
+
 struct Place(TempDir);
 
 impl Place {
@@ -34,7 +37,9 @@ impl Place {
     }
 
     fn result(&self, name: &str) -> RunResult {
-        serde_json::from_str(&self.text(name)).expect("a result")
+        let text = self.text(name);
+        valid::check(&text);
+        serde_json::from_str(&text).expect("a result")
     }
 
     fn is_link(&self, name: &str) -> bool {

@@ -13,6 +13,9 @@ use rbench_report::RunResult;
 use rbench_sys::engine::{ENGINES, EngineInfo};
 use tempfile::TempDir;
 
+#[path = "../../rbench-report/tests/valid/mod.rs"]
+mod valid;
+
 /// A place of its own for each test: target, results and temporary files.
 struct Place {
     dir: TempDir,
@@ -51,8 +54,9 @@ impl Place {
     }
 
     fn result(&self, name: &str) -> RunResult {
-        let bytes = fs::read(self.path(name)).expect("a result file");
-        serde_json::from_slice(&bytes).expect("a valid result")
+        let text = fs::read_to_string(self.path(name)).expect("a result file");
+        valid::check(&text);
+        serde_json::from_str(&text).expect("a valid result")
     }
 
     fn entries(&self, name: &str) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The work that is reported: the name of the counter of a JuiceFS client, and the
@@ -31,7 +32,7 @@ const LABELLED: &str = "object_request_durations_histogram_seconds_";
 
 /// What the client behind one cache did from before the run's first phase until
 /// its files were removed, whoever asked for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientCounters {
     /// The host of the ranks that go through it.
     pub host: String,
@@ -46,7 +47,7 @@ pub struct ClientCounters {
 }
 
 /// One kind of work.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientWork {
     /// The counter, a name of [`CLIENT_WORK`].
     pub name: String,

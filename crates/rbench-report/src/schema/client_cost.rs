@@ -1,6 +1,7 @@
 //! What the file system's client cost in a phase, as the result file has it.
 
 use rbench_core::client::{ClientCost, ClientUse, HostClient};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most hosts of a phase that are named.
@@ -8,7 +9,7 @@ const MOST_HOSTS: usize = 256;
 
 /// What the processes of the file system's client used on all hosts, from right before the
 /// common start until every worker had come to its end, whoever they worked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientCostResult {
     /// The number or name of `--watch`; `None`: the processes that serve the mount.
     pub watch: Option<String>,
@@ -25,7 +26,7 @@ pub struct ClientCostResult {
 }
 
 /// The client of one host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostClientResult {
     /// The host's name.
     pub host: String,

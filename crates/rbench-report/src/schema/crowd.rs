@@ -3,11 +3,12 @@
 
 use rbench_core::Nanos;
 use rbench_core::spread::{HostSpread, Quantiles, RankSpread};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a column is spread over ranks or hosts: the quantile q is the ⌈q·n⌉-th
 /// smallest value.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct QuantilesResult<T> {
     /// The smallest.
     pub min: T,
@@ -31,7 +32,7 @@ pub struct QuantilesResult<T> {
 
 /// All ranks of a phase, when there are too many for a row each; columns as in
 /// [`super::RankResult`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CrowdResult {
     /// Number of ranks.
     pub ranks: u64,
@@ -57,7 +58,7 @@ pub struct CrowdResult {
 
 /// All hosts of a phase, when there are too many for a row each; columns as in
 /// [`super::HostResult`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostCrowdResult {
     /// Number of hosts.
     pub hosts: u64,

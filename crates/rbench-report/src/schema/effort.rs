@@ -3,11 +3,12 @@
 use rbench_core::Nanos;
 use rbench_core::effort::Effort;
 use rbench_core::outcome::PhaseOutcome;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the workers of a row spent their time, summed over them. Workers with
 /// operations in several rows have all their time in each.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkersResult {
     /// Workers that had such operations, those given up included.
     pub count: u64,
@@ -61,7 +62,7 @@ impl From<Effort> for WorkersResult {
 }
 
 /// Workers that were given up (`--op-timeout`), and what was lost with them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GivenUpResult {
     /// How many.
     pub workers: u64,

@@ -6,13 +6,14 @@ use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
 use rbench_core::latency::HIGHEST;
 use rbench_core::moved::Moved;
 use rbench_core::{Latency, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::fio_machine::HostUseResult;
 use crate::hist::{Hist, HistError};
 
 /// What `rbench fio` shows.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FioForm {
     /// What was printed, in this order: `normal`, `terse`, `json`, `json+`.
     pub formats: Vec<String>,
@@ -29,7 +30,7 @@ pub struct FioForm {
 }
 
 /// One entry of fio's report: a worker, or the workers of a group of jobs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FioEntryResult {
     /// Name of the job; of the first one in a group.
     pub name: String,
@@ -54,7 +55,7 @@ pub struct FioEntryResult {
 }
 
 /// How the numbers of an entry are shown.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FioShownResult {
     /// Percentiles to show, 0 to 100, ascending.
     pub percentiles: Vec<f64>,
@@ -75,7 +76,7 @@ pub struct FioShownResult {
 }
 
 /// `latency_target`, `latency_window`, `latency_percentile`
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FioTargetResult {
     /// Latency to keep, ns.
     pub latency_ns: u64,
@@ -86,7 +87,7 @@ pub struct FioTargetResult {
 }
 
 /// What `steadystate` found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FioSteadyResult {
     /// Judged by bandwidth (else by IOPS).
     pub bandwidth: bool,
@@ -107,7 +108,7 @@ pub struct FioSteadyResult {
 }
 
 /// What the workers of an entry did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FioOutcomeResult {
     /// Position of the job among all jobs of the run.
     pub job: u32,
@@ -178,7 +179,7 @@ pub struct FioOutcomeResult {
 }
 
 /// One direction of an entry.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FioDirectionResult {
     /// Operations that ended without error.
     #[serde(deserialize_with = "amount")]
@@ -207,7 +208,7 @@ pub struct FioDirectionResult {
 }
 
 /// Count, extremes and sums of values taken at intervals.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SamplesResult {
     /// Number of values.
     #[serde(deserialize_with = "amount")]
@@ -223,7 +224,7 @@ pub struct SamplesResult {
 }
 
 /// A distribution that can be merged with others without loss.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExactHist {
     /// The distribution.
     pub hist: Hist,

@@ -2,12 +2,13 @@
 //! reports it.
 
 use rbench_core::machine::{CpuIdle, DiskUse, HostUse};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fio::{amount, amounts};
 
 /// What the devices and processors of one host did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostUseResult {
     /// Its position among the hosts of the run.
     pub host: u32,
@@ -20,7 +21,7 @@ pub struct HostUseResult {
 }
 
 /// What a block device did, whoever used it; pairs are reads and writes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskUseResult {
     /// Its name: `sda`, `dm-0`.
     pub name: String,
@@ -50,7 +51,7 @@ pub struct DiskUseResult {
 }
 
 /// How long one processor had nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuIdleResult {
     /// Its number.
     pub cpu: u32,

@@ -1,12 +1,13 @@
 //! What a run made through mdtest's or fio's command line was asked to print:
 //! with it the file alone gives the same text again.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::FioForm;
 
 /// The other tools' forms of a result; none for the native commands.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Forms {
     /// What `rbench mdtest` shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,7 +27,7 @@ impl Forms {
 
 /// What `rbench mdtest` was asked to show. Its output for each rank and the file
 /// of `--saveRankPerformanceDetails` need a result with a row for every rank.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MdtestForm {
     /// `-Z`, `-P`
     pub print: Print,
@@ -52,7 +53,7 @@ pub struct MdtestForm {
 }
 
 /// The tables of mdtest's report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Print {
     /// Operations per second.
@@ -66,7 +67,7 @@ pub enum Print {
 
 /// Which kinds of items a run of mdtest works on: the table has rows for these
 /// and for the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kinds {
     /// Directories and files.

@@ -1,6 +1,7 @@
 //! IO500's score and whether it would be valid, computed from the cells of its series
 //! alone.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CellResult, PhaseResult};
@@ -8,7 +9,7 @@ use super::{CellResult, PhaseResult};
 const GIB: f64 = 1_073_741_824.0;
 
 /// What a rehearsal of IO500 comes to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Io500Result {
     /// How long phases that write were to go on, s.
     pub stonewall_s: u64,
@@ -31,7 +32,7 @@ pub struct Io500Result {
 }
 
 /// A phase, and what it measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Io500Phase {
     /// Its name.
     pub name: String,

@@ -1,5 +1,6 @@
 //! What `rbench knee` found, computed from the cells of its series alone.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CellResult, PhaseResult};
@@ -15,7 +16,7 @@ const FAR_BEHIND: f64 = 0.1;
 const DUE: f64 = 0.9;
 
 /// The highest rate at which an objective holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KneeResult {
     /// What had to hold.
     pub objective: KneeObjective,
@@ -44,7 +45,7 @@ pub struct KneeResult {
 }
 
 /// What has to hold, in every row that is judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KneeObjective {
     /// Limits of the response time.
     pub limits: Vec<KneeLimit>,
@@ -55,7 +56,7 @@ pub struct KneeObjective {
 }
 
 /// A limit of the response time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KneeLimit {
     /// `mean`, `max`, or a percentile such as `p99`.
     pub figure: String,
@@ -66,7 +67,7 @@ pub struct KneeLimit {
 }
 
 /// A rate that was kept up for a time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KneeStep {
     /// The number of its cell.
     pub cell: u32,
@@ -89,7 +90,7 @@ pub struct KneeStep {
 }
 
 /// One row of a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KneeRow {
     /// Name of the phase for machines.
     pub name: String,
@@ -109,7 +110,7 @@ pub struct KneeRow {
 }
 
 /// A figure of the response time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KneeFigure {
     /// `mean`, `max`, or a percentile such as `p99`.
     pub name: String,

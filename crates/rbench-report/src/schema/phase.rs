@@ -8,6 +8,7 @@ use rbench_core::outcome::{
     Access, FirstDone, Found, HostOutcome, Lateness, PhaseOutcome, RankOutcome, Stonewall,
     per_second,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -17,7 +18,7 @@ use super::{
 use crate::hist::Hist;
 
 /// One phase: a row of the report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseResult {
     /// The iteration, from 0.
     pub iteration: u32,
@@ -124,7 +125,8 @@ pub struct PhaseResult {
     /// Width of each row of the timeline, s.
     #[serde(default)]
     pub timeline_step_s: f64,
-    /// What happened when since the common start, at most [`super::TIMELINE_ROWS`].
+    /// What happened when since the common start.
+    #[schemars(length(max = super::TIMELINE_ROWS))]
     pub timeline: Vec<TimelineRow>,
     /// The longest time in which a rank finished nothing, from the start of measuring to
     /// its last operation; `None` without operations, and in older files.
@@ -173,7 +175,7 @@ impl PhaseResult {
 }
 
 /// The first failure of its kind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorExample {
     /// Name of the error, as in `errors`: `ENOSPC`, `SHORT`, `MISMATCH`.
     pub error: String,
@@ -195,7 +197,7 @@ pub struct ErrorExample {
 }
 
 /// Results up to the moment the first worker finished.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FirstDoneResult {
     /// When that was, s after measuring began.
     pub elapsed_s: f64,
@@ -209,7 +211,7 @@ pub struct FirstDoneResult {
 }
 
 /// What was done by the stonewall's deadline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StonewallResult {
     /// The deadline, s after the common start.
     pub deadline_s: f64,
@@ -222,7 +224,7 @@ pub struct StonewallResult {
 }
 
 /// The distributions of a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyResult {
     /// From the actual start of an operation to its end.
     pub service: Hist,
@@ -238,7 +240,7 @@ pub struct LatencyResult {
 }
 
 /// How late operations with an intended start did start.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatenessResult {
     /// Operations that had one.
     pub operations: u64,
@@ -259,7 +261,7 @@ impl LatenessResult {
 }
 
 /// One host's part in a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostResult {
     /// Its name.
     pub host: String,
@@ -296,7 +298,7 @@ impl HostResult {
 }
 
 /// One rank's part in a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankResult {
     /// Its number.
     pub rank: u32,
@@ -420,7 +422,7 @@ impl From<&PhaseOutcome> for PhaseResult {
 }
 
 /// What a search of a tree has looked at, each once, over all ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FoundResult {
     /// Entries that are no directories.
     pub files: u64,
@@ -449,7 +451,7 @@ impl FoundResult {
 }
 
 /// What opening, transferring and closing took together, over all ranks: IOR's times.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessResult {
     /// From the begin of the first open of any rank to the end of the last one, s.
     pub open_s: f64,

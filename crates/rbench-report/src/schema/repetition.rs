@@ -1,9 +1,10 @@
 //! Iterations until their rates are known well enough.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `--iterations auto`: what was asked for, and what came of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RepetitionResult {
     /// `--precision`: the largest [`super::SummaryRow::precision`] of a rate that is
     /// enough, a share.
@@ -22,7 +23,7 @@ pub struct RepetitionResult {
 }
 
 /// Why there are no more iterations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enough {
     /// Every rate is known well enough.

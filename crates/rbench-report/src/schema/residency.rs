@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use rbench_core::OpKind;
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::residency::{CacheLook, Pages, Requests, Residency, Round, Share};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most caches of a phase that are named.
 pub const MOST_CACHES: usize = 256;
 
 /// Who answered, with the evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResidencyResult {
     /// `memory`, `perhaps`, `cold`, `cold-then-memory`, `cold-then-perhaps`,
     /// `mixed`, `unknown`.
@@ -37,7 +38,7 @@ pub struct ResidencyResult {
 }
 
 /// One cache: the memory of one kernel for the target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheResult {
     /// The first host that has it.
     pub host: String,
@@ -50,7 +51,7 @@ pub struct CacheResult {
 }
 
 /// What was counted and measured around a row.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EvidenceResult {
     /// Operations of the row, failed ones included.
     pub operations: u64,
@@ -69,7 +70,7 @@ pub struct EvidenceResult {
 }
 
 /// Whose items were worked on, in parts: one part is what one rank makes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnResult {
     /// Parts worked on.
     pub parts: u64,
@@ -82,7 +83,7 @@ pub struct OwnResult {
 }
 
 /// How much of some files was in the page cache.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PagesResult {
     /// Files looked at; a file counts once for each worker that has it open.
     pub files: u64,
@@ -97,7 +98,7 @@ pub struct PagesResult {
 }
 
 /// Requests that reached the file system, whoever made them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestsResult {
     /// Who counts.
     pub source: String,
@@ -113,7 +114,7 @@ pub struct RequestsResult {
 }
 
 /// Bytes that block devices of the hosts delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FetchedResult {
     /// Bytes delivered.
     pub bytes: u64,
@@ -125,7 +126,7 @@ pub struct FetchedResult {
 }
 
 /// Workers that had covered everything once and went over it again.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CameRoundResult {
     /// When the first of them had, s after the common start.
     pub after_s: f64,

@@ -1,6 +1,7 @@
 //! The types of a series' file, schema `rbench.series/1`: what several runs of
 //! one launch yield together.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Io500Result, KneeResult, Run, RunResult};
@@ -9,9 +10,10 @@ use super::{Io500Result, KneeResult, Run, RunResult};
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
 
 /// What a series of runs yields.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesResult {
-    /// [`SERIES_SCHEMA`]; reading refuses other major versions.
+    /// The name and version of this schema; reading refuses other major versions.
+    #[schemars(regex(pattern = r"^rbench\.series/1(\..+)?$"))]
     pub schema: String,
     /// The command: `sweep`, `knee`, `nn`, `quick`, `suite`, `io500`.
     pub kind: String,
@@ -56,7 +58,7 @@ pub struct SeriesResult {
 }
 
 /// A step of a suite: some of the cells.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesStep {
     /// Its name.
     pub name: String,
@@ -71,7 +73,7 @@ pub struct SeriesStep {
 }
 
 /// A cell of a suite that is left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// Its name.
     pub name: String,
@@ -80,7 +82,7 @@ pub struct LeftOut {
 }
 
 /// A key that was varied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesKey {
     /// Its name.
     pub name: String,
@@ -89,7 +91,7 @@ pub struct SeriesKey {
 }
 
 /// One run of a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellResult {
     /// Its number in the series, from 0.
     pub index: u32,
@@ -112,7 +114,7 @@ pub struct CellResult {
 }
 
 /// The value that a key had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CellValue {
     /// The key.
     pub key: String,

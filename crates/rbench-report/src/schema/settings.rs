@@ -1,16 +1,18 @@
 //! The settings of a run as data, and the figures of its iterations.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::PhaseResult;
 
 /// One setting of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingResult {
     /// For people, as in `spec`: `128 KiB`.
     pub text: String,
     /// A number in `unit`, true or false, or the text again.
+    #[schemars(extend("type" = ["number", "boolean", "string"]))]
     pub value: Value,
     /// `bytes`, `ns`, `1/s` (operations a second), `percent`, `count`; `None` where the
     /// value is no number.
@@ -18,7 +20,7 @@ pub struct SettingResult {
 }
 
 /// What one iteration of a phase gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IterationResult {
     /// The iteration, from 0.
     pub iteration: u32,

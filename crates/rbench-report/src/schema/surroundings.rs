@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What may affect a host's numbers.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Surroundings {
     /// Frequency governors of its processors, each once; empty where the
     /// kernel sets no frequencies.
@@ -36,7 +37,7 @@ pub struct Surroundings {
 }
 
 /// The state of a clock from adjtimex(2).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NtpState {
     /// Whether the kernel was told that the clock is right.
     pub synchronised: bool,
@@ -49,7 +50,7 @@ pub struct NtpState {
 }
 
 /// A mount as one host sees it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostMount {
     /// Type of the file system.
     pub fs_type: String,
@@ -62,7 +63,7 @@ pub struct HostMount {
 }
 
 /// A FUSE connection as the kernel describes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FuseSettings {
     /// Its number in `/sys/fs/fuse/connections`.
     pub connection: u64,
@@ -73,7 +74,7 @@ pub struct FuseSettings {
 }
 
 /// The program that serves a FUSE mount.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientProgram {
     /// Its process on that host.
     pub process: u32,

@@ -3,10 +3,11 @@
 use rbench_core::coarse::CoarseLatency;
 use rbench_core::timeline::{Gap, Latencies, Timeline};
 use rbench_core::{Nanos, Rank};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What ended in one slice of time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineRow {
     /// Start of the slice, s after the common start.
     pub t_s: f64,
@@ -36,7 +37,7 @@ pub struct TimelineRow {
 }
 
 /// Times of one slice, as far as there were any.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SliceTimes {
     /// Median, ns: up to 1.6 % or 15 ns too high.
     pub p50_ns: u64,
@@ -57,7 +58,7 @@ impl SliceTimes {
 }
 
 /// The longest time without a finished operation, failed ones included.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GapResult {
     /// How long, s.
     pub length_s: f64,

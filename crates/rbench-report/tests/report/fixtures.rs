@@ -14,6 +14,8 @@ use rbench_report::schema::{
 use rbench_report::{PhaseResult, RunResult, View};
 use serde_json::{Map, Value, json};
 
+use crate::valid;
+
 /// What a phase of the made-up run is like.
 pub struct Made {
     /// Names of the hosts, each with `ranks` ranks.
@@ -218,10 +220,12 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
         panic!("the spec is a map");
     };
     let settings = spec.iter().map(|(name, value)| {
-        let text = value.as_str().unwrap_or_default().to_owned();
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
         let number = text.parse::<u64>().ok();
         let setting = SettingResult {
-            value: number.map_or_else(|| value.clone(), Value::from),
+            value: number.map_or_else(|| Value::from(text.clone()), Value::from),
             unit: number.map(|_| "count".to_owned()),
             text,
         };
@@ -275,6 +279,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
         forms: Forms::default(),
     };
     rbench_report::finish(&mut result);
+    valid::check(&rbench_report::json::render(&result));
     result
 }
 

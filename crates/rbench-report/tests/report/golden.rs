@@ -36,15 +36,20 @@ fn no_report_steers_the_terminal() {
 
 /// Holds `got` against the golden file `name`.
 pub fn check(name: &str, got: &str) {
-    let path = path_of(name);
+    check_at(&path_of(name), got);
+}
+
+/// Holds `got` against the file at `path`.
+pub fn check_at(path: &Path, got: &str) {
+    let name = path.display();
     if std::env::var_os(ACCEPT).is_some() {
-        std::fs::write(&path, got).expect("the golden can be written");
+        std::fs::write(path, got).expect("the golden can be written");
         panic!("{name} was rewritten: read its difference, then test without {ACCEPT}");
     }
-    let expect = std::fs::read_to_string(&path).unwrap_or_default();
+    let expect = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         expect == got,
-        "the report differs from tests/golden/{name} (- golden, + now); if it should, \
+        "what is made differs from {name} (- golden, + now); if it should, \
          run the tests once with {ACCEPT}=1 and read the difference:\n{}",
         difference(&expect, got)
     );

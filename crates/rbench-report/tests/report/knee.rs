@@ -5,11 +5,12 @@ use rbench_report::View;
 use rbench_report::schema::{
     CellResult, CellValue, KneeLimit, KneeObjective, KneeResult, SERIES_SCHEMA, SeriesResult,
 };
-use rbench_report::series::{journal, render};
+use rbench_report::series::{journal, render, render_json};
 use serde_json::json;
 
 use crate::fixtures::{Made, empty_run, run, words};
 use crate::golden::check;
+use crate::valid;
 
 const MS: u64 = 1_000_000;
 
@@ -94,6 +95,7 @@ fn series(cells: Vec<CellResult>) -> SeriesResult {
         io500: None,
     };
     cells.into_iter().for_each(|cell| series.put(cell));
+    valid::check(&render_json(&series));
     series
 }
 

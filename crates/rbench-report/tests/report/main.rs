@@ -15,6 +15,7 @@ mod golden;
 mod hdr;
 mod io500;
 mod journal;
+mod json_schema;
 mod knee;
 mod mdtest;
 mod nn;
@@ -28,3 +29,6 @@ mod summary;
 mod warning_pairs;
 mod warnings;
 mod width;
+
+#[path = "../valid/mod.rs"]
+mod valid;

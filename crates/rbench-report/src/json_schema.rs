@@ -1,0 +1,92 @@
+//! The JSON Schemas of the files that rbench writes, made from the types that are written:
+//! `docs/schema` has them as files.
+
+use schemars::Schema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::Value;
+
+use crate::json::pretty;
+use crate::schema::{RunResult, SCHEMA, SERIES_SCHEMA, SeriesResult};
+
+/// The schema of one kind of file.
+#[derive(Debug, Clone, Copy)]
+pub struct FileSchema {
+    /// What the field `schema` of such files begins with: `rbench.result/1`.
+    pub name: &'static str,
+    make: fn(SchemaGenerator) -> Schema,
+}
+
+/// Those of all kinds of files.
+pub const FILE_SCHEMAS: &[FileSchema] = &[
+    FileSchema {
+        name: SCHEMA,
+        make: SchemaGenerator::into_root_schema_for::<RunResult>,
+    },
+    FileSchema {
+        name: SERIES_SCHEMA,
+        make: SchemaGenerator::into_root_schema_for::<SeriesResult>,
+    },
+];
+
+impl FileSchema {
+    /// The name of its file: `rbench.result-1.json`.
+    pub fn file_name(&self) -> String {
+        format!("{}.json", self.name.replace('/', "-"))
+    }
+
+    /// Its file.
+    pub fn render(&self) -> String {
+        pretty(&self.schema())
+    }
+
+    /// The schema, of the draft 2020-12. It requires every field that this version always
+    /// writes, and leaves room for further ones, which other versions may add.
+    pub fn schema(&self) -> Value {
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        let mut schema = Value::from((self.make)(settings.into_generator()));
+        schema["$id"] = Value::from(format!("urn:rbench:{}", self.name));
+        schema["title"] = Value::from(self.name);
+        tidy(&mut schema);
+        schema
+    }
+}
+
+/// Puts descriptions, which are comments of Rust, into words of JSON.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::String(text)) = map.get_mut("description") {
+                *text = words(text);
+            }
+            map.values_mut().for_each(tidy);
+        }
+        Value::Array(list) => list.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+fn words(comment: &str) -> String {
+    let paragraphs = comment.split("\n\n").map(|text| text.replace('\n', " "));
+    let text = paragraphs.collect::<Vec<String>>().join("\n\n");
+    text.replace("`None`", "`null`")
+        .replace("[`", "`")
+        .replace("`]", "`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_become_words_of_json() {
+        let comment = "As [`A::b`], of\nthese; `None`: nobody\nknows.\n\nSee `x`.";
+        let expect = "As `A::b`, of these; `null`: nobody knows.\n\nSee `x`.";
+        assert_eq!(words(comment), expect);
+    }
+
+    #[test]
+    fn a_file_is_named_after_its_schema() {
+        let names: Vec<String> = FILE_SCHEMAS.iter().map(FileSchema::file_name).collect();
+        assert_eq!(names, ["rbench.result-1.json", "rbench.series-1.json"]);
+    }
+}

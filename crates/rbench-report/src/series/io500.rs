@@ -8,20 +8,21 @@ use rbench_core::units::{human_count, human_nanos};
 use super::Figures;
 use crate::schema::{Io500Phase, Io500Result, PhaseResult, SeriesResult};
 use crate::table::{NONE, Table, left, right, wrapped};
+use crate::view::View;
 
 /// The first line of every report.
 pub const REHEARSAL: &str =
     "REHEARSAL of IO500 by rbench, not a submission: that needs IO500's own program, unmodified.";
 
-pub fn render(series: &SeriesResult) -> String {
+pub fn render(series: &SeriesResult, view: View) -> String {
     let Some(io500) = &series.io500 else {
         return String::new();
     };
     let sections = [
         lines(io500),
-        table(series, io500),
+        table(series, io500, view),
         found(series, io500),
-        verdict(io500),
+        verdict(io500, view),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
     filled.join("\n")
@@ -73,7 +74,7 @@ fn rows<'s>(
     })
 }
 
-fn table(series: &SeriesResult, io500: &Io500Result) -> String {
+fn table(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
     let mut table = Table::new([
         left("Phase"),
         right("Operations"),
@@ -109,7 +110,7 @@ fn table(series: &SeriesResult, io500: &Io500Result) -> String {
     }
     match table.is_empty() {
         true => String::new(),
-        false => table.render(),
+        false => table.render(view),
     }
 }
 
@@ -135,7 +136,7 @@ fn found(series: &SeriesResult, io500: &Io500Result) -> String {
 }
 
 /// Why it would not be valid.
-fn verdict(io500: &Io500Result) -> String {
+fn verdict(io500: &Io500Result, view: View) -> String {
     let reasons = io500.reasons();
     if reasons.is_empty() {
         return "Nothing speaks against its being valid, but that it is a rehearsal.\n".to_owned();
@@ -143,7 +144,7 @@ fn verdict(io500: &Io500Result) -> String {
     let mut out = "INVALID because\n".to_owned();
     for reason in reasons {
         let words: Vec<&str> = reason.split(' ').collect();
-        out.push_str(&wrapped("- ", &words, " "));
+        out.push_str(&wrapped(view, "- ", &words, " "));
     }
     out
 }

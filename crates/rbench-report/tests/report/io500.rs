@@ -2,10 +2,11 @@
 
 use rbench_core::OpKind;
 use rbench_core::failure::Failure;
+use rbench_report::View;
 use rbench_report::schema::{
     AccessResult, CellResult, FoundResult, Io500Phase, Io500Result, SERIES_SCHEMA, SeriesResult,
 };
-use rbench_report::series::{Colour, journal, render, render_json};
+use rbench_report::series::{journal, render, render_json};
 use serde_json::json;
 
 use crate::fixtures::{Made, empty_run, fail, no_space, run, words};
@@ -146,7 +147,7 @@ fn the_score_is_of_what_was_measured_and_scored() {
     near(io500.total, 24.0_f64.sqrt());
     assert!(!io500.valid, "a phase is missing");
     assert_eq!(io500.reasons(), ["ior-hard-write is not run"]);
-    let text = render(&series, Colour::Off);
+    let text = render(&series, View::default());
     assert!(
         text.lines().all(|line| line.chars().count() <= 120),
         "{text}"
@@ -160,7 +161,7 @@ fn the_score_is_of_what_was_measured_and_scored() {
     io500.phases.remove(2);
     series.put(cell(4, 300.5, None));
     assert!(of(&series).valid && of(&series).reasons().is_empty());
-    let text = render(&series, Colour::Off);
+    let text = render(&series, View::default());
     assert!(
         !text.contains("INVALID") && text.starts_with("REHEARSAL"),
         "{text}"

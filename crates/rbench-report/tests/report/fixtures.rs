@@ -11,7 +11,7 @@ use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
 use rbench_report::schema::{
     Calibration, Forms, Host, HostClock, Run, SCHEMA, SettingResult, Space, Target, World,
 };
-use rbench_report::{PhaseResult, RunResult};
+use rbench_report::{PhaseResult, RunResult, View};
 use serde_json::{Map, Value, json};
 
 use crate::valid;
@@ -282,6 +282,9 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
     valid::check(&rbench_report::json::render(&result));
     result
 }
+
+/// Everything, as wide as without a terminal.
+pub const DETAILS: View = View::USUAL.with_details(true);
 
 /// A run without phases.
 pub fn empty_run() -> RunResult {

@@ -27,6 +27,7 @@ mod schema;
 mod summary;
 mod warning_pairs;
 mod warnings;
+mod width;
 
 #[path = "../valid/mod.rs"]
 mod valid;

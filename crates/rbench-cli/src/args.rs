@@ -15,7 +15,7 @@ use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
 use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
-use crate::{Clean, Communicator, Format, Invocation, Output, Progress, Stop, Verify};
+use crate::{Clean, Communicator, Format, Invocation, Output, Probe, Progress, Stop, Verify};
 use crate::{fio, ior, mdtest, values};
 
 mod compare;
@@ -51,6 +51,8 @@ enum Command {
     Find(Find),
     /// A named and versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
+    /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
+    Probe(ProbeArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
     /// Print the reports of result files, or of unfinished runs' journals
@@ -451,6 +453,26 @@ struct VerifyArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Each ability is tried in a directory of its own below DIR, which is removed at the end; nothing else is \
+    touched. Under mpirun every host tries for itself, hosts that differ are named, and each looks for files that the others \
+    make. docs/probe.md has the abilities and how each is tried.\n\nExample:\n  mpirun -np 3 --hostfile myhost rbench probe /mnt/fs"
+)]
+struct ProbeArgs {
+    /// A directory of the mount
+    dir: PathBuf,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+    /// No progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+    /// How the ranks communicate
+    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
+    communicator: Communicator,
+}
+
+#[derive(Debug, ClapArgs)]
 struct CleanArgs {
     /// The directory that was tested
     dir: PathBuf,
@@ -515,6 +537,7 @@ impl Args {
             Command::Nn(nn) => nn.options.communicator,
             Command::Find(find) => find.common.communicator,
             Command::Suite(suite) => suite.options.communicator,
+            Command::Probe(probe) => probe.communicator,
             Command::Testfs(_)
             | Command::Show(_)
             | Command::Compare(_)
@@ -538,6 +561,9 @@ impl Args {
             Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
+            Command::Probe(ProbeArgs {
+                dir, format, quiet, ..
+            }) => Invocation::Probe(Probe { dir, format, quiet }),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),

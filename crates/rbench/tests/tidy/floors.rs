@@ -129,7 +129,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs"],
             // Workloads.
-            &["find", "io", "jobs", "meta"],
+            &["find", "io", "jobs", "meta", "probe"],
             &["calibrate", "room"],
             &["run"],
         ],

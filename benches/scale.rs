@@ -366,6 +366,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
         },
         spec: Default::default(),
         client_counters: Vec::new(),
+        repetition: None,
         settings: Default::default(),
         phases,
         summary: Vec::new(),

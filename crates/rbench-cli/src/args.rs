@@ -19,6 +19,7 @@ use crate::{Clean, Communicator, Format, Invocation, Output, Probe, Progress, St
 use crate::{fio, ior, mdtest, values};
 
 mod compare;
+mod repeats;
 mod results;
 mod testfs;
 
@@ -85,9 +86,6 @@ struct Common {
     /// Pin each worker to a CPU, as far as there are enough CPUs
     #[arg(long, help_heading = "Run")]
     pin: bool,
-    /// Repetitions of all phases [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Run")]
-    iterations: Option<u32>,
     /// Rank r works on what rank r-N made, at a different distance in each
     /// phase, so that no rank uses its own items [default: 0, its own]
     #[arg(long, value_name = "N", help_heading = "Run")]
@@ -243,6 +241,10 @@ struct Meta {
     /// all workers then catch up with the one that made most
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     stonewall: Option<Nanos>,
+    /// Run all phases N times before the iterations that count; nothing of that is
+    /// in the result [default: 0]
+    #[arg(long, value_name = "N")]
+    warmup: Option<u32>,
     /// Instead of --threads: workers of all ranks together; where they do not
     /// divide by the ranks, some ranks have one less
     #[arg(long, value_name = "N")]
@@ -259,6 +261,8 @@ struct Meta {
     /// Gaps between the starts of --rate [default: uniform]
     #[arg(long, value_enum, value_name = "HOW")]
     arrival: Option<ArrivalArg>,
+    #[command(flatten)]
+    repeats: repeats::Repeats,
     #[command(flatten)]
     common: Common,
 }
@@ -281,6 +285,8 @@ struct Ops {
     /// was made for it, in as long a time, is used up
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
+    #[command(flatten)]
+    repeats: repeats::Count,
     #[command(flatten)]
     common: Common,
 }
@@ -307,6 +313,8 @@ struct Find {
     /// Only what has a name like this: '*01*'
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     name: Option<OsString>,
+    #[command(flatten)]
+    repeats: repeats::Count,
     #[command(flatten)]
     common: Common,
 }
@@ -395,7 +403,7 @@ struct Io {
     time: Option<Nanos>,
     /// Run each phase for this time first, without recording anything (s); needs
     /// --time
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    #[arg(long, visible_alias = "warmup", value_name = "TIME", value_parser = values::time)]
     ramp: Option<Nanos>,
     /// Pause for this time after every operation of a worker (s)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
@@ -428,6 +436,8 @@ struct Io {
     /// file systems that compress, deduplicate or checksum
     #[arg(long)]
     no_refill: bool,
+    #[command(flatten)]
+    repeats: repeats::Repeats,
     #[command(flatten)]
     common: Common,
 }
@@ -600,7 +610,8 @@ impl Common {
             seed: self.seed,
             threads: self.threads,
             pin: self.pin,
-            iterations: self.iterations,
+            iterations: None,
+            auto: spec::AutoIterations::default(),
             shift: self.shift,
             drop_caches: self.drop_caches,
             interval: self.interval,
@@ -637,7 +648,8 @@ impl Common {
 
 impl Meta {
     fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (common, output) = self.common.split(env_dir);
+        let (mut common, output) = self.common.split(env_dir);
+        self.repeats.tell(&mut common);
         let meta = spec::Meta {
             branch: self.branch,
             depth: self.depth,
@@ -656,6 +668,7 @@ impl Meta {
             phases: self.phases,
             random_order: self.random_order,
             stonewall: self.stonewall,
+            warmup: self.warmup,
             workers: self.workers,
             time: self.time,
             rate: self.rate,
@@ -673,7 +686,8 @@ impl Meta {
 
 impl Ops {
     fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (common, output) = self.common.split(env_dir);
+        let (mut common, output) = self.common.split(env_dir);
+        self.repeats.tell(&mut common);
         let ops = spec::Ops {
             only: self.only,
             operations: self.ops,
@@ -687,6 +701,7 @@ impl Ops {
 impl Find {
     fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
         let (mut common, output) = self.common.split(env_dir);
+        self.repeats.tell(&mut common);
         common.dir = self.start.or(common.dir);
         let workload = Workload::Find(spec::Find {
             newer: self.newer,
@@ -699,7 +714,8 @@ impl Find {
 
 impl Io {
     fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (common, output) = self.common.split(env_dir);
+        let (mut common, output) = self.common.split(env_dir);
+        self.repeats.tell(&mut common);
         let io = spec::Io {
             rw: self.rw,
             mix: self.mix,

@@ -53,6 +53,33 @@ pub fn confidence(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `--precision`
+pub fn precision(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if (0.001..=0.5).contains(&share) => Ok(share),
+        _ => Err(format!("'{text}' must be from 0.1% to 50%")),
+    }
+}
+
+/// `--iterations`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Iterations {
+    /// So many.
+    Count(u32),
+    /// As many as their rates need.
+    Auto,
+}
+
+pub fn iterations(text: &str) -> Result<Iterations, String> {
+    match text {
+        "auto" => Ok(Iterations::Auto),
+        _ => text
+            .parse()
+            .map(Iterations::Count)
+            .map_err(|_| format!("'{text}' is neither a number nor auto")),
+    }
+}
+
 pub fn on_error(text: &str) -> Result<OnError, String> {
     match text {
         "continue" => Ok(OnError::Continue),

@@ -664,6 +664,16 @@ impl<'a> Group<'a> {
         ))
     }
 
+    /// What rank 0 decides, on all ranks; only there `decide` is called.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn decided(&self, decide: impl FnOnce() -> bool) -> Result<bool, ExecError> {
+        let mine = u64::from(self.is_root() && decide());
+        let all = self.world.all_reduce(Combine::Max, vec![mine]);
+        Ok(self.quietly(all).await?[0] > 0)
+    }
+
     /// Whether any rank was asked to stop: the same answer on every rank.
     ///
     /// # Errors

@@ -55,6 +55,7 @@ const BIN_WORDS: usize = 5;
 pub struct Intervals {
     observer: RefCell<Option<Rc<dyn Observer>>>,
     wanted: Cell<bool>,
+    paused: Cell<bool>,
     rows: RefCell<Vec<IntervalRow>>,
     parts: RefCell<Parts>,
     since: Cell<Option<Instant>>,
@@ -70,6 +71,11 @@ impl Intervals {
         *self.observer.borrow_mut() = observer;
     }
 
+    /// Whether nobody is told of the phases that follow.
+    pub fn pause(&self, paused: bool) {
+        self.paused.set(paused);
+    }
+
     /// A phase begins; nobody is told of one without rows.
     pub fn begin(&self, rows: Vec<IntervalRow>) {
         *self.rows.borrow_mut() = rows;
@@ -80,7 +86,7 @@ impl Intervals {
 
     /// Whether workers are to hand over the intervals of the present phase.
     pub fn wanted(&self) -> bool {
-        self.wanted.get() && !self.rows.borrow().is_empty()
+        self.wanted.get() && !self.paused.get() && !self.rows.borrow().is_empty()
     }
 
     /// Adds what a worker or another rank did.

@@ -42,6 +42,7 @@ mod testdirs;
 pub mod thread;
 mod trap;
 pub mod verify;
+mod warm_up;
 pub mod worker;
 mod workload;
 
@@ -51,4 +52,5 @@ pub use group::{ExecError, Group, Interrupts, Progress, Show, StopReason};
 pub use live::LiveStats;
 pub use run::execute;
 pub use target::Place;
+pub use warm_up::WARM_UP_ERRORS;
 pub use workload::{Ending, Listener};

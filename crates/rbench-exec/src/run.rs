@@ -8,6 +8,7 @@ use rbench_plan::{Plan, Work};
 use crate::group::{ExecError, Group};
 use crate::target::{Place, Target, Workspace};
 use crate::testdirs::TestDirs;
+use crate::warm_up::WarmUp;
 use crate::workload::{Ending, Listener, Pass, stopped_by_itself};
 use crate::{find, io, jobs, meta, residency, room, spots};
 
@@ -94,13 +95,24 @@ async fn iterate<G: Workspace, P: Pass<G>>(
         Ok(())
     };
     let mut broken_off = ending.trouble_of(group.agree(ready).await.map(|()| false))?;
-    for iteration in 0..plan.iterations {
+    let last = plan.iterations;
+    // Passes that do not count have the numbers behind those of all that may.
+    let warmup = last..plan.passes();
+    for iteration in warmup.chain(0..last) {
         if broken_off {
             break;
         }
+        let counts = iteration < last;
+        group.intervals.pause(!counts);
         let mut pass = pass(iteration);
         let own = pass.own_dirs(group.rank());
-        let result = pass.run(group, &mut ground, listener).await;
+        let result = match counts {
+            true => pass.run(group, &mut ground, listener).await,
+            false => {
+                let mut unheard = WarmUp(&mut *listener);
+                pass.run(group, &mut ground, &mut unheard).await
+            }
+        };
         broken_off = ending.trouble_of(result)?;
         if broken_off && ending.trouble.is_none() {
             ending.trouble = stopped_by_itself(group);
@@ -117,6 +129,10 @@ async fn iterate<G: Workspace, P: Pass<G>>(
             group.step("removing what is left");
             let left = ground.close(group, iteration, own, broken_off).await?;
             ending.left.extend(left);
+        }
+        let asks = plan.until.is_some() && counts && !broken_off;
+        if asks && !group.decided(|| listener.another()).await? {
+            break;
         }
     }
     ending.complete = !broken_off;

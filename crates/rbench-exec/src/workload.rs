@@ -39,6 +39,10 @@ pub trait Listener {
     /// At rank 0: a row of the report.
     fn row(&mut self, outcome: PhaseOutcome);
 
+    /// At rank 0, behind each pass of a plan that says when passes are enough: whether
+    /// there is to be another one.
+    fn another(&mut self) -> bool;
+
     /// At rank 0, when the group was asked to stop: no more rows will come.
     /// What can take long, such as removing a large tree, has not begun.
     fn stopped(&mut self);

@@ -65,7 +65,7 @@ pub fn is_incompressible(buffers: &Buffers) -> bool {
 /// iterations have left. That of jobs depends on the files that are there:
 /// see [`crate::jobs`].
 pub fn demand(plan: &Plan, ranks: u32) -> Demand {
-    let passes = u64::from(plan.iterations);
+    let passes = u64::from(plan.passes());
     match &plan.work {
         Work::Meta(meta) => {
             let ranks = u64::from(ranks);

@@ -110,7 +110,7 @@ impl Plan {
             true => rows.push(Setting::count("threads", self.threads)),
             false => rows.push(Setting::count("workers", self.workers())),
         }
-        rows.push(Setting::count("iterations", self.iterations));
+        rows.extend(self.repetition_rows());
         if self.interval != INTERVAL {
             rows.push(Setting::time("interval", self.interval));
         }
@@ -127,6 +127,27 @@ impl Plan {
             ("private-dirs", self.leave.private_dirs),
             ("overfill", self.leave.overfill),
         ]));
+        rows
+    }
+}
+
+impl Plan {
+    /// How often the phases are passed over.
+    fn repetition_rows(&self) -> Vec<Setting> {
+        let mut rows = Vec::new();
+        match self.until {
+            None => rows.push(Setting::count("iterations", self.iterations)),
+            Some(until) => {
+                rows.push(Setting::text("iterations", "auto"));
+                let percent = 100.0 * until.precision;
+                rows.push(Setting::text("precision", format!("{percent}%")));
+                rows.push(Setting::count("max-iterations", self.iterations));
+                rows.extend(until.time.map(|time| Setting::time("max-time", time)));
+            }
+        }
+        if self.warmup > 0 {
+            rows.push(Setting::count("warmup", self.warmup));
+        }
         rows
     }
 }

@@ -17,7 +17,7 @@ const AROUND_S: f64 = 1.0;
 pub fn estimate_s(plan: &Plan) -> f64 {
     let hosts = plan.host_of.iter().max().map_or(1, |last| last + 1);
     let workers = plan.workers().max(1) as f64;
-    let passes = f64::from(plan.iterations);
+    let passes = f64::from(plan.passes());
     let (timed, operations, bytes) = match &plan.work {
         Work::Meta(_) => of_items(plan),
         Work::Io(_) => of_blocks(plan),

@@ -34,10 +34,12 @@ mod io;
 mod ior;
 mod mdtest;
 mod ops;
+mod repeats;
 mod timed;
 mod workers;
 
 use mdtest::counts;
+pub use repeats::Until;
 use timed::Timed;
 
 /// What is known of the world when a Spec is resolved; the same on all ranks.
@@ -119,8 +121,12 @@ pub struct Plan {
     pub short: Vec<u32>,
     /// Each worker stays on one processor.
     pub pin: bool,
-    /// Passes over all phases.
+    /// Passes over all phases before those that count: nothing of them is recorded.
+    pub warmup: u32,
+    /// Passes over all phases; with `until` the most.
     pub iterations: u32,
+    /// When fewer are enough; `None`: all are made.
+    pub until: Option<Until>,
     /// Rank r works on what rank r − shift·k made.
     pub shift: u32,
     /// Drop the caches of every host before each phase that reads or stats.
@@ -154,6 +160,11 @@ impl Plan {
     /// Number of workers of all ranks.
     pub fn workers(&self) -> u64 {
         u64::from(self.ranks) * u64::from(self.threads) - self.short.len() as u64
+    }
+
+    /// Passes over all phases, counted or not; at most.
+    pub fn passes(&self) -> u32 {
+        self.iterations.saturating_add(self.warmup)
     }
 
     /// Workers of a rank.
@@ -341,15 +352,11 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         None => (common.threads.unwrap_or(1), Vec::new()),
     };
     let threads = at_least_one("--threads", threads)?;
-    let flag = match spec.workload {
-        Workload::Mdtest(_) | Workload::Ior(_) => "-i",
-        Workload::Meta(_)
-        | Workload::Ops(_)
-        | Workload::Io(_)
-        | Workload::Fio(_)
-        | Workload::Find(_) => "--iterations",
+    let (iterations, until) = repeats::of(&spec.workload, common)?;
+    let warmup = match &spec.workload {
+        Workload::Meta(meta) => meta.warmup.unwrap_or(0),
+        _ => 0,
     };
-    let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     let shift = common.shift.unwrap_or(0);
     let ranks = facts.ranks();
     if shift > 0 && ranks == 1 {
@@ -402,7 +409,9 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         threads,
         short,
         pin: common.pin,
+        warmup,
         iterations,
+        until,
         shift,
         drop_caches: common.drop_caches,
         // Without its data a journal is of no use.

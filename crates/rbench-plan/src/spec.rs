@@ -30,8 +30,10 @@ pub struct Common {
     pub threads: Option<u32>,
     /// `--pin`: each worker stays on one processor.
     pub pin: bool,
-    /// `--iterations`
+    /// `--iterations N`
     pub iterations: Option<u32>,
+    /// `--iterations auto`, and what belongs to it.
+    pub auto: AutoIterations,
     /// `--shift`: rank r works on what rank r − N·k made.
     pub shift: Option<u32>,
     /// `--drop-caches`
@@ -46,6 +48,19 @@ pub struct Common {
     pub limits: LimitOptions,
     /// What the target may be.
     pub leave: Leave,
+}
+
+/// Iterations until their rates are known well enough.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct AutoIterations {
+    /// `--iterations auto`
+    pub wanted: bool,
+    /// `--precision`: a share, 0.03 is 3 %.
+    pub precision: Option<f64>,
+    /// `--max-iterations`
+    pub max_iterations: Option<u32>,
+    /// `--max-time`: after it no further iteration begins.
+    pub max_time: Option<Nanos>,
 }
 
 /// What is refused unless it is said to be meant.
@@ -109,6 +124,8 @@ pub struct Meta {
     pub random_order: bool,
     /// `--stonewall`
     pub stonewall: Option<Nanos>,
+    /// `--warmup`: iterations before those that count.
+    pub warmup: Option<u32>,
     /// `--workers`: of all ranks together, instead of `--threads`.
     pub workers: Option<u32>,
     /// `--time`: of each phase.

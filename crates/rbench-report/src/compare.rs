@@ -10,7 +10,6 @@ mod figure;
 pub mod published;
 mod render;
 mod samples;
-mod stats;
 
 use rbench_core::plain::plain;
 
@@ -21,10 +20,10 @@ pub use render::{FORMATS, Format};
 pub use samples::{Basis, Run};
 
 use crate::hist::HistError;
+use crate::stats::{self, Estimate, holm};
 use figure::find;
 use published::{Column, Place, Unmeasured};
 use samples::{RowSamples, gather};
-use stats::{Estimate, holm};
 
 /// What counts as a difference.
 #[derive(Debug, Clone, PartialEq)]

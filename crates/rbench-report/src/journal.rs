@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 
 use crate::intervals::{IntervalLine, Unfinished};
 use crate::schema::{
-    Calibration, FioEntryResult, Forms, HostUseResult, PhaseResult, Run, RunResult, SCHEMA,
-    SettingResult, Target, Warning, World, reads_schema, same_major,
+    Calibration, FioEntryResult, Forms, HostUseResult, PhaseResult, RepetitionResult, Run,
+    RunResult, SCHEMA, SettingResult, Target, Warning, World, reads_schema, same_major,
 };
 
 /// The name of the journal's schema.
@@ -62,6 +62,8 @@ struct Header<'a> {
     warnings: Cow<'a, [Warning]>,
     #[serde(default, skip_serializing_if = "no_forms")]
     forms: Cow<'a, Forms>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    repetition: Option<Cow<'a, RepetitionResult>>,
 }
 
 fn no_forms(forms: &Forms) -> bool {
@@ -101,6 +103,7 @@ pub fn header_line(result: &RunResult) -> String {
         settings: Cow::Borrowed(&result.settings),
         warnings: Cow::Borrowed(&result.warnings),
         forms: Cow::Borrowed(&result.forms),
+        repetition: result.repetition.as_ref().map(Cow::Borrowed),
     })
 }
 
@@ -193,6 +196,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         spec: header.spec.into_owned(),
         client_counters: Vec::new(),
         settings: header.settings.into_owned(),
+        repetition: header.repetition.map(Cow::into_owned),
         phases,
         summary: Vec::new(),
         warnings: header.warnings.into_owned(),

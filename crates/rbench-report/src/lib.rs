@@ -19,8 +19,10 @@ pub mod mdtest;
 pub mod openmetrics;
 pub mod ops;
 pub mod page;
+pub mod repetition;
 pub mod schema;
 pub mod series;
+mod stats;
 pub mod summary;
 mod table;
 pub mod text;
@@ -179,7 +181,11 @@ fn made_without(tool: &str) -> String {
 /// that finishing twice changes nothing.
 pub fn finish(result: &mut RunResult) {
     result.summary = summary::over_iterations(&result.phases);
-    result.warnings.retain(|w| !warnings::is_rule_code(&w.code));
+    let found_here =
+        |code: &str| warnings::is_rule_code(code) || code == repetition::PRECISION_MISSED;
+    result.warnings.retain(|w| !found_here(&w.code));
     let found = warnings::find(result);
     result.warnings.extend(found);
+    let missed = repetition::conclude(result);
+    result.warnings.extend(missed);
 }

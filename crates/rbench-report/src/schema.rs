@@ -12,6 +12,7 @@ mod fio_machine;
 mod forms;
 mod knee;
 mod phase;
+mod repetition;
 mod residency;
 mod series;
 mod settings;
@@ -39,6 +40,7 @@ pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
     LatenessResult, PhaseResult, RankResult, StonewallResult,
 };
+pub use repetition::{Enough, RepetitionResult};
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
@@ -79,6 +81,10 @@ pub struct RunResult {
     /// The same settings with their values in base units; empty in older files.
     #[serde(default)]
     pub settings: BTreeMap<String, SettingResult>,
+    /// With `--iterations auto`: what was asked for, and why there are as many as there
+    /// are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<RepetitionResult>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.
@@ -329,6 +335,11 @@ pub struct SummaryRow {
     pub mean: f64,
     /// Their sample standard deviation; 0 for one iteration.
     pub stddev: f64,
+    /// Half of the 95 % confidence interval of their geometric mean, the larger one, as
+    /// a share of it; `None` for fewer than 3 iterations, or if one is 0, and in older
+    /// files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
     /// Each of them, in the order of execution; empty in older files.
     #[serde(default)]
     pub each: Vec<IterationResult>,

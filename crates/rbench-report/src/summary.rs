@@ -1,6 +1,10 @@
 //! Statistics over iterations, and over the ranks of one phase.
 
 use crate::schema::{IterationResult, PhaseResult, RankResult, SummaryRow};
+use crate::stats::Estimate;
+
+/// The level of significance of a row's precision: 95 % intervals.
+const LEVEL: f64 = 0.05;
 
 /// The unit of rates.
 pub const OPS_PER_S: &str = "ops/s";
@@ -52,6 +56,7 @@ fn row(phase: &PhaseResult, unit: &str, each: Vec<IterationResult>) -> Option<Su
         min,
         mean,
         stddev,
+        precision: Estimate::of_samples(&values).and_then(|mean| mean.precision(LEVEL)),
         each,
     })
 }

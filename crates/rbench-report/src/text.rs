@@ -212,6 +212,7 @@ fn summary(result: &RunResult) -> String {
         right("Mean"),
         right("Std dev"),
         right("of mean"),
+        right("95% within").optional(),
     ]);
     let no_rate = |name: &str| {
         let mut rows = result.phases.iter().filter(|p| p.name == name);
@@ -236,6 +237,8 @@ fn summary(result: &RunResult) -> String {
             show(row.mean),
             stddev,
             share,
+            row.precision
+                .map_or(NONE.to_owned(), |known| format!("±{:.1}%", 100.0 * known)),
         ]);
     }
     if table.is_empty() {

@@ -11,13 +11,13 @@ use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
 use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_core::timeline::IntervalPart;
-use rbench_core::{Nanos, Rank};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_exec::intervals::{IntervalRow, Observer};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
 use rbench_report::intervals::{IntervalLine, IntervalOf};
 use rbench_report::schema::{ClientCounters, Warning};
-use rbench_report::{PhaseResult, RunResult, journal};
+use rbench_report::{PhaseResult, RunResult, journal, repetition};
 
 use crate::complain;
 use crate::files::{Replace, ResultFile};
@@ -125,6 +125,7 @@ pub struct Recording<'r> {
     starts: Vec<Option<CommonStart>>,
     /// Notes found before the result is begun, each once.
     noted: Vec<Warning>,
+    begun: Nanos,
 }
 
 impl<'r> Recording<'r> {
@@ -164,6 +165,7 @@ impl<'r> Recording<'r> {
             },
             starts: Vec::new(),
             noted: Vec::new(),
+            begun: MonotonicClock.now(),
         }
     }
 
@@ -234,6 +236,7 @@ impl<'r> Recording<'r> {
 
 impl Listener for Recording<'_> {
     fn begun(&mut self, shared: bool) -> Result<(), String> {
+        self.begun = MonotonicClock.now();
         self.report.result = self.frame.result(shared);
         self.report
             .result
@@ -276,6 +279,11 @@ impl Listener for Recording<'_> {
         }
         self.report.result.phases.push(phase);
         self.starts.push(outcome.start);
+    }
+
+    fn another(&mut self) -> bool {
+        let elapsed = MonotonicClock.now().since(self.begun);
+        !repetition::enough(&mut self.report.result, elapsed)
     }
 
     /// The report first: whoever interrupts may not wait until a large tree is

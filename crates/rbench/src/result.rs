@@ -6,7 +6,8 @@ use std::iter::repeat;
 use rbench_comm::{Clocks, Topology};
 use rbench_core::Rank;
 use rbench_exec::Calibration;
-use rbench_plan::{Plan, Setting, SettingValue};
+use rbench_plan::meta::PHASES;
+use rbench_plan::{Plan, Setting, SettingValue, Work};
 use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
 use rbench_sys::limits::HostFacts;
 use rbench_sys::mountinfo;
@@ -107,12 +108,30 @@ impl Frame<'_> {
                 .map(|s| (s.name.to_owned(), setting(s)))
                 .collect(),
             client_counters: Vec::new(),
+            repetition: self.repetition(),
             phases: Vec::new(),
             summary: Vec::new(),
             warnings,
             complete: false,
             forms: schema::Forms::default(),
         }
+    }
+
+    /// With `--iterations auto`: its rule.
+    fn repetition(&self) -> Option<schema::RepetitionResult> {
+        let until = self.plan.until?;
+        let of_the_tree = PHASES.iter().filter(|info| info.items.is_none());
+        Some(schema::RepetitionResult {
+            precision: until.precision,
+            max_iterations: self.plan.iterations,
+            max_time_ns: until.time.map(|time| time.0),
+            not_awaited: match &self.plan.work {
+                Work::Meta(_) => of_the_tree.map(|info| info.name.to_owned()).collect(),
+                Work::Io(_) | Work::Jobs(_) | Work::Find(_) => Vec::new(),
+            },
+            enough: None,
+            missed: Vec::new(),
+        })
     }
 
     fn calibration(&self) -> schema::Calibration {

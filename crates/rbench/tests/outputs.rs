@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use rbench_report::RunResult;
+use rbench_report::repetition::PRECISION_MISSED;
+use rbench_report::schema::Enough;
 use tempfile::TempDir;
 
 struct Place(TempDir);
@@ -270,4 +272,31 @@ fn people_are_told_on_a_terminal_and_errors_are_told_anywhere() {
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("EISDIR"), "{}", said(&output));
     assert!(Path::new(&place.path("target/a.0.0")).exists());
+}
+
+/// What a rate limit gives hardly varies; what nobody reaches is not reached.
+#[test]
+fn iterations_go_on_until_rates_are_known() {
+    let place = Place::new();
+    let line =
+        "io --dir target --engine null --rw read --bs 4k --time 0.2 --rate 1000 --iterations auto";
+    place.run_well(&format!(
+        "{line} --precision 50% --max-time 60 --out a.json"
+    ));
+    let found = place.result("a.json");
+    let rule = found.repetition.expect("a rule");
+    assert_eq!(rule.enough, Some(Enough::Precision), "{rule:?}");
+    assert_eq!((rule.precision, rule.max_iterations), (0.5, 30));
+    let row = &found.summary[0];
+    assert!(row.iterations >= 3 && row.precision.is_some_and(|known| known <= 0.5));
+
+    let line = "meta --dir target --items 20 --depth 0 --warmup 1 --iterations auto --precision 0.1% \
+                --max-iterations 3 --out b.json";
+    place.run_well(line);
+    let found = place.result("b.json");
+    let rule = found.repetition.expect("a rule");
+    assert_eq!(rule.enough, Some(Enough::MaxIterations), "{rule:?}");
+    let told = found.warnings.iter().any(|w| w.code == PRECISION_MISSED);
+    assert!(told && !rule.missed.is_empty(), "{rule:?}");
+    assert!(found.summary.iter().all(|row| row.iterations == 3));
 }

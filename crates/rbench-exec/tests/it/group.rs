@@ -163,6 +163,7 @@ impl Outcome {
 /// Takes what a run yields on one rank.
 struct Taker<'t, 'r> {
     between: &'t Mutex<Between<'r>>,
+    needed: u32,
     own: &'t Path,
     rows: Vec<PhaseOutcome>,
     details: Vec<(u32, String, Details)>,
@@ -184,6 +185,11 @@ impl Listener for Taker<'_, '_> {
 
     fn warning(&mut self, code: &'static str, message: String) {
         self.warnings.push((code, message));
+    }
+
+    fn another(&mut self) -> bool {
+        let done = self.rows.last().map_or(0, |row| row.iteration + 1);
+        done < self.needed
     }
 
     fn stopped(&mut self) {}
@@ -223,6 +229,8 @@ pub struct Run<'r> {
     pub common: Common,
     /// Called with each row as it comes and the run's own directory.
     pub between: Between<'r>,
+    /// How many iterations are enough, where the plan asks.
+    pub needed: u32,
     /// Takes the calls of each rank instead of the target.
     pub recorders: Vec<TraceFs>,
     /// What an earlier run's stonewall told.
@@ -249,6 +257,7 @@ impl<'r> Run<'r> {
             workload: Workload::Meta(meta),
             common: Common::default(),
             between: Box::new(|_, _| ()),
+            needed: 3,
             recorders: Vec::new(),
             stonewalled: None,
             signal: None,
@@ -337,6 +346,7 @@ impl<'r> Run<'r> {
             hosts,
             dir,
             between,
+            needed,
             recorders,
             signal,
             key,
@@ -388,6 +398,7 @@ impl<'r> Run<'r> {
                 };
                 let mut taker = Taker {
                     between: &between,
+                    needed,
                     own: &own,
                     rows: Vec::new(),
                     details: Vec::new(),

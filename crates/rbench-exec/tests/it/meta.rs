@@ -1,7 +1,12 @@
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rbench_core::outcome::Cache;
 use rbench_core::{Bytes, Nanos};
+use rbench_exec::WARM_UP_ERRORS;
 use rbench_plan::arrival::Arrival;
 use rbench_plan::meta::{Layout, PhaseKind};
 use rbench_plan::spec::Meta;
@@ -326,5 +331,103 @@ fn workers_that_do_not_divide_by_the_ranks_are_as_many_as_were_asked_for() {
         let of_ranks: Vec<u64> = row.ranks.iter().map(|rank| rank.items).collect();
         // One worker more at the first ranks of the first two hosts.
         assert_eq!(of_ranks, [14, 7, 14, 7, 7, 7], "{}", row.name);
+    }
+}
+
+/// Files in the trees of all ranks, for each phase one operation.
+fn files_only() -> Meta {
+    Meta {
+        files_only: true,
+        ..small()
+    }
+}
+
+#[test]
+fn passes_end_when_rank_0_has_enough_on_all_ranks() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for needed in [3, 5] {
+        let mut run = Run::meta(&[0, 0, 1], dir.path(), files_only());
+        run.common.auto.wanted = true;
+        run.needed = needed;
+        let outcome = run.go().expect("runs");
+        let done: BTreeSet<u32> = outcome.rows.iter().map(|row| row.iteration).collect();
+        assert_eq!(done, (0..needed).collect());
+        assert!(outcome.complete && outcome.left.is_empty());
+        assert_eq!(dir.path().read_dir().expect("listing").count(), 0);
+    }
+}
+
+#[test]
+fn passes_end_at_the_most_that_there_may_be() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut run = Run::meta(&[0, 0], dir.path(), files_only());
+    (run.common.auto.wanted, run.common.auto.max_iterations) = (true, Some(4));
+    run.needed = 100;
+    let outcome = run.go().expect("runs");
+    let done: BTreeSet<u32> = outcome.rows.iter().map(|row| row.iteration).collect();
+    assert_eq!(done, (0..4).collect());
+}
+
+#[test]
+fn a_warm_up_is_run_and_in_no_row() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let rows_and_phases = |warmup: Option<u32>| {
+        let meta = Meta {
+            warmup,
+            ..files_only()
+        };
+        let begun = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&begun);
+        let mut run = Run::meta(&[0], dir.path(), meta);
+        run.began = Some(Arc::new(move |_: &str| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }));
+        let outcome = run.go().expect("runs");
+        let rows = outcome.rows.iter();
+        let rows: Vec<(u32, String, u64)> = rows
+            .map(|row| (row.iteration, row.name.clone(), row.items))
+            .collect();
+        (rows, begun.load(Ordering::Relaxed))
+    };
+    let (rows, phases) = rows_and_phases(None);
+    let (behind_warm_up, with_warm_up) = rows_and_phases(Some(2));
+    assert_eq!(rows, behind_warm_up);
+    assert_eq!((phases, with_warm_up), (rows.len(), 3 * rows.len()));
+}
+
+#[test]
+fn what_fails_in_a_warm_up_is_told_and_not_counted() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        warmup: Some(1),
+        ..files_only()
+    };
+    // As the warm-up comes to its stats, its files are gone.
+    let (own, taken) = (dir.path().join("rbench.test"), AtomicUsize::new(0));
+    let mut run = Run::meta(&[0], dir.path(), meta);
+    run.began = Some(Arc::new(move |label: &str| {
+        if label == "File stat" && taken.fetch_add(1, Ordering::Relaxed) == 0 {
+            remove_files(&own);
+        }
+    }));
+    let outcome = run.go().expect("runs");
+    assert!(outcome.complete);
+    assert!(outcome.rows.iter().all(|row| row.failures.is_empty()));
+    let told: Vec<&str> = outcome.warnings.iter().map(|(code, _)| *code).collect();
+    assert!(told.contains(&WARM_UP_ERRORS), "{:?}", outcome.warnings);
+}
+
+/// Removes all files of items below `dir`.
+fn remove_files(dir: &Path) {
+    for entry in fs::read_dir(dir).expect("listing") {
+        let path = entry.expect("an entry").path();
+        let marker = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes()[0] == b'.');
+        match path.is_dir() {
+            true => remove_files(&path),
+            false if marker => {}
+            false => fs::remove_file(&path).expect("removed"),
+        }
     }
 }

@@ -306,6 +306,18 @@ fn impossible_metadata_runs_are_refused_by_the_name_of_the_flag() {
     check_meta("--shift 12", |c, _| c.shift = Some(12));
     check_meta("--threads", |c, _| c.threads = Some(0));
     check_meta("--iterations", |c, _| c.iterations = Some(0));
+    check_meta("--precision needs --iterations auto", |c, _| {
+        c.auto.precision = Some(0.05);
+    });
+    check_meta("--max-iterations needs --iterations auto", |c, _| {
+        c.auto.max_iterations = Some(5);
+    });
+    check_meta("--max-iterations 2 is too few", |c, _| {
+        (c.auto.wanted, c.auto.max_iterations) = (true, Some(2));
+    });
+    check_meta("--max-time", |c, _| {
+        (c.auto.wanted, c.auto.max_time) = (true, Some(Nanos(0)));
+    });
     check_meta("--stonewall", |_, m| m.stonewall = Some(Nanos(0)));
     let alone = meta(|c, _| c.shift = Some(1), &facts(&[0])).expect_err("one rank");
     assert!(alone.contains("--shift 1 needs several ranks"), "{alone}");

@@ -30,6 +30,9 @@ impl fmt::Display for Difference {
 const INDIFFERENT: &[&str] = &[
     "threads",
     "iterations",
+    "precision",
+    "max-iterations",
+    "max-time",
     "keep",
     "directories",
     "data-seed",

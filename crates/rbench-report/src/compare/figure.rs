@@ -2,7 +2,7 @@
 
 use super::dist::{BUCKET_VARIANCE, Dist};
 use super::samples::Repetition;
-use super::stats::{Estimate, Spread};
+use crate::stats::{Estimate, Spread};
 
 /// What a figure counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

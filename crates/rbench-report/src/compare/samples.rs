@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use super::Refusal;
 use super::dist::Dist;
-use super::stats::{SAMPLES_MIN, Spread, of_series};
 use crate::RunResult;
 use crate::schema::{BEHIND, PhaseResult};
+use crate::stats::{SAMPLES_MIN, Spread, of_series};
 
 /// A result file, by the name that reports have for it.
 #[derive(Debug, Clone, Copy)]

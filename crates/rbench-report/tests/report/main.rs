@@ -18,6 +18,7 @@ mod mdtest;
 mod nn;
 mod ops;
 mod page;
+mod repetition;
 mod residency;
 mod round_trip;
 mod schema;

@@ -310,8 +310,10 @@ fn every_rule_is_in_the_table_and_in_the_documentation() {
         "nearly-full",
         "never-written",
         "plan",
+        "precision-missed",
         "target-not-shared",
         "unfinished-phase",
+        "warm-up-errors",
     ];
     let all: BTreeSet<&str> = rules.into_iter().chain(of_the_run).collect();
     assert_eq!(explained, all);

@@ -127,7 +127,7 @@ const HOUSES: &[House] = &[
             // Blocks moved through an engine; what is looked at and reduced around a phase.
             &["blocks", "reduce", "residency", "stuck"],
             &["round"],
-            &["spots", "testdirs"],
+            &["spots", "testdirs", "warm_up"],
             // Workloads.
             &["find", "io", "jobs", "meta", "probe"],
             &["calibrate", "room"],

@@ -1,4 +1,4 @@
-//! The statistics of a comparison: estimates of logarithms, their difference by
+//! The statistics of iterations and of comparisons: estimates of logarithms, their difference by
 //! Welch's t, Holm's correction for the number of rows. What is estimated, and from
 //! what, is told elsewhere.
 //!
@@ -68,6 +68,18 @@ impl Estimate {
             _ => log.exp(),
         };
         Some(Estimate { value, log, spread })
+    }
+
+    /// How far the figure may be off by chance, as a share of it: the larger half of its
+    /// confidence interval at a level of significance. `None` where there is no telling.
+    pub fn precision(&self, level: f64) -> Option<f64> {
+        let spread = self.spread?;
+        let from_itself = Difference {
+            log: 0.0,
+            error: spread.variance.sqrt(),
+            freedom: spread.freedom,
+        };
+        Some(from_itself.interval(level).1 - 1.0)
     }
 
     /// A figure of everything together. Its variance is the larger of two: that of the

@@ -1,0 +1,57 @@
+//! How often the phases are repeated.
+
+use clap::Args as ClapArgs;
+use rbench_core::Nanos;
+use rbench_plan::spec;
+
+use crate::values::{self, Iterations};
+
+/// A number of iterations, or as many as their rates need.
+#[derive(Debug, ClapArgs)]
+pub struct Repeats {
+    /// Repetitions of all phases; auto: until the 95 % confidence interval of each
+    /// row's rate is within --precision, at least 3 [default: 1]
+    #[arg(long, value_name = "N|auto", value_parser = values::iterations, help_heading = "Run")]
+    iterations: Option<Iterations>,
+    /// With --iterations auto: how far each rate may be off [default: 3%]
+    #[arg(long, value_name = "PERCENT", value_parser = values::precision, help_heading = "Run")]
+    precision: Option<f64>,
+    /// With --iterations auto: the most iterations [default: 30]
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    max_iterations: Option<u32>,
+    /// With --iterations auto: begin no further iteration after this time (s)
+    /// [default: however long it takes]
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
+    max_time: Option<Nanos>,
+}
+
+impl Repeats {
+    /// Notes what was given.
+    pub fn tell(&self, common: &mut spec::Common) {
+        common.iterations = match self.iterations {
+            Some(Iterations::Count(count)) => Some(count),
+            Some(Iterations::Auto) | None => None,
+        };
+        common.auto = spec::AutoIterations {
+            wanted: self.iterations == Some(Iterations::Auto),
+            precision: self.precision,
+            max_iterations: self.max_iterations,
+            max_time: self.max_time,
+        };
+    }
+}
+
+/// A number of iterations.
+#[derive(Debug, ClapArgs)]
+pub struct Count {
+    /// Repetitions of all phases [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    iterations: Option<u32>,
+}
+
+impl Count {
+    /// Notes what was given.
+    pub fn tell(&self, common: &mut spec::Common) {
+        common.iterations = self.iterations;
+    }
+}

@@ -1,0 +1,51 @@
+//! Passes that come before those that count.
+
+use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::machine::HostUse;
+use rbench_core::outcome::{Details, PhaseOutcome};
+
+use crate::workload::Listener;
+
+/// The warning of operations that failed where nothing was counted.
+pub const WARM_UP_ERRORS: &str = "warm-up-errors";
+
+/// Keeps what a pass measures from the listener. What failed is told as a warning:
+/// what follows may not have started from what it was meant to.
+pub(crate) struct WarmUp<'l>(pub &'l mut dyn Listener);
+
+impl Listener for WarmUp<'_> {
+    fn begun(&mut self, shared: bool) -> Result<(), String> {
+        self.0.begun(shared)
+    }
+
+    fn warning(&mut self, code: &'static str, message: String) {
+        self.0.warning(code, message);
+    }
+
+    fn row(&mut self, outcome: PhaseOutcome) {
+        let failed = outcome.failures.total();
+        if failed > 0 {
+            let label = &outcome.label;
+            let message = format!(
+                "Operations failed in the warm-up, which is in no figure: {label} ({failed})."
+            );
+            self.0.warning(WARM_UP_ERRORS, message);
+        }
+    }
+
+    fn another(&mut self) -> bool {
+        self.0.another()
+    }
+
+    fn stopped(&mut self) {
+        self.0.stopped();
+    }
+
+    fn details(&mut self, _: u32, _: &[&str], _: Details) {}
+
+    fn jobs(&mut self, _: Vec<JobOutcome>) {}
+
+    fn machine(&mut self, _: Vec<HostUse>) {}
+
+    fn job_logs(&mut self, _: Vec<JobLog>) {}
+}

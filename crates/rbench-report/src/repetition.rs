@@ -1,0 +1,70 @@
+//! When iterations are enough.
+
+use std::collections::BTreeSet;
+
+use rbench_core::Nanos;
+
+use crate::schema::{Enough, RunResult, SummaryRow, Warning};
+use crate::summary::{self, OPS_PER_S};
+
+/// The code of the warning about rates that are not known as well as was asked for.
+pub const PRECISION_MISSED: &str = "precision-missed";
+
+/// Judges a run behind an iteration, `elapsed` after the first one began: notes whether
+/// its iterations are enough, and says so. Without `--iterations auto` they are.
+pub fn enough(result: &mut RunResult, elapsed: Nanos) -> bool {
+    let missed = missed(result, &summary::over_iterations(&result.phases));
+    let done: BTreeSet<u32> = result.phases.iter().map(|phase| phase.iteration).collect();
+    let Some(rule) = &mut result.repetition else {
+        return true;
+    };
+    let late = rule.max_time_ns.is_some_and(|most| elapsed.0 >= most);
+    rule.enough = match (missed.is_empty(), late) {
+        (true, _) => Some(Enough::Precision),
+        (false, _) if done.len() >= rule.max_iterations as usize => Some(Enough::MaxIterations),
+        (false, true) => Some(Enough::MaxTime),
+        (false, false) => None,
+    };
+    rule.enough.is_some()
+}
+
+/// The rows of rates that are awaited and not known as well as was asked for.
+fn missed(result: &RunResult, summary: &[SummaryRow]) -> Vec<String> {
+    let Some(rule) = &result.repetition else {
+        return Vec::new();
+    };
+    // Single operations have a time and no rate.
+    let rated = |row: &&SummaryRow| {
+        let mut phases = result.phases.iter().filter(|p| p.name == row.name);
+        row.unit == OPS_PER_S && phases.any(|p| !p.one_each)
+    };
+    let awaited = |row: &&SummaryRow| rated(row) && !rule.not_awaited.contains(&row.name);
+    let wide = |row: &&SummaryRow| row.precision.is_none_or(|known| known > rule.precision);
+    let rows = summary.iter().filter(awaited).filter(wide);
+    rows.map(|row| row.name.clone()).collect()
+}
+
+/// Notes which rows missed the precision, behind the summary; the warning about them, if
+/// the iterations came to their end without it.
+pub fn conclude(result: &mut RunResult) -> Option<Warning> {
+    let missed = missed(result, &result.summary);
+    let rule = result.repetition.as_mut()?;
+    rule.missed = missed;
+    let limit = rule.enough.filter(|why| *why != Enough::Precision)?;
+    let rows = result.summary.iter();
+    let rows = rows.filter(|row| row.unit == OPS_PER_S && rule.missed.contains(&row.name));
+    let words = rows.map(|row| match row.precision {
+        Some(known) => format!("{} (±{:.1}%)", row.label, 100.0 * known),
+        None => format!("{} (unknown)", row.label),
+    });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| Warning {
+        code: PRECISION_MISSED.to_owned(),
+        message: format!(
+            "The iterations ended {}, and these rates are not known within ±{}%: {}.",
+            limit.words(),
+            100.0 * rule.precision,
+            words.join(", ")
+        ),
+    })
+}

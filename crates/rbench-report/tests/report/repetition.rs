@@ -1,0 +1,121 @@
+//! Iterations until their rates are known well enough.
+
+use rbench_core::{Nanos, OpKind};
+use rbench_report::repetition::{PRECISION_MISSED, enough};
+use rbench_report::schema::{Enough, RepetitionResult};
+use rbench_report::{PhaseResult, RunResult, finish, journal, text};
+
+use crate::fixtures::{Made, empty_run};
+
+/// A run of phases with these rates in each iteration, in thousands of items a second.
+fn of(rows: &[(&str, &[f64])], rule: RepetitionResult) -> RunResult {
+    let mut run = empty_run();
+    run.repetition = Some(rule);
+    for (name, rates) in rows {
+        for (iteration, rate) in rates.iter().enumerate() {
+            let mut phase = Made::solo(1000, 0, 100_000).phase(name, name, OpKind::Stat);
+            phase.iteration = iteration as u32;
+            let mut phase = PhaseResult::from(&phase);
+            phase.rate = rate * 1000.0;
+            run.phases.push(phase);
+        }
+    }
+    run
+}
+
+fn rule(precision: f64) -> RepetitionResult {
+    RepetitionResult {
+        precision,
+        max_iterations: 5,
+        max_time_ns: Some(60_000_000_000),
+        not_awaited: vec!["tree-create".to_owned()],
+        enough: None,
+        missed: Vec::new(),
+    }
+}
+
+const SOON: Nanos = Nanos(1_000_000_000);
+
+fn check(rows: &[(&str, &[f64])], precision: f64, elapsed: Nanos, expect: Option<Enough>) {
+    let mut run = of(rows, rule(precision));
+    assert_eq!(enough(&mut run, elapsed), expect.is_some(), "{rows:?}");
+    assert_eq!(run.repetition.and_then(|rule| rule.enough), expect);
+}
+
+/// Of three samples at e^-0.01, 1 and e^0.01: s = 0.01, s/√3 = 0.005774, Student's t with
+/// two degrees of freedom 4.3027: e^0.02484 − 1 = 2.515 %.
+const NEAR: [f64; 3] = [0.990_049_834, 1.0, 1.010_050_167];
+
+#[test]
+fn the_precision_of_a_row_is_half_of_students_interval() {
+    let mut run = of(&[("a", &NEAR)], rule(0.03));
+    finish(&mut run);
+    let precision = run.summary[0].precision.expect("three samples");
+    assert!((precision - 0.025_153).abs() < 2e-6, "{precision}");
+    run.phases.truncate(2);
+    finish(&mut run);
+    assert_eq!(run.summary[0].precision, None);
+}
+
+#[test]
+fn iterations_are_enough_when_every_rate_is_known_or_at_a_limit() {
+    let far = [1.0, 1.5, 0.7];
+    check(&[("a", &NEAR)], 0.03, SOON, Some(Enough::Precision));
+    check(&[("a", &NEAR)], 0.02, SOON, None);
+    // Two iterations never are.
+    check(&[("a", &NEAR[..2])], 0.5, SOON, None);
+    check(&[("a", &NEAR), ("b", &far)], 0.03, SOON, None);
+    let tree = [("a", &NEAR[..]), ("tree-create", &far[..])];
+    check(&tree, 0.03, SOON, Some(Enough::Precision));
+    let late = Nanos(60_000_000_000);
+    check(&[("a", &far)], 0.03, late, Some(Enough::MaxTime));
+    let five = [1.0, 1.5, 0.7, 1.0, 2.0];
+    check(&[("a", &five)], 0.03, SOON, Some(Enough::MaxIterations));
+    check(&[("a", &five[..4])], 0.03, SOON, None);
+    // A rate of 0 has no interval.
+    check(&[("a", &[0.0, 1.0, 1.0])], 0.5, SOON, None);
+}
+
+#[test]
+fn a_run_that_nobody_asked_ends() {
+    let mut run = of(&[("a", &[1.0])], rule(0.03));
+    run.repetition = None;
+    assert!(enough(&mut run, SOON));
+}
+
+#[test]
+fn rows_that_missed_the_precision_are_named() {
+    let far = [1.0, 1.5, 0.7, 1.0, 2.0];
+    let near = [1.0, 1.001, 0.999, 1.0, 1.001];
+    let mut run = of(&[("near", &near), ("far", &far)], rule(0.03));
+    assert!(enough(&mut run, SOON));
+    finish(&mut run);
+    let missed = |run: &RunResult| run.repetition.as_ref().map(|rule| rule.missed.clone());
+    assert_eq!(missed(&run), Some(vec!["far".to_owned()]));
+    let warnings = |run: &RunResult| -> Vec<String> {
+        let all = run.warnings.iter().filter(|w| w.code == PRECISION_MISSED);
+        all.map(|w| w.message.clone()).collect()
+    };
+    let told = warnings(&run);
+    assert_eq!(told.len(), 1);
+    assert!(
+        told[0].contains("far (±") && !told[0].contains("near"),
+        "{told:?}"
+    );
+    // Once, however often it is finished.
+    finish(&mut run);
+    assert_eq!(warnings(&run), told);
+    assert!(text::render(&run).contains("95% within"));
+    // A stopped run did not come to the end of its iterations.
+    let mut stopped = of(&[("far", &far)], rule(0.03));
+    finish(&mut stopped);
+    assert_eq!(warnings(&stopped), Vec::<String>::new());
+    assert_eq!(missed(&stopped), Some(vec!["far".to_owned()]));
+}
+
+#[test]
+fn the_journal_has_the_rule() {
+    let run = of(&[], rule(0.03));
+    let read = journal::read(journal::header_line(&run).as_bytes()).expect("a journal");
+    assert_eq!(read.repetition, run.repetition);
+}

@@ -12,6 +12,7 @@ mod fio_machine;
 mod forms;
 mod knee;
 mod phase;
+mod probe;
 mod repetition;
 mod residency;
 mod series;
@@ -39,6 +40,9 @@ pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeSt
 pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
     LatenessResult, PhaseResult, RankResult, StonewallResult,
+};
+pub use probe::{
+    AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
 };
 pub use repetition::{Enough, RepetitionResult};
 pub use residency::{

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
 use clap::{Parser, Subcommand, ValueEnum};
+use rbench_core::client::Watch;
 use rbench_core::ops_table::OpsRow;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
@@ -128,6 +129,11 @@ struct Common {
     /// file .stats of its mount: requests, updates of metadata, objects
     #[arg(long, help_heading = "Run")]
     client_counters: bool,
+    /// Report CPU time and memory of the file system's client for each phase: of this
+    /// process, or of all with this name, on every host [default: those that serve the
+    /// FUSE mount, where they can be found]
+    #[arg(long, value_name = "PID|NAME", value_parser = values::watch, help_heading = "Run")]
+    watch: Option<Watch>,
     /// How ranks communicate
     #[arg(
         long,
@@ -641,6 +647,7 @@ impl Common {
             no_round_trip: self.no_round_trip,
             client_cache: self.client_cache,
             client_counters: self.client_counters,
+            watch: self.watch,
         };
         (common, output)
     }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 pub use clap_complete::Shell;
 pub use definitions::{completions, man_pages};
+use rbench_core::client::Watch;
 use rbench_core::plain::plain_lines;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::Spec;
@@ -253,6 +254,9 @@ pub struct Output {
     /// `--client-counters`: what the file system's clients count of their own work
     /// is reported.
     pub client_counters: bool,
+    /// `--watch`: the processes of the file system's client on each host; `None`: those
+    /// that serve the mount, where they can be found.
+    pub watch: Option<Watch>,
 }
 
 impl Output {

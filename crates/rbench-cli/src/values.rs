@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use rbench_core::client::Watch;
 use rbench_core::near::nearest;
 use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
 use rbench_core::units::ParseQuantityError;
@@ -24,6 +25,12 @@ pub fn bytes(text: &str) -> Result<Bytes, String> {
 
 pub fn time(text: &str) -> Result<Nanos, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
+}
+
+/// `--watch`
+pub fn watch(text: &str) -> Result<Watch, String> {
+    let read = text.parse::<Watch>();
+    read.map_err(|why| format!("'{text}': {why}"))
 }
 
 /// A share in per cent, such as `5%` or `2.5`.

@@ -4,6 +4,7 @@
 //!
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
+pub mod client;
 pub mod clock;
 pub mod coarse;
 pub mod direction;

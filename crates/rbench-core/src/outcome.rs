@@ -8,6 +8,7 @@ mod parts;
 
 pub use parts::{Access, Cache, Found, HostOutcome, Lateness, RankGap, RankOutcome, per_second};
 
+use crate::client::ClientCost;
 use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
 use crate::latency::Latency;
@@ -405,6 +406,9 @@ pub struct PhaseOutcome {
     /// What was seen around the phase of who answered; `None` where the
     /// question has no meaning.
     pub residency: Option<Residency>,
+    /// What the file system's client used in the phase, whose rows share it; `None`:
+    /// nobody looked.
+    pub client: Option<ClientCost>,
     /// When all ranks were to start; `None` where each started by itself.
     pub start: Option<CommonStart>,
     /// Of transfers between opens and closes that were timed: what all of it took.

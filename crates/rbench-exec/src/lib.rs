@@ -11,6 +11,7 @@ pub mod ack;
 pub mod blocks;
 pub mod caches;
 pub mod calibrate;
+pub mod client;
 mod content;
 pub mod data;
 mod extents;

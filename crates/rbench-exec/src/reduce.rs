@@ -151,6 +151,7 @@ pub async fn reduce(
             one_each,
             first_failed: failed.map(host_of),
             residency: None,
+            client: None,
             start: group.started(),
             access: None,
             found: None,

@@ -14,6 +14,7 @@ use rbench_sys::{command, limits};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
+use crate::client;
 use crate::group::{ExecError, Group, StopReason, WorkerResources};
 use crate::phase::{Before, Phase};
 use crate::reduce::{self, Part};
@@ -244,6 +245,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         });
     }
     let before = look_before(group, phase, &hands).await?;
+    let client = client::begin(group).await?;
     group.keep_time().await?;
     let _guard = group.guard();
     let start = match group.common_start().await? {
@@ -280,6 +282,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         let go = Command::Go(Stage::Closed);
         hands.order(group, go, reached_counts).await?;
     }
+    let client = client::end(group, client).await?;
     let after = look_after(group, phase, &hands).await?;
     let ended = hands.order(group, Command::Finish, ended).await?;
     let ended = hands.outcomes(group, phase, ended);
@@ -292,6 +295,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let glances = before.zip(after).map(|(before, after)| [before, after]);
     let mine = Mine {
         glances,
+        client,
         ..Mine::new(ended, cpu().since(cpu_before))
     };
     // Without topping up it is an end like any other.
@@ -442,6 +446,8 @@ struct Mine {
     cpu: Nanos,
     /// What it saw before and after.
     glances: Option<[Glance; 2]>,
+    /// What the client used, where it is watched.
+    client: Option<client::Seen>,
 }
 
 impl Mine {
@@ -451,6 +457,7 @@ impl Mine {
             outcomes: ended.into_iter().map(|(outcome, _)| outcome).collect(),
             cpu,
             glances: None,
+            client: None,
         }
     }
 
@@ -468,6 +475,7 @@ impl Mine {
             covered: false,
             cpu: Nanos(0),
             glances: None,
+            client: None,
         }
     }
 }
@@ -486,6 +494,7 @@ async fn merge(
         covered,
         cpu,
         glances,
+        client,
     } = mine;
     let mut details = Details::default();
     for outcome in &mut outcomes {
@@ -504,6 +513,7 @@ async fn merge(
     };
     let mut rows = reduce::reduce(group, phase, part).await?;
     residency::gather(group, phase, seen, &mut rows).await?;
+    client::gather(group, client, &mut rows).await?;
     Ok(PhaseEnd {
         rows,
         covered,

@@ -31,6 +31,8 @@ pub fn operations(results: &[RunResult]) -> String {
         "start_skew_s",
         "busy",
         "cache",
+        "client_cpu_s",
+        "client_cpu_us_per_operation",
     ]);
     table.distribution("service");
     table.distribution("response");
@@ -72,6 +74,13 @@ fn operation(result: &RunResult, phase: &PhaseResult) -> Vec<String> {
         phase.start_skew_s.to_string(),
         some(phase.busy),
         phase.cache.clone().unwrap_or_default(),
+        some(phase.client.as_ref().and_then(|client| client.cpu_s)),
+        some(
+            phase
+                .client
+                .as_ref()
+                .and_then(|client| client.cpu_us_per_operation),
+        ),
     ];
     cells.extend(distribution(Some(&phase.latency.service)));
     cells.extend(distribution(phase.latency.response.as_ref()));
@@ -90,6 +99,8 @@ pub fn hosts(results: &[RunResult]) -> String {
         "errors",
         "elapsed_s",
         "rate",
+        "client_cpu_s",
+        "client_resident_bytes",
     ]);
     table.distribution("service");
     table.distribution("response");
@@ -103,6 +114,12 @@ pub fn hosts(results: &[RunResult]) -> String {
                 host.errors.to_string(),
                 host.elapsed_s.to_string(),
                 some((!phase.one_each).then(|| host.rate())),
+            ]);
+            let client = phase.client.as_ref();
+            let client = client.and_then(|c| c.hosts.iter().find(|one| one.host == host.host));
+            cells.extend([
+                some(client.and_then(|one| one.cpu_s)),
+                some(client.and_then(|one| one.resident_bytes)),
             ]);
             cells.extend(distribution(Some(&host.latency)));
             cells.extend(distribution(host.response.as_ref()));

@@ -246,6 +246,7 @@ fn phase(lines: &[IntervalLine]) -> Option<PhaseResult> {
         first_failed: None,
         rewritten: None,
         residency: None,
+        client: None,
         access: None,
         found: None,
         start: None,

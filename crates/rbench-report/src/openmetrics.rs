@@ -141,6 +141,21 @@ const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "rbench_client_cpu_seconds",
+        kind: "counter",
+        unit: "seconds",
+        help: "CPU time of the file system's client on a host while the phase ran",
+        samples: |out, result| {
+            each_phase(result, |phase, key| {
+                let hosts = phase.client.iter().flat_map(|client| &client.hosts);
+                for (host, cpu_s) in hosts.filter_map(|host| Some((host, host.cpu_s?))) {
+                    let labels = [key, &[("host", host.host.as_str())]].concat();
+                    out.add("_total", &labels, cpu_s);
+                }
+            });
+        },
+    },
+    Family {
         name: "rbench_host_operations",
         kind: "counter",
         unit: "",

@@ -108,7 +108,9 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
         section id="results" {
             h2 { "Results" }
             @if results.len() > 1 { (tables::beside(results, names)) }
-            (beside(results, names, &|result| html! { (tables::operations(result)) (tables::summary(result)) }))
+            (beside(results, names, &|result| html! {
+                (tables::operations(result)) (tables::summary(result)) (tables::client(result))
+            }))
         }
         section id="charts" {
             h2 { "Charts" }

@@ -5,6 +5,7 @@
 //! know. What the fields mean is in docs/result-file.md.
 
 mod client;
+mod client_cost;
 mod crowd;
 mod effort;
 mod fio;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
 pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
+pub use client_cost::{ClientCostResult, HostClientResult};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
 pub use fio::{

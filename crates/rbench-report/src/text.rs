@@ -4,7 +4,7 @@
 //! How to read it is in docs/report.md.
 
 pub(crate) mod caches;
-mod client;
+pub(crate) mod client;
 pub(crate) mod details;
 pub(crate) mod header;
 
@@ -25,7 +25,8 @@ pub fn render(result: &RunResult) -> String {
         details::found(result),
         summary(result),
         caches::render(result),
-        client::render(result),
+        client::cost(result),
+        client::counters(result),
         details::by_host(result),
         details::ranks(result),
         details::stonewalls(result),

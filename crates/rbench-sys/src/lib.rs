@@ -23,6 +23,7 @@ pub mod mountinfo;
 mod null_fs;
 pub mod own_files;
 pub mod posix;
+pub mod processes;
 mod remove;
 pub mod residency;
 mod space;

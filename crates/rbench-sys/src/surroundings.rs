@@ -83,6 +83,13 @@ pub fn surroundings(target: &Path) -> Surroundings {
     }
 }
 
+/// The processes that serve the FUSE mount at `target`, ascending; empty where it is no
+/// such mount, or this user may not see them.
+pub fn serving(target: &Path) -> Vec<u32> {
+    let below = standing(target).ok().filter(is_fuse);
+    below.map_or(Vec::new(), |below| client::serving(&below))
+}
+
 /// Whether requests go through a FUSE connection.
 fn is_fuse(below: &Standing) -> bool {
     let fs_type = below.mount.as_ref().map_or("", |m| m.fs_type.as_str());

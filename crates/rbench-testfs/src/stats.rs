@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use rbench_core::{Latency, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -194,6 +196,7 @@ impl Snapshot {
                 )
                 .map(|(fault, count)| FaultFired { fault, count })
                 .collect(),
+            process: ProcessStats::now(),
         }
     }
 }
@@ -208,6 +211,32 @@ pub struct StatsFile {
     /// Every configured fault, also one that never fired; then `quota` and
     /// `power-cut` where there are such.
     pub faults_fired: Vec<FaultFired>,
+    /// What the process that serves has used since it was started, by getrusage(2).
+    pub process: ProcessStats,
+}
+
+/// What a process has used.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ProcessStats {
+    /// CPU time in its own code.
+    pub user_s: f64,
+    /// CPU time in the kernel on its behalf.
+    pub system_s: f64,
+    /// The most memory that ever was resident.
+    pub peak_resident_bytes: u64,
+}
+
+impl ProcessStats {
+    /// What this process has used so far.
+    fn now() -> ProcessStats {
+        let used = getrusage(UsageWho::RUSAGE_SELF).expect("every Linux knows it");
+        let seconds = |time: nix::sys::time::TimeVal| time.num_microseconds() as f64 / 1e6;
+        ProcessStats {
+            user_s: seconds(used.user_time()),
+            system_s: seconds(used.system_time()),
+            peak_resident_bytes: u64::try_from(used.max_rss()).unwrap_or(0) << 10,
+        }
+    }
 }
 
 /// One kind of request in a statistics file; times from the arrival to just
@@ -377,7 +406,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("stats.json");
         std::fs::write(&path, "before").expect("writable");
-        stats.snapshot().to_file().write(&path).expect("writable");
+        let written = stats.snapshot().to_file();
+        written.write(&path).expect("writable");
 
         let text = std::fs::read_to_string(&path).expect("readable");
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -398,10 +428,16 @@ mod tests {
                 {"fault": "read:stall=500ms@nth=2", "count": 1},
                 {"fault": "quota", "count": 0},
             ],
+            "process": {
+                "user_s": written.process.user_s,
+                "system_s": written.process.system_s,
+                "peak_resident_bytes": written.process.peak_resident_bytes,
+            },
         });
+        assert!(written.process.peak_resident_bytes > 0);
         assert_eq!(value, expect);
         let back: StatsFile = serde_json::from_str(&text).expect("the schema");
-        assert_eq!(back, stats.snapshot().to_file());
+        assert_eq!(back, written);
         let names = std::fs::read_dir(folder.path()).expect("readable").count();
         assert_eq!(names, 1, "no temporary file is left");
     }

@@ -15,7 +15,7 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, MonotonicClock, Rank};
 use rbench_exec::group::WorkerResources;
 use rbench_exec::{
-    ExecError, Group, Place, Show as _, StopReason, ack, caches, calibrate, execute,
+    ExecError, Group, Place, Show as _, StopReason, ack, caches, calibrate, client, execute,
 };
 use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
@@ -255,8 +255,13 @@ pub async fn once(
         });
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
-    let cache_of = caches(&group, &identity().kernel, places(&plan, launch, &parent)).await?;
+    let places = places(&plan, launch, &parent);
+    let cache_of = caches(&group, &identity().kernel, places.clone()).await?;
     let group = group.with_caches(cache_of);
+    // The built-in file system is this program: it is only watched when that is asked for.
+    if output.watch.is_some() || !plan.embedded() {
+        client::watch(&group, output.watch.clone(), places).await?;
+    }
     let scope = Scope {
         plan: &plan,
         launch,

@@ -70,6 +70,13 @@ impl<L: Line> Own<L> {
             "Size of the file system client's own cache on each host (bytes)",
         ),
         named(
+            "watch",
+            Value("PID|NAME", |l, v| {
+                put(&mut l.output().watch, v, values::watch)
+            }),
+            "Report CPU time and memory of the client: a process, or all of a name",
+        ),
+        named(
             "private-dirs",
             Nothing(|l| l.leave().private_dirs = true),
             "Allow each host a file system of its own there",

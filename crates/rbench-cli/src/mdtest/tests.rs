@@ -131,6 +131,9 @@ const SAMPLES: &[Sample] = &[
     ("--client-cache 2g", |l| {
         l.output.client_cache = Some(Bytes(2 << 30));
     }),
+    ("--watch mfsmount", |l| {
+        l.output.watch = Some(rbench_core::client::Watch::Name("mfsmount".to_owned()));
+    }),
     ("--overwrite", |l| l.output.overwrite = true),
     ("--private-dirs", |l| l.leave.private_dirs = true),
     ("--overfill", |l| l.leave.overfill = true),

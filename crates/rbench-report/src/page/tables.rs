@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use crate::schema::{HostResult, PhaseResult, RankResult, RunResult};
 use crate::summary::BYTES_PER_S;
 use crate::table::{NONE, printable};
+use crate::text::client::{Shared, of_phase, watched};
 use crate::text::{iterations, latencies, row};
 use crate::warnings::{STRAGGLER_FACTOR, is_short};
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
@@ -81,6 +82,22 @@ pub fn summary(result: &RunResult) -> Markup {
                     td { @if row.iterations > 1 { (show(row.stddev)) } @else { (NONE) } }
                 }
             } }
+        } }
+    } }
+}
+
+/// What the file system's client cost; nothing where none was watched.
+pub fn client(result: &RunResult) -> Markup {
+    let all = watched(result);
+    html! { @if !all.is_empty() {
+        h4 { "The file system's client" }
+        div.wide { table {
+            thead { tr { @for title in ["Operation", "CPU/op", "CPU time", "User", "System", "Resident", "Processes", ""] {
+                th { (title) }
+            } } }
+            tbody { @for Shared { label, cost, .. } in all { tr {
+                @for cell in of_phase(label, cost) { td { (printable(&cell)) } }
+            } } }
         } }
     } }
 }

@@ -11,8 +11,8 @@ use rbench_core::outcome::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CameRoundResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult, ResidencyResult,
-    TimelineRow, WorkersResult, timeline as slices,
+    CameRoundResult, ClientCostResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult,
+    ResidencyResult, TimelineRow, WorkersResult, timeline as slices,
 };
 use crate::hist::Hist;
 
@@ -147,6 +147,10 @@ pub struct PhaseResult {
     /// meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub residency: Option<ResidencyResult>,
+    /// What the file system's client used in the phase, whose rows share it; `None` where
+    /// no client was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientCostResult>,
 }
 
 impl PhaseResult {
@@ -355,6 +359,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             first_failed,
             rewritten,
             residency: _,
+            client,
             start,
             access,
             found,
@@ -408,6 +413,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             access: access.map(|access| AccessResult::of(access, *bytes)),
             found: found.map(|found| FoundResult::of(found, *elapsed)),
             residency: ResidencyResult::of(outcome),
+            client: client.as_ref().map(ClientCostResult::from),
             start_error_s: start.map(|start| start.error.as_secs_f64()),
         }
     }

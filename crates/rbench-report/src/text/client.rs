@@ -1,12 +1,163 @@
-//! What the file system's clients counted of their own work.
+//! What the file system's clients cost, and what they counted of their own work.
 
-use rbench_core::units::{human_count, human_nanos};
+use rbench_core::units::{human_bytes, human_count, human_nanos};
 
-use crate::schema::{CLIENT_WORK, RunResult};
+use super::{iterations, label, seconds};
+use crate::schema::{CLIENT_WORK, ClientCostResult, HostClientResult, PhaseResult, RunResult};
 use crate::table::{NONE, Table, left, right};
 
+/// Most hosts of a phase that are all shown.
+const MOST_HOSTS: usize = 16;
+
+/// Least CPU time of a host, s, of which the part of the kernel is told: it is counted in ticks
+/// of 10 ms.
+const LEAST_SPLIT_S: f64 = 0.1;
+
+/// Rows of the result that ran at the same time, with the cost that they share.
+pub(crate) struct Shared<'r> {
+    /// The first of them.
+    pub phase: &'r PhaseResult,
+    /// Their names.
+    pub label: String,
+    /// What the client used.
+    pub cost: &'r ClientCostResult,
+}
+
+/// The phases in which a client was watched.
+pub(crate) fn watched(result: &RunResult) -> Vec<Shared<'_>> {
+    let mut all: Vec<Shared<'_>> = Vec::new();
+    for phase in &result.phases {
+        let Some(cost) = &phase.client else {
+            continue;
+        };
+        match all.last_mut() {
+            // CPU time is in ns: two phases do not use the same on every host.
+            Some(last) if (last.phase.iteration, last.cost) == (phase.iteration, cost) => {
+                last.label = format!("{} + {}", last.label, label(phase));
+            }
+            _ => all.push(Shared {
+                phase,
+                label: label(phase),
+                cost,
+            }),
+        }
+    }
+    all
+}
+
+/// A row for each phase, and for each host where there are several.
+pub fn cost(result: &RunResult) -> String {
+    let total = iterations(result);
+    let mut table = Table::new([
+        left("CLIENT"),
+        right("CPU/op"),
+        right("CPU time"),
+        right("User"),
+        right("System"),
+        right("Resident"),
+        right("Processes"),
+        left("").optional(),
+    ]);
+    let mut current = None;
+    for Shared { phase, label, cost } in watched(result) {
+        if total > 1 && current.replace(phase.iteration) != Some(phase.iteration) {
+            table.heading(format!(
+                "Iteration {} of {total}",
+                phase.iteration.saturating_add(1)
+            ));
+        }
+        table.row(of_phase(label, cost));
+        let hosts = cost.hosts.iter().take(MOST_HOSTS);
+        for host in hosts.filter(|_| cost.hosts.len() > 1) {
+            table.row(of_host(host));
+        }
+    }
+    match table.is_empty() {
+        true => String::new(),
+        false => table.render(),
+    }
+}
+
+/// The cells of a phase: its name, CPU time of an operation, CPU time, user, system,
+/// resident memory, processes, and why there is none of it.
+pub(crate) fn of_phase(name: String, cost: &ClientCostResult) -> Vec<String> {
+    let per_operation = cost.cpu_us_per_operation.map(|us| human_nanos(us * 1e3));
+    if let [host] = cost.hosts.as_slice() {
+        let mut cells = of_host(host);
+        cells[0] = name;
+        cells[1] = per_operation.unwrap_or_else(|| NONE.into());
+        return cells;
+    }
+    let split = cost
+        .hosts
+        .iter()
+        .map(split)
+        .collect::<Option<Vec<[f64; 2]>>>();
+    let part = |which: usize| {
+        let split = split.as_ref()?;
+        Some(split.iter().map(|parts| parts[which]).sum::<f64>())
+    };
+    let processes = cost
+        .hosts
+        .iter()
+        .map(|host| host.processes)
+        .sum::<Option<u64>>();
+    let why = match cost.cpu_s {
+        Some(_) => String::new(),
+        None => "not known of every host".to_owned(),
+    };
+    let none = || NONE.to_owned();
+    vec![
+        name,
+        per_operation.unwrap_or_else(none),
+        cost.cpu_s.map_or_else(none, seconds),
+        part(0).map_or_else(none, seconds),
+        part(1).map_or_else(none, seconds),
+        none(),
+        processes.map_or_else(none, human_count),
+        why,
+    ]
+}
+
+/// CPU time of a host in its own code and in the kernel, where there was enough of it.
+fn split(host: &HostClientResult) -> Option<[f64; 2]> {
+    let enough = host.cpu_s.is_some_and(|cpu_s| cpu_s >= LEAST_SPLIT_S);
+    Some([host.user_s?, host.system_s?]).filter(|_| enough)
+}
+
+fn of_host(client: &HostClientResult) -> Vec<String> {
+    let HostClientResult {
+        host,
+        unknown,
+        processes,
+        cpu_s,
+        user_s: _,
+        system_s: _,
+        resident_bytes,
+        peak_resident_bytes: _,
+    } = client;
+    let [user_s, system_s] = split(client).map_or([None; 2], |parts| parts.map(Some));
+    let none = || NONE.to_owned();
+    let why = match unknown.as_deref() {
+        None => "",
+        Some("replaced") => "ended or replaced during the phase",
+        Some("absent") => "no such process",
+        Some(_) => "the kernel did not answer in time",
+    };
+    vec![
+        format!("  {host}"),
+        none(),
+        cpu_s.map_or_else(none, seconds),
+        user_s.map_or_else(none, seconds),
+        system_s.map_or_else(none, seconds),
+        resident_bytes.map_or_else(none, human_bytes),
+        processes.map_or_else(none, human_count),
+        why.to_owned(),
+    ]
+}
+
 /// A row for each client and kind of work.
-pub fn render(result: &RunResult) -> String {
+pub fn counters(result: &RunResult) -> String {
     let mut table = Table::new([
         left("CLIENT COUNTERS"),
         left("Work"),

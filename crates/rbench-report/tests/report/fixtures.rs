@@ -97,6 +97,7 @@ impl Made {
             first_failed: None,
             rewritten: None,
             residency: None,
+            client: None,
             start: None,
             access: None,
             found: None,

@@ -6,6 +6,7 @@
     reason = "the tests read and accept golden files"
 )]
 
+mod client;
 mod compare;
 mod crowd;
 mod fio;

@@ -36,12 +36,20 @@ pub struct Client {
     pub writeback_cache: Option<bool>,
 }
 
-/// The client behind a FUSE mount, if this user may see it.
+/// The processes that serve a FUSE mount, ascending, as far as this user may see them.
+pub(super) fn serving(below: &Standing) -> Vec<u32> {
+    let Some(mount) = &below.mount else {
+        return Vec::new();
+    };
+    let connection = u64::from(libc::minor(below.device));
+    choose(&holders(Path::new("/proc")), connection, &mount.mount_point)
+}
+
+/// The client behind a FUSE mount, if this user may see it. Processes that inherited the
+/// device from another are behind it.
 pub(super) fn of(below: &Standing) -> Option<Client> {
     let mount = below.mount.as_ref()?;
-    let connection = u64::from(libc::minor(below.device));
-    let candidates = holders(Path::new("/proc"));
-    let process = choose(&candidates, connection, &mount.mount_point)?;
+    let process = *serving(below).first()?;
     let words = command_line(process)?;
     let text = |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).ok();
     let seconds = |names: &[&str]| value(&words, names).and_then(as_seconds);
@@ -120,13 +128,14 @@ fn connection(facts: &str) -> Option<u64> {
     lines.find_map(|line| line.strip_prefix("fuse_connection:")?.trim().parse().ok())
 }
 
-/// The process that serves a connection: the one of which the kernel says so;
-/// else the only one whose command line names the mount point. Processes that
-/// inherited the device from another are behind it.
-fn choose(holders: &[Holder], number: u64, mount_point: &Path) -> Option<u32> {
+/// The processes that serve a connection, ascending: those of which the kernel says so;
+/// else the only one whose command line names the mount point.
+fn choose(holders: &[Holder], number: u64, mount_point: &Path) -> Vec<u32> {
     let told = holders.iter().filter(|h| h.connections.contains(&number));
-    if let Some(first) = told.map(|h| h.process).min() {
-        return Some(first);
+    let mut told: Vec<u32> = told.map(|h| h.process).collect();
+    if !told.is_empty() {
+        told.sort_unstable();
+        return told;
     }
     let names = |h: &&Holder| {
         let silent = h.connections.is_empty();
@@ -134,8 +143,8 @@ fn choose(holders: &[Holder], number: u64, mount_point: &Path) -> Option<u32> {
     };
     let mut named = holders.iter().filter(names);
     match (named.next(), named.next()) {
-        (Some(only), None) => Some(only.process),
-        _ => None,
+        (Some(only), None) => vec![only.process],
+        _ => Vec::new(),
     }
 }
 
@@ -195,20 +204,20 @@ mod tests {
     }
 
     #[test]
-    fn the_process_of_the_connection_is_chosen_or_none() {
+    fn the_processes_of_the_connection_are_chosen_or_none() {
         let mnt = Path::new("/mnt/a");
-        let check = |holders: &[Holder], expect: Option<u32>| {
+        let check = |holders: &[Holder], expect: &[u32]| {
             assert_eq!(choose(holders, 53, mnt), expect);
         };
         let a = holder(7, &[], &["mfsmount", "/mnt/a"]);
         let b = holder(8, &[], &["mfsmount", "/mnt/b"]);
-        check(&[], None);
-        check(&[a.clone(), b.clone()], Some(7));
-        check(&[a.clone(), holder(9, &[], &["sshfs", "/mnt/a"])], None);
+        check(&[], &[]);
+        check(&[a.clone(), b.clone()], &[7]);
+        check(&[a.clone(), holder(9, &[], &["sshfs", "/mnt/a"])], &[]);
         // The kernel's word counts, the parent before its children.
         let told = [holder(12, &[53], &["x"]), holder(11, &[53], &["x"]), a];
-        check(&told, Some(11));
-        check(&[holder(5, &[54], &["x", "/mnt/a"]), b], None);
+        check(&told, &[11, 12]);
+        check(&[holder(5, &[54], &["x", "/mnt/a"]), b], &[]);
         assert_eq!(connection("pos:\t0\nfuse_connection:\t53\n"), Some(53));
         assert_eq!(connection("pos:\t0\n"), None);
     }

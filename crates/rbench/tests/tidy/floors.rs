@@ -34,7 +34,9 @@ const HOUSES: &[House] = &[
                 "wire",
             ],
             &["units"],
-            &["clock", "effort", "failure", "latency", "machine", "moved"],
+            &[
+                "client", "clock", "effort", "failure", "latency", "machine", "moved",
+            ],
             &["coarse", "job"],
             &["timeline"],
             &["outcome/parts"],
@@ -61,6 +63,7 @@ const HOUSES: &[House] = &[
                 "limits",
                 "mountinfo",
                 "own_files",
+                "processes",
                 "space",
                 "thread",
                 "waiting",
@@ -125,7 +128,7 @@ const HOUSES: &[House] = &[
                 "ack", "caches", "extents", "hooks", "ops", "phase", "target",
             ],
             // Blocks moved through an engine; what is looked at and reduced around a phase.
-            &["blocks", "reduce", "residency", "stuck"],
+            &["blocks", "client", "reduce", "residency", "stuck"],
             &["round"],
             &["spots", "testdirs", "warm_up"],
             // Workloads.

@@ -247,6 +247,15 @@ pub const OWN: &[Opt] = &[
         },
     ),
     value(
+        "rbench-watch",
+        "PID|NAME",
+        "Report CPU time and memory of the client: a process, or all of a name",
+        |l, v| {
+            l.output.watch = Some(values::watch(v)?);
+            Ok(())
+        },
+    ),
+    value(
         "iterations",
         "N",
         "Run all jobs N times, each time as groups of their own",

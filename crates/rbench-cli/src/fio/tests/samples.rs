@@ -622,6 +622,9 @@ const LINE_OPTIONS: &[LineSample] = &[
     ("--rbench-client-cache=2g", |l| {
         l.output.client_cache = Some(rbench_core::Bytes(2 << 30));
     }),
+    ("--rbench-watch=17", |l| {
+        l.output.watch = Some(rbench_core::client::Watch::Process(17));
+    }),
     ("--iterations=2", |l| l.iterations = Some(2)),
     ("--shift=2", |l| l.shift = Some(2)),
     ("--ack-journal=/var/acks", |l| {

@@ -1,0 +1,254 @@
+//! What the processes of the file system's client use while a phase runs: CPU time and
+//! memory, read at the leader of each host right before the common start and when all
+//! workers have come to their end. All of it while no worker works.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rbench_comm::{Combine, CommError};
+use rbench_core::Rank;
+use rbench_core::client::{ClientCost, ClientGap, ClientUse, HostClient, Watch};
+use rbench_core::outcome::PhaseOutcome;
+use rbench_core::wire::{Reader, Writer};
+use rbench_core::{Bytes, Nanos};
+use rbench_sys::processes::{self, Process, ProcessUse};
+use rbench_sys::surroundings::serving;
+
+use crate::group::{ExecError, Group};
+use crate::sight::Watched;
+use crate::thread::in_thread;
+
+/// How long looking may take: what is measured is worth more.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// From now on what `watch` names is watched on each host; without it the processes that
+/// serve the FUSE mounts at `dirs`, where any can be found on some host. Every rank calls
+/// this.
+///
+/// # Errors
+/// When a host has no process that `watch` names, or the ranks cannot talk.
+pub async fn watch(
+    group: &Group<'_>,
+    watch: Option<Watch>,
+    dirs: Vec<PathBuf>,
+) -> Result<(), ExecError> {
+    let own = u64::from(std::process::id());
+    let ranks = group.host.gather(Rank(0), own.to_le_bytes().to_vec());
+    let ranks = group.quietly(ranks).await?.unwrap_or_default();
+    let number = |bytes: &Vec<u8>| Some(u64::from_le_bytes(*bytes.first_chunk::<8>()?) as u32);
+    let mut watched = Watched {
+        watch,
+        dirs,
+        ranks: ranks.iter().filter_map(number).collect(),
+        processes: Vec::new(),
+    };
+    if group.is_leader() {
+        let asked = watched.clone();
+        let look = tokio::time::timeout(PATIENCE, in_thread(move || find(&asked)));
+        let found = group.attend(look, || 0).await?;
+        watched.processes = found.ok().and_then(Result::ok).unwrap_or_default();
+    }
+    let missing = |watch: &Watch| {
+        let host = group.host_name();
+        match watch {
+            Watch::Process(number) => format!("--watch: there is no process {number} on {host}"),
+            Watch::Name(name) => {
+                format!("--watch: there is no process with the name '{name}' on {host}")
+            }
+        }
+    };
+    let missed = watched.watch.as_ref();
+    let missed = missed.filter(|_| group.is_leader() && watched.processes.is_empty());
+    let there = missed.map_or(Ok(()), |watch| Err(missing(watch)));
+    group.agree(there).await.map_err(|error| match error {
+        ExecError::SetUp(message) => ExecError::Usage(message),
+        other => other,
+    })?;
+    let any = u64::from(!watched.processes.is_empty());
+    let any = group.world.all_reduce(Combine::Max, vec![any]);
+    let any = group.quietly(any).await?[0] > 0;
+    group.sight.client.replace(any.then_some(watched));
+    Ok(())
+}
+
+/// The processes on this host that are to be watched, ascending by number.
+fn find(watched: &Watched) -> Vec<Process> {
+    let Watched {
+        watch,
+        dirs,
+        ranks,
+        processes: known,
+    } = watched;
+    match watch {
+        // Another one that has got its number since is not it.
+        Some(Watch::Process(_)) if !known.is_empty() => known.clone(),
+        Some(Watch::Process(number)) => Process::of(*number).into_iter().collect(),
+        Some(Watch::Name(name)) => processes::named(name, ranks),
+        None => {
+            let all = dirs.iter().flat_map(|dir| serving(dir));
+            let others = all.filter(|number| !ranks.contains(number));
+            let mut all: Vec<Process> = others.filter_map(Process::of).collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        }
+    }
+}
+
+/// What each process has used so far.
+type Reading = Vec<(Process, ProcessUse)>;
+
+/// What all of them have used; `None` when one has ended.
+fn read(processes: &[Process]) -> Option<Reading> {
+    let each = processes.iter();
+    each.map(|process| Some((*process, process.used()?)))
+        .collect()
+}
+
+/// What a rank knows before the phase: the processes and what they have used, or why not;
+/// `None` at ranks that lead no host.
+pub(crate) type Before = Option<Result<Reading, ClientGap>>;
+
+/// What a rank knows after it, in the same way.
+pub(crate) type Seen = Option<Result<ClientUse, ClientGap>>;
+
+/// Reads what the processes have used before a phase; `None` on all ranks where nothing is
+/// watched. All ranks wait for it.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub(crate) async fn begin(group: &Group<'_>) -> Result<Option<Before>, ExecError> {
+    let Some(watched) = group.sight.client.borrow().clone() else {
+        return Ok(None);
+    };
+    let mine = match group.is_leader() {
+        true => Some(first(group, watched).await?),
+        false => None,
+    };
+    group.quietly(group.world.barrier()).await?;
+    Ok(Some(mine))
+}
+
+async fn first(
+    group: &Group<'_>,
+    watched: Watched,
+) -> Result<Result<Reading, ClientGap>, ExecError> {
+    let look = in_thread(move || {
+        // Those of a mount are looked for again only when they are gone: that may take long.
+        let same = match &watched.watch {
+            None => read(&watched.processes).filter(|reading| !reading.is_empty()),
+            Some(_) => None,
+        };
+        same.or_else(|| read(&find(&watched)))
+    });
+    let found = tokio::time::timeout(PATIENCE, look);
+    let Ok(Ok(found)) = group.attend(found, || 0).await? else {
+        return Ok(Err(ClientGap::Silent));
+    };
+    let Some(reading) = found.filter(|reading| !reading.is_empty()) else {
+        return Ok(Err(ClientGap::Absent));
+    };
+    if let Some(watched) = group.sight.client.borrow_mut().as_mut() {
+        watched.processes = reading.iter().map(|(process, _)| *process).collect();
+    }
+    Ok(Ok(reading))
+}
+
+/// The same after it; no worker works.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub(crate) async fn end(
+    group: &Group<'_>,
+    before: Option<Before>,
+) -> Result<Option<Seen>, ExecError> {
+    let Some(before) = before else {
+        return Ok(None);
+    };
+    let before = match before {
+        None => return Ok(Some(None)),
+        Some(Err(gap)) => return Ok(Some(Some(Err(gap)))),
+        Some(Ok(before)) => before,
+    };
+    let watched = group.sight.client.borrow().clone().unwrap_or_default();
+    let look = in_thread(move || {
+        let after = read(&watched.processes);
+        // Whoever came during the phase has done part of its work.
+        let named = matches!(watched.watch, Some(Watch::Name(_)));
+        let same = !named || find(&watched) == watched.processes;
+        after.filter(|_| same)
+    });
+    let after = group
+        .attend(tokio::time::timeout(PATIENCE, look), || 0)
+        .await?;
+    Ok(Some(Some(match after {
+        Ok(Ok(Some(after))) => Ok(between(&before, &after)),
+        Ok(Ok(None)) => Err(ClientGap::Replaced),
+        Ok(Err(_)) | Err(_) => Err(ClientGap::Silent),
+    })))
+}
+
+/// What the same processes used between two readings.
+fn between(before: &Reading, after: &Reading) -> ClientUse {
+    let mut sum = ClientUse::default();
+    for ((_, before), (_, after)) in before.iter().zip(after) {
+        sum.processes += 1;
+        sum.cpu = Nanos(sum.cpu.0 + after.cpu.since(before.cpu).0);
+        sum.user = Nanos(sum.user.0 + after.user.since(before.user).0);
+        sum.system = Nanos(sum.system.0 + after.system.since(before.system).0);
+        sum.resident = Bytes(sum.resident.0 + after.resident.0);
+        sum.peak = Bytes(sum.peak.0 + after.peak.0);
+    }
+    sum
+}
+
+/// Puts together at rank 0 what was seen on all hosts, and says it in the rows of the
+/// phase; all ranks call this.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub(crate) async fn gather(
+    group: &Group<'_>,
+    seen: Option<Seen>,
+    rows: &mut [PhaseOutcome],
+) -> Result<(), ExecError> {
+    let Some(Some(mine)) = seen else {
+        return Ok(());
+    };
+    let mut message = Writer::default();
+    ClientUse::encode(mine, &mut message);
+    let all = group.leaders.gather(Rank(0), message.finish());
+    let Some(all) = group.quietly(all).await? else {
+        return Ok(());
+    };
+    let read = |(host, message): (&String, &Vec<u8>)| {
+        Some(HostClient {
+            host: host.clone(),
+            used: ClientUse::decode(&mut Reader::new(message))?,
+        })
+    };
+    let hosts: Option<Vec<HostClient>> = group.host_names.iter().zip(&all).map(read).collect();
+    let watched = group.sight.client.borrow();
+    let cost = ClientCost {
+        watch: watched.as_ref().and_then(|watched| watched.watch.clone()),
+        operations: operations(rows),
+        hosts: hosts.ok_or_else(garbled)?,
+    };
+    for row in rows {
+        row.client = Some(cost.clone());
+    }
+    Ok(())
+}
+
+/// Operations of all rows; `None` where others came before those that were measured, or
+/// between them.
+fn operations(rows: &[PhaseOutcome]) -> Option<u64> {
+    let whole = |row: &PhaseOutcome| row.measured_from == Nanos(0) && row.set_aside == Nanos(0);
+    let each = rows.iter().map(|row| row.items + row.failures.total());
+    rows.iter().all(whole).then(|| each.sum())
+}
+
+fn garbled() -> ExecError {
+    let text = "what a host's client used did not arrive whole at rank 0";
+    ExecError::Comm(CommError::Start(text.to_owned()))
+}

@@ -1,0 +1,210 @@
+//! Processes of this host: which there are of a name, and what one has used so far.
+
+use std::fs;
+use std::path::Path;
+
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+use rbench_core::{Bytes, Nanos};
+
+/// A process, told from a later one of the same number by when it was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    /// Its number.
+    pub number: u32,
+    started_ticks: u64,
+}
+
+/// What a process has used since it was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessUse {
+    /// CPU time of all its threads, to the ns.
+    pub cpu: Nanos,
+    /// CPU time in its own code, in whole ticks (10 ms, as a rule).
+    pub user: Nanos,
+    /// CPU time in the kernel on its behalf, in whole ticks.
+    pub system: Nanos,
+    /// Memory that is resident now.
+    pub resident: Bytes,
+    /// The most that ever was.
+    pub peak: Bytes,
+}
+
+impl Process {
+    /// The process with this number, unless it has ended or cannot be seen.
+    pub fn of(number: u32) -> Option<Process> {
+        Some(Stat::of(number)?.process)
+    }
+
+    /// What it has used so far; `None`: it has ended, or it cannot be seen.
+    pub fn used(self) -> Option<ProcessUse> {
+        let pid = Pid::from_raw(i32::try_from(self.number).ok()?);
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let clock = ClockId::pid_cpu_clock_id(pid).ok()?;
+        let cpu = clock_gettime(clock).ok()?;
+        let cpu = u64::try_from(cpu.tv_sec()).ok()? * 1_000_000_000
+            + u64::try_from(cpu.tv_nsec()).ok()?;
+        // Last: what was read before is of the process that is there now.
+        let stat = Stat::of(self.number).filter(|stat| stat.process == self)?;
+        let tick_ns = tick_ns();
+        Some(ProcessUse {
+            cpu: Nanos(cpu),
+            user: Nanos(stat.user_ticks * tick_ns),
+            system: Nanos(stat.system_ticks * tick_ns),
+            resident: kib(&status, "VmRSS:")?,
+            peak: kib(&status, "VmHWM:")?,
+        })
+    }
+}
+
+/// The processes with that name, ascending by number, but for those with the numbers
+/// `besides`: the name of the process, or the file name of the first word of its command
+/// line.
+pub fn named(name: &str, besides: &[u32]) -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbers = entries.flatten().filter_map(|entry| {
+        let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+        (!besides.contains(&number) && has_name(&entry.path(), name)).then_some(number)
+    });
+    let mut found: Vec<Process> = numbers.filter_map(Process::of).collect();
+    found.sort_unstable();
+    found
+}
+
+fn has_name(process: &Path, name: &str) -> bool {
+    let comm = fs::read_to_string(process.join("comm")).unwrap_or_default();
+    if comm.trim_end_matches('\n') == name {
+        return true;
+    }
+    let command = fs::read(process.join("cmdline")).unwrap_or_default();
+    let first = command.split(|byte| *byte == 0).next().unwrap_or_default();
+    first.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes())
+}
+
+/// What of `/proc/PID/stat` is used.
+struct Stat {
+    process: Process,
+    user_ticks: u64,
+    system_ticks: u64,
+}
+
+impl Stat {
+    fn of(number: u32) -> Option<Stat> {
+        Stat::read(
+            number,
+            &fs::read_to_string(format!("/proc/{number}/stat")).ok()?,
+        )
+    }
+
+    /// `None` also of a process that has ended and is only waited for.
+    fn read(number: u32, text: &str) -> Option<Stat> {
+        // The name may hold anything, even parentheses.
+        let (_, fields) = text.rsplit_once(") ")?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        // The first of these is the third of proc_pid_stat(5).
+        let field = |nth: usize| fields.get(nth - 3)?.parse().ok();
+        let ended = matches!(fields.first()?, &"Z" | &"X" | &"x");
+        (!ended).then_some(Stat {
+            process: Process {
+                number,
+                started_ticks: field(22)?,
+            },
+            user_ticks: field(14)?,
+            system_ticks: field(15)?,
+        })
+    }
+}
+
+/// A line `VmRSS:   1234 kB`.
+fn kib(status: &str, name: &str) -> Option<Bytes> {
+    let mut lines = status.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes(kib << 10))
+}
+
+/// How long a tick of the kernel's accounting is.
+fn tick_ns() -> u64 {
+    let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK);
+    let ticks = ticks.ok().flatten().and_then(|n| u64::try_from(n).ok());
+    1_000_000_000 / ticks.filter(|n| *n > 0).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::limits::process_cpu;
+
+    /// A process of this test's with a name of its own.
+    fn sleeper(name: &str) -> std::process::Child {
+        let mut command = Command::new("bash");
+        let script = format!("exec -a /opt/{name} sleep 60");
+        command.args(["-c", &script]).spawn().expect("bash")
+    }
+
+    #[test]
+    fn a_process_has_used_what_the_kernel_tells_itself() {
+        let me = Process::of(std::process::id()).expect("this process");
+        let before = me.used().expect("used");
+        let begun = Instant::now();
+        while begun.elapsed().as_millis() < 50 {
+            std::hint::spin_loop();
+        }
+        let told = process_cpu().expect("getrusage");
+        let after = me.used().expect("used");
+        let later = process_cpu().expect("getrusage");
+        // getrusage counts in whole us.
+        assert!(after.cpu.0 + 1000 >= told.0 && after.cpu.0 <= later.0 + 1000);
+        assert!(after.cpu > before.cpu);
+        let parts = after.user.0 + after.system.0;
+        assert!(parts <= later.0 + 1000, "{parts} {later:?}");
+        assert!(after.resident.0 > 0 && after.peak >= after.resident);
+    }
+
+    #[test]
+    fn names_are_those_of_processes_and_of_their_commands() {
+        let name = format!("rbench-named-{}", std::process::id());
+        assert_eq!(named(&name, &[]), []);
+        let mut child = sleeper(&name);
+        let number = child.id();
+        let begun = Instant::now();
+        while named(&name, &[]).is_empty() && begun.elapsed().as_secs() < 20 {
+            std::thread::yield_now();
+        }
+        let process = Process::of(number).expect("it runs");
+        assert_eq!(named(&name, &[]), [process]);
+        assert_eq!(named(&name, &[number]), []);
+        assert!(named("sleep", &[]).contains(&process));
+        assert!(!named("leep", &[]).contains(&process));
+        child.kill().expect("killed");
+        // Before it is waited for it has a number still.
+        while process.used().is_some() && begun.elapsed().as_secs() < 20 {
+            std::thread::yield_now();
+        }
+        assert_eq!((process.used(), Process::of(number)), (None, None));
+        child.wait().expect("waited for");
+        assert_eq!(named(&name, &[]), []);
+    }
+
+    #[test]
+    fn a_name_with_parentheses_is_read_over() {
+        let rest = "R 1 1 1 0 -1 4194304 1 0 0 0 11 12 0 0 20 0 1 0 77 1 1";
+        let stat = Stat::read(5, &format!("5 (a) R 9) {rest}")).expect("read");
+        assert_eq!((stat.user_ticks, stat.system_ticks), (11, 12));
+        assert_eq!(stat.process.started_ticks, 77);
+        let ended = rest.replacen('R', "Z", 1);
+        assert!(Stat::read(5, &format!("5 (a) {ended}")).is_none());
+        assert!(Stat::read(5, "5 (a) R 1").is_none());
+    }
+
+    #[test]
+    fn sizes_are_in_kib() {
+        assert_eq!(kib("VmHWM:\t 8 kB\n", "VmHWM:"), Some(Bytes(8192)));
+        assert_eq!(kib("Name: x\n", "VmHWM:"), None);
+    }
+}

@@ -86,6 +86,26 @@ pub struct Sight {
     pub whole: bool,
 }
 
+/// Whether the file system at `directory` answers on every host.
+///
+/// # Errors
+/// When one does not within 20 s (one sentence, the same on every rank), or the ranks
+/// cannot talk.
+pub async fn answers(group: &Group<'_>, directory: &Path) -> Result<(), ExecError> {
+    let mut said = Ok(());
+    if group.is_leader() {
+        let path = directory.to_owned();
+        if limited(group, move || path.metadata().is_ok())
+            .await?
+            .is_none()
+        {
+            let (directory, seconds) = (directory.display(), PATIENCE.as_secs());
+            said = Err(format!("{directory} did not answer within {seconds} s"));
+        }
+    }
+    group.agree(said).await
+}
+
 /// Tries what the file system of `place` can do, on the first rank of each host; at rank 0
 /// what was found. What is made there is removed.
 ///

@@ -112,7 +112,7 @@ fn abilities(probe: &ProbeResult) -> String {
         left("Ability"),
         left("Verdict"),
         left("Hosts").optional(),
-        left("What it is, and what the file system says"),
+        left("What it is, or what the file system says"),
     ]);
     let mut names: Vec<&str> = Vec::new();
     for ability in probe.hosts.iter().flat_map(|host| &host.abilities) {
@@ -154,14 +154,12 @@ fn cells(ability: &AbilityResult) -> (String, String) {
         errno,
         ..
     } = ability;
-    let said = match (call, errno) {
+    let what = match (call, errno) {
+        (Some(call), Some(errno)) if detail.is_empty() => format!("{call}: {errno}"),
         (Some(call), Some(errno)) => format!("{call}: {errno}, {detail}"),
         (Some(call), None) => format!("{call}: {detail}"),
-        (None, _) => detail.clone(),
-    };
-    let what = match said.is_empty() {
-        true => about.clone(),
-        false => format!("{about}: {said}"),
+        (None, _) if detail.is_empty() => about.clone(),
+        (None, _) => format!("{about}: {detail}"),
     };
     (verdict.name().to_owned(), what)
 }

@@ -44,7 +44,7 @@ pub struct Answer {
     pub call: &'static str,
     /// With what it failed; `None`: it did something else.
     pub errno: Option<Errno>,
-    /// What it did instead, or was to do.
+    /// What it did instead; with an error, where, or nothing.
     pub what: String,
 }
 
@@ -104,7 +104,7 @@ fn failed(call: &'static str, errno: Errno, decides: bool) -> Refused {
         answer: Answer {
             call,
             errno: Some(errno),
-            what: errno.desc().to_owned(),
+            what: String::new(),
         },
         decides,
     }

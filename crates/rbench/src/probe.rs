@@ -6,7 +6,7 @@ use rbench_cli::{Format, Probe, Progress};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_exec::Place;
-use rbench_exec::probe::{HostProbe, Probed, Reply, Sight, Verdict, probe};
+use rbench_exec::probe::{HostProbe, Probed, Reply, Sight, Verdict, answers, probe};
 use rbench_report::probe::{json, text};
 use rbench_report::schema::{
     AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
@@ -35,6 +35,7 @@ pub async fn run(
     let display = Display::new(progress, comm.rank() == Rank(0));
     let group = hosts.group(comm, signals, &display).await?;
     let directory = Path::new(&launch.cwd).join(&asked.dir);
+    answers(&group, &directory).await?;
     let around = surroundings::gather(&group, &directory, false).await?;
     let marker = clean::marker(launch);
     let place = Place {

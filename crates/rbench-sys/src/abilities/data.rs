@@ -125,8 +125,8 @@ fn direct(ground: &Ground) -> Result<String, Refused> {
         .into_iter()
         .find(|at| transfer(&fd, &mut memory, size.max(512), *at) == Ok(true));
     let bytes = |n: usize| match n {
-        1 => "any length and offset".to_owned(),
-        n => format!("length and offset in steps of {n} bytes"),
+        1 => "of any length".to_owned(),
+        n => format!("in steps of {n} bytes"),
     };
     Ok(match from {
         Some(1) => format!("{}, memory anywhere", bytes(size)),

@@ -32,7 +32,7 @@ use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
 use rbench_plan::jobs::Framing;
 use rbench_report::schema::{Calibration, Forms, Host, Run, SCHEMA, Target, World};
-use rbench_report::{PhaseResult, RunResult, json, text};
+use rbench_report::{PhaseResult, RunResult, View, json, text};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -414,7 +414,7 @@ fn main() {
     let mut result = result(&size, results);
     rbench_report::finish(&mut result);
     let file = json::render(&result);
-    let report = text::render(&result);
+    let report = text::render(&result, View::default());
     let report_s = begun.elapsed().as_secs_f64();
 
     println!(

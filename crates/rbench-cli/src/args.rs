@@ -168,6 +168,11 @@ struct Common {
         help_heading = "Output"
     )]
     format: Format,
+    /// The report in text shows everything: each iteration, host and rank, all
+    /// percentiles, who answered. It is as wide as COLUMNS or the terminal says,
+    /// from 80 columns on
+    #[arg(long, help_heading = "Output")]
+    details: bool,
     /// Add the label key=value to the result; may be repeated
     #[arg(long, value_name = "K=V", value_parser = values::label, help_heading = "Output")]
     label: Vec<(String, String)>,
@@ -637,6 +642,7 @@ impl Common {
             out: self.out,
             overwrite: self.overwrite,
             format: self.format,
+            details: self.details,
             labels: self.label,
             progress: self.progress.unless(self.quiet),
             quiet: self.quiet,

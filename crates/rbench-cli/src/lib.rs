@@ -42,14 +42,7 @@ pub enum Invocation {
     /// What fio does beside running jobs.
     Fio(FioTool),
     /// Print the reports of result files or journals.
-    Show {
-        /// The files, at least one.
-        files: Vec<PathBuf>,
-        /// How.
-        format: ShowFormat,
-        /// `--only`: rows by name; empty: all.
-        only: Vec<String>,
-    },
+    Show(Show),
     /// Write a page of results.
     Report(Page),
     /// Print the completions of a shell.
@@ -155,6 +148,19 @@ pub enum Format {
     Json,
 }
 
+/// `rbench show`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Show {
+    /// The files, at least one.
+    pub files: Vec<PathBuf>,
+    /// How.
+    pub format: ShowFormat,
+    /// `--only`: rows by name; empty: all.
+    pub only: Vec<String>,
+    /// `--details`: text shows everything.
+    pub details: bool,
+}
+
 /// A form in which `rbench show` prints results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum ShowFormat {
@@ -233,6 +239,8 @@ pub struct Output {
     pub overwrite: bool,
     /// `--format`
     pub format: Format,
+    /// `--details`: the report shows everything.
+    pub details: bool,
     /// `--label`, in the order given.
     pub labels: Vec<(String, String)>,
     /// `--progress`; `Off` with `--quiet`.

@@ -1,8 +1,8 @@
 //! Result files and journals, as `rbench show` reads them.
 
 use rbench_core::plain::plain_lines;
+use rbench_report::View;
 use rbench_report::journal::{self, ReadError};
-use rbench_report::series::Colour;
 use rbench_report::{Document, RENDERERS, RunResult, json, page};
 
 use crate::refusal;
@@ -16,14 +16,14 @@ pub fn result_file(input: &[u8]) {
         Err(why) => return refusal::is_plain(&why.to_string()),
     };
     for renderer in RENDERERS {
-        let text = match (renderer.render)(&[Document::Run(Box::new(result.clone()))], Colour::Off)
-        {
-            Ok(text) => text,
-            Err(why) => {
-                refusal::is_plain(&why.to_string());
-                continue;
-            }
-        };
+        let text =
+            match (renderer.render)(&[Document::Run(Box::new(result.clone()))], View::default()) {
+                Ok(text) => text,
+                Err(why) => {
+                    refusal::is_plain(&why.to_string());
+                    continue;
+                }
+            };
         assert!(text.ends_with('\n'), "{}", renderer.name);
         assert_eq!(plain_lines(&text), text, "a report steers the terminal");
     }

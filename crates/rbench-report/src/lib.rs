@@ -27,6 +27,7 @@ mod stats;
 pub mod summary;
 mod table;
 pub mod text;
+pub mod view;
 pub mod warnings;
 
 use rbench_core::plain::plain_lines;
@@ -35,16 +36,16 @@ pub use document::Document;
 pub use hist::Hist;
 use schema::SeriesResult;
 pub use schema::{PhaseResult, RunResult};
-use series::Colour;
+pub use view::{Colour, View};
 
 /// One way to show results.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderer {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// The rendering of some files' content, where it has colours with these; ends
-    /// with a newline.
-    pub render: fn(&[Document], Colour) -> Result<String, NotShown>,
+    /// The rendering of some files' content, as text for people in this
+    /// view; ends with a newline.
+    pub render: fn(&[Document], View) -> Result<String, NotShown>,
 }
 
 /// Why a result cannot be shown in a form: words that follow the name of its file.
@@ -61,7 +62,10 @@ pub struct NotShown {
 pub const RENDERERS: &[Renderer] = &[
     Renderer {
         name: "text",
-        render: |all, colour| whole(all, "\n", text, |one| series::render(one, colour)),
+        render: |all, view| {
+            let of_run = |run: &RunResult| text(run, view);
+            whole(all, "\n", of_run, |one| series::render(one, view))
+        },
     },
     Renderer {
         name: "json",
@@ -132,7 +136,7 @@ fn runs(all: &[Document]) -> Vec<RunResult> {
 fn whole(
     all: &[Document],
     between: &str,
-    of_run: fn(&RunResult) -> String,
+    of_run: impl Fn(&RunResult) -> String,
     of_series: impl Fn(&SeriesResult) -> String,
 ) -> Result<String, NotShown> {
     let parts = all.iter().map(|document| match document {
@@ -159,10 +163,10 @@ fn each(
 }
 
 /// The report for people; of `rbench ops` its table.
-fn text(result: &RunResult) -> String {
+fn text(result: &RunResult, view: View) -> String {
     match ops::is_table(result) {
-        true => ops::render(result),
-        false => text::render(result),
+        true => ops::render(result, view),
+        false => text::render(result, view),
     }
 }
 

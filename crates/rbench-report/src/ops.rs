@@ -8,8 +8,9 @@ use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_count, human_rate};
 
 use crate::schema::{PhaseResult, RunResult};
-use crate::table::{NONE, Table, left, right};
+use crate::table::{NONE, Table, left, right, sentence};
 use crate::text::{caches, details, header, iterations};
+use crate::view::View;
 
 /// The setting that names the rows; only the per-operation table has it.
 const ROWS: &str = "rows";
@@ -23,13 +24,13 @@ pub fn is_table(result: &RunResult) -> bool {
 }
 
 /// The report of a run; sections are a blank line apart.
-pub fn render(result: &RunResult) -> String {
+pub fn render(result: &RunResult, view: View) -> String {
     let sections = [
-        header::render(result),
-        table(result),
-        details::errors(result),
-        details::warnings(result),
-        details::ending(result),
+        header::render(result, view),
+        table(result, view),
+        details::errors(result, view),
+        details::warnings(result, view),
+        details::ending(result, view),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
     // Names in it may contain anything.
@@ -45,14 +46,14 @@ fn rows(result: &RunResult) -> impl Iterator<Item = &'static OpsRow> {
     OPS_ROWS.iter().filter(move |row| asked.contains(&row.name))
 }
 
-fn table(result: &RunResult) -> String {
+fn table(result: &RunResult, view: View) -> String {
     const TIME: &str = "Microseconds";
     let mut table = Table::new([
         left("Operation"),
         left("System calls"),
         right("Operations"),
         right("Mean").under(TIME),
-        right("p50").under(TIME),
+        right("p50").under(TIME).minor(1),
         right("p99").under(TIME),
         right("Max").under(TIME),
         right("per second"),
@@ -104,7 +105,9 @@ fn table(result: &RunResult) -> String {
         );
     }
     let meaning = "per second: all workers, each by its own time without the opening and closing that is not timed\n";
-    table.render() + meaning + &notes.concat()
+    notes.insert(0, meaning.to_owned());
+    let notes = notes.iter().map(|note| sentence(view, "", note.trim_end()));
+    table.render(view) + &notes.collect::<String>()
 }
 
 /// Operations per second of all workers that did any, each by its own time: without that

@@ -12,29 +12,23 @@ use rbench_core::plain::plain_lines;
 
 use crate::json;
 use crate::schema::{CellResult, RunResult, SeriesResult};
-use crate::table::wrapped;
+use crate::table::{sentence, wrapped};
+use crate::view::View;
 
 pub use figures::Figures;
-
-/// Whether figures are coloured: whether the reader's terminal can, and its user
-/// wants it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Colour {
-    /// Text alone.
-    #[default]
-    Off,
-    /// Figures within usual ranges are green, then yellow, then red.
-    On,
-}
 
 /// The tables of a series.
 #[derive(Clone, Copy)]
 enum Tables {
     /// Without colours.
-    Plain(fn(&SeriesResult) -> String),
+    Plain(fn(&SeriesResult, View) -> String),
     /// Nothing but its own colours is in it that could steer a terminal.
-    Coloured(fn(&SeriesResult, Colour) -> String),
+    Coloured(fn(&SeriesResult, View) -> String),
 }
+
+/// What is said of figures of the built-in file system.
+pub(crate) const DEMONSTRATION: &str = "DEMONSTRATION on rbench's built-in file system in memory, not your storage: \
+                                        choose a directory with --dir.";
 
 /// The name of a kind of series, and how it is shown.
 const KINDS: &[(&str, Tables)] = &[
@@ -46,24 +40,24 @@ const KINDS: &[(&str, Tables)] = &[
 ];
 
 /// The report for people; sections are a blank line apart.
-pub fn render(series: &SeriesResult, colour: Colour) -> String {
+pub fn render(series: &SeriesResult, view: View) -> String {
     // Names may contain anything.
     let plain = |text: String| plain_lines(&text).into_owned();
     let sections = [
-        plain(header(series)),
-        tables(series, colour),
-        plain(notes(series)),
+        plain(header(series, view)),
+        tables(series, view),
+        plain(notes(series, view)),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
     filled.join("\n")
 }
 
 /// The tables of a series' kind; those of a sweep where it is not known.
-fn tables(series: &SeriesResult, colour: Colour) -> String {
+fn tables(series: &SeriesResult, view: View) -> String {
     let own = KINDS.iter().find(|(kind, _)| *kind == series.kind);
     match own.map_or(Tables::Plain(sweep::render), |(_, tables)| *tables) {
-        Tables::Plain(render) => plain_lines(&render(series)).into_owned(),
-        Tables::Coloured(render) => render(series, colour),
+        Tables::Plain(render) => plain_lines(&render(series, view)).into_owned(),
+        Tables::Coloured(render) => render(series, view),
     }
 }
 
@@ -73,7 +67,7 @@ pub fn render_json(series: &SeriesResult) -> String {
 }
 
 /// What was launched, where.
-fn header(series: &SeriesResult) -> String {
+fn header(series: &SeriesResult, view: View) -> String {
     let mut out = String::new();
     let embedded = |cell: &CellResult| {
         cell.result
@@ -81,49 +75,59 @@ fn header(series: &SeriesResult) -> String {
             .is_some_and(|result| result.target.embedded)
     };
     if series.embedded || series.cells.iter().any(embedded) {
-        out.push_str(
-            "DEMONSTRATION on rbench's built-in file system in memory, not your storage: choose a directory with --dir.\n\n",
-        );
+        out.push_str(&sentence(view, "", DEMONSTRATION));
+        out.push('\n');
     }
     let what = match &series.suite {
         Some(suite) => format!("{} {suite}", series.kind),
         None => series.kind.clone(),
     };
     out.push_str(&wrapped(
+        view,
         "rbench ",
         &[format!("{}: {what}", series.run.version)],
         "",
     ));
     let command: Vec<String> = series.run.command.clone();
-    out.push_str(&wrapped("Command  ", &command, " "));
+    out.push_str(&wrapped(view, "Command  ", &command, " "));
     let hosts = series.hosts.len();
     let ranks = format!(
         "{} on {hosts} {}",
         series.ranks,
         if hosts == 1 { "host" } else { "hosts" }
     );
-    out.push_str(&wrapped("Ranks    ", &[ranks], ""));
+    out.push_str(&wrapped(view, "Ranks    ", &[ranks], ""));
     if series.scale < 1.0 {
         let scale = format!(
             "{} of the full size: no figure here is one of the full size",
             series.scale
         );
-        out.push_str(&wrapped("Scale    ", &[scale], ""));
+        out.push_str(&wrapped(view, "Scale    ", &[scale], ""));
     }
     out
 }
 
 /// What is missing, and what was said of the cells: of each code of a warning the
 /// first, with the number of cells that have it.
-fn notes(series: &SeriesResult) -> String {
+fn notes(series: &SeriesResult, view: View) -> String {
     let mut out = String::new();
     for left in &series.left_out {
         let text = format!("left out: {}: {}", left.name, left.why);
-        out.push_str(&wrapped("- ", &text.split(' ').collect::<Vec<_>>(), " "));
+        out.push_str(&wrapped(
+            view,
+            "- ",
+            &text.split(' ').collect::<Vec<_>>(),
+            " ",
+        ));
     }
     for cell in &series.cells {
         if let Some(error) = &cell.error {
-            out.push_str(&wrapped("- ", &[format!("{}: {error}", cell.name)], " "));
+            out.push_str(&wrapped(
+                view,
+                "- ",
+                &[format!("{}: {error}", cell.name)],
+                " ",
+            ));
         }
     }
     let mut told: Vec<&str> = Vec::new();
@@ -142,7 +146,7 @@ fn notes(series: &SeriesResult) -> String {
         };
         let text = format!("{cells}, such as this: {}", warning.message);
         let words: Vec<&str> = text.split(' ').collect();
-        out.push_str(&wrapped("- ", &words, " "));
+        out.push_str(&wrapped(view, "- ", &words, " "));
     }
     if !series.complete {
         let done = series.cells.iter().filter(|cell| cell.is_complete());

@@ -3,12 +3,17 @@
 //! characters in them are escaped.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-/// Width of text in columns, unless a single word is wider.
-pub const WIDTH: usize = 120;
+use crate::view::View;
 
 /// A cell without a value.
 pub const NONE: &str = "-";
+
+/// Width below which no cell is broken into lines for want of room.
+const CELL_MIN: usize = 16;
+/// Width of a cell up to which columns that need not be shown make room for it.
+const CELL_USUAL: usize = 30;
 
 /// On which side of its column a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,6 +30,8 @@ pub struct Column {
     group: &'static str,
     align: Align,
     optional: bool,
+    /// The higher, the sooner it is left out for want of room; 0: never.
+    minor: u8,
 }
 
 /// A column of words.
@@ -34,6 +41,7 @@ pub fn left(title: impl Into<Cow<'static, str>>) -> Column {
         group: "",
         align: Align::Left,
         optional: false,
+        minor: 0,
     }
 }
 
@@ -58,6 +66,12 @@ impl Column {
             ..self
         }
     }
+
+    /// Leaves the column out where there is no room for it and details are not asked
+    /// for; of several the one with the highest number first.
+    pub fn minor(self, minor: u8) -> Column {
+        Column { minor, ..self }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -72,6 +86,8 @@ enum Row {
 pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Row>,
+    /// A heading that waits for a row.
+    pending: Option<String>,
 }
 
 impl Table {
@@ -80,6 +96,7 @@ impl Table {
         Table {
             columns: columns.into(),
             rows: Vec::new(),
+            pending: None,
         }
     }
 
@@ -88,12 +105,13 @@ impl Table {
         let cells: Vec<String> = cells.into();
         debug_assert_eq!(cells.len(), self.columns.len());
         let cells = cells.iter().map(|cell| printable(cell)).collect();
+        self.rows.extend(self.pending.take().map(Row::Heading));
         self.rows.push(Row::Cells(cells));
     }
 
-    /// Adds words over the rows that follow.
+    /// Adds words over the rows that follow, if any do before the next ones.
     pub fn heading(&mut self, words: impl Into<String>) {
-        self.rows.push(Row::Heading(words.into()));
+        self.pending = Some(words.into());
     }
 
     /// Whether there is no row.
@@ -101,37 +119,17 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table as lines. Columns stand two spaces apart, or one where the
-    /// table would be wider than [`WIDTH`].
-    pub fn render(mut self) -> String {
+    /// The table as lines, none wider than `view`: columns stand two spaces apart, or
+    /// one; without details, minor columns are left out; long cells are broken; and what
+    /// still has no room stands in a further table, behind the first column again.
+    pub fn render(mut self, view: View) -> String {
         self.drop_empty_columns();
-        let widths = self.widths();
-        let width = |gap: usize| widths.iter().sum::<usize>() + gap * (widths.len() - 1);
-        let gap = if width(2) <= WIDTH { 2 } else { 1 };
-        let mut out = String::new();
-        if self.columns.iter().any(|c| !c.group.is_empty()) {
-            push_line(&mut out, &self.group_line(&widths, gap));
+        if !view.details {
+            self.drop_minor_columns(view.width());
         }
-        let titles: Vec<&str> = self.columns.iter().map(|c| &*c.title).collect();
-        if titles.iter().any(|t| !t.is_empty()) {
-            push_line(&mut out, &self.join(&titles, &widths, gap));
-            push_line(&mut out, &"-".repeat(width(gap)));
-        }
-        for (i, row) in self.rows.iter().enumerate() {
-            match row {
-                Row::Cells(cells) => {
-                    let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-                    push_line(&mut out, &self.join(&cells, &widths, gap));
-                }
-                Row::Heading(words) => {
-                    if i > 0 {
-                        out.push('\n');
-                    }
-                    push_line(&mut out, words);
-                }
-            }
-        }
-        out
+        let parts = self.parts(view.width());
+        let shown = parts.iter().map(|part| part.lines(view.width()));
+        shown.collect::<Vec<String>>().join("\n")
     }
 
     fn cells(&self) -> impl Iterator<Item = &Vec<String>> {
@@ -146,20 +144,128 @@ impl Table {
         let kept: Vec<bool> = (0..self.columns.len())
             .map(|i| !self.columns[i].optional || has_value(i))
             .collect();
-        keep(&mut self.columns, &kept);
-        for row in &mut self.rows {
+        *self = self.only(&kept);
+    }
+
+    fn drop_minor_columns(&mut self, width: usize) {
+        loop {
+            let widths = self.widths().into_iter().map(|width| width.min(CELL_USUAL));
+            if total(&widths.collect::<Vec<_>>(), 1) <= width {
+                return;
+            }
+            let minor = self.columns.iter().map(|column| column.minor);
+            let Some(most) = minor.max().filter(|most| *most > 0) else {
+                return;
+            };
+            let kept = self.columns.iter().map(|column| column.minor < most);
+            *self = self.only(&kept.collect::<Vec<bool>>());
+        }
+    }
+
+    /// Those columns alone.
+    fn only(&self, kept: &[bool]) -> Table {
+        let mut part = self.clone();
+        keep(&mut part.columns, kept);
+        for row in &mut part.rows {
             if let Row::Cells(cells) = row {
-                keep(cells, &kept);
+                keep(cells, kept);
             }
         }
+        part
+    }
+
+    /// As many columns at a time as have room when long cells are broken, the first one
+    /// always.
+    fn parts(&self, width: usize) -> Vec<Table> {
+        let least = self.widths().into_iter().map(|width| width.min(CELL_MIN));
+        let least: Vec<usize> = least.collect();
+        let mut parts: Vec<Vec<bool>> = Vec::new();
+        let first = least.first().copied().unwrap_or(0);
+        let mut used = width;
+        for (i, least) in least.iter().enumerate().skip(1) {
+            if used + 1 + least > width {
+                parts.push((0..self.columns.len()).map(|k| k == 0).collect());
+                used = first;
+            }
+            if let Some(part) = parts.last_mut() {
+                part[i] = true;
+            }
+            used += 1 + least;
+        }
+        match parts.len() {
+            0 | 1 => vec![self.clone()],
+            _ => parts.iter().map(|kept| self.only(kept)).collect(),
+        }
+    }
+
+    fn lines(&self, width: usize) -> String {
+        let mut widths = self.widths();
+        let gap = if total(&widths, 2) <= width { 2 } else { 1 };
+        narrow(&mut widths, gap, width);
+        let mut out = String::new();
+        if self.columns.iter().any(|c| !c.group.is_empty()) {
+            push_line(&mut out, &self.group_line(&widths, gap));
+        }
+        let titles: Vec<&str> = self.columns.iter().map(|c| &*c.title).collect();
+        if titles.iter().any(|t| !t.is_empty()) {
+            self.push_cells(&mut out, &titles, &widths, gap);
+            push_line(&mut out, &"-".repeat(total(&widths, gap)));
+        }
+        for (i, row) in self.rows.iter().enumerate() {
+            match row {
+                Row::Cells(cells) => {
+                    let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+                    self.push_cells(&mut out, &cells, &widths, gap);
+                }
+                Row::Heading(words) => {
+                    if i > 0 {
+                        out.push('\n');
+                    }
+                    push_line(&mut out, words);
+                }
+            }
+        }
+        out
     }
 
     fn widths(&self) -> Vec<usize> {
         let widest = |i: usize| self.cells().map(|c| width_of(&c[i])).max().unwrap_or(0);
         let columns = self.columns.iter().enumerate();
-        columns
+        let mut widths: Vec<usize> = columns
             .map(|(i, c)| widest(i).max(width_of(&c.title)))
-            .collect()
+            .collect();
+        // The title over some columns has room over them.
+        for group in self.groups() {
+            let last = group.end - 1;
+            let title = width_of(self.columns[last].group);
+            let others = total(&widths[group.start..last], 1) + usize::from(group.len() > 1);
+            widths[last] = widths[last].max(title.saturating_sub(others));
+        }
+        widths
+    }
+
+    /// The columns under each title of a group, or under none.
+    fn groups(&self) -> Vec<Range<usize>> {
+        let mut at = 0;
+        let same = |a: &Column, b: &Column| a.group == b.group;
+        let runs = self.columns.chunk_by(same).map(|run| {
+            at += run.len();
+            at - run.len()..at
+        });
+        runs.collect()
+    }
+
+    /// A row, on as many lines as its longest cell takes.
+    fn push_cells(&self, out: &mut String, cells: &[&str], widths: &[usize], gap: usize) {
+        let broken = cells.iter().zip(widths);
+        let broken: Vec<Vec<String>> = broken.map(|(cell, width)| lines_of(cell, *width)).collect();
+        let height = broken.iter().map(Vec::len).max().unwrap_or(1);
+        for line in 0..height {
+            let cells = broken
+                .iter()
+                .map(|cell| cell.get(line).map_or("", String::as_str));
+            push_line(out, &self.join(&cells.collect::<Vec<&str>>(), widths, gap));
+        }
     }
 
     fn join(&self, cells: &[&str], widths: &[usize], gap: usize) -> String {
@@ -177,20 +283,55 @@ impl Table {
     /// Each group title in the middle of the columns it stands over.
     fn group_line(&self, widths: &[usize], gap: usize) -> String {
         let mut line = String::new();
-        let mut at = 0;
-        while at < self.columns.len() {
-            let group = self.columns[at].group;
-            let members = self.columns[at..]
-                .iter()
-                .take_while(|c| c.group == group)
-                .count();
-            let span = widths[at..at + members].iter().sum::<usize>() + gap * (members - 1);
+        for columns in self.groups() {
+            let group = self.columns[columns.start].group;
+            let span = total(&widths[columns], gap);
             line.push_str(&format!("{group:^span$}"));
             line.push_str(&" ".repeat(gap));
-            at += members;
         }
         line
     }
+}
+
+/// Width of a table with columns of these widths.
+fn total(widths: &[usize], gap: usize) -> usize {
+    widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1)
+}
+
+/// Takes from the widest columns until all have room, down to [`CELL_MIN`] each.
+fn narrow(widths: &mut [usize], gap: usize, room: usize) {
+    while total(widths, gap) > room {
+        let Some(widest) = widths.iter_mut().max().filter(|width| **width > CELL_MIN) else {
+            return;
+        };
+        *widest -= 1;
+    }
+}
+
+/// Text on lines of at most `width`: broken between words, and within a word that is
+/// wider.
+fn lines_of(text: &str, width: usize) -> Vec<String> {
+    if width_of(text) <= width || width == 0 {
+        return vec![text.to_owned()];
+    }
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let fits = |line: &String| line.is_empty() || width_of(line) + 1 + width_of(word) <= width;
+        match lines.last_mut() {
+            Some(line) if fits(line) && !line.is_empty() => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(line) if line.is_empty() => line.push_str(word),
+            _ => lines.push(word.to_owned()),
+        }
+        while let Some(last) = lines.last_mut().filter(|last| width_of(last) > width) {
+            let end: usize = last.chars().take(width).map(char::len_utf8).sum();
+            let rest = last.split_off(end);
+            lines.push(rest);
+        }
+    }
+    lines
 }
 
 fn keep<T>(list: &mut Vec<T>, kept: &[bool]) {
@@ -207,17 +348,35 @@ fn width_of(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Lines of `words` joined by `separator`, each at most [`WIDTH`] wide where
-/// no single word is wider. The first line begins with `label`, the others
-/// with as many spaces.
-pub fn wrapped<S: AsRef<str>>(label: &str, words: &[S], separator: &str) -> String {
+/// Lines of `words` joined by `separator`, none wider than `view` where no single word
+/// is wider. The first line begins with `label`, the others with as many spaces.
+pub fn wrapped<S: AsRef<str>>(view: View, label: &str, words: &[S], separator: &str) -> String {
     let indent = " ".repeat(width_of(label));
     let mut out = String::new();
     let mut line = label.to_owned();
     let mut empty = true;
-    for word in words.iter().map(|w| printable(w.as_ref())) {
-        let needed = width_of(&line) + width_of(separator) + width_of(&word);
-        if !empty && needed > WIDTH {
+    let room = view.width().saturating_sub(width_of(label));
+    // What is too long for a line by itself is broken like a sentence.
+    let pieces = words.iter().flat_map(|words| {
+        let words = printable(words.as_ref());
+        let pieces: Vec<(String, bool)> =
+            match width_of(&words) + width_of(separator.trim_end()) > room {
+                true => words
+                    .split(' ')
+                    .enumerate()
+                    .map(|(i, word)| (word.to_owned(), i > 0))
+                    .collect(),
+                false => vec![(words, false)],
+            };
+        pieces
+    });
+    for (word, within) in pieces {
+        let separator = if within { " " } else { separator };
+        let end = separator.trim_end();
+        // Behind the word there may have to be a comma.
+        let needed = width_of(&line) + width_of(separator) + width_of(&word) + width_of(end);
+        if !empty && needed > view.width() {
+            line.push_str(end);
             push_line(&mut out, &line);
             line.clone_from(&indent);
             empty = true;
@@ -230,6 +389,11 @@ pub fn wrapped<S: AsRef<str>>(label: &str, words: &[S], separator: &str) -> Stri
     }
     push_line(&mut out, &line);
     out
+}
+
+/// A sentence, wrapped.
+pub fn sentence(view: View, label: &str, text: &str) -> String {
+    wrapped(view, label, &text.split(' ').collect::<Vec<&str>>(), " ")
 }
 
 /// Text from outside with its control characters escaped, so that a path can
@@ -250,6 +414,7 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::WIDTH;
 
     fn cells(list: &[&str]) -> Vec<String> {
         list.iter().map(|c| (*c).to_owned()).collect()
@@ -261,7 +426,7 @@ mod tests {
         table.row(cells(&["a", "1"]));
         table.row(cells(&["longer", "1,000"]));
         assert_eq!(
-            table.render(),
+            table.render(View::default()),
             "Name        N\n-------------\na           1\nlonger  1,000\n"
         );
     }
@@ -272,7 +437,10 @@ mod tests {
         let mut table = Table::new(columns);
         table.row(cells(&["a", "-", "-"]));
         table.row(cells(&["b", "", "7"]));
-        assert_eq!(table.render(), "Name  M\n-------\na     -\nb     7\n");
+        assert_eq!(
+            table.render(View::default()),
+            "Name  M\n-------\na     -\nb     7\n"
+        );
     }
 
     #[test]
@@ -286,7 +454,7 @@ mod tests {
         let mut table = Table::new(columns);
         table.row(cells(&["a", "1", "2", "3"]));
         assert_eq!(
-            table.render(),
+            table.render(View::default()),
             "        Both\nName  one  two  x\n-----------------\na       1    2  3\n"
         );
     }
@@ -296,7 +464,11 @@ mod tests {
         let wide = |n: usize| {
             let mut table = Table::new([left("a"), left("b")]);
             table.row(["x".repeat(n), "y".repeat(10)]);
-            table.render().lines().last().map_or(0, str::len)
+            table
+                .render(View::default())
+                .lines()
+                .last()
+                .map_or(0, str::len)
         };
         assert_eq!(wide(WIDTH - 12), WIDTH);
         assert_eq!(wide(WIDTH - 11), WIDTH);
@@ -307,16 +479,16 @@ mod tests {
         let mut table = Table::new([left("Name"), right("N")]);
         table.row(cells(&["a\u{1b}[1m\n", "1"]));
         table.row(cells(&["é", "2"]));
-        let text = table.render();
+        let text = table.render(View::default());
         let lines: Vec<&str> = text.lines().skip(2).collect();
         assert_eq!(lines, ["a\\u{1b}[1m\\n  1", "é             2"]);
-        assert_eq!(wrapped("- ", &["x\ry"], " "), "- x\\ry\n");
+        assert_eq!(wrapped(View::default(), "- ", &["x\ry"], " "), "- x\\ry\n");
     }
 
     #[test]
     fn long_lines_break_between_words_and_hang_under_the_first() {
         let words: Vec<String> = (0..30).map(|i| format!("word{i:02}")).collect();
-        let text = wrapped("Label  ", &words, "  ");
+        let text = wrapped(View::default(), "Label  ", &words, "  ");
         assert!(text.lines().all(|l| l.len() <= WIDTH), "{text}");
         assert_eq!(text.lines().count(), 3);
         assert!(text.lines().skip(1).all(|l| l.starts_with("       word")));

@@ -1,5 +1,4 @@
-//! The text report: plain text, aligned, without colours, at most 120 columns
-//! wide with ordinary values.
+//! The text report: plain text, aligned, without colours, as wide as the reader's view.
 //!
 //! How to read it is in docs/report.md.
 
@@ -7,6 +6,8 @@ pub(crate) mod caches;
 pub(crate) mod client;
 pub(crate) mod details;
 pub(crate) mod header;
+mod percentiles;
+mod totals;
 
 use rbench_core::FailureKind;
 use rbench_core::plain::plain_lines;
@@ -16,23 +17,34 @@ use crate::hist::Hist;
 use crate::schema::{ErrorExample, PhaseResult, RunResult, SummaryRow};
 use crate::summary::BYTES_PER_S;
 use crate::table::{NONE, Table, left, right};
+use crate::view::View;
 
-/// The report of a run; sections are a blank line apart.
-pub fn render(result: &RunResult) -> String {
+/// The report of a run; sections are a blank line apart. Without details: totals, what
+/// deserves attention, and how far it can be trusted.
+pub fn render(result: &RunResult, view: View) -> String {
+    let details = |section: fn(&RunResult, View) -> String| match view.details {
+        true => section(result, view),
+        false => String::new(),
+    };
+    let several = iterations(result) > 1 && !view.details;
     let sections = [
-        header::render(result),
-        phases(result),
-        details::found(result),
-        summary(result),
-        caches::render(result),
-        client::cost(result),
-        client::counters(result),
-        details::by_host(result),
-        details::ranks(result),
-        details::stonewalls(result),
-        details::errors(result),
-        details::warnings(result),
-        details::ending(result),
+        header::render(result, view),
+        match several {
+            true => totals::render(result, view),
+            false => phases(result, view),
+        },
+        details(percentiles::render),
+        details::found(result, view),
+        details(caches::render),
+        client::cost(result, view),
+        client::counters(result, view),
+        details::by_host(result, view),
+        details::ranks(result, view),
+        details::stonewalls(result, view),
+        details::errors(result, view),
+        details::warnings(result, view),
+        summary(result, view),
+        details::ending(result, view),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
     // Names in it may contain anything.
@@ -85,7 +97,7 @@ fn for_phases(result: &RunResult, table: &mut Table, add: impl Fn(&PhaseResult, 
     }
 }
 
-fn phases(result: &RunResult) -> String {
+fn phases(result: &RunResult, view: View) -> String {
     const RATE: &str = "Items per second";
     let open_loop = result.phases.iter().any(|p| p.latency.response.is_some());
     let time = if open_loop { "Service time" } else { "Latency" };
@@ -93,12 +105,12 @@ fn phases(result: &RunResult) -> String {
         left("Operation"),
         right("Items"),
         right("last done").under(RATE),
-        right("first done").under(RATE),
+        right("first done").under(RATE).minor(2),
         right("Bandwidth").optional(),
         right("Mean").under(time),
         right("p50").under(time),
         right("p99").under(time),
-        right("p99.9").under(time),
+        right("p99.9").under(time).minor(1),
         right("Max").under(time),
         right("Errors"),
         left("Cache").optional(),
@@ -130,7 +142,14 @@ fn phases(result: &RunResult) -> String {
     if table.is_empty() {
         return "No phase has finished.\n".to_owned();
     }
-    let mut text = table.render();
+    let mut text = table.render(view);
+    text.push_str(&marks(result));
+    text
+}
+
+/// What the marks behind names of phases mean, as far as there are any.
+fn marks(result: &RunResult) -> String {
+    let mut text = String::new();
     if result.phases.iter().any(|p| !p.complete) {
         text.push_str("* stopped early\n");
     }
@@ -200,18 +219,18 @@ fn time_of(hist: &Hist, ns: f64) -> String {
     }
 }
 
-fn summary(result: &RunResult) -> String {
+fn summary(result: &RunResult, view: View) -> String {
     if iterations(result) < 2 {
         return String::new();
     }
     let mut table = Table::new([
         left("SUMMARY"),
         left("Unit"),
-        right("Iterations"),
+        right("Iterations").minor(1),
         right("Max"),
         right("Min"),
         right("Mean"),
-        right("Std dev"),
+        right("Std dev").minor(2),
         right("of mean"),
         right("95% within").optional(),
     ]);
@@ -245,7 +264,7 @@ fn summary(result: &RunResult) -> String {
     if table.is_empty() {
         String::new()
     } else {
-        table.render()
+        table.render(view)
     }
 }
 

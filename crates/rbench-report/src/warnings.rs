@@ -422,7 +422,7 @@ fn uneven_hosts(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-fn ranks_on(host: &str, result: &RunResult, phase: &PhaseResult) -> usize {
+pub(crate) fn ranks_on(host: &str, result: &RunResult, phase: &PhaseResult) -> usize {
     if phase.crowd.is_none() {
         return phase.ranks.iter().filter(|r| r.host == host).count();
     }

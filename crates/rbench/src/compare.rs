@@ -9,6 +9,7 @@ use rbench_report::compare::{
     Comparison, Condition, FORMATS, Options, Run, against, compare as between, published,
 };
 
+use crate::show;
 use crate::show::read;
 use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
@@ -103,5 +104,7 @@ fn render(comparison: &Comparison, format: CompareFormat) -> String {
     FORMATS
         .iter()
         .find(|format| format.name == name)
-        .map_or_else(String::new, |format| (format.render)(comparison))
+        .map_or_else(String::new, |format| {
+            (format.render)(comparison, show::view())
+        })
 }

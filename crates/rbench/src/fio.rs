@@ -337,7 +337,10 @@ impl FrontEnd for Front {
         result: &RunResult,
         jobs: &[JobOutcome],
     ) -> Result<u8, String> {
-        let own = self.view.report.then(|| render(result, output.format));
+        let own = self
+            .view
+            .report
+            .then(|| render(result, output.format, false));
         rates::write(scope, jobs)?;
         let Some(run) = self.run(scope, result, jobs) else {
             return Ok(SUCCESS);

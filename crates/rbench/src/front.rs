@@ -186,7 +186,7 @@ impl FrontEnd for Native {
         result: &RunResult,
         _jobs: &[JobOutcome],
     ) -> Result<u8, String> {
-        Ok(print(&render(result, output.format)))
+        Ok(print(&render(result, output.format, output.details)))
     }
 }
 
@@ -249,7 +249,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         Invocation::Series(series) => Ok(Asked::Series(series)),
         Invocation::Probe(probe) => Ok(Asked::Probe(probe)),
         Invocation::Testfs(_)
-        | Invocation::Show { .. }
+        | Invocation::Show(_)
         | Invocation::Report(_)
         | Invocation::Completions(_)
         | Invocation::Man { .. }

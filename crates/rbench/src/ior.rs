@@ -13,6 +13,7 @@ use rbench_report::ior::{self as render, View};
 use rbench_report::{PhaseResult, RunResult, json, text};
 
 use crate::front::{FrontEnd, Scope};
+use crate::show;
 use crate::{print, status};
 
 /// The option that names the status file.
@@ -86,7 +87,7 @@ impl FrontEnd for Front {
         }
         let mut out = render::render(result, &view(&self.options, &self.view));
         if self.view.report {
-            let _ = write!(out, "\n{}", text::render(result));
+            let _ = write!(out, "\n{}", text::render(result, show::view()));
         }
         Ok(print(&out))
     }

@@ -61,11 +61,7 @@ fn main() -> ExitCode {
             complain(WITHOUT_TESTFS);
             ExitCode::from(USAGE)
         }
-        Ok(Invocation::Show {
-            files,
-            format,
-            only,
-        }) => show::show(&files, format, &only),
+        Ok(Invocation::Show(what)) => show::show(&what),
         Ok(Invocation::Report(page)) => page::write(&page),
         Ok(Invocation::Completions(shell)) => {
             ExitCode::from(print(&rbench_cli::completions(shell)))

@@ -23,6 +23,7 @@ use rbench_report::{RunResult, text};
 use crate::front::{FrontEnd, Scope};
 use crate::operations::{OperationLog, new_file, unwritable};
 use crate::print;
+use crate::show;
 use crate::status;
 
 /// Paths of mdtest's options start in rank 0's working directory.
@@ -202,11 +203,11 @@ fn form(result: &RunResult, plan: &Plan, view: &MdtestView) -> Option<MdtestForm
 /// mdtest's report, followed by ours if asked for.
 fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
     let Some(form) = form(result, plan, view) else {
-        return text::render(result);
+        return text::render(result, show::view());
     };
     let mut out = render::render(result, &form);
     if view.report {
-        let _ = write!(out, "\n{}", text::render(result));
+        let _ = write!(out, "\n{}", text::render(result, show::view()));
     }
     out
 }

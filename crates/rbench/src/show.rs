@@ -5,15 +5,14 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rbench_cli::{Format, ShowFormat};
+use rbench_cli::{Format, Show};
 use rbench_comm::launcher::launcher;
-use rbench_report::series::Colour;
-use rbench_report::{Document, RENDERERS, RunResult, journal};
+use rbench_report::{Colour, Document, RENDERERS, RunResult, View, journal};
 
 use crate::{FAILED, USAGE, complain, print};
 
 /// Renders `result` in the form asked for.
-pub fn render(result: &RunResult, format: Format) -> String {
+pub fn render(result: &RunResult, format: Format, details: bool) -> String {
     let name = match format {
         Format::Text => "text",
         Format::Json => "json",
@@ -22,22 +21,31 @@ pub fn render(result: &RunResult, format: Format) -> String {
     let document = Document::Run(Box::new(result.clone()));
     // Every result has these two.
     renderer
-        .and_then(|r| (r.render)(&[document], Colour::Off).ok())
+        .and_then(|r| (r.render)(&[document], view().with_details(details)).ok())
         .unwrap_or_default()
 }
 
-/// Whether standard output is a terminal whose user has nothing against colours
-/// (NO_COLOR, TERM=dumb). Launchers of MPI give their ranks a terminal whatever
-/// becomes of the output: behind them it is taken for none.
-pub fn colour() -> Colour {
+/// How standard output shows a report: as wide as COLUMNS or the terminal, coloured on a
+/// terminal whose user has nothing against it (NO_COLOR, TERM=dumb). Launchers of MPI
+/// give their ranks a terminal whatever becomes of the output: behind them it is taken
+/// for none.
+pub fn view() -> View {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let dumb = set("TERM").is_none_or(|term| term == "dumb");
     let launched = launcher(|name| std::env::var(name).ok()).is_some();
-    let plain = launched || dumb || set("NO_COLOR").is_some();
-    match std::io::stdout().is_terminal() && !plain {
+    let terminal = std::io::stdout().is_terminal() && !launched;
+    let told = set("COLUMNS").and_then(|text| text.to_str()?.parse::<usize>().ok());
+    let seen = || {
+        let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+        Some(usize::from(width.0))
+    };
+    let columns = told.or_else(|| seen().filter(|_| terminal));
+    let columns = columns.filter(|columns| *columns > 0);
+    let plain = set("TERM").is_none_or(|term| term == "dumb") || set("NO_COLOR").is_some();
+    let view = View::default().with_colour(match terminal && !plain {
         true => Colour::On,
         false => Colour::Off,
-    }
+    });
+    columns.map_or(view, |columns| view.wide(columns))
 }
 
 /// Reads the result file or the journal of a run.
@@ -65,9 +73,9 @@ fn read_one(file: &Path) -> Result<Document, String> {
 }
 
 /// Reads the files and prints their reports.
-pub fn show(files: &[PathBuf], format: ShowFormat, only: &[String]) -> ExitCode {
-    let shown = match documents(files) {
-        Ok(documents) => shown(files, documents, format, only).map_err(|why| (USAGE, why)),
+pub fn show(what: &Show) -> ExitCode {
+    let shown = match documents(&what.files) {
+        Ok(documents) => shown(what, documents).map_err(|why| (USAGE, why)),
         Err(why) => Err((FAILED, why)),
     };
     ExitCode::from(match shown {
@@ -79,12 +87,13 @@ pub fn show(files: &[PathBuf], format: ShowFormat, only: &[String]) -> ExitCode 
     })
 }
 
-fn shown(
-    files: &[PathBuf],
-    mut documents: Vec<Document>,
-    format: ShowFormat,
-    only: &[String],
-) -> Result<String, String> {
+fn shown(what: &Show, mut documents: Vec<Document>) -> Result<String, String> {
+    let Show {
+        files,
+        format,
+        only,
+        details,
+    } = what;
     for wanted in only {
         if !documents.iter().any(|document| document.has_row(wanted)) {
             return Err(format!("--only {wanted}: no file has a row of that name"));
@@ -97,6 +106,6 @@ fn shown(
     }
     let renderer = RENDERERS.iter().find(|r| r.name == format.name());
     let renderer = renderer.ok_or_else(|| format!("there is no format {}", format.name()))?;
-    (renderer.render)(&documents, colour())
+    (renderer.render)(&documents, view().with_details(*details))
         .map_err(|not| format!("{}: {not}", files[not.index].display()))
 }

@@ -25,15 +25,19 @@ pub struct Show {
     /// commas [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
+    /// In text: everything, not only totals and what deserves attention
+    #[arg(long)]
+    details: bool,
 }
 
 impl Show {
     pub fn invocation(self) -> Invocation {
-        Invocation::Show {
+        Invocation::Show(crate::Show {
             files: self.files,
             format: self.format,
             only: self.only,
-        }
+            details: self.details,
+        })
     }
 }
 

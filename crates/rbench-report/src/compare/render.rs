@@ -10,14 +10,15 @@ use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
 use super::figure::Unit;
 use super::{Basis, Comparison, Interval, Outcome, Row};
 use crate::table::NONE;
+use crate::view::View;
 
 /// One form of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// The rendering; ends with a newline.
-    pub render: fn(&Comparison) -> String,
+    /// The rendering, of text for people in this view; ends with a newline.
+    pub render: fn(&Comparison, View) -> String,
 }
 
 /// Every form; the first is the default.
@@ -28,15 +29,15 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "md",
-        render: md::render,
+        render: |comparison, _| md::render(comparison),
     },
     Format {
         name: "json",
-        render: json::render,
+        render: |comparison, _| json::render(comparison),
     },
     Format {
         name: "csv",
-        render: csv::render,
+        render: |comparison, _| csv::render(comparison),
     },
 ];
 

@@ -7,8 +7,9 @@ use super::charts::{Chart, short};
 use super::svg::{Axis, Content, LINES, chart};
 use super::{data, figure};
 use crate::schema::SeriesResult;
-use crate::series::{self, Colour, Figures};
+use crate::series::{self, Figures};
 use crate::table::printable;
+use crate::view::View;
 
 /// The `i`-th series of the page.
 pub fn section(all: &SeriesResult, i: usize) -> Markup {
@@ -30,7 +31,7 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
             @else { div.charts { @for chart in &charts { (figure(chart)) } } }
         }
         h3 { "Tables" }
-        pre { (series::render(all, Colour::Off)) }
+        pre { (series::render(all, View::default())) }
         (data(&format!("{id}-data"), &printable(&all.run.id), &series::render_json(all)))
     } }
 }

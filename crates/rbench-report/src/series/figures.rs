@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 
+use crate::hist::Hist;
 use crate::schema::{PhaseResult, RunResult};
 
 /// One row of a run: rates are arithmetic means over the iterations that reached
@@ -23,8 +24,23 @@ pub struct Figures {
     pub errors: u64,
     /// Service times, ns; `None` where the file holds none that can be read.
     pub service: Option<Histogram<u64>>,
+    /// Response times, ns, likewise; `None` outside of an open loop.
+    pub response: Option<Histogram<u64>>,
     /// The verdict on the cache, the same in all iterations, or else `mixed`.
     pub cache: Option<String>,
+}
+
+/// All values of some distributions; `None` if there are none that can be read.
+fn merged<'h>(all: impl Iterator<Item = &'h Hist>) -> Option<Histogram<u64>> {
+    let mut sum: Option<Histogram<u64>> = None;
+    for one in all.filter_map(|hist| hist.latency().ok()) {
+        match &mut sum {
+            // Both have the same precision: every value of one fits into the other.
+            Some(sum) => drop(sum.add(one)),
+            None => sum = Some(one),
+        }
+    }
+    sum.filter(|sum| !sum.is_empty())
 }
 
 impl Figures {
@@ -49,16 +65,6 @@ impl Figures {
         let mean = |values: Vec<f64>| {
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
-        let mut service: Option<Histogram<u64>> = None;
-        for phase in phases {
-            if let Ok(one) = phase.latency.service.latency() {
-                match &mut service {
-                    // Both have the same precision: every value of one fits into the other.
-                    Some(all) => drop(all.add(one)),
-                    None => service = Some(one),
-                }
-            }
-        }
         let verdicts: Vec<&Option<String>> = phases.iter().map(|phase| &phase.cache).collect();
         let cache = match verdicts.iter().all(|verdict| *verdict == verdicts[0]) {
             true => first.cache.clone(),
@@ -74,7 +80,8 @@ impl Figures {
             bandwidth: mean(whole.iter().filter_map(|phase| phase.bandwidth).collect()),
             items: phases.iter().map(|phase| phase.items).sum(),
             errors: phases.iter().map(|phase| phase.error_count()).sum(),
-            service: service.filter(|all| !all.is_empty()),
+            service: merged(phases.iter().map(|phase| &phase.latency.service)),
+            response: merged(phases.iter().filter_map(|p| p.latency.response.as_ref())),
             cache,
         })
     }

@@ -5,18 +5,23 @@ use rbench_core::units::{human_count, human_nanos, human_rate};
 
 use crate::schema::{KneeObjective, KneeResult, KneeRow, KneeStep, SeriesResult};
 use crate::table::{Column, NONE, Table, left, right, wrapped};
+use crate::view::View;
 
-pub fn render(series: &SeriesResult) -> String {
+pub fn render(series: &SeriesResult, view: View) -> String {
     let Some(knee) = &series.knee else {
         return String::new();
     };
-    let sections = [objective(knee), curve(knee), conclusion(knee)];
+    let sections = [
+        objective(knee, view),
+        curve(knee, view),
+        conclusion(knee, view),
+    ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
     filled.join("\n")
 }
 
 /// What had to hold, on one line.
-fn objective(knee: &KneeResult) -> String {
+fn objective(knee: &KneeResult, view: View) -> String {
     let KneeObjective {
         limits,
         errors,
@@ -36,10 +41,10 @@ fn objective(knee: &KneeResult) -> String {
         None => "of every row".to_owned(),
     };
     parts.push(of);
-    wrapped("Objective  ", &parts, ", ")
+    wrapped(view, "Objective  ", &parts, ", ")
 }
 
-fn curve(knee: &KneeResult) -> String {
+fn curve(knee: &KneeResult, view: View) -> String {
     let mut steps: Vec<&KneeStep> = knee.steps.iter().collect();
     // The one without a rate comes first; of one rate the earlier.
     steps.sort_by(|a, b| {
@@ -78,7 +83,7 @@ fn curve(knee: &KneeResult) -> String {
     if table.is_empty() {
         return String::new();
     }
-    table.render()
+    table.render(view)
 }
 
 fn cells(
@@ -123,7 +128,7 @@ fn exact(rate: f64) -> String {
 }
 
 /// The rate that was found, and how sure it is.
-fn conclusion(knee: &KneeResult) -> String {
+fn conclusion(knee: &KneeResult, view: View) -> String {
     let mut text = match knee.held {
         Some(held) => format!("The objective held at {} operations a second", exact(held)),
         None => "The objective held at no rate that was tried".to_owned(),
@@ -156,5 +161,5 @@ fn conclusion(knee: &KneeResult) -> String {
         text.push_str(&format!(" The search ended: {trouble}."));
     }
     let words: Vec<&str> = text.split(' ').collect();
-    wrapped("", &words, " ")
+    wrapped(view, "", &words, " ")
 }

@@ -6,6 +6,7 @@ use rbench_core::units::{human_count, human_nanos, human_rate};
 use super::Figures;
 use crate::schema::{CellResult, SeriesResult};
 use crate::table::{NONE, Table, left, right, wrapped};
+use crate::view::View;
 
 /// NNBench's name of an operation, its phase, and the transactions that NNBench counts
 /// for one: creating and closing are two.
@@ -28,7 +29,7 @@ struct Rung {
     skew_s: f64,
 }
 
-pub fn render(series: &SeriesResult) -> String {
+pub fn render(series: &SeriesResult, view: View) -> String {
     let mut table = Table::new([
         left("Operation"),
         right("Workers"),
@@ -54,12 +55,12 @@ pub fn render(series: &SeriesResult) -> String {
         }
         let words = ends_at(name, &rungs);
         let words: Vec<&str> = words.split(' ').collect();
-        scaling.push_str(&wrapped("- ", &words, " "));
+        scaling.push_str(&wrapped(view, "- ", &words, " "));
     }
     if table.is_empty() {
         return "No number of workers has finished.\n".to_owned();
     }
-    format!("{}\nSCALING\n{scaling}", table.render())
+    format!("{}\nSCALING\n{scaling}", table.render(view))
 }
 
 fn rung(cell: &CellResult, phase: &str) -> Option<Rung> {

@@ -4,9 +4,10 @@
 use rbench_core::Bytes;
 use rbench_core::units::human_nanos;
 
-use super::{Colour, Figures};
+use super::Figures;
 use crate::schema::{CLIENT_WORK, ClientCounters, PhaseResult, RunResult, SeriesResult};
-use crate::table::{NONE, Table, left, right};
+use crate::table::{NONE, Table, left, right, sentence};
+use crate::view::{Colour, View};
 
 /// What a row's value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +133,7 @@ impl Shown {
 }
 
 /// The tables.
-pub fn render(series: &SeriesResult, colour: Colour) -> String {
+pub fn render(series: &SeriesResult, view: View) -> String {
     let results: Vec<&RunResult> = series
         .cells
         .iter()
@@ -141,7 +142,10 @@ pub fn render(series: &SeriesResult, colour: Colour) -> String {
     if results.is_empty() {
         return String::new();
     }
-    let mut out = settings(series, &results);
+    let mut out = settings(series, &results)
+        .lines()
+        .map(|line| sentence(view, "", line))
+        .collect::<String>();
     let mut lines: Vec<[Shown; 2]> = Vec::new();
     let mut labels: Vec<&str> = Vec::new();
     for row in &ROWS {
@@ -155,8 +159,8 @@ pub fn render(series: &SeriesResult, colour: Colour) -> String {
         labels.push(label);
         lines.push(worked(&results, name, limits));
     }
-    out.push_str(&framed(&labels, &lines, colour));
-    out.push_str(&beside(series, &results));
+    out.push_str(&framed(&labels, &lines, view.colour));
+    out.push_str(&beside(series, &results, view));
     out
 }
 
@@ -356,7 +360,7 @@ fn framed(labels: &[&str], lines: &[[Shown; 2]], colour: Colour) -> String {
 }
 
 /// Latencies and who answered, of each row that was measured.
-fn beside(series: &SeriesResult, results: &[&RunResult]) -> String {
+fn beside(series: &SeriesResult, results: &[&RunResult], view: View) -> String {
     let mut table = Table::new([
         left("Latency of"),
         left("one"),
@@ -391,15 +395,15 @@ fn beside(series: &SeriesResult, results: &[&RunResult]) -> String {
             found.cache.clone().unwrap_or_else(|| NONE.to_owned()),
         ]);
     }
-    let mut out = format!("\n{}", table.render());
+    let mut out = format!("\n{}", table.render(view));
     let keeps = |key: &crate::schema::SeriesKey| key.name == "drop-caches" && key.values == ["off"];
     if series.keys.iter().any(keeps) {
-        out.push_str(
-            "The kernel's caches were not dropped: reads and stats may have been answered from memory.\n",
-        );
+        let text = "The kernel's caches were not dropped: reads and stats may have been answered from memory.";
+        out.push_str(&sentence(view, "", text));
     }
     if !told(results) || counters(results).next().is_none() {
-        out.push_str("n/a: the mount does not tell these counters (JuiceFS does, in .stats).\n");
+        let text = "n/a: the mount does not tell these counters (JuiceFS does, in .stats).";
+        out.push_str(&sentence(view, "", text));
     }
     out
 }

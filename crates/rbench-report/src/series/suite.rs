@@ -3,20 +3,24 @@
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
-use super::{Colour, Figures, tables};
+use super::{Figures, tables};
 use crate::schema::{CellResult, SeriesResult, SeriesStep};
-use crate::table::{NONE, Table, left, right};
+use crate::table::{NONE, Table, left, right, sentence};
+use crate::view::View;
 
 /// Each step under its name.
-pub fn render(series: &SeriesResult, colour: Colour) -> String {
+pub fn render(series: &SeriesResult, view: View) -> String {
     let shown = |step: &SeriesStep| {
         let part = part(series, step)?;
         let tables = match part.keys.is_empty() {
-            true => rows(&part.cells),
-            false => tables(&part, colour),
+            true => rows(&part.cells, view),
+            false => tables(&part, view),
         };
         let title = format!("STEP {}", step.name);
-        Some(format!("{}\n{tables}", plain_lines(&title)))
+        Some(format!(
+            "{}{tables}",
+            plain_lines(&sentence(view, "", &title))
+        ))
     };
     let all: Vec<String> = series.steps.iter().filter_map(shown).collect();
     all.join("\n")
@@ -46,7 +50,7 @@ fn part(series: &SeriesResult, step: &SeriesStep) -> Option<SeriesResult> {
 }
 
 /// A single run: a row for each operation.
-fn rows(cells: &[CellResult]) -> String {
+fn rows(cells: &[CellResult], view: View) -> String {
     let mut table = Table::new([
         left("Operation"),
         right("Items"),
@@ -77,6 +81,6 @@ fn rows(cells: &[CellResult]) -> String {
     }
     match table.is_empty() {
         true => String::new(),
-        false => table.render(),
+        false => table.render(view),
     }
 }

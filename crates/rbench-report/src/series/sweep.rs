@@ -5,7 +5,8 @@ use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
 
 use super::Figures;
 use crate::schema::{SeriesKey, SeriesResult};
-use crate::table::{Column, NONE, Table, left, right};
+use crate::table::{Column, NONE, Table, left, right, sentence};
+use crate::view::View;
 
 /// A figure of a row, and how it is written.
 struct Figure {
@@ -42,7 +43,7 @@ struct Measured<'s> {
     rows: Vec<Figures>,
 }
 
-pub fn render(series: &SeriesResult) -> String {
+pub fn render(series: &SeriesResult, view: View) -> String {
     let Some((across, down)) = series.keys.split_last() else {
         return String::new();
     };
@@ -66,11 +67,12 @@ pub fn render(series: &SeriesResult) -> String {
     let mut tables = Vec::new();
     for (name, label) in operations {
         for figure in &FIGURES {
-            let table = pivot(&measured, down, across, |cell| {
+            let table = pivot(view, &measured, (down, across), |cell| {
                 let row = cell.rows.iter().find(|row| row.name == name)?;
                 (figure.value)(row)
             });
-            tables.extend(table.map(|table| format!("{label}: {}\n{table}", figure.title)));
+            let title = sentence(view, "", &format!("{label}: {}", figure.title));
+            tables.extend(table.map(|table| title + &table));
         }
     }
     tables.join("\n")
@@ -78,9 +80,9 @@ pub fn render(series: &SeriesResult) -> String {
 
 /// A table; `None` if no cell has that figure.
 fn pivot(
+    view: View,
     measured: &[Measured],
-    down: &[SeriesKey],
-    across: &SeriesKey,
+    (down, across): (&[SeriesKey], &SeriesKey),
     value: impl Fn(&Measured) -> Option<String>,
 ) -> Option<String> {
     let mut columns: Vec<Column> = down.iter().map(|key| left(key.name.clone())).collect();
@@ -103,7 +105,7 @@ fn pivot(
         }
         table.row(cells);
     }
-    found.then(|| table.render())
+    found.then(|| table.render(view))
 }
 
 /// The values of the keys down, of every cell that was measured, each combination

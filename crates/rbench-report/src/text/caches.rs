@@ -1,10 +1,13 @@
 //! Who answered: the verdict in the table's last column, and the evidence.
 
+use std::collections::BTreeSet;
+
 use rbench_core::units::human_count;
 
 use super::{for_phases, label, seconds};
 use crate::schema::{CacheResult, EvidenceResult, PhaseResult, ResidencyResult, RunResult};
-use crate::table::{NONE, Table, left, right};
+use crate::table::{NONE, Table, left, right, sentence};
+use crate::view::View;
 
 /// Most caches of a phase that are all shown.
 const MOST_CACHES: usize = 16;
@@ -30,17 +33,36 @@ pub fn cell(phase: &PhaseResult) -> String {
         // From an earlier version, or without meaning here.
         return phase.cache.clone().unwrap_or_else(|| NONE.into());
     };
-    // Shorter than in CACHES.
-    let word = match residency.verdict.as_str() {
-        "cold-then-memory" => "cold/warm",
-        "cold-then-perhaps" => "cold/warm?",
-        other => word(other),
-    };
+    let word = brief(&residency.verdict);
     let then = residency.verdict.starts_with("cold-then");
     match short(residency).filter(|_| !then) {
         Some(measure) if word == NONE => measure,
         Some(measure) => format!("{word} {measure}"),
         None => word.to_owned(),
+    }
+}
+
+/// The word of a verdict, shorter than in CACHES.
+fn brief(verdict: &str) -> &'static str {
+    match verdict {
+        "cold-then-memory" => "cold/warm",
+        "cold-then-perhaps" => "cold/warm?",
+        other => word(other),
+    }
+}
+
+/// The word of the verdict on some iterations of a phase, the same in all, or else
+/// `mixed`.
+pub fn over_all<'p>(phases: impl Iterator<Item = &'p PhaseResult>) -> String {
+    let words = phases.map(|phase| match &phase.residency {
+        Some(residency) => brief(&residency.verdict).to_owned(),
+        None => phase.cache.clone().unwrap_or_else(|| NONE.to_owned()),
+    });
+    let words: BTreeSet<String> = words.collect();
+    match words.len() {
+        0 => NONE.to_owned(),
+        1 => words.into_iter().collect(),
+        _ => "mixed".to_owned(),
     }
 }
 
@@ -68,7 +90,7 @@ fn percent(share: f64) -> String {
 
 /// A line for each phase that reads, stats or lists, and for each cache where
 /// they differ.
-pub fn render(result: &RunResult) -> String {
+pub fn render(result: &RunResult, view: View) -> String {
     let asked = result.phases.iter().filter_map(|p| p.residency.as_ref());
     if asked.clone().next().is_none() {
         return String::new();
@@ -95,9 +117,12 @@ pub fn render(result: &RunResult) -> String {
     sources.dedup();
     let counted = match sources.is_empty() {
         true => String::new(),
-        false => format!("Requests as counted by {}.\n", sources.join(", ")),
+        false => {
+            let text = format!("Requests as counted by {}.", sources.join(", "));
+            sentence(view, "", &text)
+        }
     };
-    table.render() + &counted
+    table.render(view) + &counted
 }
 
 fn rows(name: String, residency: &ResidencyResult, table: &mut Table) {

@@ -5,6 +5,7 @@ use rbench_core::units::{human_bytes, human_count, human_nanos};
 use super::{iterations, label, seconds};
 use crate::schema::{CLIENT_WORK, ClientCostResult, HostClientResult, PhaseResult, RunResult};
 use crate::table::{NONE, Table, left, right};
+use crate::view::View;
 
 /// Most hosts of a phase that are all shown.
 const MOST_HOSTS: usize = 16;
@@ -45,8 +46,8 @@ pub(crate) fn watched(result: &RunResult) -> Vec<Shared<'_>> {
     all
 }
 
-/// A row for each phase, and for each host where there are several.
-pub fn cost(result: &RunResult) -> String {
+/// A row for each phase, and with details for each host where there are several.
+pub fn cost(result: &RunResult, view: View) -> String {
     let total = iterations(result);
     let mut table = Table::new([
         left("CLIENT"),
@@ -68,13 +69,13 @@ pub fn cost(result: &RunResult) -> String {
         }
         table.row(of_phase(label, cost));
         let hosts = cost.hosts.iter().take(MOST_HOSTS);
-        for host in hosts.filter(|_| cost.hosts.len() > 1) {
+        for host in hosts.filter(|_| view.details && cost.hosts.len() > 1) {
             table.row(of_host(host));
         }
     }
     match table.is_empty() {
         true => String::new(),
-        false => table.render(),
+        false => table.render(view),
     }
 }
 
@@ -157,7 +158,7 @@ fn of_host(client: &HostClientResult) -> Vec<String> {
 }
 
 /// A row for each client and kind of work.
-pub fn counters(result: &RunResult) -> String {
+pub fn counters(result: &RunResult, view: View) -> String {
     let mut table = Table::new([
         left("CLIENT COUNTERS"),
         left("Work"),
@@ -180,6 +181,6 @@ pub fn counters(result: &RunResult) -> String {
     }
     match table.is_empty() {
         true => String::new(),
-        false => table.render(),
+        false => table.render(view),
     }
 }

@@ -4,11 +4,11 @@
 use rbench_core::units::{human_count, human_rate};
 
 use super::{failure, for_phases, iterations, label, percentile, seconds, time_of};
-use std::fmt::Write as _;
-
-use crate::schema::{ErrorExample, HostResult, PhaseResult, RunResult};
+use crate::schema::{ErrorExample, HostResult, PhaseResult, RankResult, RunResult};
 use crate::summary::{over_time, slowest_rank};
-use crate::table::{NONE, Table, left, right, wrapped};
+use crate::table::{NONE, Table, left, right, sentence};
+use crate::view::View;
+use crate::warnings::{is_short, ranks_on};
 
 /// Most hosts of a phase that are all shown.
 const MOST_HOSTS: usize = 16;
@@ -18,27 +18,34 @@ const ENDS: usize = 4;
 const VARIED: f64 = 0.05;
 
 /// What searches have found.
-pub fn found(result: &RunResult) -> String {
+pub fn found(result: &RunResult, view: View) -> String {
     let mut out = String::new();
     for found in result
         .phases
         .iter()
         .filter_map(|phase| phase.found.as_ref())
     {
-        let _ = writeln!(
-            out,
-            "FOUND  {} of {} files and {} directories match; {} files looked at per second",
+        let text = format!(
+            "{} of {} files and {} directories match; {} files looked at per second",
             human_count(found.matches),
             human_count(found.files),
             human_count(found.directories),
             human_rate(found.files_per_s),
         );
+        out.push_str(&sentence(view, "FOUND  ", &text));
     }
     out
 }
 
-/// Rows for each phase and host, when there is more than one host.
-pub fn by_host(result: &RunResult) -> String {
+/// A host whose rate per rank is this much below or above the median host's is shown
+/// without details too.
+const OFF_MEDIAN: f64 = 0.2;
+/// A rank that took so much longer than the median rank, likewise.
+const SLOW_RANK: f64 = 1.2;
+
+/// Rows for each phase and host, when there is more than one host; without details only
+/// the hosts that are off the median.
+pub fn by_host(result: &RunResult, view: View) -> String {
     if result.world.hosts.len() < 2 {
         return String::new();
     }
@@ -47,29 +54,41 @@ pub fn by_host(result: &RunResult) -> String {
         left("Host"),
         right("Items"),
         right("Items/s"),
+        right("of median"),
         right("p50"),
-        right("p99"),
+        right("p99").minor(1),
         right("Max"),
         right("Errors"),
     ]);
     for_phases(result, &mut table, |phase, table| {
         let mut name = label(phase);
+        let median = median_rate(result, phase);
+        let share = |host: &HostResult| Some(rate_per_rank(result, phase, host)? / median?);
         for line in shown_hosts(phase) {
-            let name = std::mem::take(&mut name);
-            table.row(match line {
-                HostLine::Host(host) => host_cells(name, host),
+            let cells = match line {
+                HostLine::Host(host) => {
+                    let share = share(host);
+                    let off = share.is_some_and(|share| (share - 1.0).abs() > OFF_MEDIAN);
+                    let apart = off && !is_short(phase) && !phase.one_each;
+                    if !view.details && !apart {
+                        continue;
+                    }
+                    host_cells(&mut name, host, share)
+                }
+                HostLine::Gap(_) if !view.details => continue,
                 HostLine::Gap(n) => {
-                    let mut cells = vec![String::new(); 8];
+                    let mut cells = vec![String::new(); 9];
                     cells[1] = format!("({n} more hosts)");
                     cells
                 }
-            });
+            };
+            table.row(cells);
         }
     });
     if table.is_empty() {
         String::new()
     } else {
-        table.render()
+        table.render(view)
     }
 }
 
@@ -94,13 +113,41 @@ fn shown_hosts(phase: &PhaseResult) -> Vec<HostLine<'_>> {
     slowest.chain([between]).chain(fastest).collect()
 }
 
-fn host_cells(name: String, host: &HostResult) -> Vec<String> {
+/// A host's rate for each of its ranks; `None` where it did nothing.
+fn rate_per_rank(result: &RunResult, phase: &PhaseResult, host: &HostResult) -> Option<f64> {
+    let ranks = ranks_on(&host.host, result, phase).max(1) as f64;
+    let rate = host.rate() / ranks;
+    (host.items > 0 && rate.is_finite()).then_some(rate)
+}
+
+/// That of the median host: of an even number the slower of the two in the middle, but of
+/// two alone the faster.
+fn median_rate(result: &RunResult, phase: &PhaseResult) -> Option<f64> {
+    if let Some(crowd) = &phase.host_crowd {
+        // Not every host has a row; ranks are supposed to be spread evenly.
+        let ranks = f64::from(result.world.ranks) / result.world.hosts.len().max(1) as f64;
+        return Some(crowd.rate.p50 / ranks.max(1.0)).filter(|rate| *rate > 0.0);
+    }
+    let rates = phase.hosts.iter();
+    let rates = rates.filter_map(|host| rate_per_rank(result, phase, host));
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_by(f64::total_cmp);
+    let middle = match rates.len() {
+        2 => 1,
+        all => all.checked_sub(1)? / 2,
+    };
+    Some(rates[middle]).filter(|rate| *rate > 0.0)
+}
+
+/// `name` stands in the first row only.
+fn host_cells(name: &mut String, host: &HostResult, share: Option<f64>) -> Vec<String> {
     let some = |text: String| if host.items > 0 { text } else { NONE.into() };
     vec![
-        name,
+        std::mem::take(name),
         host.host.clone(),
         some(human_count(host.items)),
         some(human_rate(host.rate())),
+        share.map_or(NONE.into(), |share| format!("{:.0}%", 100.0 * share)),
         percentile(&host.latency, host.latency.p50_ns, 2),
         percentile(&host.latency, host.latency.p99_ns, 100),
         time_of(&host.latency, host.latency.max_ns as f64),
@@ -108,9 +155,9 @@ fn host_cells(name: String, host: &HostResult) -> Vec<String> {
     ]
 }
 
-/// A line for each phase: how long it took, start skew, the slowest rank.
-/// Nothing for a single worker.
-pub fn ranks(result: &RunResult) -> String {
+/// A line for each phase, without details only where a rank was slow: how long it took,
+/// start skew, the slowest rank. Nothing for a single worker.
+pub fn ranks(result: &RunResult, view: View) -> String {
     let one_worker = |p: &PhaseResult| p.rank_count() < 2 && p.start_skew_s == 0.0;
     if result.phases.iter().all(one_worker) {
         return String::new();
@@ -122,10 +169,13 @@ pub fn ranks(result: &RunResult) -> String {
         columns.extend([right("Median rank"), right("Slowest rank"), left("")]);
     }
     if early {
-        columns.push(left("First done"));
+        columns.push(left("First done").minor(1));
     }
     let mut table = Table::new(columns);
     for_phases(result, &mut table, |phase, table| {
+        if !view.details && !has_slow_rank(phase) {
+            return;
+        }
         let mut cells = vec![
             label(phase),
             seconds(phase.elapsed_s),
@@ -148,14 +198,22 @@ pub fn ranks(result: &RunResult) -> String {
         }
         table.row(cells);
     });
+    if table.is_empty() {
+        return String::new();
+    }
     let crowds = result.phases.iter().filter_map(|p| p.crowd.as_ref());
     let crowd = crowds.map(|crowd| crowd.ranks).max().map(|ranks| {
-        format!(
-            "{} ranks: the result file has the spread over all of them, and names the outliers.\n",
-            human_count(ranks)
-        )
+        let text =
+            "ranks: the result file has the spread over all of them, and names the outliers.";
+        sentence(view, "", &format!("{} {text}", human_count(ranks)))
     });
-    table.render() + &crowd.unwrap_or_default()
+    table.render(view) + &crowd.unwrap_or_default()
+}
+
+/// Whether a rank took clearly longer than the median rank.
+fn has_slow_rank(phase: &PhaseResult) -> bool {
+    let slow = |(slowest, median): (&RankResult, f64)| slowest.elapsed_s > SLOW_RANK * median;
+    !is_short(phase) && !phase.one_each && slowest_rank(phase).is_some_and(slow)
 }
 
 /// Which host finished long before the others, and when.
@@ -168,7 +226,7 @@ fn early(result: &RunResult, phase: &PhaseResult) -> Option<String> {
 }
 
 /// A line for each phase that was stopped by its stonewall.
-pub fn stonewalls(result: &RunResult) -> String {
+pub fn stonewalls(result: &RunResult, view: View) -> String {
     let mut table = Table::new([
         left("STONEWALL"),
         right("Deadline"),
@@ -190,32 +248,39 @@ pub fn stonewalls(result: &RunResult) -> String {
             ]);
         }
     });
-    table.render()
+    table.render(view)
 }
 
 /// The first failure of each kind.
-pub fn errors(result: &RunResult) -> String {
+pub fn errors(result: &RunResult, view: View) -> String {
     let mut lines = String::new();
     for phase in &result.phases {
         for example in &phase.error_examples {
-            lines.push_str(&error_line(result, phase, example));
+            lines.push_str(&error_line(result, phase, example, view));
         }
     }
     section("ERRORS", lines)
 }
 
-fn error_line(result: &RunResult, phase: &PhaseResult, e: &ErrorExample) -> String {
+fn error_line(result: &RunResult, phase: &PhaseResult, e: &ErrorExample, view: View) -> String {
     let iteration = match iterations(result) {
         0 | 1 => String::new(),
         _ => format!(" in iteration {}", phase.iteration.saturating_add(1)),
     };
-    bullet(&failure(&format!("{}{iteration}", label(phase)), e))
+    sentence(
+        view,
+        "- ",
+        &failure(&format!("{}{iteration}", label(phase)), e),
+    )
 }
 
 /// All warnings.
-pub fn warnings(result: &RunResult) -> String {
+pub fn warnings(result: &RunResult, view: View) -> String {
     let lines = result.warnings.iter();
-    section("WARNINGS", lines.map(|w| bullet(&w.message)).collect())
+    section(
+        "WARNINGS",
+        lines.map(|w| sentence(view, "- ", &w.message)).collect(),
+    )
 }
 
 fn section(title: &str, lines: String) -> String {
@@ -226,16 +291,8 @@ fn section(title: &str, lines: String) -> String {
     }
 }
 
-fn bullet(text: &str) -> String {
-    wrapped("- ", &words(text), " ")
-}
-
-fn words(text: &str) -> Vec<&str> {
-    text.split(' ').collect()
-}
-
 /// The last line: whether the run is complete.
-pub fn ending(result: &RunResult) -> String {
+pub fn ending(result: &RunResult, view: View) -> String {
     let counts = result.phases.iter().map(PhaseResult::error_count);
     let failed = counts.fold(0, u64::saturating_add);
     let errors = match failed {
@@ -245,13 +302,10 @@ pub fn ending(result: &RunResult) -> String {
     };
     if result.complete {
         let repeat = repetition(result).unwrap_or_default();
-        wrapped(
-            "",
-            &words(&format!("The run is complete; {errors}.{repeat}")),
-            " ",
-        )
+        sentence(view, "", &format!("The run is complete; {errors}.{repeat}"))
     } else {
-        format!("The run is INCOMPLETE: it ended before all phases were done; {errors}.\n")
+        let text = "The run is INCOMPLETE: it ended before all phases were done";
+        sentence(view, "", &format!("{text}; {errors}."))
     }
 }
 
@@ -276,9 +330,12 @@ fn repetition(result: &RunResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::table::sentence;
+    use crate::view::View;
+
     #[test]
     fn a_bulleted_sentence_hangs_under_its_first_word() {
-        let text = super::bullet(&"word ".repeat(40));
+        let text = sentence(View::default(), "- ", &"word ".repeat(40));
         assert!(text.starts_with("- word"));
         assert!(text.lines().nth(1).is_some_and(|l| l.starts_with("  word")));
     }

@@ -4,33 +4,34 @@ use rbench_core::units::human_nanos;
 use serde_json::Value;
 
 use crate::schema::{Host, RoundTrip, RunResult, remarks};
-use crate::table::{Table, left, printable, right, wrapped};
+use crate::series::DEMONSTRATION;
+use crate::table::{Table, left, printable, right, sentence, wrapped};
+use crate::view::View;
 
-/// Most hosts that get a line of their own.
+/// Most hosts that get a line of their own, where details are not asked for.
 const MOST_HOSTS: usize = 8;
 
 /// The header of the report.
-pub fn render(result: &RunResult) -> String {
+pub fn render(result: &RunResult, view: View) -> String {
     let mut out = String::new();
     if result.target.embedded {
-        out.push_str(
-            "DEMONSTRATION on rbench's built-in file system in memory, not your storage: choose a directory with --dir.\n\n",
-        );
+        out.push_str(&sentence(view, "", DEMONSTRATION));
+        out.push('\n');
     }
     let run = &result.run;
-    out.push_str(&wrapped("rbench ", &[&run.version], ""));
+    out.push_str(&wrapped(view, "rbench ", &[&run.version], ""));
     out.push('\n');
     let command: Vec<String> = run.command.iter().map(|w| shell_word(w)).collect();
-    fact(&mut out, "Command", &command, " ");
+    fact(&mut out, view, "Command", (&command, " "));
     for Fact {
         name,
         words,
         separator,
     } in all(result)
     {
-        fact(&mut out, name, &words, separator);
+        fact(&mut out, view, name, (&words, separator));
         if name == WORLD && result.world.hosts.len() > 1 {
-            hosts(&mut out, &result.world.hosts);
+            hosts(&mut out, view, &result.world.hosts);
         }
     }
     out
@@ -129,9 +130,9 @@ fn state(hosts: &[Host]) -> Vec<String> {
 }
 
 /// Adds a line `name  words…`, or nothing when there are no words.
-fn fact(out: &mut String, name: &str, words: &[String], separator: &str) {
+fn fact(out: &mut String, view: View, name: &str, (words, separator): (&[String], &str)) {
     if !words.is_empty() {
-        out.push_str(&wrapped(&format!("{name:<11}"), words, separator));
+        out.push_str(&wrapped(view, &format!("{name:<11}"), words, separator));
     }
 }
 
@@ -182,10 +183,11 @@ fn number_of(n: u32, noun: &str) -> String {
 }
 
 /// A line for each host: ranks, CPUs, kernel, clock.
-fn hosts(out: &mut String, hosts: &[Host]) {
+fn hosts(out: &mut String, view: View, hosts: &[Host]) {
     let columns = [left(""), left(""), left(""), right(""), left(""), left("")];
     let mut table = Table::new(columns);
-    for (i, host) in hosts.iter().take(MOST_HOSTS).enumerate() {
+    let most = if view.details { usize::MAX } else { MOST_HOSTS };
+    for (i, host) in hosts.iter().take(most).enumerate() {
         table.row([
             format!("{:<9}", if i == 0 { "Hosts" } else { "" }),
             host.name.clone(),
@@ -198,10 +200,10 @@ fn hosts(out: &mut String, hosts: &[Host]) {
             [clock(host, hosts), shares(host, hosts)].concat(),
         ]);
     }
-    out.push_str(&table.render());
-    if hosts.len() > MOST_HOSTS {
-        let more = hosts.len() - MOST_HOSTS;
-        fact(out, "", &[format!("and {more} more hosts")], "");
+    out.push_str(&table.render(view));
+    if hosts.len() > most {
+        let more = hosts.len() - most;
+        fact(out, view, "", (&[format!("and {more} more hosts")], ""));
     }
 }
 

@@ -7,7 +7,7 @@ use rbench_report::schema::HostClientResult;
 use rbench_report::{RunResult, csv, text};
 use serde_json::json;
 
-use crate::fixtures::{Made, run};
+use crate::fixtures::{DETAILS, Made, run};
 
 fn used(cpu_ms: u64) -> Result<ClientUse, ClientGap> {
     Ok(ClientUse {
@@ -60,7 +60,7 @@ fn section(text: &str) -> Vec<&str> {
 
 #[test]
 fn rows_that_ran_together_share_a_line() {
-    let text = text::render(&on(1, &[&[used(200)], &[used(30)]]));
+    let text = text::render(&on(1, &[&[used(200)], &[used(30)]]), DETAILS);
     let lines = section(&text);
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(
@@ -83,7 +83,7 @@ fn rows_that_ran_together_share_a_line() {
 #[test]
 fn with_several_hosts_each_has_a_line_and_one_that_is_unknown_takes_the_sum() {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let known = text::render(&on(2, &[&[used(200), used(600)]]));
+    let known = text::render(&on(2, &[&[used(200), used(600)]]), DETAILS);
     let lines = section(&known);
     assert_eq!(
         words(lines[2]),
@@ -91,7 +91,7 @@ fn with_several_hosts_each_has_a_line_and_one_that_is_unknown_takes_the_sum() {
     );
     assert_eq!(words(lines[4]), "client2 - 600 ms 150 ms 450 ms 64.0 MiB 1");
     let result = on(2, &[&[used(200), Err(ClientGap::Replaced)]]);
-    let text = text::render(&result);
+    let text = text::render(&result, DETAILS);
     let lines = section(&text);
     assert_eq!(
         words(lines[2]),

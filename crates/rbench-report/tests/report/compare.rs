@@ -2,6 +2,7 @@
 
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Latency, Nanos, OpKind};
+use rbench_report::View;
 use rbench_report::compare::{
     Basis, Comparison, Condition, FORMATS, Options, Refusal, Run, Verdict, against, compare,
     published,
@@ -67,7 +68,7 @@ fn verdicts(comparison: &Comparison) -> Vec<(&str, Verdict)> {
 
 fn rendered(comparison: &Comparison, format: &str) -> String {
     let known = FORMATS.iter().find(|known| known.name == format);
-    (known.expect("a format").render)(comparison)
+    (known.expect("a format").render)(comparison, View::default())
 }
 
 fn failing_if(conditions: &[&str]) -> Options {
@@ -79,7 +80,7 @@ fn failing_if(conditions: &[&str]) -> Options {
 }
 
 /// 10 % more time, and conditions of which two are met.
-fn slower() -> Comparison {
+pub fn slower() -> Comparison {
     let (base, new) = (five(1000, SHIFTS), five(1100, [3, -8, 12, -2, 5]));
     let options = failing_if(&["file-create.p99>+8%", "rate<-20%", "p50>+5%"]);
     between(&[&base], &[&new], &options).expect("the same thing")
@@ -535,7 +536,7 @@ fn names_from_outside_neither_steer_a_terminal_nor_break_a_table() {
     let (base, new) = (evil(five(1000, SHIFTS)), evil(five(1000, SHIFTS)));
     let comparison = between(&[&base], &[&new], &Options::default()).expect("the same thing");
     for format in FORMATS {
-        let text = (format.render)(&comparison);
+        let text = (format.render)(&comparison, View::default());
         assert!(!text.contains('\u{1b}'), "{text}");
     }
     let md = rendered(&comparison, "md");

@@ -8,6 +8,7 @@ use rbench_report::schema::QuantilesResult;
 use rbench_report::{RunResult, json, text};
 use serde_json::Value;
 
+use crate::fixtures::DETAILS;
 use crate::fixtures::{Made, meta_spec, run};
 
 const HOSTS: u32 = 300;
@@ -108,7 +109,7 @@ fn report_and_warnings_are_those_of_all_ranks_and_hosts() {
     assert_eq!(few.warnings, all.warnings);
     let codes: Vec<&str> = few.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, ["straggler", "uneven-hosts"]);
-    let (all, few) = (text::render(&all), text::render(&few));
+    let (all, few) = (text::render(&all, DETAILS), text::render(&few, DETAILS));
     assert!(few.contains("(292 more hosts)") && few.contains("rank 777 on client195"));
     let told =
         "1,200 ranks: the result file has the spread over all of them, and names the outliers.\n";

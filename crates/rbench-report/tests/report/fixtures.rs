@@ -11,7 +11,7 @@ use rbench_core::{Latency, Nanos, OpKind, Rank, Timeline};
 use rbench_report::schema::{
     Calibration, Forms, Host, HostClock, Run, SCHEMA, SettingResult, Space, Target, World,
 };
-use rbench_report::{PhaseResult, RunResult};
+use rbench_report::{PhaseResult, RunResult, View};
 use serde_json::{Map, Value, json};
 
 /// What a phase of the made-up run is like.
@@ -277,6 +277,9 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
     rbench_report::finish(&mut result);
     result
 }
+
+/// Everything, as wide as without a terminal.
+pub const DETAILS: View = View::USUAL.with_details(true);
 
 /// A run without phases.
 pub fn empty_run() -> RunResult {

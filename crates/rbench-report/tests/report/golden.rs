@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use rbench_core::failure::{Failure, FailureKind};
 use rbench_core::outcome::{Cache, PhaseOutcome, Stonewall};
 use rbench_core::{Latency, Nanos, OpKind};
-use rbench_report::{RunResult, journal, json, text};
+use rbench_report::{RunResult, View, journal, json, text};
 use serde_json::json;
 
+use crate::fixtures::DETAILS;
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run, words};
 
 const ACCEPT: &str = "RBENCH_ACCEPT_GOLDEN";
@@ -26,7 +27,7 @@ fn path_of(name: &str) -> PathBuf {
 fn no_report_steers_the_terminal() {
     let mut result = run(1, 1, meta_spec(), meta_phases(1, 1));
     result.target.path = "/mnt/\x1b[2J\u{9b}x\x7f".to_owned();
-    let text = text::render(&result);
+    let text = text::render(&result, DETAILS);
     assert!(text.contains(r"/mnt/\u{1b}[2J\u{9b}x\u{7f}"), "{text}");
     let json = json::render(&result);
     assert!(json.contains(r#""/mnt/\u001b[2J\u009bx\u007f""#), "{json}");
@@ -65,7 +66,7 @@ fn difference(expect: &str, got: &str) -> String {
 }
 
 fn check_text(name: &str, result: &RunResult) {
-    let got = text::render(result);
+    let got = text::render(result, DETAILS);
     for line in got.lines() {
         let width = line.chars().count();
         assert!(width <= 120, "{width} columns: {line}");
@@ -196,8 +197,7 @@ fn twelve_ranks_on_three_hosts() {
     check_text("twelve_ranks.txt", &result);
 }
 
-#[test]
-fn three_iterations() {
+fn of_three_iterations() -> RunResult {
     let mut phases = Vec::new();
     for iteration in 0..3_u32 {
         let slower = 1 + u64::from(iteration);
@@ -217,7 +217,19 @@ fn three_iterations() {
     phases[5].elapsed.0 *= 3;
     let mut spec = meta_spec();
     spec["iterations"] = json!(3);
-    check_text("three_iterations.txt", &run(2, 2, spec, phases));
+    run(2, 2, spec, phases)
+}
+
+#[test]
+fn three_iterations() {
+    check_text("three_iterations.txt", &of_three_iterations());
+}
+
+#[test]
+fn three_iterations_in_80_columns_without_details() {
+    let narrow = View::USUAL.wide(80);
+    let text = text::render(&of_three_iterations(), narrow);
+    check("three_iterations_80.txt", &text);
 }
 
 #[test]
@@ -286,7 +298,7 @@ fn the_built_in_file_system_says_so_first() {
     result.target.fs_type = Some("fuse.rbench-testfs".to_owned());
     result.target.mount_source = Some("rbench-testfs".to_owned());
     result.run.command = words("rbench meta");
-    let text = text::render(&result);
+    let text = text::render(&result, DETAILS);
     assert!(text.starts_with("DEMONSTRATION"), "{text}");
     check_text("embedded.txt", &result);
 }
@@ -314,7 +326,7 @@ fn a_run_stopped_in_its_first_iteration_says_how_many_were_asked_for() {
     spec["iterations"] = json!("3");
     let mut result = run(1, 1, spec, meta_phases(1, 1));
     result.complete = false;
-    let text = text::render(&result);
+    let text = text::render(&result, DETAILS);
     assert!(text.contains("\nIteration 1 of 3\n"), "{text}");
 }
 

@@ -1,10 +1,11 @@
 //! The report of `rbench knee`, and what it computes from the cells.
 
 use rbench_core::{Latency, Nanos, OpKind};
+use rbench_report::View;
 use rbench_report::schema::{
     CellResult, CellValue, KneeLimit, KneeObjective, KneeResult, SERIES_SCHEMA, SeriesResult,
 };
-use rbench_report::series::{Colour, journal, render};
+use rbench_report::series::{journal, render};
 use serde_json::json;
 
 use crate::fixtures::{Made, empty_run, run, words};
@@ -95,6 +96,11 @@ fn series(cells: Vec<CellResult>) -> SeriesResult {
     series
 }
 
+/// A search that came to its end.
+pub fn found_one() -> SeriesResult {
+    series(whole())
+}
+
 fn whole() -> Vec<CellResult> {
     vec![
         cell(0, ("closed", 0.0), (4000, 0, 0)),
@@ -141,7 +147,7 @@ fn the_curve_and_its_limit() {
             is(Some(true), false, ""),
         ]
     );
-    let text = render(&series, Colour::Off);
+    let text = render(&series, View::default());
     assert!(
         text.lines().all(|line| line.chars().count() <= 120),
         "{text}"

@@ -26,3 +26,4 @@ mod schema;
 mod summary;
 mod warning_pairs;
 mod warnings;
+mod width;

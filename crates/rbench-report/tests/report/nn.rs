@@ -1,8 +1,9 @@
 //! The report of `rbench nn`.
 
 use rbench_core::OpKind;
+use rbench_report::View;
 use rbench_report::schema::{CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult};
-use rbench_report::series::{Colour, render};
+use rbench_report::series::render;
 use serde_json::json;
 
 use crate::fixtures::{Made, empty_run, run, words};
@@ -38,12 +39,12 @@ fn cell(index: u32, workers: u32, rate: f64) -> CellResult {
     }
 }
 
-#[test]
-fn operations_by_workers_and_where_they_stop_scaling() {
+/// A ladder without cells.
+fn bare() -> SeriesResult {
     let mut run = empty_run().run;
     run.command = words("rbench nn --ladder 2,4,8 --dir /mnt/fs");
     let values = ["2", "4", "8"].map(str::to_owned).to_vec();
-    let mut series = SeriesResult {
+    SeriesResult {
         schema: SERIES_SCHEMA.to_owned(),
         kind: "nn".to_owned(),
         suite: None,
@@ -63,19 +64,33 @@ fn operations_by_workers_and_where_they_stop_scaling() {
         cells: Vec::new(),
         complete: true,
         knee: None,
-    };
+    }
+}
+
+/// A ladder of three rungs.
+pub fn ladder() -> SeriesResult {
+    let mut series = bare();
+    let rungs = [(0, 2, 2000.0), (1, 4, 3900.0), (2, 8, 4000.0)];
+    let cells = rungs.map(|(index, workers, rate)| cell(index, workers, rate));
+    series.cells.extend(cells);
+    series
+}
+
+#[test]
+fn operations_by_workers_and_where_they_stop_scaling() {
+    let mut series = bare();
     series.put(cell(0, 2, 1600.0));
-    assert!(render(&series, Colour::Off).contains("it takes two numbers"));
+    assert!(render(&series, View::default()).contains("it takes two numbers"));
     series.put(cell(1, 4, 3100.0));
-    assert!(render(&series, Colour::Off).contains("rename still scales at 4 workers"));
+    assert!(render(&series, View::default()).contains("rename still scales at 4 workers"));
     // 9% of what the workers grow by.
     series.put(cell(2, 8, 3100.0 * 1.09));
-    let text = render(&series, Colour::Off);
+    let text = render(&series, View::default());
     assert!(
         text.lines().all(|line| line.chars().count() <= 120),
         "{text}"
     );
     check("nn.txt", &text);
     series.put(cell(2, 8, 3100.0 * 1.11));
-    assert!(render(&series, Colour::Off).contains("rename still scales at 8 workers"));
+    assert!(render(&series, View::default()).contains("rename still scales at 8 workers"));
 }

@@ -2,10 +2,12 @@
 
 use rbench_core::OpKind;
 use rbench_core::outcome::Cache;
+use rbench_report::View;
 use rbench_report::schema::WorkersResult;
 use rbench_report::{ops, text};
 use serde_json::json;
 
+use crate::fixtures::DETAILS;
 use crate::fixtures::{Made, meta_phases, meta_spec, run};
 
 #[test]
@@ -33,7 +35,7 @@ fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
         full_s: mkdir.elapsed_s,
     });
     assert!(ops::is_table(&result));
-    let text = ops::render(&result);
+    let text = ops::render(&result, View::default());
     let mut words = text
         .lines()
         .filter_map(|line| line.split_whitespace().next());
@@ -70,7 +72,7 @@ fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
 fn a_file_that_asks_for_endless_iterations_has_those_that_it_has() {
     let phase = Made::solo(10, 0, 100_000).phase("mkdir", "mkdir", OpKind::Mkdir);
     let spec = json!({"rows": "mkdir,newchunk", "iterations": "4000000000"});
-    let text = ops::render(&run(1, 1, spec, vec![phase]));
+    let text = ops::render(&run(1, 1, spec, vec![phase]), View::default());
     assert!(text.contains("Iteration 1 of 4000000000"), "{text}");
     assert!(text.lines().count() < 40, "{text}");
 }
@@ -79,6 +81,6 @@ fn a_file_that_asks_for_endless_iterations_has_those_that_it_has() {
 fn other_results_are_no_table_and_render_all_the_same() {
     let result = run(1, 1, meta_spec(), meta_phases(1, 1));
     assert!(!ops::is_table(&result));
-    assert!(ops::render(&result).contains("No row has finished."));
-    assert!(text::render(&result).contains("File creation"));
+    assert!(ops::render(&result, View::default()).contains("No row has finished."));
+    assert!(text::render(&result, DETAILS).contains("File creation"));
 }

@@ -5,6 +5,7 @@ use rbench_report::repetition::{PRECISION_MISSED, enough};
 use rbench_report::schema::{Enough, RepetitionResult};
 use rbench_report::{PhaseResult, RunResult, finish, journal, text};
 
+use crate::fixtures::DETAILS;
 use crate::fixtures::{Made, empty_run};
 
 /// A run of phases with these rates in each iteration, in thousands of items a second.
@@ -105,7 +106,7 @@ fn rows_that_missed_the_precision_are_named() {
     // Once, however often it is finished.
     finish(&mut run);
     assert_eq!(warnings(&run), told);
-    assert!(text::render(&run).contains("95% within"));
+    assert!(text::render(&run, DETAILS).contains("95% within"));
     // A stopped run did not come to the end of its iterations.
     let mut stopped = of(&[("far", &far)], rule(0.03));
     finish(&mut stopped);

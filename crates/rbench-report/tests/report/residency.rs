@@ -6,6 +6,7 @@ use rbench_core::{Nanos, OpKind};
 use rbench_report::schema::{PhaseResult, RunResult};
 use rbench_report::{text, warnings};
 
+use crate::fixtures::DETAILS;
 use crate::fixtures::{Made, meta_spec, run};
 use crate::golden::check;
 
@@ -153,7 +154,7 @@ fn several() -> RunResult {
 
 #[test]
 fn the_evidence_of_every_row_is_told() {
-    check("residency.txt", &text::render(&several()));
+    check("residency.txt", &text::render(&several(), DETAILS));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use rbench_report::schema::RoundTrip;
 use rbench_report::{RunResult, json, text};
 
+use crate::fixtures::DETAILS;
 use crate::fixtures::{meta_phases, meta_spec, run};
 
 fn with(hosts: u32, times_us: &[u64]) -> RunResult {
@@ -19,7 +20,7 @@ fn with(hosts: u32, times_us: &[u64]) -> RunResult {
 }
 
 fn check(hosts: u32, times_us: &[u64], expect: &str) {
-    let head = text::render(&with(hosts, times_us));
+    let head = text::render(&with(hosts, times_us), DETAILS);
     let lines: Vec<&str> = head
         .lines()
         .filter(|l| l.starts_with("Round trip"))

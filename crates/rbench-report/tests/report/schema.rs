@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use rbench_core::outcome::{Cache, Stonewall};
 use rbench_core::{Latency, Nanos, OpKind};
+use rbench_report::View;
 use rbench_report::schema::{SCHEMA, TIMELINE_ROWS, reads_schema};
-use rbench_report::series::Colour;
 use rbench_report::{Document, PhaseResult, RENDERERS, RunResult, json};
 use serde_json::Value;
 
+use crate::fixtures::DETAILS;
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run};
 use crate::residency::everything;
 
@@ -243,7 +244,7 @@ fn renderers_have_names_of_their_own_and_end_their_last_line() {
     let names: BTreeSet<&str> = RENDERERS.iter().map(|r| r.name).collect();
     assert_eq!(names.len(), RENDERERS.len());
     for renderer in RENDERERS {
-        let text = match (renderer.render)(&[Document::Run(Box::new(full()))], Colour::Off) {
+        let text = match (renderer.render)(&[Document::Run(Box::new(full()))], View::default()) {
             Ok(text) => text,
             Err(why) => {
                 assert!(why.to_string().contains("was not made by"), "{why}");
@@ -306,7 +307,7 @@ proptest! {
 
     #[test]
     fn any_result_has_a_text_report_without_control_characters(result in any_result()) {
-        let text = rbench_report::text::render(&result);
+        let text = rbench_report::text::render(&result, DETAILS);
         prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{:?}", text);
     }
 
@@ -314,7 +315,7 @@ proptest! {
     fn any_result_has_every_form_and_a_page(result in any_result()) {
         let document = Document::Run(Box::new(result));
         for renderer in RENDERERS {
-            let Ok(text) = (renderer.render)(std::slice::from_ref(&document), Colour::Off) else {
+            let Ok(text) = (renderer.render)(std::slice::from_ref(&document), View::default()) else {
                 continue;
             };
             let steers = |c: char| c.is_control() && c != '\n';

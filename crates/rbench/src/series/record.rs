@@ -14,7 +14,7 @@ use rbench_report::series::journal;
 use super::Course;
 use crate::files::{Replace, ResultFile, named_after};
 use crate::launch::Launch;
-use crate::show::colour;
+use crate::show::view;
 use crate::{FAILED, SUCCESS, complain, print};
 
 /// A series so far.
@@ -290,7 +290,7 @@ impl Record {
             code = FAILED;
         }
         code = code.max(print(&match self.format {
-            Format::Text => series::render(series, colour()),
+            Format::Text => series::render(series, view()),
             Format::Json => series::render_json(series),
         }));
         if self.resumed > 0 && !self.quiet {

@@ -1,39 +1,40 @@
-//! For people: plain text, at most 120 columns wide with ordinary values.
+//! For people: plain text, as wide as the reader's view.
 
 use rbench_core::plain::plain_lines;
 
 use super::{counted, interval, meaning, not_compared, samples, value, with_ratio};
 use crate::compare::Comparison;
 use crate::table::{NONE, Table, left, right, wrapped};
+use crate::view::View;
 
 /// The whole comparison; sections are a blank line apart.
-pub fn render(comparison: &Comparison) -> String {
+pub fn render(comparison: &Comparison, view: View) -> String {
     let sections = [
-        sides(comparison),
-        verdicts(comparison),
-        figures(comparison),
-        differences(comparison),
-        unmeasured(comparison),
-        listed("NOTES", comparison.notes.iter().map(String::as_str)),
-        conditions(comparison),
+        sides(comparison, view),
+        verdicts(comparison, view),
+        figures(comparison, view),
+        differences(comparison, view),
+        unmeasured(comparison, view),
+        listed(view, "NOTES", comparison.notes.iter().map(String::as_str)),
+        conditions(comparison, view),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
     // Names in it may contain anything.
     plain_lines(&filled.join("\n")).into_owned()
 }
 
-fn sides(comparison: &Comparison) -> String {
+fn sides(comparison: &Comparison, view: View) -> String {
     let side = |label: &str, lines: &[String]| -> String {
         let one = |line: &String| {
             let words: Vec<&str> = line.split(' ').collect();
-            wrapped(label, &words, " ")
+            wrapped(view, label, &words, " ")
         };
         lines.iter().map(one).collect()
     };
     side("BASE  ", &comparison.base.lines) + &side("NEW   ", &comparison.new.lines)
 }
 
-fn verdicts(comparison: &Comparison) -> String {
+fn verdicts(comparison: &Comparison, view: View) -> String {
     if comparison.rows.is_empty() {
         return "NEW measured nothing of it.\n".to_owned();
     }
@@ -61,10 +62,10 @@ fn verdicts(comparison: &Comparison) -> String {
     }
     let words = format!("{}. {}", counted(comparison), meaning(comparison));
     let words: Vec<&str> = words.split(' ').collect();
-    table.render() + &wrapped("", &words, " ")
+    table.render(view) + &wrapped(view, "", &words, " ")
 }
 
-fn figures(comparison: &Comparison) -> String {
+fn figures(comparison: &Comparison, view: View) -> String {
     let mut table = Table::new([
         left("FIGURES"),
         left("Figure"),
@@ -89,11 +90,11 @@ fn figures(comparison: &Comparison) -> String {
     if table.is_empty() {
         String::new()
     } else {
-        table.render()
+        table.render(view)
     }
 }
 
-fn differences(comparison: &Comparison) -> String {
+fn differences(comparison: &Comparison, view: View) -> String {
     let mut table = Table::new([left("DIFFERENT"), left("BASE"), left("NEW")]);
     for difference in &comparison.differences {
         table.row([
@@ -105,25 +106,25 @@ fn differences(comparison: &Comparison) -> String {
     if table.is_empty() {
         String::new()
     } else {
-        table.render()
+        table.render(view)
     }
 }
 
-fn unmeasured(comparison: &Comparison) -> String {
+fn unmeasured(comparison: &Comparison, view: View) -> String {
     let lines = not_compared(comparison);
     let lines = lines.iter().map(|words| words.join(": "));
     let lines: Vec<String> = lines.collect();
-    listed("NOT COMPARED", lines.iter().map(String::as_str))
+    listed(view, "NOT COMPARED", lines.iter().map(String::as_str))
 }
 
-fn conditions(comparison: &Comparison) -> String {
+fn conditions(comparison: &Comparison, view: View) -> String {
     let lines: Vec<String> = comparison.judged.iter().map(ToString::to_string).collect();
-    listed("FAIL IF", lines.iter().map(String::as_str))
+    listed(view, "FAIL IF", lines.iter().map(String::as_str))
 }
 
-fn listed<'t>(title: &str, lines: impl Iterator<Item = &'t str>) -> String {
+fn listed<'t>(view: View, title: &str, lines: impl Iterator<Item = &'t str>) -> String {
     let lines: Vec<String> = lines
-        .map(|line| wrapped("- ", &line.split(' ').collect::<Vec<&str>>(), " "))
+        .map(|line| wrapped(view, "- ", &line.split(' ').collect::<Vec<&str>>(), " "))
         .collect();
     match lines.is_empty() {
         true => String::new(),

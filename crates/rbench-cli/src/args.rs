@@ -16,10 +16,11 @@ use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
 use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
-use crate::{Clean, Communicator, Format, Invocation, Output, Probe, Progress, Stop, Verify};
+use crate::{Communicator, Format, Invocation, Output, Progress, Stop};
 use crate::{fio, ior, mdtest, values};
 
 mod compare;
+mod mounts;
 mod repeats;
 mod results;
 mod testfs;
@@ -54,7 +55,7 @@ enum Command {
     /// A named and versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
     /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
-    Probe(ProbeArgs),
+    Probe(mounts::ProbeArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
     /// Print the reports of result files, or of unfinished runs' journals
@@ -66,9 +67,9 @@ enum Command {
     /// Print the version, how this program was built, and its MPI library
     Version,
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
-    Verify(VerifyArgs),
+    Verify(mounts::VerifyArgs),
     /// Remove directories left behind by interrupted runs
-    Clean(CleanArgs),
+    Clean(mounts::CleanArgs),
     /// Print completions for a shell
     Completions(results::Completions),
     /// Print the man page, or write one for each command
@@ -453,59 +454,6 @@ struct Io {
     common: Common,
 }
 
-#[derive(Debug, ClapArgs)]
-#[command(
-    after_help = "Every block in the journals is read and found to be as acknowledged, allowed (in flight or \
-    never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
-    corrupt or unreadable, else 1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
-    --time 60 --verify --ack-journal /var/tmp/acks\n  (the file system crashes and is mounted again)\n  \
-    rbench verify /var/tmp/acks.*"
-)]
-struct VerifyArgs {
-    /// Journals of --ack-journal
-    #[arg(required = true, value_name = "FILE")]
-    journals: Vec<PathBuf>,
-    /// Where the tested directory is now [default: where it was during the run]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// Format of the report
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(
-    after_help = "Each ability is tried in a directory of its own below DIR, which is removed at the end; nothing else is \
-    touched. Under mpirun every host tries for itself, hosts that differ are named, and each looks for files that the others \
-    make. docs/probe.md has the abilities and how each is tried.\n\nExample:\n  mpirun -np 3 --hostfile myhost rbench probe /mnt/fs"
-)]
-struct ProbeArgs {
-    /// A directory of the mount
-    dir: PathBuf,
-    /// Format of the report
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
-    /// No progress on stderr
-    #[arg(long, short)]
-    quiet: bool,
-    /// How the ranks communicate
-    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
-    communicator: Communicator,
-}
-
-#[derive(Debug, ClapArgs)]
-struct CleanArgs {
-    /// The directory that was tested
-    dir: PathBuf,
-    /// Also remove what runs of other hosts left; make sure first that those
-    /// have ended
-    #[arg(long)]
-    force: bool,
-    /// Only print what would be removed
-    #[arg(long)]
-    dry_run: bool,
-}
-
 /// The commands. `mdtest`, `fio` and `ior` are here for the list of commands and for
 /// help: what follows them is not in clap's grammar and never gets here.
 pub fn command() -> clap::Command {
@@ -582,9 +530,7 @@ impl Args {
             Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
-            Command::Probe(ProbeArgs {
-                dir, format, quiet, ..
-            }) => Invocation::Probe(Probe { dir, format, quiet }),
+            Command::Probe(probe) => probe.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),
@@ -592,24 +538,8 @@ impl Args {
             Command::Man(man) => man.invocation(),
             Command::Compare(args) => args.invocation(),
             Command::Version => Invocation::Version,
-            Command::Verify(VerifyArgs {
-                journals,
-                dir,
-                format,
-            }) => Invocation::Verify(Verify {
-                journals,
-                dir,
-                format,
-            }),
-            Command::Clean(CleanArgs {
-                dir,
-                force,
-                dry_run,
-            }) => Invocation::Clean(Clean {
-                dir,
-                force,
-                dry_run,
-            }),
+            Command::Verify(verify) => verify.invocation(),
+            Command::Clean(clean) => clean.invocation(),
         })
     }
 }

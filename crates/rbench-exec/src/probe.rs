@@ -1,8 +1,6 @@
 //! What the file system of a directory can do on each host, and whether the hosts see
 //! one another's files (`rbench probe`). Nothing here is timed but what it says.
 
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +8,7 @@ use nix::errno::Errno;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::abilities::{self, Ability, Answer, Found};
+use rbench_sys::files;
 use rbench_sys::residency::{RoundTrip, round_trip};
 
 use crate::group::{ExecError, Group};
@@ -95,7 +94,7 @@ pub async fn answers(group: &Group<'_>, directory: &Path) -> Result<(), ExecErro
     let mut said = Ok(());
     if group.is_leader() {
         let path = directory.to_owned();
-        if limited(group, move || path.metadata().is_ok())
+        if limited(group, move || abilities::is_there(&path))
             .await?
             .is_none()
         {
@@ -157,7 +156,7 @@ async fn host(group: &Group<'_>, target: &Path) -> Result<HostProbe, ExecError> 
     let directory = target.join(format!("host-{}", group.rank().0));
     let made = directory.clone();
     let first = move || {
-        std::fs::create_dir(&made).ok();
+        files::make_directory(&made).ok();
         round_trip(&made)
     };
     let Some(trip) = limited(group, first).await? else {
@@ -230,16 +229,14 @@ async fn sights(group: &Group<'_>, target: &Path) -> Result<Vec<Sight>, ExecErro
         if looks {
             // Clients may remember that there is none.
             let path = path.clone();
-            limited(group, move || path.symlink_metadata().is_ok()).await?;
+            limited(group, move || abilities::is_there(&path)).await?;
         }
         group.quietly(group.world.barrier()).await?;
         if group.rank() == leader(maker) {
             let (path, content) = (path.clone(), content(maker));
             // Who cannot make it is not seen by anybody.
-            limited(group, move || {
-                File::create_new(path)?.write_all(content.as_bytes())
-            })
-            .await?;
+            let made = move || abilities::put(&path, content.as_bytes()).ok();
+            limited(group, made).await?;
         }
         let word = group.world.broadcast(leader(maker), Vec::new());
         group.quietly(word).await?;
@@ -268,11 +265,11 @@ fn content(maker: usize) -> String {
 fn look(path: &Path, content: &str) -> (Option<Nanos>, bool) {
     let begun = MonotonicClock.now();
     loop {
-        let found = path.symlink_metadata().is_ok();
+        let found = abilities::is_there(path);
         let after = MonotonicClock.now().since(begun);
         if found {
-            let whole = std::fs::read(path).is_ok_and(|bytes| bytes == content.as_bytes());
-            return (Some(after), whole);
+            let whole = abilities::holds(path, content.as_bytes());
+            return (Some(after), whole == Some(true));
         }
         if after > SEEN_WITHIN {
             return (None, false);

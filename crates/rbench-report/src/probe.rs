@@ -6,28 +6,29 @@ use rbench_core::units::human_nanos;
 
 use crate::schema::{AbilityResult, AbilityVerdict, HostProbeResult, ProbeResult, remarks};
 use crate::table::{NONE, Table, left, right, wrapped};
+use crate::view::View;
 
 /// For people; ends with a newline.
-pub fn text(probe: &ProbeResult) -> String {
+pub fn text(probe: &ProbeResult, view: View) -> String {
     let mut out = format!("rbench {}: probe of {}\n\n", probe.version, probe.directory);
     for (what, names) in each(probe, mount) {
-        line(&mut out, "Mount", &what, names.as_deref());
+        line(&mut out, view, "Mount", &what, names.as_deref());
     }
     for (what, names) in each(probe, client) {
-        line(&mut out, "Client", &what, names.as_deref());
+        line(&mut out, view, "Client", &what, names.as_deref());
     }
     for host in &probe.hosts {
         let trip = match (&host.round_trip_call, host.round_trip_ns) {
             (Some(call), Some(ns)) => format!("{call} {}", human_nanos(ns as f64)),
             _ => "no call was seen to reach the file system".to_owned(),
         };
-        line(&mut out, "Round trip", &trip, Some(&host.host));
+        line(&mut out, view, "Round trip", &trip, Some(&host.host));
     }
     out.push('\n');
-    out.push_str(&abilities(probe));
+    out.push_str(&abilities(probe, view));
     if probe.hosts.len() > 1 {
         out.push('\n');
-        out.push_str(&sights(probe));
+        out.push_str(&sights(probe, view));
     }
     let remarks = notes(probe);
     if !remarks.is_empty() {
@@ -35,7 +36,7 @@ pub fn text(probe: &ProbeResult) -> String {
     }
     for remark in remarks {
         let words: Vec<&str> = remark.split(' ').collect();
-        out.push_str(&wrapped("- ", &words, " "));
+        out.push_str(&wrapped(view, "- ", &words, " "));
     }
     out
 }
@@ -46,13 +47,13 @@ pub fn json(probe: &ProbeResult) -> String {
     format!("{}\n", text.expect("the schema's types always serialise"))
 }
 
-fn line(out: &mut String, label: &str, what: &str, names: Option<&str>) {
+fn line(out: &mut String, view: View, label: &str, what: &str, names: Option<&str>) {
     let what = match names {
         Some(names) => format!("{what} ({names})"),
         None => what.to_owned(),
     };
     let words: Vec<&str> = what.split(' ').collect();
-    out.push_str(&wrapped(&format!("{label:12}"), &words, " "));
+    out.push_str(&wrapped(view, &format!("{label:12}"), &words, " "));
 }
 
 /// What is the same everywhere once, and else with the hosts that have it.
@@ -107,7 +108,7 @@ fn client(host: &HostProbeResult) -> Option<String> {
 }
 
 /// A row for each ability, or for each answer where hosts differ.
-fn abilities(probe: &ProbeResult) -> String {
+fn abilities(probe: &ProbeResult, view: View) -> String {
     let mut table = Table::new([
         left("Ability"),
         left("Verdict"),
@@ -142,7 +143,7 @@ fn abilities(probe: &ProbeResult) -> String {
             table.row([name.to_owned(), verdict, hosts, what]);
         }
     }
-    table.render()
+    table.render(view)
 }
 
 fn cells(ability: &AbilityResult) -> (String, String) {
@@ -164,7 +165,7 @@ fn cells(ability: &AbilityResult) -> (String, String) {
     (verdict.name().to_owned(), what)
 }
 
-fn sights(probe: &ProbeResult) -> String {
+fn sights(probe: &ProbeResult, view: View) -> String {
     if !probe.shared {
         return "The hosts do not see the same directory there.\n".to_owned();
     }
@@ -185,7 +186,7 @@ fn sights(probe: &ProbeResult) -> String {
             told.to_owned(),
         ]);
     }
-    table.render()
+    table.render(view)
 }
 
 fn notes(probe: &ProbeResult) -> Vec<String> {

@@ -17,6 +17,7 @@ use rbench_sys::abilities;
 use crate::launch::Launch;
 use crate::progress::Display;
 use crate::run::{Hosts, Refusal, stop_code};
+use crate::show;
 use crate::signals::Signals;
 use crate::{FAILED, SUCCESS, clean, complain, print, surroundings};
 
@@ -59,7 +60,7 @@ pub async fn run(
     let whole = probed.left.is_empty() && !silent;
     let found = result(launch, &hosts, &directory, around, probed);
     let printed = print(&match asked.format {
-        Format::Text => text(&found),
+        Format::Text => text(&found, show::view()),
         Format::Json => json(&found),
     });
     Ok(match stop_code(&group) {

@@ -12,7 +12,9 @@ use nix::sys::stat::{Mode, fstat};
 use nix::sys::uio::{pread, pwrite};
 use nix::unistd::{Whence, fdatasync, fsync, ftruncate, lseek, unlink, write};
 
-use super::{Ability, Ground, Refused, call, content, is, pattern, prepared, reopened};
+use super::attempt::{
+    Ability, Ground, Refused, call, content, failed, is, pattern, prepared, reopened,
+};
 use crate::buffer::AlignedBuffer;
 
 pub(super) const ABILITIES: &[Ability] = &[
@@ -118,7 +120,7 @@ fn direct(ground: &Ground) -> Result<String, Refused> {
                 }
             });
     let Some((size, right)) = transfers else {
-        return Err(super::failed("pwrite64", last, true));
+        return Err(failed("pwrite64", last, true));
     };
     is("pread64", right, "other data than was written comes back")?;
     let from = ALIGNMENTS

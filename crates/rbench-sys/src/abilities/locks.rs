@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, Flock, FlockArg, OFlag, fcntl};
 use nix::libc;
 
-use super::{Ability, Ground, Refused, call, is, reopened};
+use super::attempt::{Ability, Ground, Refused, call, failed, is, reopened};
 
 pub(super) const ABILITIES: &[Ability] = &[
     Ability {
@@ -36,7 +36,7 @@ fn flock(ground: &Ground) -> Result<String, Refused> {
     let second = match Flock::lock(second, exclusive) {
         Ok(_) => return Err(Refused::wrong("flock", TWICE)),
         Err((fd, Errno::EWOULDBLOCK)) => fd,
-        Err((_, errno)) => return Err(super::failed("flock", errno, true)),
+        Err((_, errno)) => return Err(failed("flock", errno, true)),
     };
     call("flock", held.unlock().map(drop).map_err(|(_, e)| e))?;
     call(
@@ -92,7 +92,7 @@ fn of_descriptor(ground: &Ground) -> Result<String, Refused> {
     match take(&second) {
         Ok(_) => return Err(Refused::wrong("fcntl", TWICE)),
         Err(Errno::EAGAIN | Errno::EACCES) => {}
-        Err(errno) => return Err(super::failed("fcntl", errno, true)),
+        Err(errno) => return Err(failed("fcntl", errno, true)),
     }
     call(
         "fcntl",

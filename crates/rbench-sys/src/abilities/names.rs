@@ -13,7 +13,7 @@ use nix::sys::statvfs::statvfs;
 use nix::sys::time::TimeSpec;
 use nix::unistd::{linkat, mkdir, mkfifo, symlinkat};
 
-use super::{Ability, Ground, Refused, call, content, is, prepared};
+use super::attempt::{Ability, Ground, Refused, call, content, failed, is, prepared};
 use crate::fs::Fs as _;
 use crate::posix::PosixFs;
 
@@ -117,7 +117,7 @@ fn is_there(path: &Path) -> Result<bool, Refused> {
     match stat(path) {
         Ok(_) => Ok(true),
         Err(Errno::ENOENT) => Ok(false),
-        Err(errno) => Err(super::failed("stat", errno, true)),
+        Err(errno) => Err(failed("stat", errno, true)),
     }
 }
 
@@ -131,7 +131,7 @@ fn exclusive(ground: &Ground) -> Result<String, Refused> {
     match create(&path) {
         Err(Errno::EEXIST) => Ok(String::new()),
         Ok(()) => Err(Refused::wrong("openat", "the same name is made twice")),
-        Err(errno) => Err(super::failed("openat", errno, true)),
+        Err(errno) => Err(failed("openat", errno, true)),
     }
 }
 
@@ -175,7 +175,7 @@ fn rename_noreplace(ground: &Ground) -> Result<String, Refused> {
                 "a file is replaced all the same",
             ));
         }
-        Err(errno) => return Err(super::failed("renameat2", errno, true)),
+        Err(errno) => return Err(failed("renameat2", errno, true)),
     }
     call("renameat2", rename(&from, &ground.path(), how))?;
     Ok(String::new())
@@ -339,7 +339,7 @@ fn name_length(ground: &Ground) -> Result<String, Refused> {
             Err(_) => cannot = middle,
         }
     }
-    let mut refused = super::failed("openat", errno, true);
+    let mut refused = failed("openat", errno, true);
     refused.answer.what = format!("up to {can} bytes, statvfs says {told}");
     Err(refused)
 }
@@ -353,14 +353,14 @@ fn path_length(ground: &Ground) -> Result<String, Refused> {
     while length(&path) + 1 + 100 + 1 < LONGEST {
         path.push("d".repeat(100));
         mkdir(&path, DIRECTORY).map_err(|errno| {
-            let mut refused = super::failed("mkdir", errno, true);
+            let mut refused = failed("mkdir", errno, true);
             refused.answer.what = reached(&path);
             refused
         })?;
     }
     path.push("f".repeat(LONGEST - length(&path) - 1));
     create(&path).map_err(|errno| {
-        let mut refused = super::failed("openat", errno, true);
+        let mut refused = failed("openat", errno, true);
         refused.answer.what = reached(&path);
         refused
     })?;

@@ -21,6 +21,7 @@ use crate::{fio, ior, mdtest, values};
 
 mod after;
 mod compare;
+mod probe;
 mod repeats;
 mod results;
 mod testfs;
@@ -54,6 +55,8 @@ enum Command {
     Find(Find),
     /// A named and versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
+    /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
+    Probe(probe::ProbeArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
     /// Print the reports of result files, or of unfinished runs' journals
@@ -504,6 +507,7 @@ impl Args {
             Command::Nn(nn) => nn.options.communicator,
             Command::Find(find) => find.common.communicator,
             Command::Suite(suite) => suite.options.communicator,
+            Command::Probe(probe) => probe.communicator,
             Command::Testfs(_)
             | Command::Show(_)
             | Command::Compare(_)
@@ -527,6 +531,7 @@ impl Args {
             Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
+            Command::Probe(probe) => probe.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),

@@ -33,6 +33,8 @@ pub enum Invocation {
     Series(Box<series::Series>),
     /// The built-in file system in the foreground.
     Testfs(Testfs),
+    /// What the file system of a directory can do.
+    Probe(Probe),
     /// What became of acknowledged writes.
     Verify(Verify),
     /// Removal of what interrupted runs left behind.
@@ -100,6 +102,17 @@ pub enum CompareFormat {
     Json,
     /// A line for each figure
     Csv,
+}
+
+/// `rbench probe`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// The directory.
+    pub dir: PathBuf,
+    /// `--format`
+    pub format: Format,
+    /// `--quiet`: no progress on stderr.
+    pub quiet: bool,
 }
 
 /// `rbench verify`

@@ -27,6 +27,7 @@ pub mod meter;
 pub mod ops;
 pub mod pace;
 pub mod phase;
+pub mod probe;
 pub mod reduce;
 mod repeats;
 pub mod residency;

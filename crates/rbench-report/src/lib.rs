@@ -20,6 +20,7 @@ pub mod mdtest;
 pub mod openmetrics;
 pub mod ops;
 pub mod page;
+pub mod probe;
 pub mod repetition;
 pub mod schema;
 pub mod series;

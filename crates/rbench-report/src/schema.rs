@@ -14,6 +14,7 @@ mod forms;
 mod io500;
 mod knee;
 mod phase;
+mod probe;
 mod repetition;
 mod residency;
 mod series;
@@ -44,6 +45,9 @@ pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeSt
 pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
     LatenessResult, PhaseResult, RankResult, StonewallResult,
+};
+pub use probe::{
+    AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
 };
 pub use repetition::{Enough, RepetitionResult};
 pub use residency::{

@@ -4,6 +4,7 @@
 //!
 //! Nothing here measures, waits for other ranks or prints.
 
+pub mod abilities;
 mod buffer;
 pub mod caches;
 mod calls;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rbench_cli::series::Series;
-use rbench_cli::{Invocation, Output};
+use rbench_cli::{Invocation, Output, Probe};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
@@ -214,6 +214,8 @@ pub enum Asked {
     Run(Box<(Spec, Output)>),
     /// Several, one after the other.
     Series(Box<Series>),
+    /// What a mount can do.
+    Probe(Probe),
 }
 
 /// Reads the command line; its paths start in rank 0's working directory.
@@ -245,6 +247,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
             Ok(Asked::Run(Box::new((*spec, output))))
         }
         Invocation::Series(series) => Ok(Asked::Series(series)),
+        Invocation::Probe(probe) => Ok(Asked::Probe(probe)),
         Invocation::Testfs(_)
         | Invocation::Show(_)
         | Invocation::Report(_)

@@ -23,6 +23,7 @@ mod man;
 mod mdtest;
 mod operations;
 mod page;
+mod probe;
 mod progress;
 mod recording;
 mod result;
@@ -73,7 +74,9 @@ fn main() -> ExitCode {
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),
         // Workloads, and mistakes too: rank 0's command line counts, and only
         // rank 0 prints.
-        Ok(Invocation::Run(..) | Invocation::Series(_)) | Err(_) => run::run(&argv),
+        Ok(Invocation::Run(..) | Invocation::Series(_) | Invocation::Probe(_)) | Err(_) => {
+            run::run(&argv)
+        }
     }
 }
 

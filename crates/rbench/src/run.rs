@@ -30,6 +30,7 @@ use crate::embedded::Embedded;
 use crate::files;
 use crate::front::{self, Asked, FrontEnd, Scope};
 use crate::launch::Launch;
+use crate::probe;
 use crate::progress::Display;
 use crate::recording::{Job, Recording, Report, Sink};
 use crate::result::{Frame, warning};
@@ -162,6 +163,7 @@ async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<u8, Refu
     match front::read(&launch)? {
         Asked::Run(run) => counts(comm, &launch, (&run.0, &run.1), &signals).await,
         Asked::Series(series) => series::run(comm, &launch, &series, &signals).await,
+        Asked::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
     }
 }
 
@@ -241,29 +243,16 @@ pub async fn once(
 
     let progress = progress_of(front.as_ref(), output.progress);
     let display = Display::new(progress, comm.rank() == Rank(0));
-    let names = hosts
-        .topology
-        .hosts
-        .iter()
-        .map(|h| h.name.clone())
-        .collect();
-    let host_of = hosts.topology.host_of.clone();
-    let group = Group::form(
-        comm,
-        names,
-        host_of,
-        hosts.clocks.clone(),
-        signals,
-        &display,
-    )
-    .await?
-    .with_limits(plan.limits)
-    .with_interval(plan.interval)
-    .with_rows(front.rows())
-    .with_seats(WorkerResources {
-        pinned: plan.pin,
-        own_files: !one_file_table(&plan),
-    });
+    let group = hosts
+        .group(comm, signals, &display)
+        .await?
+        .with_limits(plan.limits)
+        .with_interval(plan.interval)
+        .with_rows(front.rows())
+        .with_seats(WorkerResources {
+            pinned: plan.pin,
+            own_files: !one_file_table(&plan),
+        });
 
     let (parent, embedded) = target_directory(&group, &plan, launch).await?;
     let places = places(&plan, launch, &parent);
@@ -362,6 +351,25 @@ impl Hosts {
             clocks,
             facts,
         })
+    }
+
+    /// The group of all ranks on them.
+    pub async fn group<'a>(
+        &self,
+        comm: &'a dyn Communicator,
+        signals: &'a Signals,
+        display: &'a Display,
+    ) -> Result<Group<'a>, ExecError> {
+        let names = self.topology.hosts.iter().map(|h| h.name.clone());
+        let (names, host_of) = (names.collect(), self.topology.host_of.clone());
+        Group::form(comm, names, host_of, self.clocks.clone(), signals, display).await
+    }
+
+    /// The kernel of a host; known at rank 0.
+    pub fn kernel(&self, host: usize) -> String {
+        self.facts
+            .get(host)
+            .map_or_else(String::new, |facts| facts.kernel.clone())
     }
 }
 
@@ -700,7 +708,7 @@ fn tell_trouble(result: &RunResult, people: bool) {
 }
 
 /// The exit code after a signal: 128 + its number, as shells do.
-fn stop_code(group: &Group<'_>) -> Option<u8> {
+pub fn stop_code(group: &Group<'_>) -> Option<u8> {
     match group.stop_reason()? {
         StopReason::Signal(number) => Some(128 + number as u8),
         StopReason::Errors | StopReason::Stuck | StopReason::Start | StopReason::Trigger => None,

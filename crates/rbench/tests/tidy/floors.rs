@@ -50,6 +50,7 @@ const HOUSES: &[House] = &[
         floors: &[
             // Facts of the host and its kernel, single calls.
             &[
+                "abilities/attempt",
                 "buffer",
                 "caches",
                 "calls",
@@ -70,6 +71,8 @@ const HOUSES: &[House] = &[
             ],
             // What an engine is; what of files is in memory; what a directory is.
             &[
+                "abilities/data",
+                "abilities/locks",
                 "engine/contract",
                 "engine/faults",
                 "engine/fd_table",
@@ -83,8 +86,9 @@ const HOUSES: &[House] = &[
             &["engine/buffers", "engine/progress", "fs", "surroundings"],
             &["engine/synchronous", "fault", "null_fs", "posix", "trace"],
             // Engines that others are made of, and the run's own directory.
-            &["engine/sync", "workdir"],
+            &["abilities/names", "engine/sync", "workdir"],
             &[
+                "abilities",
                 "engine/falloc",
                 "engine/ftruncate",
                 "engine/io_uring",
@@ -132,7 +136,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs", "warm_up"],
             // Workloads.
-            &["find", "io", "jobs", "meta"],
+            &["find", "io", "jobs", "meta", "probe"],
             &["calibrate", "room"],
             &["run"],
         ],

@@ -1,0 +1,36 @@
+//! `rbench probe`: its options.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use crate::{Communicator, Format, Invocation, Probe};
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Each ability is tried in a directory of its own below DIR, which is removed at the end; nothing else is \
+    touched. Under mpirun every host tries for itself, hosts that differ are named, and each looks for files that the others \
+    make. docs/probe.md has the abilities and how each is tried.\n\nExample:\n  mpirun -np 3 --hostfile myhost rbench probe /mnt/fs"
+)]
+pub(super) struct ProbeArgs {
+    /// A directory of the mount
+    dir: PathBuf,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+    /// No progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+    /// How the ranks communicate
+    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
+    pub(super) communicator: Communicator,
+}
+
+impl ProbeArgs {
+    pub(super) fn invocation(self) -> Invocation {
+        let ProbeArgs {
+            dir, format, quiet, ..
+        } = self;
+        Invocation::Probe(Probe { dir, format, quiet })
+    }
+}

@@ -1,0 +1,374 @@
+//! What the file system of a directory can do on each host, and whether the hosts see
+//! one another's files (`rbench probe`). Nothing here is timed but what it says.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rbench_core::wire::{Reader, Writer};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
+use rbench_sys::abilities::{self, Ability, Answer, Found};
+use rbench_sys::files;
+use rbench_sys::residency::{RoundTrip, round_trip};
+
+use crate::group::{ExecError, Group};
+use crate::target::{Place, Target, Workspace as _};
+use crate::thread::in_thread;
+
+/// A file system that has not answered by then does not answer: nothing more is tried on
+/// that host.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a host looks for another one's file.
+const SEEN_WITHIN: Nanos = Nanos(10_000_000_000);
+/// Pause between two looks: the resolution of the time until a file is seen.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// What a probe found.
+#[derive(Debug)]
+pub struct Probed {
+    /// Each host, in the order of the group.
+    pub hosts: Vec<HostProbe>,
+    /// Whether all hosts see the same directory; with one host it does.
+    pub shared: bool,
+    /// Each pair of hosts that see the same directory.
+    pub sights: Vec<Sight>,
+    /// What could not be removed.
+    pub left: Vec<String>,
+}
+
+/// What a host found.
+#[derive(Debug, Default)]
+pub struct HostProbe {
+    /// The cheapest call that the file system answers itself: its name and median, ns.
+    pub round_trip: Option<(String, Nanos)>,
+    /// Abilities by name, in the order of [`abilities::all`]. After one that the file system did
+    /// not answer there are no more.
+    pub found: Vec<(String, Verdict)>,
+    /// The ability at which it did not answer.
+    pub silent_at: Option<String>,
+}
+
+/// What a host said of an ability.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is there; what else is known of it.
+    Yes(String),
+    /// It is not.
+    No(Reply),
+    /// That is not known.
+    Unknown(Reply),
+}
+
+/// What the file system said, or did instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The system call.
+    pub call: String,
+    /// With what it failed; `None`: it did something else.
+    pub errno: Option<Errno>,
+    /// What it did instead, or where.
+    pub what: String,
+}
+
+/// A file that one host made and another one looked for. The other one had looked for the
+/// name before, and found nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sight {
+    /// Number of the host that made it.
+    pub maker: usize,
+    /// Number of the host that looked.
+    pub looker: usize,
+    /// From the maker's word that the file is closed to the first look that found it, at
+    /// most 1 ms and one call too long. `None`: not within 10 s.
+    pub after: Option<Nanos>,
+    /// Whether it had its content then.
+    pub whole: bool,
+}
+
+/// Whether the file system at `directory` answers on every host.
+///
+/// # Errors
+/// When one does not within 20 s (one sentence, the same on every rank), or the ranks
+/// cannot talk.
+pub async fn answers(group: &Group<'_>, directory: &Path) -> Result<(), ExecError> {
+    let mut said = Ok(());
+    if group.is_leader() {
+        let path = directory.to_owned();
+        if limited(group, move || abilities::is_there(&path))
+            .await?
+            .is_none()
+        {
+            let (directory, seconds) = (directory.display(), PATIENCE.as_secs());
+            said = Err(format!("{directory} did not answer within {seconds} s"));
+        }
+    }
+    group.agree(said).await
+}
+
+/// Tries what the file system of `place` can do, on the first rank of each host; at rank 0
+/// what was found. What is made there is removed.
+///
+/// # Errors
+/// When the directory cannot be made (one sentence, the same on every rank), or the ranks
+/// cannot talk.
+pub async fn probe(group: &Group<'_>, place: &Place<'_>) -> Result<Probed, ExecError> {
+    let target = Target::set_up(group, place).await?;
+    let mine = match group.is_leader() {
+        true => Some(host(group, target.path()).await?),
+        false => None,
+    };
+    let silent = mine.as_ref().is_some_and(|host| host.silent_at.is_some());
+    let message = mine.as_ref().map_or_else(Vec::new, encode);
+    let all = group.quietly(group.world.gather(Rank(0), message)).await?;
+    let hosts: Vec<HostProbe> = all
+        .unwrap_or_default()
+        .iter()
+        .filter(|message| !message.is_empty())
+        .filter_map(|message| decode(message))
+        .collect();
+    let word = vec![u64::from(silent)];
+    let silent = group.world.all_reduce(rbench_comm::Combine::Max, word);
+    let silent = group.quietly(silent).await?[0] != 0;
+    let shared = target.shared();
+    let sights = match shared && !silent {
+        true => sights(group, target.path()).await?,
+        false => Vec::new(),
+    };
+    let left = match silent {
+        // Removing would wait as well.
+        true => target.leave(group).await?,
+        false => {
+            group.step("removing what was made");
+            target.end(group).await?
+        }
+    };
+    Ok(Probed {
+        hosts,
+        shared,
+        sights,
+        left,
+    })
+}
+
+/// What this host finds.
+async fn host(group: &Group<'_>, target: &Path) -> Result<HostProbe, ExecError> {
+    let mut found = HostProbe::default();
+    let directory = target.join(format!("host-{}", group.rank().0));
+    let made = directory.clone();
+    let first = move || {
+        files::make_directory(&made).ok();
+        round_trip(&made)
+    };
+    let Some(trip) = limited(group, first).await? else {
+        found.silent_at = Some("mkdir".to_owned());
+        return Ok(found);
+    };
+    found.round_trip = trip.map(|RoundTrip { call, median, .. }| (call.name().to_owned(), median));
+    for ability in abilities::all() {
+        if group.stop_reason().is_some() {
+            break;
+        }
+        group.step(&format!("trying {}", ability.name));
+        match attempt(group, ability, directory.clone()).await? {
+            Some(verdict) => found.found.push((ability.name.to_owned(), verdict)),
+            None => {
+                found.silent_at = Some(ability.name.to_owned());
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What comes of trying an ability; `None`: no answer.
+async fn attempt(
+    group: &Group<'_>,
+    ability: &'static Ability,
+    directory: PathBuf,
+) -> Result<Option<Verdict>, ExecError> {
+    let found = limited(group, move || ability.attempt(&directory)).await?;
+    let reply = |Answer { call, errno, what }| Reply {
+        call: call.to_owned(),
+        errno,
+        what,
+    };
+    Ok(found.map(|found| match found {
+        Found::Yes(detail) => Verdict::Yes(detail),
+        Found::No(answer) => Verdict::No(reply(answer)),
+        Found::Unknown(answer) => Verdict::Unknown(reply(answer)),
+    }))
+}
+
+/// Work in a thread that is abandoned if it takes too long.
+async fn limited<T: Send + 'static>(
+    group: &Group<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Option<T>, ExecError> {
+    let found = tokio::time::timeout(PATIENCE, in_thread(work));
+    let found = group.attend(found, || 0).await?;
+    match found {
+        Ok(done) => done.map(Some).map_err(ExecError::SetUp),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Each host makes a file; all others look for it. At rank 0 all pairs.
+async fn sights(group: &Group<'_>, target: &Path) -> Result<Vec<Sight>, ExecError> {
+    let hosts = group.host_names.len();
+    let leader = |host: usize| {
+        let mut all = group.host_of.iter();
+        let rank = all.position(|of| *of as usize == host).unwrap_or(0);
+        Rank(rank as u32)
+    };
+    let me = group.host_of[group.rank().0 as usize] as usize;
+    let mut all = Vec::new();
+    for maker in 0..if hosts > 1 { hosts } else { 0 } {
+        group.step("looking for other hosts' files");
+        let path = target.join(format!("seen-{maker}"));
+        let looks = group.is_leader() && me != maker;
+        if looks {
+            // Clients may remember that there is none.
+            let path = path.clone();
+            limited(group, move || abilities::is_there(&path)).await?;
+        }
+        group.quietly(group.world.barrier()).await?;
+        if group.rank() == leader(maker) {
+            let (path, content) = (path.clone(), content(maker));
+            // Who cannot make it is not seen by anybody.
+            let made = move || abilities::put(&path, content.as_bytes()).ok();
+            limited(group, made).await?;
+        }
+        let word = group.world.broadcast(leader(maker), Vec::new());
+        group.quietly(word).await?;
+        let mut message = Writer::default();
+        if looks {
+            let seen = limited(group, move || look(&path, &content(maker))).await?;
+            let (after, whole) = seen.unwrap_or((None, false));
+            message
+                .number(me as u64)
+                .number(after.map_or(u64::MAX, |after| after.0))
+                .number(u64::from(whole));
+        }
+        let told = group.world.gather(Rank(0), message.finish());
+        let told = group.quietly(told).await?.unwrap_or_default();
+        all.extend(told.iter().filter_map(|message| sight(maker, message)));
+    }
+    Ok(all)
+}
+
+/// What stands in the file of a host.
+fn content(maker: usize) -> String {
+    format!("made by host {maker}")
+}
+
+/// Looks for a file until it is there: after how long, and whether its content is.
+fn look(path: &Path, content: &str) -> (Option<Nanos>, bool) {
+    let begun = MonotonicClock.now();
+    loop {
+        let found = abilities::is_there(path);
+        let after = MonotonicClock.now().since(begun);
+        if found {
+            let whole = abilities::holds(path, content.as_bytes());
+            return (Some(after), whole == Some(true));
+        }
+        if after > SEEN_WITHIN {
+            return (None, false);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// `None` for a rank that did not look.
+fn sight(maker: usize, message: &[u8]) -> Option<Sight> {
+    let mut r = Reader::new(message);
+    Some(Sight {
+        maker,
+        looker: r.number()? as usize,
+        after: Some(r.number()?).filter(|n| *n != u64::MAX).map(Nanos),
+        whole: r.number()? != 0,
+    })
+}
+
+fn encode(host: &HostProbe) -> Vec<u8> {
+    let HostProbe {
+        round_trip,
+        found,
+        silent_at,
+    } = host;
+    let mut w = Writer::default();
+    let (call, median) = round_trip.clone().unwrap_or_default();
+    w.text(&call).number(median.0);
+    w.text(silent_at.as_deref().unwrap_or_default());
+    for (name, verdict) in found {
+        let (kind, reply) = match verdict {
+            Verdict::Yes(detail) => {
+                w.text(name).number(0).text(detail);
+                continue;
+            }
+            Verdict::No(reply) => (1, reply),
+            Verdict::Unknown(reply) => (2, reply),
+        };
+        w.text(name).number(kind).text(&reply.what);
+        w.text(&reply.call)
+            .number(reply.errno.map_or(0, |errno| errno as i32) as u64);
+    }
+    w.finish()
+}
+
+/// `None` when it did not arrive whole.
+fn decode(message: &[u8]) -> Option<HostProbe> {
+    let mut r = Reader::new(message);
+    let (call, median) = (r.text()?, Nanos(r.number()?));
+    let silent_at = r.text()?;
+    let mut host = HostProbe {
+        round_trip: (!call.is_empty()).then_some((call, median)),
+        found: Vec::new(),
+        silent_at: (!silent_at.is_empty()).then_some(silent_at),
+    };
+    while !r.is_empty() {
+        let (name, kind, what) = (r.text()?, r.number()?, r.text()?);
+        let verdict = match kind {
+            0 => Verdict::Yes(what),
+            _ => {
+                let (call, errno) = (r.text()?, r.number()?);
+                let errno = (errno != 0).then(|| Errno::from_raw(errno as i32));
+                let reply = Reply { call, errno, what };
+                match kind {
+                    1 => Verdict::No(reply),
+                    _ => Verdict::Unknown(reply),
+                }
+            }
+        };
+        host.found.push((name, verdict));
+    }
+    Some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_host_found_arrives() {
+        let reply = |errno| Reply {
+            call: "openat".to_owned(),
+            errno,
+            what: "why".to_owned(),
+        };
+        let host = HostProbe {
+            round_trip: Some(("statx".to_owned(), Nanos(5))),
+            found: vec![
+                ("a".to_owned(), Verdict::Yes("1 ns".to_owned())),
+                ("b".to_owned(), Verdict::No(reply(Some(Errno::EINVAL)))),
+                ("c".to_owned(), Verdict::Unknown(reply(None))),
+            ],
+            silent_at: Some("d".to_owned()),
+        };
+        let found = decode(&encode(&host)).expect("whole");
+        assert_eq!(found.round_trip, host.round_trip);
+        assert_eq!(found.found, host.found);
+        assert_eq!(found.silent_at, host.silent_at);
+        let message = encode(&host);
+        assert!(decode(&message[..message.len() - 3]).is_none());
+    }
+}

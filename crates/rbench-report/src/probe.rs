@@ -1,0 +1,220 @@
+//! What `rbench probe` prints.
+
+use std::collections::BTreeMap;
+
+use rbench_core::units::human_nanos;
+
+use crate::schema::{AbilityResult, AbilityVerdict, HostProbeResult, ProbeResult, remarks};
+use crate::table::{NONE, Table, left, right, wrapped};
+use crate::view::View;
+
+/// For people; ends with a newline.
+pub fn text(probe: &ProbeResult, view: View) -> String {
+    let mut out = format!("rbench {}: probe of {}\n\n", probe.version, probe.directory);
+    for (what, names) in each(probe, mount) {
+        line(&mut out, view, "Mount", &what, names.as_deref());
+    }
+    for (what, names) in each(probe, client) {
+        line(&mut out, view, "Client", &what, names.as_deref());
+    }
+    for host in &probe.hosts {
+        let trip = match (&host.round_trip_call, host.round_trip_ns) {
+            (Some(call), Some(ns)) => format!("{call} {}", human_nanos(ns as f64)),
+            _ => "no call was seen to reach the file system".to_owned(),
+        };
+        line(&mut out, view, "Round trip", &trip, Some(&host.host));
+    }
+    out.push('\n');
+    out.push_str(&abilities(probe, view));
+    if probe.hosts.len() > 1 {
+        out.push('\n');
+        out.push_str(&sights(probe, view));
+    }
+    let remarks = notes(probe);
+    if !remarks.is_empty() {
+        out.push('\n');
+    }
+    for remark in remarks {
+        let words: Vec<&str> = remark.split(' ').collect();
+        out.push_str(&wrapped(view, "- ", &words, " "));
+    }
+    out
+}
+
+/// For machines.
+pub fn json(probe: &ProbeResult) -> String {
+    let text = serde_json::to_string_pretty(probe);
+    format!("{}\n", text.expect("the schema's types always serialise"))
+}
+
+fn line(out: &mut String, view: View, label: &str, what: &str, names: Option<&str>) {
+    let what = match names {
+        Some(names) => format!("{what} ({names})"),
+        None => what.to_owned(),
+    };
+    let words: Vec<&str> = what.split(' ').collect();
+    out.push_str(&wrapped(view, &format!("{label:12}"), &words, " "));
+}
+
+/// What is the same everywhere once, and else with the hosts that have it.
+fn each<T: Fn(&HostProbeResult) -> Option<String>>(
+    probe: &ProbeResult,
+    of: T,
+) -> Vec<(String, Option<String>)> {
+    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for host in &probe.hosts {
+        let text = of(host).unwrap_or_else(|| NONE.to_owned());
+        found.entry(text).or_default().push(&host.host);
+    }
+    let all = |names: &Vec<&str>| names.len() == probe.hosts.len();
+    found
+        .into_iter()
+        .filter(|(text, names)| text != NONE || !all(names))
+        .map(|(text, names)| {
+            let told = (!all(&names)).then(|| names.join(", "));
+            (text, told)
+        })
+        .collect()
+}
+
+fn mount(host: &HostProbeResult) -> Option<String> {
+    let mount = host.surroundings.mount.as_ref()?;
+    let mut text = format!(
+        "{} from {} at {}, {}",
+        mount.fs_type, mount.source, mount.point, mount.options
+    );
+    if let Some(fuse) = &host.surroundings.fuse {
+        let settings = [
+            ("max_background", fuse.max_background),
+            ("congestion_threshold", fuse.congestion_threshold),
+        ];
+        for (name, value) in settings {
+            if let Some(value) = value {
+                text.push_str(&format!(", {name} {value}"));
+            }
+        }
+    }
+    Some(text)
+}
+
+fn client(host: &HostProbeResult) -> Option<String> {
+    let client = host.surroundings.client.as_ref()?;
+    let version = client.version.as_deref().unwrap_or("version unknown");
+    Some(format!(
+        "{} ({version}): {}",
+        client.name,
+        client.command.join(" ")
+    ))
+}
+
+/// A row for each ability, or for each answer where hosts differ.
+fn abilities(probe: &ProbeResult, view: View) -> String {
+    let mut table = Table::new([
+        left("Ability"),
+        left("Verdict"),
+        left("Hosts").optional(),
+        left("What it is, or what the file system says"),
+    ]);
+    let mut names: Vec<&str> = Vec::new();
+    for ability in probe.hosts.iter().flat_map(|host| &host.abilities) {
+        if !names.contains(&ability.name.as_str()) {
+            names.push(&ability.name);
+        }
+    }
+    for name in names {
+        let of = |host: &HostProbeResult| {
+            let found = host.abilities.iter().find(|ability| ability.name == name);
+            Some(found.map_or_else(|| (NONE.to_owned(), "not tried".to_owned()), cells))
+        };
+        let mut found: Vec<((String, String), Vec<&str>)> = Vec::new();
+        for host in &probe.hosts {
+            let Some(answer) = of(host) else { continue };
+            match found.iter_mut().find(|(known, _)| *known == answer) {
+                Some((_, hosts)) => hosts.push(&host.host),
+                None => found.push((answer, vec![&host.host])),
+            }
+        }
+        let differ = found.len() > 1;
+        for ((verdict, what), hosts) in found {
+            let hosts = match differ {
+                true => hosts.join(", "),
+                false => NONE.to_owned(),
+            };
+            table.row([name.to_owned(), verdict, hosts, what]);
+        }
+    }
+    table.render(view)
+}
+
+fn cells(ability: &AbilityResult) -> (String, String) {
+    let AbilityResult {
+        about,
+        verdict,
+        detail,
+        call,
+        errno,
+        ..
+    } = ability;
+    let what = match (call, errno) {
+        (Some(call), Some(errno)) if detail.is_empty() => format!("{call}: {errno}"),
+        (Some(call), Some(errno)) => format!("{call}: {errno}, {detail}"),
+        (Some(call), None) => format!("{call}: {detail}"),
+        (None, _) if detail.is_empty() => about.clone(),
+        (None, _) => format!("{about}: {detail}"),
+    };
+    (verdict.name().to_owned(), what)
+}
+
+fn sights(probe: &ProbeResult, view: View) -> String {
+    if !probe.shared {
+        return "The hosts do not see the same directory there.\n".to_owned();
+    }
+    let mut table = Table::new([left("Made on"), left("Seen on"), right("After"), left("")]);
+    for sight in &probe.sights {
+        let after = sight
+            .seen_after_ns
+            .map_or_else(|| NONE.to_owned(), |ns| human_nanos(ns as f64));
+        let told = match (sight.seen_after_ns, sight.whole) {
+            (None, _) => "not seen within 10 s",
+            (Some(_), true) => "",
+            (Some(_), false) => "without its content",
+        };
+        table.row([
+            sight.maker.clone(),
+            sight.looker.clone(),
+            after,
+            told.to_owned(),
+        ]);
+    }
+    table.render(view)
+}
+
+fn notes(probe: &ProbeResult) -> Vec<String> {
+    let hosts = probe.hosts.iter();
+    let mut notes: Vec<String> = hosts
+        .filter_map(|host| {
+            let at = host.silent_at.as_ref()?;
+            Some(format!(
+                "The file system did not answer on {} within 20 s ({at}); nothing more was tried there.",
+                host.host
+            ))
+        })
+        .collect();
+    let around: Vec<_> = probe
+        .hosts
+        .iter()
+        .map(|host| (host.host.as_str(), 0, &host.surroundings))
+        .collect();
+    notes.extend(remarks(&around));
+    let unknown = |host: &&HostProbeResult| {
+        let mut all = host.abilities.iter();
+        all.any(|ability| ability.verdict == AbilityVerdict::Unknown)
+    };
+    if probe.hosts.iter().any(|host| unknown(&host)) {
+        notes.push(
+            "unknown: the attempt could not be prepared, for the reason that stands there."
+                .to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,147 @@
+//! `rbench probe`: what a mount is and can do on each host of the launch.
+
+use std::path::Path;
+
+use rbench_cli::{Format, Probe, Progress};
+use rbench_comm::Communicator;
+use rbench_core::Rank;
+use rbench_exec::Place;
+use rbench_exec::probe::{HostProbe, Probed, Reply, Sight, Verdict, answers, probe};
+use rbench_report::probe::{json, text};
+use rbench_report::schema::{
+    AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
+    Surroundings,
+};
+use rbench_sys::abilities;
+
+use crate::launch::Launch;
+use crate::progress::Display;
+use crate::run::{Hosts, Refusal, stop_code};
+use crate::show;
+use crate::signals::Signals;
+use crate::{FAILED, SUCCESS, clean, complain, print, surroundings};
+
+/// Probes the directory on every host; rank 0 prints what was found.
+pub async fn run(
+    comm: &dyn Communicator,
+    launch: &Launch,
+    asked: &Probe,
+    signals: &Signals,
+) -> Result<u8, Refusal> {
+    let hosts = Hosts::find(comm).await?;
+    let progress = match asked.quiet {
+        true => Progress::Off,
+        false => Progress::Auto,
+    };
+    let display = Display::new(progress, comm.rank() == Rank(0));
+    let group = hosts.group(comm, signals, &display).await?;
+    let directory = Path::new(&launch.cwd).join(&asked.dir);
+    answers(&group, &directory).await?;
+    let around = surroundings::gather(&group, &directory, false).await?;
+    let marker = clean::marker(launch);
+    let place = Place {
+        live: None,
+        parent: &directory,
+        name: &format!("rbench.{}", launch.run_id),
+        marker: marker.as_bytes(),
+        needs_shared: None,
+        recorder: None,
+    };
+    let probed = probe(&group, &place).await;
+    display.end();
+    let probed = probed?;
+    if !group.is_root() {
+        return Ok(stop_code(&group).unwrap_or(SUCCESS));
+    }
+    for left in &probed.left {
+        complain(left);
+    }
+    let silent = probed.hosts.iter().any(|host| host.silent_at.is_some());
+    let whole = probed.left.is_empty() && !silent;
+    let found = result(launch, &hosts, &directory, around, probed);
+    let printed = print(&match asked.format {
+        Format::Text => text(&found, show::view()),
+        Format::Json => json(&found),
+    });
+    Ok(match stop_code(&group) {
+        Some(code) => code,
+        None if whole => printed,
+        None => FAILED,
+    })
+}
+
+fn result(
+    launch: &Launch,
+    hosts: &Hosts,
+    directory: &Path,
+    around: Vec<Option<Surroundings>>,
+    probed: Probed,
+) -> ProbeResult {
+    let name = |host: usize| {
+        let found = hosts.topology.hosts.get(host);
+        found.map_or_else(String::new, |host| host.name.clone())
+    };
+    let sight = |found: Sight| SightResult {
+        maker: name(found.maker),
+        looker: name(found.looker),
+        seen_after_ns: found.after.map(|after| after.0),
+        whole: found.whole,
+    };
+    let each = probed.hosts.into_iter().zip(around).enumerate();
+    ProbeResult {
+        schema: PROBE_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        directory: directory.display().to_string(),
+        started: launch.started.clone(),
+        hosts: each
+            .map(|(number, (found, around))| {
+                host(name(number), hosts.kernel(number), around, found)
+            })
+            .collect(),
+        shared: probed.shared,
+        sights: probed.sights.into_iter().map(sight).collect(),
+    }
+}
+
+fn host(
+    name: String,
+    kernel: String,
+    around: Option<Surroundings>,
+    found: HostProbe,
+) -> HostProbeResult {
+    let (call, median) = found.round_trip.unzip();
+    HostProbeResult {
+        host: name,
+        kernel,
+        surroundings: around.unwrap_or_default(),
+        round_trip_call: call,
+        round_trip_ns: median.map(|median| median.0),
+        abilities: found.found.into_iter().map(ability).collect(),
+        silent_at: found.silent_at,
+    }
+}
+
+fn ability((name, verdict): (String, Verdict)) -> AbilityResult {
+    let about = abilities::all().find(|ability| ability.name == name);
+    let about = about.map_or_else(String::new, |ability| ability.about.to_owned());
+    let refused = |verdict, Reply { call, errno, what }| AbilityResult {
+        name: name.clone(),
+        about: about.clone(),
+        verdict,
+        detail: what,
+        call: Some(call),
+        errno: errno.map(|errno| format!("{errno:?}")),
+    };
+    match verdict {
+        Verdict::No(reply) => refused(AbilityVerdict::No, reply),
+        Verdict::Unknown(reply) => refused(AbilityVerdict::Unknown, reply),
+        Verdict::Yes(detail) => AbilityResult {
+            name: name.clone(),
+            about: about.clone(),
+            verdict: AbilityVerdict::Yes,
+            detail,
+            call: None,
+            errno: None,
+        },
+    }
+}

@@ -16,9 +16,10 @@ use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
 use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
-use crate::{Clean, Communicator, Format, Invocation, Output, Progress, Stop, Verify};
+use crate::{Communicator, Format, Invocation, Output, Progress, Stop};
 use crate::{fio, ior, mdtest, values};
 
+mod after;
 mod compare;
 mod repeats;
 mod results;
@@ -64,9 +65,9 @@ enum Command {
     /// Print the version, how this program was built, and its MPI library
     Version,
     /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
-    Verify(VerifyArgs),
+    Verify(after::VerifyArgs),
     /// Remove directories left behind by interrupted runs
-    Clean(CleanArgs),
+    Clean(after::CleanArgs),
     /// Print completions for a shell
     Completions(results::Completions),
     /// Print the man page, or write one for each command
@@ -451,39 +452,6 @@ struct Io {
     common: Common,
 }
 
-#[derive(Debug, ClapArgs)]
-#[command(
-    after_help = "Every block in the journals is read and found to be as acknowledged, allowed (in flight or \
-    never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
-    corrupt or unreadable, else 1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
-    --time 60 --verify --ack-journal /var/tmp/acks\n  (the file system crashes and is mounted again)\n  \
-    rbench verify /var/tmp/acks.*"
-)]
-struct VerifyArgs {
-    /// Journals of --ack-journal
-    #[arg(required = true, value_name = "FILE")]
-    journals: Vec<PathBuf>,
-    /// Where the tested directory is now [default: where it was during the run]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// Format of the report
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
-}
-
-#[derive(Debug, ClapArgs)]
-struct CleanArgs {
-    /// The directory that was tested
-    dir: PathBuf,
-    /// Also remove what runs of other hosts left; make sure first that those
-    /// have ended
-    #[arg(long)]
-    force: bool,
-    /// Only print what would be removed
-    #[arg(long)]
-    dry_run: bool,
-}
-
 /// The commands. `mdtest`, `fio` and `ior` are here for the list of commands and for
 /// help: what follows them is not in clap's grammar and never gets here.
 pub fn command() -> clap::Command {
@@ -566,24 +534,8 @@ impl Args {
             Command::Man(man) => man.invocation(),
             Command::Compare(args) => args.invocation(),
             Command::Version => Invocation::Version,
-            Command::Verify(VerifyArgs {
-                journals,
-                dir,
-                format,
-            }) => Invocation::Verify(Verify {
-                journals,
-                dir,
-                format,
-            }),
-            Command::Clean(CleanArgs {
-                dir,
-                force,
-                dry_run,
-            }) => Invocation::Clean(Clean {
-                dir,
-                force,
-                dry_run,
-            }),
+            Command::Verify(verify) => verify.invocation(),
+            Command::Clean(clean) => clean.invocation(),
         })
     }
 }

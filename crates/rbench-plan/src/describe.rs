@@ -291,6 +291,20 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
         let typed = options.map(|(name, value)| format!("{name}={value}"));
         rows.push(Setting::text("options", join(typed.collect())));
     }
+    let mut told: Vec<Vec<String>> = Vec::new();
+    for job in all() {
+        let report = job.report.iter();
+        let options = report.flat_map(|report| &report.options);
+        let mut words = vec![format!("[{}]", job.name)];
+        words.extend(options.map(|(name, value)| format!("{name}={value}")));
+        // In each iteration it is the same.
+        if words.len() > 1 && !told.contains(&words) {
+            told.push(words);
+        }
+    }
+    if !told.is_empty() {
+        rows.push(Setting::text("job-options", join(told.concat())));
+    }
     rows
 }
 

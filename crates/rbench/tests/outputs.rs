@@ -305,3 +305,24 @@ fn iterations_go_on_until_rates_are_known() {
     assert!(told && !rule.missed.is_empty(), "{rule:?}");
     assert!(found.summary.iter().all(|row| row.iterations == 3));
 }
+
+#[test]
+fn reports_are_as_wide_as_columns_says_and_details_show_everything() {
+    let place = Place::new();
+    place.run_well(&format!("{META} --out a.json"));
+    let shown = |line: &str, columns: &str| {
+        let mut command = place.command(line);
+        let output = command.env("COLUMNS", columns).output().expect("starts");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let widest = |text: &str| text.lines().map(|l| l.chars().count()).max();
+    for line in ["show a.json", "show --details a.json"] {
+        let narrow = shown(line, "80");
+        assert!(widest(&narrow).is_some_and(|width| width <= 80), "{narrow}");
+        // Narrower than the least there is, and no number: as if it were not there.
+        assert_eq!(shown(line, "20"), narrow);
+        assert_eq!(shown(line, "wide"), shown(line, ""));
+        assert_eq!(shown(line, "120"), shown(line, ""));
+        assert_eq!(narrow.contains("PERCENTILES"), line.contains("--details"));
+    }
+}

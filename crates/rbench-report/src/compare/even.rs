@@ -41,6 +41,9 @@ const INDIFFERENT: &[&str] = &[
     "overfill",
 ];
 
+/// Settings that hold options of jobs.
+const OPTIONS: &[&str] = &["options", "job-options"];
+
 /// Options of jobs that do not matter either.
 const INDIFFERENT_OPTIONS: &[&str] = &["directory", "filename", "name", "output", "title"];
 
@@ -110,7 +113,7 @@ fn between(base: &RunResult, new: &RunResult) -> Vec<Difference> {
 fn setting(result: &RunResult, name: &str) -> String {
     match result.spec.get(name) {
         None => NONE.to_owned(),
-        Some(Value::String(text)) if name == "options" => {
+        Some(Value::String(text)) if OPTIONS.contains(&name) => {
             let options = text.split(", ").filter(|option| {
                 let key = option.split('=').next().unwrap_or(option);
                 !INDIFFERENT_OPTIONS.contains(&key)

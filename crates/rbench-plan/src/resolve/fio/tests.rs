@@ -961,6 +961,10 @@ fn a_plan_of_jobs_brings_its_own_directories_and_workers() {
         told("jobs", "a, b") && told("options", "size=1m"),
         "{rows:?}"
     );
+    fio.jobs[0].options = vec![("rw".to_owned(), "read".to_owned())];
+    let rows = plan(fio.clone()).expect("two jobs").describe();
+    let own = rows.iter().find(|row| row.name == "job-options");
+    assert_eq!(own.map(|row| row.text.as_str()), Some("[a], rw=read"));
     fio.jobs.clear();
     assert!(plan(fio).expect_err("no jobs").contains("--name"));
 }

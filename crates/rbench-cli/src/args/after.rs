@@ -1,0 +1,60 @@
+//! Commands for what a run or a crash left behind.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use crate::{Clean, Format, Invocation, Verify};
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Every block in the journals is read and found to be as acknowledged, allowed (in flight or \
+    never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
+    corrupt or unreadable, else 1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
+    --time 60 --verify --ack-journal /var/tmp/acks\n  (the file system crashes and is mounted again)\n  \
+    rbench verify /var/tmp/acks.*"
+)]
+pub struct VerifyArgs {
+    /// Journals of --ack-journal
+    #[arg(required = true, value_name = "FILE")]
+    journals: Vec<PathBuf>,
+    /// Where the tested directory is now [default: where it was during the run]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct CleanArgs {
+    /// The directory that was tested
+    dir: PathBuf,
+    /// Also remove what runs of other hosts left; make sure first that those
+    /// have ended
+    #[arg(long)]
+    force: bool,
+    /// Only print what would be removed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl VerifyArgs {
+    pub fn invocation(self) -> Invocation {
+        Invocation::Verify(Verify {
+            journals: self.journals,
+            dir: self.dir,
+            format: self.format,
+        })
+    }
+}
+
+impl CleanArgs {
+    pub fn invocation(self) -> Invocation {
+        Invocation::Clean(Clean {
+            dir: self.dir,
+            force: self.force,
+            dry_run: self.dry_run,
+        })
+    }
+}

@@ -19,6 +19,7 @@ pub struct Line {
     output: Output,
     limits: spec::LimitOptions,
     leave: spec::Leave,
+    drop_caches: bool,
 }
 
 impl letters::Line for Line {
@@ -34,6 +35,10 @@ impl letters::Line for Line {
 
     fn leave(&mut self) -> &mut spec::Leave {
         &mut self.leave
+    }
+
+    fn drop_caches(&mut self) -> &mut bool {
+        &mut self.drop_caches
     }
 
     fn report(&mut self) -> &mut bool {
@@ -75,6 +80,7 @@ impl Line {
             mut output,
             limits,
             leave,
+            drop_caches,
         } = self;
         output.progress = output.progress.unless(output.quiet);
         output.ior = Some(view);
@@ -82,6 +88,7 @@ impl Line {
             iterations: ior.repetitions,
             limits,
             leave,
+            drop_caches,
             ..spec::Common::default()
         };
         let workload = Workload::Ior(Box::new(ior));

@@ -36,6 +36,10 @@ pub trait Line: Sized + 'static {
     /// What the target may be.
     fn leave(&mut self) -> &mut spec::Leave;
 
+    /// Whether the kernel's caches are dropped before phases that read,
+    /// stat or list.
+    fn drop_caches(&mut self) -> &mut bool;
+
     /// Whether the native report is printed after the tool's own.
     fn report(&mut self) -> &mut bool;
 }

@@ -19,6 +19,7 @@ pub struct Line {
     output: Output,
     limits: spec::LimitOptions,
     leave: spec::Leave,
+    drop_caches: bool,
 }
 
 impl letters::Line for Line {
@@ -34,6 +35,10 @@ impl letters::Line for Line {
 
     fn leave(&mut self) -> &mut spec::Leave {
         &mut self.leave
+    }
+
+    fn drop_caches(&mut self) -> &mut bool {
+        &mut self.drop_caches
     }
 
     fn report(&mut self) -> &mut bool {
@@ -75,6 +80,7 @@ impl Line {
             mut output,
             limits,
             leave,
+            drop_caches,
         } = self;
         if mdtest.dirs.is_empty() {
             mdtest.dirs.extend(values::env_dir(env_dir));
@@ -86,6 +92,7 @@ impl Line {
             iterations: mdtest.iterations,
             limits,
             leave,
+            drop_caches,
             ..spec::Common::default()
         };
         let workload = Workload::Mdtest(Box::new(mdtest));

@@ -2,6 +2,7 @@
 
 use rbench_core::Nanos;
 
+use crate::jobs::JobPlan;
 use crate::meta::PhaseKind;
 use crate::resolve::{Plan, Work};
 
@@ -78,7 +79,8 @@ fn of_jobs(plan: &Plan) -> (f64, f64, f64) {
     };
     let mut timed = 0.0;
     for round in &jobs.rounds {
-        let times = round.iter().filter(|job| job.pace.time_based);
+        let bounded = |job: &&JobPlan| job.pace.time_based || job.pace.wear_out;
+        let times = round.iter().filter(bounded);
         let times = times.filter_map(|job| job.pace.runtime);
         timed += times.map(seconds).fold(0.0, f64::max);
     }

@@ -11,6 +11,7 @@ mod describe;
 pub mod estimate;
 pub mod find;
 pub mod io;
+pub mod io500;
 pub mod iolog;
 pub mod jobs;
 pub mod knee;

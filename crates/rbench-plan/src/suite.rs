@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use crate::series::{Over, Selection};
 
 mod read;
-mod scaled;
+pub(crate) mod scaled;
 
 pub use read::read;
 

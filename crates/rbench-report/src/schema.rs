@@ -11,6 +11,7 @@ mod effort;
 mod fio;
 mod fio_machine;
 mod forms;
+mod io500;
 mod knee;
 mod phase;
 mod repetition;
@@ -36,6 +37,7 @@ pub use fio::{
 };
 pub use fio_machine::{CpuIdleResult, DiskUseResult, HostUseResult};
 pub use forms::{Forms, Kinds, MdtestForm, Print};
+pub use io500::{Io500Phase, Io500Result};
 pub(crate) use knee::BEHIND;
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub use phase::{

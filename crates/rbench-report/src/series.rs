@@ -1,6 +1,7 @@
 //! The report of a series: its cells as tables, each command in its own form.
 
 pub mod figures;
+mod io500;
 pub mod journal;
 mod knee;
 mod nn;
@@ -16,6 +17,7 @@ use crate::table::{sentence, wrapped};
 use crate::view::View;
 
 pub use figures::Figures;
+pub use io500::{REHEARSAL, line as io500_line};
 
 /// The tables of a series.
 #[derive(Clone, Copy)]
@@ -32,6 +34,7 @@ pub(crate) const DEMONSTRATION: &str = "DEMONSTRATION on rbench's built-in file 
 
 /// The name of a kind of series, and how it is shown.
 const KINDS: &[(&str, Tables)] = &[
+    ("io500", Tables::Plain(io500::render)),
     ("knee", Tables::Plain(knee::render)),
     ("nn", Tables::Plain(nn::render)),
     ("sweep", Tables::Plain(sweep::render)),
@@ -69,6 +72,10 @@ pub fn render_json(series: &SeriesResult) -> String {
 /// What was launched, where.
 fn header(series: &SeriesResult, view: View) -> String {
     let mut out = String::new();
+    if series.io500.is_some() {
+        out.push_str(&sentence(view, "", REHEARSAL));
+        out.push('\n');
+    }
     let embedded = |cell: &CellResult| {
         cell.result
             .as_ref()
@@ -79,6 +86,7 @@ fn header(series: &SeriesResult, view: View) -> String {
         out.push('\n');
     }
     let what = match &series.suite {
+        Some(suite) if suite.starts_with(&series.kind) => format!("suite {suite}"),
         Some(suite) => format!("{} {suite}", series.kind),
         None => series.kind.clone(),
     };

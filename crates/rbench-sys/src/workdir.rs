@@ -12,12 +12,15 @@ use std::sync::atomic::AtomicBool;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open, openat};
+use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{FileStat, Mode, fstat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::posix::PosixFs;
 use crate::remove::{self, MARKER, RemoveError};
+
+/// A marker before it has its name.
+const NEW_MARKER: &CStr = c".rbench-new";
 
 /// The names of runs' directories begin with it.
 pub const PREFIX: &str = "rbench.";
@@ -218,6 +221,26 @@ impl WorkDir {
         }
         found.sort();
         Ok(found)
+    }
+
+    /// Gives it another marker, in one step.
+    ///
+    /// # Errors
+    /// What the system said of the marker's file.
+    pub fn mark(&self, marker: &[u8]) -> Result<(), SetupError> {
+        let failed = |errno| SetupError::new("write the marker in", &self.path, errno);
+        let flags = OFlag::O_WRONLY
+            | OFlag::O_CREAT
+            | OFlag::O_TRUNC
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_CLOEXEC;
+        let at = &*self.directory;
+        let file =
+            openat(at, NEW_MARKER, flags, Mode::from_bits_truncate(0o644)).map_err(failed)?;
+        let written = File::from(file).write_all(marker).map_err(errno);
+        written
+            .and_then(|()| renameat(at, NEW_MARKER, at, MARKER))
+            .map_err(failed)
     }
 
     /// Its path, as it was given: for messages.

@@ -18,7 +18,20 @@ const BEGIN: &str = "rbench run ";
 /// The content of the marker file of a run: its id, and the process of rank 0
 /// as [`origin`] gives it.
 pub fn marker(launch: &Launch) -> String {
-    format!("{BEGIN}{}\n{}", launch.run_id, launch.origin)
+    marker_of(&launch.run_id, launch)
+}
+
+/// The same for a run that an earlier launch began.
+pub fn marker_of(run_id: &str, launch: &Launch) -> String {
+    format!("{BEGIN}{run_id}\n{}", launch.origin)
+}
+
+/// The number of the process that a marker names, if it is certain to be running.
+pub fn at_work(marker: &[u8]) -> Option<u64> {
+    let marker = read(marker)?;
+    let here = process_space()?;
+    let process = marker.process.filter(|_| marker.space == here)?;
+    process.is_running().then(|| u64::from(process.number))
 }
 
 /// This process, so that others can tell whether it is still there.

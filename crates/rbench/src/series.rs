@@ -33,8 +33,8 @@ use record::Record;
 
 /// What rank 0 says comes next.
 enum Turn {
-    /// These ranks run this.
-    Cell(Box<Launch>, Vec<Rank>),
+    /// These ranks run this; whether its result goes into a file.
+    Cell(Box<Launch>, Vec<Rank>, bool),
     /// There is nothing more to run; the exit code.
     End(u8),
     /// There can be no such series; why.
@@ -45,8 +45,10 @@ impl Turn {
     fn encode(&self) -> Vec<u8> {
         let mut w = Writer::default();
         match self {
-            Turn::Cell(launch, members) => {
-                w.number(0).number(members.len() as u64);
+            Turn::Cell(launch, members, file) => {
+                w.number(0)
+                    .number(u64::from(*file))
+                    .number(members.len() as u64);
                 members.iter().for_each(|rank| {
                     w.number(u64::from(rank.0));
                 });
@@ -66,9 +68,11 @@ impl Turn {
         let mut r = Reader::new(bytes);
         match r.number()? {
             0 => {
+                let file = r.number()? != 0;
                 let members = (0..r.number()?).map(|_| Some(Rank(r.number()? as u32)));
                 let members = members.collect::<Option<Vec<Rank>>>()?;
-                Some(Turn::Cell(Box::new(Launch::decode(r.bytes()?)?), members))
+                let launch = Launch::decode(r.bytes()?)?;
+                Some(Turn::Cell(Box::new(launch), members, file))
             }
             1 => Some(Turn::End(r.number()? as u8)),
             _ => Some(Turn::Refused(r.text()?)),
@@ -93,8 +97,8 @@ pub async fn run(
             None => Vec::new(),
         };
         let turn = comm.broadcast(Rank(0), turn).await?;
-        let (launch, members) = match Turn::decode(&turn) {
-            Some(Turn::Cell(launch, members)) => (launch, members),
+        let (launch, members, file) = match Turn::decode(&turn) {
+            Some(Turn::Cell(launch, members, file)) => (launch, members, file),
             Some(Turn::End(code)) => return Ok(code),
             Some(Turn::Refused(message)) => return Err(Refusal::Usage(message)),
             None => return Err(Refusal::Failed("a turn did not arrive whole".to_owned())),
@@ -107,7 +111,7 @@ pub async fn run(
         // Whether there is a file decides what the ranks gather: they agree on that.
         output.out = match lead {
             Some(lead) => lead.cell_file(),
-            None => series.out.clone(),
+            None => file.then(PathBuf::new),
         };
         let sink = lead.map(|lead| lead.clone() as Rc<dyn Sink>);
         let ended = match Chosen::of(comm, members).await? {
@@ -193,9 +197,11 @@ impl Lead {
     /// A sentence that names the cell, option or file.
     fn begin(launch: &Launch, series: &Series, hosts: &Hosts) -> Result<Begun, String> {
         let host_of = hosts.topology.host_of.clone();
+        let earlier = record::earlier(launch, series)?;
         let around = Around {
             launch,
             host_of: &host_of,
+            earlier: earlier.as_ref(),
         };
         let course = course::of(series, around)?;
         let mut cells = Vec::new();
@@ -219,7 +225,9 @@ impl Lead {
         }
         let names = hosts.topology.hosts.iter().map(|host| host.name.clone());
         let world = (host_of.len() as u32, names.collect());
-        let record = Record::begin(launch, series, course.as_ref(), world)?;
+        course.start()?;
+        let record = Record::begin(launch, series, course.as_ref(), world)
+            .inspect_err(|_| course.over(None, false))?;
         Ok(Begun::Lead(Rc::new(Lead {
             state: RefCell::new(State {
                 record,
@@ -242,6 +250,8 @@ impl Lead {
             return self.turn(state, index, cell);
         }
         let published = state.record.publish(true);
+        let (series, resumable) = (state.record.series(), state.record.has_file());
+        self.course.over(Some(series), resumable);
         Turn::End(state.worst.max(published))
     }
 
@@ -251,14 +261,26 @@ impl Lead {
             // Checked before the first; an adaptive course does not select.
             Err(error) => return Turn::Refused(error.to_string()),
         };
+        if let Err(message) = self.course.begin(index) {
+            return self.given_up(state, message);
+        }
         let launch = self.launch.of_cell(index, &cell.words);
-        let turn = Turn::Cell(Box::new(launch), members);
+        let turn = Turn::Cell(Box::new(launch), members, state.record.has_file());
         if self.shows {
             complain(&state.record.progress(index, &cell));
         }
         state.record.cell_begins();
         state.now = Some((index, cell));
         turn
+    }
+
+    /// There is no way on; what there is so far is published.
+    fn given_up(&self, state: &mut State, message: String) -> Turn {
+        complain(&message);
+        let published = state.record.publish(false);
+        self.course
+            .over(Some(state.record.series()), state.record.has_file());
+        Turn::End(FAILED.max(published))
     }
 
     /// Beside it stands the journal of the cell that runs.
@@ -272,10 +294,15 @@ impl Lead {
     fn ended(&self, code: u8, error: Option<String>) {
         let state = &mut *self.state.borrow_mut();
         state.worst = state.worst.max(code);
-        if let Some((index, cell)) = state.now.take()
-            && error.is_some()
-        {
+        let Some((index, cell)) = state.now.take() else {
+            return;
+        };
+        if error.is_some() {
             state.record.failed(index, &cell, error);
+        }
+        let told = self.course.ended(index, state.record.series());
+        if let Some(line) = told.filter(|_| self.shows) {
+            eprint!("{line}");
         }
     }
 }

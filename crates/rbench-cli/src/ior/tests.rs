@@ -79,6 +79,9 @@ fn each_option_sets_its_own() {
     check("-q -vv", |l| {
         (l.limits.on_error, l.view.verbosity) = (Some(OnError::Stop), 2);
     });
+    check("--drop-caches --overfill", |l| {
+        (l.drop_caches, l.leave.overfill) = (true, true);
+    });
 }
 
 #[test]

@@ -58,6 +58,11 @@ impl<L: Line> Own<L> {
             "Give up on an operation that takes longer (s) [default: never]",
         ),
         named(
+            "drop-caches",
+            Nothing(|l| *l.drop_caches() = true),
+            "Drop the kernel's caches before phases that read or stat (needs root)",
+        ),
+        named(
             "no-round-trip",
             Nothing(|l| l.output().no_round_trip = true),
             "Do not measure the round trip to the file system at the start",

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use rbench_plan::io500;
 use rbench_plan::suite::{self, BUILT_IN};
 
 use super::{Course, SeriesOptions};
@@ -15,8 +16,14 @@ use rbench_core::near::nearest;
 pub struct Suite {
     /// A built-in suite, or a file (see [`is_file`]).
     pub name: String,
-    /// `--dir`, or `RBENCH_DIR`.
+    /// `--dir`
     pub dir: Option<PathBuf>,
+    /// `RBENCH_DIR`
+    pub env_dir: Option<PathBuf>,
+    /// `--ini`, of `io500` only.
+    pub ini: Option<PathBuf>,
+    /// `--stonewall`, in whole seconds from 1 on; of `io500` only.
+    pub stonewall_s: Option<u64>,
     /// `--scale`: above 0, at most 1.
     pub scale: f64,
     /// `--dry-run`: the cells are only printed.
@@ -29,7 +36,7 @@ pub struct Suite {
     file of the same form is one of your own (docs/suites.md). Cells that need more hosts or ranks than were launched \
     are left out, and the report says which.\n\nExamples:\n  rbench suite smoke\n  mpirun -np 12 --hostfile myhost rbench \
     suite cubefs --dir /mnt/fs --scale 0.01 --out cubefs.json\n  mpirun -np 12 --hostfile myhost rbench suite cubefs --dir \
-    /mnt/fs --dry-run"
+    /mnt/fs --dry-run\n  mpirun -np 12 --hostfile myhost rbench suite io500 --dir /mnt/fs --stonewall 30 --out io500.json"
 )]
 pub(crate) struct SuiteArgs {
     /// The suite: a name that --list prints, or a file NAME.toml
@@ -48,6 +55,12 @@ pub(crate) struct SuiteArgs {
     /// says so
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
+    /// Of io500: take these settings, in the form of IO500's own file (--show io500 prints all)
+    #[arg(long, value_name = "FILE", help_heading = "io500")]
+    ini: Option<PathBuf>,
+    /// Of io500: how long phases that write go on (s) [default: that of --ini, or 300]
+    #[arg(long, value_name = "TIME", value_parser = whole_seconds, help_heading = "io500")]
+    stonewall: Option<u64>,
     /// Print the cells and an estimate of the time, and run nothing
     #[arg(long)]
     dry_run: bool,
@@ -65,19 +78,33 @@ impl SuiteArgs {
             return Err(stop(list(), 0));
         }
         if let Some(name) = &self.show {
-            let text = suite::built_in(name).ok_or_else(|| stop(unknown(name), 2))?;
-            return Err(stop(text.to_owned(), 0));
+            let text = text(name).ok_or_else(|| stop(unknown(name), 2))?;
+            return Err(stop(text, 0));
         }
         let Some(name) = self.name else {
             let text = "error: name a suite; rbench suite --list prints them\n";
             return Err(stop(text.to_owned(), 2));
         };
-        if !is_file(&name) && suite::built_in(&name).is_none() {
+        if !is_file(&name) && text(&name).is_none() {
             return Err(stop(unknown(&name), 2));
+        }
+        let others = [
+            ("--ini", self.ini.is_some()),
+            ("--stonewall", self.stonewall.is_some()),
+        ];
+        if let Some((option, _)) = others
+            .iter()
+            .find(|(_, given)| *given && name != io500::NAME)
+        {
+            let text = format!("error: {option} is of the suite {} alone\n", io500::NAME);
+            return Err(stop(text, 2));
         }
         Ok(self.options.with(Course::Suite(Suite {
             name,
-            dir: self.dir.or_else(|| values::env_dir(env_dir)),
+            dir: self.dir,
+            env_dir: values::env_dir(env_dir),
+            ini: self.ini,
+            stonewall_s: self.stonewall,
             scale: self.scale,
             dry_run: self.dry_run,
         })))
@@ -94,7 +121,8 @@ fn stop(text: String, code: i32) -> Stop {
 }
 
 fn unknown(name: &str) -> String {
-    let near = nearest(name, BUILT_IN.iter().map(|(name, _)| *name));
+    let names = BUILT_IN.iter().map(|(name, _)| *name);
+    let near = nearest(name, names.chain([io500::NAME]));
     let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
     format!("error: there is no suite '{name}'{near}; rbench suite --list prints them\n")
 }
@@ -106,8 +134,30 @@ fn list() -> String {
         let named = suite.title_of_results();
         Some(format!("{named:<27} {}\n", suite.title))
     };
-    BUILT_IN.iter().filter_map(line).collect()
+    let mut out: String = BUILT_IN.iter().filter_map(line).collect();
+    let named = format!("{} {}", io500::NAME, io500::VERSION);
+    out.push_str(&format!("{named:<27} {}\n", io500::TITLE));
+    out
 }
+
+/// The text of a built-in suite; of `io500` its settings.
+fn text(name: &str) -> Option<String> {
+    match name {
+        io500::NAME => Some(io500::Settings::text()),
+        _ => suite::built_in(name).map(str::to_owned),
+    }
+}
+
+fn whole_seconds(text: &str) -> Result<u64, String> {
+    let time = values::time(text)?.0;
+    match time.is_multiple_of(SECOND) && time > 0 {
+        true => Ok(time / SECOND),
+        false => Err(format!("'{text}' is no whole number of seconds from 1 on")),
+    }
+}
+
+/// ns
+const SECOND: u64 = 1_000_000_000;
 
 fn scale(text: &str) -> Result<f64, String> {
     let scale = text.parse().ok();
@@ -122,7 +172,7 @@ mod tests {
 
     #[test]
     fn every_built_in_suite_is_listed() {
-        assert_eq!(list().lines().count(), BUILT_IN.len());
+        assert_eq!(list().lines().count(), BUILT_IN.len() + 1);
     }
 
     #[test]

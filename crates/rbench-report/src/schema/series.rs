@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{KneeResult, Run, RunResult};
+use super::{Io500Result, KneeResult, Run, RunResult};
 
 /// The name of the schema that this version writes.
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
@@ -13,7 +13,7 @@ pub const SERIES_SCHEMA: &str = "rbench.series/1";
 pub struct SeriesResult {
     /// [`SERIES_SCHEMA`]; reading refuses other major versions.
     pub schema: String,
-    /// The command: `sweep`, `knee`, `nn`, `quick`, `suite`.
+    /// The command: `sweep`, `knee`, `nn`, `quick`, `suite`, `io500`.
     pub kind: String,
     /// Of a suite: its name and version, such as `cubefs 1`; `None` for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +50,9 @@ pub struct SeriesResult {
     /// Of `knee`: what was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<KneeResult>,
+    /// Of `io500`: the score, and whether it would be valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io500: Option<Io500Result>,
 }
 
 /// A step of a suite: some of the cells.
@@ -147,6 +150,9 @@ impl SeriesResult {
         self.cells.insert(place, cell);
         if let Some(knee) = &mut self.knee {
             knee.update(&self.cells);
+        }
+        if let Some(io500) = &mut self.io500 {
+            io500.update(&self.cells);
         }
     }
 

@@ -91,6 +91,7 @@ fn series(cells: Vec<CellResult>) -> SeriesResult {
             confirmed: false,
             trouble: None,
         }),
+        io500: None,
     };
     cells.into_iter().for_each(|cell| series.put(cell));
     series

@@ -13,6 +13,7 @@ mod fio;
 mod fixtures;
 mod golden;
 mod hdr;
+mod io500;
 mod journal;
 mod knee;
 mod mdtest;

@@ -64,6 +64,7 @@ fn bare() -> SeriesResult {
         cells: Vec::new(),
         complete: true,
         knee: None,
+        io500: None,
     }
 }
 

@@ -195,6 +195,7 @@ fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
         ],
         complete: true,
         knee: None,
+        io500: None,
     };
     let page = page::render(&[Document::Series(Box::new(series.clone()))]);
     assert!(page.contains("Operations per second over threads"));

@@ -54,6 +54,18 @@ fn a_work_directory_is_made_found_again_and_removed() {
 }
 
 #[test]
+fn another_run_may_mark_a_directory_as_its_own() {
+    let parent = disk();
+    let made = create(parent.path());
+    made.mark(b"run 2, and more\n").expect("it is ours");
+    let open = |marker| WorkDir::open(parent.path(), "rbench.1", marker).expect("it is there");
+    assert!(open(MARK).is_none() && open(b"run 2, and more\n").is_some());
+    let there = fs::read_dir(made.path()).expect("it is there").count();
+    assert_eq!(there, 1, "the marker alone");
+    assert_eq!(remove(made), Ok(0));
+}
+
+#[test]
 fn what_is_absent_or_marked_otherwise_is_not_this_run() {
     let parent = disk();
     let path = parent.path();

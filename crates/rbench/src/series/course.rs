@@ -1,16 +1,22 @@
 //! Which runs a series has: known from the start, or each decided from the
 //! results of those before.
 
+use std::path::PathBuf;
+
 use rbench_cli::series::{self, Series};
 use rbench_plan::series::{Cell, product};
-use rbench_report::schema::{KneeResult, LeftOut, SeriesKey, SeriesResult, SeriesStep};
+use rbench_report::schema::{
+    Io500Result, KneeResult, LeftOut, SeriesKey, SeriesResult, SeriesStep,
+};
 
 use crate::launch::Launch;
 
+mod io500;
 mod knee;
 mod quick;
 mod suite;
 
+use io500::Io500;
 use knee::Knee;
 use quick::Quick;
 use suite::Suite;
@@ -57,6 +63,11 @@ pub trait Course {
         false
     }
 
+    /// The longest that a cell is supposed to take where its plan does not tell, s.
+    fn most_s(&self) -> Option<f64> {
+        None
+    }
+
     /// What is varied.
     fn keys(&self) -> Vec<SeriesKey> {
         Vec::new()
@@ -75,6 +86,45 @@ pub trait Course {
     fn knee(&self) -> Option<KneeResult> {
         None
     }
+
+    /// Of `io500`: its phases, and nothing measured yet.
+    fn io500(&self) -> Option<Io500Result> {
+        None
+    }
+
+    /// Where results go if `--out` does not say.
+    fn out(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// What is said before anything runs, a line each.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Makes what all cells need.
+    fn start(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// How many of the first cells of an earlier launch may stay, those that are complete.
+    fn keeps(&self, _earlier: &SeriesResult) -> u32 {
+        u32::MAX
+    }
+
+    /// Makes what the cell needs, untimed.
+    fn begin(&self, _index: u32) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A cell has ended; what is said of it while the series goes on.
+    fn ended(&self, _index: u32, _so_far: &SeriesResult) -> Option<String> {
+        None
+    }
+
+    /// There is no next cell: removes what [`Course::start`] and [`Course::begin`] have made,
+    /// unless the series is `resumable` and not done. `None`: nothing was run.
+    fn over(&self, _so_far: Option<&SeriesResult>, _resumable: bool) {}
 
     /// How many cells there will be; `None` where that depends on the results.
     fn planned(&self) -> Option<u32> {
@@ -97,6 +147,8 @@ pub struct Around<'a> {
     pub launch: &'a Launch,
     /// The host of each launched rank.
     pub host_of: &'a [u32],
+    /// With `--resume`: what an earlier launch left.
+    pub earlier: Option<&'a SeriesResult>,
 }
 
 /// The course that a command line asks for.
@@ -113,6 +165,9 @@ pub fn of(series: &Series, around: Around<'_>) -> Result<Box<dyn Course>, String
         })),
         series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
         series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.quiet)?)),
+        series::Course::Suite(suite) if suite.name == rbench_plan::io500::NAME => {
+            Ok(Box::new(Io500::new(suite, series, around)?))
+        }
         series::Course::Suite(suite) => Ok(Box::new(Suite::new(suite, series, around)?)),
     }
 }

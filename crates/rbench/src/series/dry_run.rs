@@ -11,8 +11,11 @@ use super::Course;
 pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
     let mut out = String::new();
     let mut all = 0.0;
+    for remark in course.remarks() {
+        out.push_str(&format!("# {remark}\n"));
+    }
     for (cell, plan) in cells {
-        let time = estimate_s(plan);
+        let time = estimate_s(plan).min(course.most_s().unwrap_or(f64::INFINITY));
         all += time;
         let words: Vec<_> = cell
             .words
@@ -26,6 +29,12 @@ pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
             shown(time)
         ));
         out.push_str(&format!("rbench {}\n", words.join(" ")));
+    }
+    if let Some(most) = course.most_s() {
+        out.push_str(&format!(
+            "# no phase is supposed to take longer than the stonewall, {}\n",
+            shown(most)
+        ));
     }
     for left in course.left_out() {
         out.push_str(&format!("# left out: {}: {}\n", left.name, left.why));

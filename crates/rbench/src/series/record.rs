@@ -59,12 +59,9 @@ impl Record {
             cells: Vec::new(),
             complete: false,
             knee: course.knee(),
+            io500: course.io500(),
         };
-        let out = asked
-            .out
-            .clone()
-            .map(|out| named_after(out, &launch.cwd, &launch.run_id))
-            .map(|out| Path::new(&launch.cwd).join(out));
+        let out = path_of(launch, asked.out.clone().or_else(|| course.out()));
         let mut record = Record {
             series,
             out,
@@ -91,7 +88,7 @@ impl Record {
             )?);
             return Ok(());
         }
-        let (found, beside) = ResultFile::earlier(&out)?;
+        let (earlier, beside) = read_earlier(&out)?;
         let named = |e: &dyn std::fmt::Display| format!("--resume {}: {e}", out.display());
         // A launch that died while it went on with a series leaves both.
         let ours = |bytes: &Vec<u8>| {
@@ -104,10 +101,6 @@ impl Record {
                 &"it is there besides its journal, and it is not this series: move it away",
             ));
         }
-        if !journal::is_series(&found) {
-            return Err(named(&"it holds no series"));
-        }
-        let earlier = journal::read(&found).map_err(|e| named(&e))?;
         same(&earlier, &self.series).map_err(|e| named(&e))?;
         // The cell that was stopped may have come after cells that failed.
         let last = earlier.cells.iter().map(|cell| cell.index + 1).max();
@@ -131,7 +124,9 @@ impl Record {
     /// would run the same.
     fn keep(&mut self, earlier: SeriesResult, course: &dyn Course) -> Result<(), String> {
         let known = course.known();
-        for cell in earlier.cells.into_iter().filter(CellResult::is_complete) {
+        let keeps = course.keeps(&earlier);
+        let kept = |cell: &CellResult| cell.is_complete() && cell.index < keeps;
+        for cell in earlier.cells.into_iter().filter(kept) {
             let planned = match known.get(cell.index as usize) {
                 Some(planned) => planned.clone(),
                 // Decided from those before it.
@@ -161,6 +156,11 @@ impl Record {
             self.resumed += 1;
         }
         Ok(())
+    }
+
+    /// Whether there is a file, so that the series can be gone on with.
+    pub fn has_file(&self) -> bool {
+        self.out.is_some()
     }
 
     /// The series so far.
@@ -301,6 +301,34 @@ impl Record {
         }
         code
     }
+}
+
+/// Where the file is that was asked for.
+fn path_of(launch: &Launch, out: Option<PathBuf>) -> Option<PathBuf> {
+    out.map(|out| named_after(out, &launch.cwd, &launch.run_id))
+        .map(|out| Path::new(&launch.cwd).join(out))
+}
+
+/// With `--resume`: the series that is to be gone on with.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn earlier(launch: &Launch, asked: &Series) -> Result<Option<SeriesResult>, String> {
+    match path_of(launch, asked.out.clone()).filter(|_| asked.resume) {
+        Some(out) => read_earlier(&out).map(|(earlier, _)| Some(earlier)),
+        None => Ok(None),
+    }
+}
+
+/// What an earlier launch left, and what is at `out` besides its journal.
+fn read_earlier(out: &Path) -> Result<(SeriesResult, Option<Vec<u8>>), String> {
+    let (found, beside) = ResultFile::earlier(out)?;
+    let named = |e: &dyn std::fmt::Display| format!("--resume {}: {e}", out.display());
+    if !journal::is_series(&found) {
+        return Err(named(&"it holds no series"));
+    }
+    let earlier = journal::read(&found).map_err(|e| named(&e))?;
+    Ok((earlier, beside))
 }
 
 /// Which launch it is.

@@ -15,7 +15,7 @@ use crate::embedded::Embedded;
 use crate::run::room_for;
 
 /// What `{dir}` is in a dry run without a directory.
-const ANY_DIR: &str = "DIR";
+pub(super) const ANY_DIR: &str = "DIR";
 
 /// The words that begin a series of its own.
 const SERIES: [&str; 4] = ["quick", "sweep", "nn", "knee"];
@@ -94,10 +94,7 @@ impl Suite {
     }
 
     fn mount(&mut self) -> Result<(), String> {
-        if cfg!(not(feature = "testfs")) {
-            return Err(format!("{WITHOUT_TESTFS}: give a directory with --dir"));
-        }
-        let embedded = Embedded::mount(room_for(0)?)?;
+        let embedded = mount()?;
         self.dir = Some(embedded.path().display().to_string());
         self.embedded = Some(embedded);
         Ok(())
@@ -130,6 +127,14 @@ impl Suite {
             first,
             cells: self.cells.len() as u32 - first,
         });
+    }
+}
+
+/// The built-in file system, with all the memory it may have.
+pub(super) fn mount() -> Result<Embedded, String> {
+    match cfg!(feature = "testfs") {
+        true => Embedded::mount(room_for(0)?),
+        false => Err(format!("{WITHOUT_TESTFS}: give a directory with --dir")),
     }
 }
 
@@ -213,14 +218,17 @@ fn stem(name: &str) -> &str {
 
 /// The directory that is tested, as an absolute path.
 fn dir_of(asked: &series::Suite, around: Around<'_>) -> Result<Option<String>, String> {
-    let Some(dir) = &asked.dir else {
-        return Ok(None);
-    };
+    match asked.dir.as_ref().or(asked.env_dir.as_ref()) {
+        Some(dir) => absolute(dir, around).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// A directory as the cells have it.
+pub(super) fn absolute(dir: &Path, around: Around<'_>) -> Result<String, String> {
     let path = Path::new(&around.launch.cwd).join(dir);
     let text = path.into_os_string().into_string();
-    let text =
-        text.map_err(|_| format!("--dir {}: a suite needs a name in UTF-8", dir.display()))?;
-    Ok(Some(text))
+    text.map_err(|_| format!("--dir {}: a suite needs a name in UTF-8", dir.display()))
 }
 
 impl Course for Suite {

@@ -1,0 +1,150 @@
+//! The lines of IO500, and beside them what these do not have: latencies, the balance of
+//! hosts, who answered.
+
+use std::fmt::Write as _;
+
+use rbench_core::units::{human_count, human_nanos};
+
+use super::Figures;
+use crate::schema::{Io500Phase, Io500Result, PhaseResult, SeriesResult};
+use crate::table::{NONE, Table, left, right, sentence};
+use crate::view::View;
+
+/// The first line of every report.
+pub const REHEARSAL: &str =
+    "REHEARSAL of IO500 by rbench, not a submission: that needs IO500's own program, unmodified.";
+
+pub fn render(series: &SeriesResult, view: View) -> String {
+    let Some(io500) = &series.io500 else {
+        return String::new();
+    };
+    let sections = [
+        lines(io500),
+        table(series, io500, view),
+        found(series, io500, view),
+        verdict(io500, view),
+    ];
+    let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
+    filled.join("\n")
+}
+
+/// What is behind a line that is not valid.
+fn mark(valid: bool) -> &'static str {
+    if valid { "" } else { " [INVALID]" }
+}
+
+/// A phase as IO500 prints it.
+pub fn line(phase: &Io500Phase) -> String {
+    let kind = if phase.scored { "RESULT" } else { "      " };
+    format!(
+        "[{kind}] {:>20} {:>15.6} {} : time {:.3} seconds{}\n",
+        phase.name,
+        phase.value.unwrap_or(0.0),
+        phase.unit,
+        phase.time_s.unwrap_or(0.0),
+        mark(phase.invalid.is_empty()),
+    )
+}
+
+/// The lines as IO500 prints them.
+fn lines(io500: &Io500Result) -> String {
+    let mut out: String = io500.phases.iter().map(line).collect();
+    let _ = writeln!(
+        out,
+        "[SCORE ] Bandwidth {:.6} GiB/s : IOPS {:.6} kiops : TOTAL {:.6}{}",
+        io500.bandwidth.unwrap_or(0.0),
+        io500.metadata.unwrap_or(0.0),
+        io500.total.unwrap_or(0.0),
+        mark(io500.valid),
+    );
+    out
+}
+
+/// The row of each phase that was measured.
+fn rows<'s>(
+    series: &'s SeriesResult,
+    io500: &'s Io500Result,
+) -> impl Iterator<Item = (&'s Io500Phase, &'s PhaseResult, Figures)> {
+    io500.phases.iter().filter_map(|phase| {
+        let cell = series.done(phase.cell?)?;
+        let row = phase.row_of(cell)?;
+        let figures = Figures::of(cell.result.as_ref()?).into_iter();
+        let figures = figures.into_iter().find(|other| other.name == row.name)?;
+        Some((phase, row, figures))
+    })
+}
+
+fn table(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
+    let mut table = Table::new([
+        left("Phase"),
+        right("Operations"),
+        right("Mean").under("Latency"),
+        right("p50").under("Latency"),
+        right("p99").under("Latency"),
+        right("p99.9").under("Latency"),
+        right("Max").under("Latency"),
+        right("Errors"),
+        right("Slowest host").optional(),
+        left("Cache").optional(),
+    ]);
+    for (phase, row, figures) in rows(series, io500) {
+        let none = || NONE.to_owned();
+        let time = |ns: Option<f64>| ns.map_or_else(none, human_nanos);
+        // With fewer operations it would be the maximum.
+        let far = |quantile: f64, least: u64| {
+            let enough = figures.items >= least;
+            time(figures.quantile_ns(quantile).filter(|_| enough))
+        };
+        table.row([
+            phase.name.clone(),
+            human_count(figures.items),
+            time(figures.mean_ns()),
+            time(figures.quantile_ns(0.5)),
+            far(0.99, 100),
+            far(0.999, 1000),
+            time(figures.quantile_ns(1.0)),
+            human_count(figures.errors),
+            slowest(row).unwrap_or_default(),
+            figures.cache.clone().unwrap_or_else(none),
+        ]);
+    }
+    match table.is_empty() {
+        true => String::new(),
+        false => table.render(view),
+    }
+}
+
+/// The slowest host, and its rate as a part of the fastest one's; `None` of a single one.
+fn slowest(row: &PhaseResult) -> Option<String> {
+    let hosts = || row.hosts.iter();
+    let by_rate = |a: &&crate::schema::HostResult, b: &&crate::schema::HostResult| {
+        a.rate().total_cmp(&b.rate())
+    };
+    let (slow, fast) = hosts().min_by(by_rate).zip(hosts().max_by(by_rate))?;
+    let several = row.hosts.len() > 1 && fast.rate() > 0.0;
+    several.then(|| format!("{} {:.0}%", slow.host, slow.rate() / fast.rate() * 100.0))
+}
+
+/// What the search has looked at.
+fn found(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
+    let found = rows(series, io500).find_map(|(_, row, _)| row.found);
+    found.map_or_else(String::new, |found| {
+        let (files, directories) = (human_count(found.files), human_count(found.directories));
+        let matches = human_count(found.matches);
+        let text = format!("{matches} of {files} files and {directories} directories match");
+        sentence(view, "FOUND  ", &text)
+    })
+}
+
+/// Why it would not be valid.
+fn verdict(io500: &Io500Result, view: View) -> String {
+    let reasons = io500.reasons();
+    if reasons.is_empty() {
+        return "Nothing speaks against its being valid, but that it is a rehearsal.\n".to_owned();
+    }
+    let mut out = "INVALID because\n".to_owned();
+    for reason in reasons {
+        out.push_str(&sentence(view, "- ", &reason));
+    }
+    out
+}

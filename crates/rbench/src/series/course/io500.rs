@@ -1,0 +1,369 @@
+//! The runs of `rbench suite io500`: what stands between the phases (their directory, the time
+//! stamp, which files are whole) is made here; the phases are command lines of
+//! [`rbench_plan::io500`].
+
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use nix::errno::Errno;
+use rbench_cli::series::{self, Series};
+use rbench_plan::io500::{self, FILES, PHASES, Phase, Places, Settings};
+use rbench_plan::series::Cell;
+use rbench_report::schema::{Io500Phase, Io500Result, SeriesKey, SeriesResult};
+use rbench_report::series::{REHEARSAL, io500_line};
+use rbench_sys::caches::may_drop_caches;
+use rbench_sys::{Fs as _, OpenMode, PosixFs, WorkDir, testdir, workdir};
+
+use super::suite::{ANY_DIR, absolute, mount};
+use super::{Around, Course};
+use crate::embedded::Embedded;
+use crate::{clean, complain};
+
+/// What is searched and measured, in the run's directory.
+const DATA: &str = "data";
+/// What the stonewalls left, the time stamp, and which files are whole.
+const STATE: &str = "state";
+
+/// The phases, one after the other.
+pub struct Io500 {
+    settings: Settings,
+    scale: f64,
+    dry_run: bool,
+    phases: Vec<&'static Phase>,
+    cells: Vec<Cell>,
+    /// What is tested.
+    parent: PathBuf,
+    /// The name of the run's directory in it.
+    name: String,
+    marker: Vec<u8>,
+    /// Whether an earlier launch may have made that.
+    resumes: bool,
+    made: RefCell<Option<WorkDir>>,
+    /// The built-in file system, if it is what is tested; it ends with this.
+    embedded: Option<Embedded>,
+    quiet: bool,
+}
+
+impl Io500 {
+    /// Reads the settings; nothing is made yet, but for the built-in file system.
+    pub fn new(
+        asked: &series::Suite,
+        series: &Series,
+        around: Around<'_>,
+    ) -> Result<Io500, String> {
+        let mut settings = match &asked.ini {
+            Some(file) => read(file, around)?,
+            None => Settings::default(),
+        };
+        if let Some(seconds) = asked.stonewall_s {
+            settings.set_stonewall(seconds);
+        }
+        let settings = settings.scaled(asked.scale)?;
+        if settings.drops_caches() && !asked.dry_run && !may_drop_caches() {
+            return Err("drop-caches = TRUE needs root".to_owned());
+        }
+        let given = asked.dir.clone();
+        let given = given.or_else(|| settings.dir().map(PathBuf::from));
+        let mut embedded = None;
+        let parent = match given.as_ref().or(asked.env_dir.as_ref()) {
+            Some(dir) => absolute(dir, around)?,
+            None if asked.dry_run => ANY_DIR.to_owned(),
+            None if around.host_of.iter().any(|host| *host > 0) => {
+                return Err(
+                    "several hosts need a directory that all of them see: give --dir".to_owned(),
+                );
+            }
+            None => embedded.insert(mount()?).path().display().to_string(),
+        };
+        if parent.contains('@') {
+            return Err(format!(
+                "--dir {parent}: mdtest and IOR take an @ as the end of a name"
+            ));
+        }
+        let earlier = around.earlier.and_then(|earlier| name_in(earlier, &parent));
+        let resumes = earlier.is_some();
+        let name =
+            earlier.unwrap_or_else(|| format!("{}{}", workdir::PREFIX, around.launch.run_id));
+        let within = |folder: &str| format!("{parent}/{name}/{folder}");
+        let (data, state) = (within(DATA), within(STATE));
+        let places = Places {
+            data: &data,
+            state: &state,
+        };
+        Ok(Io500 {
+            phases: settings.phases(),
+            cells: io500::cells(&settings, places),
+            scale: asked.scale,
+            dry_run: asked.dry_run,
+            marker: clean::marker_of(name.trim_start_matches(workdir::PREFIX), around.launch)
+                .into_bytes(),
+            parent: PathBuf::from(&parent),
+            name,
+            resumes,
+            made: RefCell::new(None),
+            embedded,
+            quiet: series.quiet,
+            settings,
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.parent.join(&self.name)
+    }
+
+    /// Whether a set of files is there as it was written.
+    fn is_whole(&self, files: &str) -> bool {
+        let sign = self.path().join(whole(files));
+        self.made.borrow().is_some() && testdir::is_there(&sign).unwrap_or(false)
+    }
+
+    /// The run's directory as an earlier launch left it.
+    fn adopt(&self) -> Result<Option<WorkDir>, String> {
+        let found = WorkDir::find(&self.parent).map_err(|e| e.to_string())?;
+        let Some((_, marker)) = found.into_iter().find(|(name, _)| *name == self.name) else {
+            return Ok(None);
+        };
+        let path = self.path();
+        if let Some(process) = clean::at_work(&marker) {
+            return Err(format!(
+                "process {process} still works in {}",
+                path.display()
+            ));
+        }
+        let of_run = |marker: &[u8]| marker.split(|b| *b == b'\n').next().map(<[u8]>::to_vec);
+        if of_run(&marker) != of_run(&self.marker) {
+            return Ok(None);
+        }
+        let opened = WorkDir::open(&self.parent, &self.name, &marker).map_err(|e| e.to_string())?;
+        if let Some(dir) = &opened {
+            dir.mark(&self.marker).map_err(|e| e.to_string())?;
+        }
+        Ok(opened)
+    }
+
+    /// What has to be done in the run's directory before a phase.
+    fn prepare(&self, dir: &WorkDir, phase: &Phase) -> Result<(), String> {
+        let never = AtomicBool::new(false);
+        let remove = |name: &str| {
+            let removed = dir.remove_below(name, &never, &mut |_| ());
+            removed.map(drop).map_err(|e| e.to_string())
+        };
+        if phase.writes() || phase.deletes() {
+            remove(&whole(phase.files))?;
+        }
+        if phase.writes() {
+            remove(&format!("{DATA}/{}", phase.files))?;
+        }
+        for files in FILES {
+            let made = dir.mkdir_all(&format!("{DATA}/{files}"));
+            made.map_err(|e| e.to_string())?;
+        }
+        let state = dir.mkdir_all(STATE).map_err(|e| e.to_string())?;
+        if io500::stamped_before(&self.phases) != Some(phase.name) {
+            return Ok(());
+        }
+        stamp(&state).map_err(|e| format!("the time stamp cannot be made: {} ({e:?})", e.desc()))
+    }
+}
+
+/// Makes the time stamp anew.
+fn stamp(state: &PosixFs) -> Result<(), Errno> {
+    let name = CString::new(io500::STAMP).map_err(|_| Errno::EINVAL)?;
+    match state.unlink(&name) {
+        Ok(()) | Err(Errno::ENOENT) => {}
+        Err(errno) => return Err(errno),
+    }
+    let file = state.open(&name, OpenMode::CreateNew, false)?;
+    state.close(file)
+}
+
+/// The sign that a set of files is as it was written, in the run's directory.
+fn whole(files: &str) -> String {
+    format!("{STATE}/{files}.whole")
+}
+
+fn read(file: &Path, around: Around<'_>) -> Result<Settings, String> {
+    let path = Path::new(&around.launch.cwd).join(file);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|e| format!("--ini {} cannot be read: {e}", file.display()))?;
+    io500::read(&text).map_err(|e| format!("--ini {} {e}", file.display()))
+}
+
+/// The name of an earlier launch's directory, if it lies in the same one.
+fn name_in(earlier: &SeriesResult, parent: &str) -> Option<String> {
+    let path = Path::new(earlier.dir.as_ref()?);
+    let name = path.file_name()?.to_str()?;
+    let same = path.parent() == Some(Path::new(parent));
+    (same && name.starts_with(workdir::PREFIX)).then(|| name.to_owned())
+}
+
+impl Course for Io500 {
+    fn kind(&self) -> &'static str {
+        "io500"
+    }
+
+    fn suite(&self) -> Option<String> {
+        Some(format!("{} {}", io500::NAME, io500::VERSION))
+    }
+
+    fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    fn dir(&self) -> Option<(String, bool)> {
+        Some((self.path().display().to_string(), self.embedded.is_some()))
+    }
+
+    fn out(&self) -> Option<PathBuf> {
+        self.settings.result_dir().map(PathBuf::from)
+    }
+
+    fn keys(&self) -> Vec<SeriesKey> {
+        let key = |(name, value): (String, String)| SeriesKey {
+            name,
+            values: vec![value],
+        };
+        self.settings.all().into_iter().map(key).collect()
+    }
+
+    fn dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// What is read was written before the stonewall, and is supposed to go as fast.
+    fn most_s(&self) -> Option<f64> {
+        Some(self.settings.stonewall_s() as f64)
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let why = self.settings.invalid_because(self.scale);
+        let why = why
+            .iter()
+            .map(|why| format!("it will be invalid because {why}"));
+        [REHEARSAL.to_owned()].into_iter().chain(why).collect()
+    }
+
+    fn known(&self) -> Vec<Cell> {
+        self.cells.clone()
+    }
+
+    fn io500(&self) -> Option<Io500Result> {
+        let of = |phase: &Phase| {
+            let cell = self.phases.iter().position(|run| run.name == phase.name);
+            Io500Phase {
+                name: phase.name.to_owned(),
+                cell: cell.map(|cell| cell as u32),
+                row: phase.row.to_owned(),
+                figure: phase.figure.to_owned(),
+                unit: phase.unit().to_owned(),
+                scored: phase.scored,
+                writes: phase.writes(),
+                value: None,
+                time_s: None,
+                invalid: Vec::new(),
+            }
+        };
+        Some(Io500Result {
+            stonewall_s: self.settings.stonewall_s(),
+            required_s: self.settings.required_s(),
+            foretold: self.settings.invalid_because(self.scale),
+            phases: PHASES.iter().map(of).collect(),
+            bandwidth: None,
+            metadata: None,
+            total: None,
+            valid: false,
+        })
+    }
+
+    fn start(&self) -> Result<(), String> {
+        let made = match self.resumes {
+            true => self.adopt()?,
+            false => {
+                let made = WorkDir::create(&self.parent, &self.name, &self.marker);
+                Some(made.map_err(|e| e.to_string())?)
+            }
+        };
+        *self.made.borrow_mut() = made;
+        if !self.quiet {
+            self.remarks().iter().for_each(|remark| complain(remark));
+        }
+        Ok(())
+    }
+
+    /// As long as the files are there that those after them need.
+    fn keeps(&self, earlier: &SeriesResult) -> u32 {
+        let complete = (0..).take_while(|index| earlier.done(*index).is_some());
+        let whole = |files: &str| self.is_whole(files);
+        io500::kept(&self.phases, complete.count(), whole) as u32
+    }
+
+    fn next(&self, so_far: &SeriesResult) -> Option<(u32, Cell)> {
+        let tried = |index: u32| so_far.cells.iter().any(|cell| cell.index == index);
+        // Whose files were not written cannot be run.
+        let possible = |phase: &Phase| {
+            let mut written = (0..).zip(&self.phases).filter(|(_, p)| p.writes());
+            written.all(|(index, write)| !phase.needs(write.files) || so_far.done(index).is_some())
+        };
+        let mut all = (0..).zip(&self.phases);
+        let (index, _) = all.find(|(index, phase)| !tried(*index) && possible(phase))?;
+        Some((index, self.cells.get(index as usize)?.clone()))
+    }
+
+    fn begin(&self, index: u32) -> Result<(), String> {
+        let mut made = self.made.borrow_mut();
+        let dir = match made.take() {
+            Some(dir) => dir,
+            None => WorkDir::create(&self.parent, &self.name, &self.marker)
+                .map_err(|e| e.to_string())?,
+        };
+        let dir = made.insert(dir);
+        let phase = self.phases.get(index as usize);
+        phase.map_or(Ok(()), |phase| self.prepare(dir, phase))
+    }
+
+    fn ended(&self, index: u32, so_far: &SeriesResult) -> Option<String> {
+        let phase = self.phases.get(index as usize)?;
+        if let Some(dir) = &*self.made.borrow()
+            && phase.writes()
+            && so_far.done(index).is_some()
+            && let Err(error) = dir.mkdir_all(&whole(phase.files))
+        {
+            // It is written again should the run be resumed.
+            complain(&error.to_string());
+        }
+        let mut results = so_far.io500.iter().flat_map(|io500| &io500.phases);
+        results
+            .find(|result| result.name == phase.name)
+            .map(io500_line)
+    }
+
+    fn over(&self, so_far: Option<&SeriesResult>, resumable: bool) {
+        let made = self.made.borrow_mut().take();
+        // The built-in file system goes as a whole.
+        let Some(dir) = made.filter(|_| self.embedded.is_none()) else {
+            return;
+        };
+        let done = |so_far: &SeriesResult| {
+            (0..self.phases.len() as u32).all(|index| so_far.done(index).is_some())
+        };
+        let stays = match so_far {
+            Some(so_far) => resumable && !done(so_far),
+            None => self.resumes,
+        };
+        if stays {
+            if !self.quiet {
+                complain(&format!(
+                    "{} stays for --resume; rbench clean {} removes it",
+                    self.path().display(),
+                    self.parent.display()
+                ));
+            }
+            return;
+        }
+        if let Err(error) = dir.remove(&AtomicBool::new(false), &mut |_| ()) {
+            complain(&error.to_string());
+        }
+    }
+}

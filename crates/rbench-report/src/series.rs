@@ -73,7 +73,8 @@ pub fn render_json(series: &SeriesResult) -> String {
 fn header(series: &SeriesResult, view: View) -> String {
     let mut out = String::new();
     if series.io500.is_some() {
-        out.push_str(&format!("{REHEARSAL}\n\n"));
+        out.push_str(&sentence(view, "", REHEARSAL));
+        out.push('\n');
     }
     let embedded = |cell: &CellResult| {
         cell.result

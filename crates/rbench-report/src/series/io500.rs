@@ -126,12 +126,13 @@ fn slowest(row: &PhaseResult) -> Option<String> {
 }
 
 /// What the search has looked at.
-fn found(series: &SeriesResult, io500: &Io500Result) -> String {
+fn found(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
     let found = rows(series, io500).find_map(|(_, row, _)| row.found);
     found.map_or_else(String::new, |found| {
         let (files, directories) = (human_count(found.files), human_count(found.directories));
         let matches = human_count(found.matches);
-        format!("FOUND  {matches} of {files} files and {directories} directories match\n")
+        let text = format!("{matches} of {files} files and {directories} directories match");
+        sentence(view, "FOUND  ", &text)
     })
 }
 

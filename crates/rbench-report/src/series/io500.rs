@@ -7,7 +7,7 @@ use rbench_core::units::{human_count, human_nanos};
 
 use super::Figures;
 use crate::schema::{Io500Phase, Io500Result, PhaseResult, SeriesResult};
-use crate::table::{NONE, Table, left, right, wrapped};
+use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
 /// The first line of every report.
@@ -21,7 +21,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     let sections = [
         lines(io500),
         table(series, io500, view),
-        found(series, io500),
+        found(series, io500, view),
         verdict(io500, view),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
@@ -144,8 +144,7 @@ fn verdict(io500: &Io500Result, view: View) -> String {
     }
     let mut out = "INVALID because\n".to_owned();
     for reason in reasons {
-        let words: Vec<&str> = reason.split(' ').collect();
-        out.push_str(&wrapped(view, "- ", &words, " "));
+        out.push_str(&sentence(view, "- ", &reason));
     }
     out
 }

@@ -11,6 +11,7 @@ use rbench_core::client::{ClientCost, ClientGap, ClientUse, HostClient, Watch};
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Nanos};
+use rbench_sys::limits;
 use rbench_sys::processes::{self, Process, ProcessUse};
 use rbench_sys::surroundings::serving;
 
@@ -40,6 +41,7 @@ pub async fn watch(
         watch,
         dirs,
         ranks: ranks.iter().filter_map(number).collect(),
+        numbers_shared: numbers_shared(group).await?,
         processes: Vec::new(),
     };
     if group.is_leader() {
@@ -71,19 +73,43 @@ pub async fn watch(
     Ok(())
 }
 
+/// Whether this host's processes have the same numbers on another host of the run: one
+/// process would be counted on both.
+async fn numbers_shared(group: &Group<'_>) -> Result<bool, ExecError> {
+    let mine = match group.is_leader() {
+        true => limits::process_space().unwrap_or_default().into_bytes(),
+        false => Vec::new(),
+    };
+    let all = group.world.gather(Rank(0), mine.clone());
+    let all = group.quietly(all).await?.unwrap_or_default();
+    let mut spaces: Vec<Vec<u8>> = all.into_iter().filter(|space| !space.is_empty()).collect();
+    let hosts = spaces.len();
+    spaces.sort_unstable();
+    spaces.dedup();
+    let shared = u64::from(spaces.len() < hosts);
+    // Only rank 0 knows.
+    let told = group.world.all_reduce(Combine::Max, vec![shared]);
+    Ok(group.quietly(told).await?[0] > 0)
+}
+
 /// The processes on this host that are to be watched, ascending by number.
 fn find(watched: &Watched) -> Vec<Process> {
     let Watched {
         watch,
         dirs,
         ranks,
+        numbers_shared,
         processes: known,
     } = watched;
+    let own = |process: &Process| !numbers_shared || processes::is_of_this_host(*process);
     match watch {
         // Another one that has got its number since is not it.
         Some(Watch::Process(_)) if !known.is_empty() => known.clone(),
-        Some(Watch::Process(number)) => Process::of(*number).into_iter().collect(),
-        Some(Watch::Name(name)) => processes::named(name, ranks),
+        Some(Watch::Process(number)) => Process::of(*number).into_iter().filter(own).collect(),
+        Some(Watch::Name(name)) => {
+            let named = processes::named(name, ranks).into_iter();
+            named.filter(own).collect()
+        }
         None => {
             let all = dirs.iter().flat_map(|dir| serving(dir));
             let others = all.filter(|number| !ranks.contains(number));

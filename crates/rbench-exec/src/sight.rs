@@ -32,6 +32,8 @@ pub struct Watched {
     pub dirs: Vec<PathBuf>,
     /// Processes that are none of them: the ranks of this host.
     pub ranks: Vec<u32>,
+    /// Whether another host of the run numbers the same processes.
+    pub numbers_shared: bool,
     /// Those that were found, ascending by number.
     pub processes: Vec<Process>,
 }

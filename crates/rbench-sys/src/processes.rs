@@ -1,6 +1,7 @@
 //! Processes of this host: which there are of a name, and what one has used so far.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use nix::time::{ClockId, clock_gettime};
@@ -54,6 +55,17 @@ impl Process {
             resident: kib(&status, "VmRSS:")?,
             peak: kib(&status, "VmHWM:")?,
         })
+    }
+}
+
+/// Whether a process has the same host name space (uts_namespaces(7)) as this one: where
+/// several hosts have one numbering of processes, as hosts in name spaces of one machine may,
+/// it tells whose process it is.
+pub fn is_of_this_host(process: Process) -> bool {
+    let space = |whose: &str| fs::metadata(format!("/proc/{whose}/ns/uts")).map(|m| m.ino());
+    match (space(&process.number.to_string()), space("self")) {
+        (Ok(its), Ok(own)) => its == own,
+        _ => false,
     }
 }
 

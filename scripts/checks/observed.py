@@ -30,10 +30,10 @@ def killed(program, before, folder, name):
         [str(word) for word in command], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     intervals = lambda: [line for line in journal.read_text().splitlines() if line.startswith('{"interval"')]
-    # The first line is written when the second second has begun.
+    # The first line is written a moment after the second second has begun.
     begun = wait_until(lambda: journal.exists() and intervals(), 60)
     check(begun, f"{name}: the first interval is in the journal")
-    started = time.monotonic() - 1.1
+    started = time.monotonic() - 1.3
     time.sleep(max(0, started + KILLED_S - time.monotonic()))
     for rank in in_session(process.pid):
         try:

@@ -25,6 +25,7 @@ mod probe;
 mod repeats;
 mod results;
 mod testfs;
+mod written;
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
@@ -145,13 +146,11 @@ struct Common {
         help_heading = "Run"
     )]
     communicator: Communicator,
-    /// Write the result to FILE (JSON); during the run, finished phases are in
-    /// FILE.journal. In a directory the file is named after the run
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    out: Option<PathBuf>,
-    /// Replace the result that --out names, if rbench wrote it; nothing else is
-    /// ever replaced
-    #[arg(long, requires = "out", help_heading = "Output")]
+    #[command(flatten)]
+    written: written::Written,
+    /// Replace the files that --out and --hlog name, if rbench wrote them; nothing else
+    /// is ever replaced
+    #[arg(long, requires = "Written", help_heading = "Output")]
     overwrite: bool,
     /// Interval of the timeline; with --out, FILE.journal gets what was done in each
     /// interval as soon as it is over [default: 1s]
@@ -570,7 +569,8 @@ impl Common {
             },
         };
         let output = Output {
-            out: self.out,
+            out: self.written.out,
+            hlog: self.written.hlog,
             overwrite: self.overwrite,
             format: self.format,
             details: self.details,

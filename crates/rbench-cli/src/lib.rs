@@ -235,7 +235,9 @@ pub enum Communicator {
 pub struct Output {
     /// `--out`: a file, or a directory in which it is named after the run.
     pub out: Option<PathBuf>,
-    /// `--overwrite`: a result of rbench may be replaced.
+    /// `--hlog`: the interval log.
+    pub hlog: Option<PathBuf>,
+    /// `--overwrite`: what rbench has written at `out` and `hlog` may be replaced.
     pub overwrite: bool,
     /// `--format`
     pub format: Format,

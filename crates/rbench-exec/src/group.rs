@@ -475,7 +475,7 @@ impl<'a> Group<'a> {
                 out = &mut wait => return out.map_err(Into::into),
                 signal = self.interrupts.next() => self.ask_to_stop(StopReason::Signal(signal)),
                 note = self.world.next_note() => self.hear(&note?),
-                () = self.intervals.due() => self.pass_on(),
+                () = self.intervals.due() => self.pass_on(false),
                 () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());

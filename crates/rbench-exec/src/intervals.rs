@@ -4,7 +4,8 @@
 //! Workers hand over what they did in an interval that is over. Each rank adds up what
 //! its workers hand over within a moment, and passes the sum on: to the leader of its
 //! host, leaders to rank 0. Whatever comes late, because a worker stood still, follows as
-//! a further part: parts of the same interval are added up, in any order.
+//! a further part: parts of the same interval are added up, in any order. Rank 0 waits a
+//! moment after the end of an interval, so that it mostly tells of it in one part.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,6 +20,10 @@ use tokio::time::Instant;
 
 /// How long parts are collected before they are passed on.
 const COLLECT: Duration = Duration::from_millis(50);
+
+/// How long rank 0 waits for parts after the end of an interval, and after a part that
+/// comes later: parts of other hosts are collected twice on their way.
+const SETTLE: Duration = Duration::from_millis(250);
 
 /// A row of the phase that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,14 +40,40 @@ pub struct IntervalRow {
     pub open_loop: bool,
 }
 
+/// When an interval was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The common start of its phase, on rank 0's clock.
+    pub start: Nanos,
+    /// The length of all intervals.
+    pub interval: Nanos,
+    /// Its own: in the last one of a phase up to the last operation.
+    pub length: Nanos,
+}
+
 /// Who takes at rank 0 what all ranks did in an interval, while the phase goes on.
 pub trait Observer {
-    /// A row in an interval of that length, or a part of it: parts are to be added up.
-    fn interval(&self, row: &IntervalRow, interval: Nanos, part: &IntervalPart);
+    /// A row in an interval, or a part of it: parts are to be added up.
+    fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart);
+}
+
+/// What is known of an interval, and since when.
+struct Held {
+    since: Instant,
+    part: IntervalPart,
 }
 
 /// By row and interval.
-type Parts = BTreeMap<(u64, u64), IntervalPart>;
+type Parts = BTreeMap<(u64, u64), Held>;
+
+/// The common start of the present phase.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    /// On rank 0's clock.
+    at: Nanos,
+    /// The same instant here.
+    here: Instant,
+}
 
 /// What goes from one rank to another: words of a note, and more.
 pub type Letter = ([u64; 3], Vec<u64>);
@@ -57,8 +88,11 @@ pub struct Intervals {
     wanted: Cell<bool>,
     paused: Cell<bool>,
     rows: RefCell<Vec<IntervalRow>>,
+    interval: Cell<Nanos>,
+    begun: Cell<Option<Begun>>,
     parts: RefCell<Parts>,
-    since: Cell<Option<Instant>>,
+    /// The last interval that was told of.
+    newest: Cell<u64>,
     come: Notify,
     /// How many of those that pass parts on to this rank have passed on all.
     ended: Cell<u64>,
@@ -76,12 +110,19 @@ impl Intervals {
         self.paused.set(paused);
     }
 
-    /// A phase begins; nobody is told of one without rows.
-    pub fn begin(&self, rows: Vec<IntervalRow>) {
+    /// A phase with intervals of that length begins; nobody is told of one without rows.
+    pub fn begin(&self, rows: Vec<IntervalRow>, interval: Nanos) {
         *self.rows.borrow_mut() = rows;
+        self.interval.set(interval);
+        self.begun.set(None);
         self.parts.borrow_mut().clear();
-        self.since.set(None);
+        self.newest.set(0);
         self.ended.set(0);
+    }
+
+    /// At rank 0: when all workers begin, on its clock and as the instant `here`.
+    pub fn started(&self, at: Nanos, here: Instant) {
+        self.begun.set(Some(Begun { at, here }));
     }
 
     /// Whether workers are to hand over the intervals of the present phase.
@@ -92,47 +133,94 @@ impl Intervals {
     /// Adds what a worker or another rank did.
     pub fn add(&self, row: u64, part: &IntervalPart) {
         let mut parts = self.parts.borrow_mut();
-        let sum = parts.entry((row, part.number)).or_default();
-        sum.number = part.number;
-        sum.bin.merge(part.bin);
-        sum.latencies.merge(&part.latencies);
-        if self.since.get().is_none() {
-            self.since.set(Some(Instant::now()));
+        let since = Instant::now();
+        let held = parts.entry((row, part.number)).or_insert_with(|| Held {
+            since,
+            part: IntervalPart::default(),
+        });
+        held.part.number = part.number;
+        held.part.bin.merge(part.bin);
+        held.part.latencies.merge(&part.latencies);
+        if held.since == since {
             self.come.notify_waiters();
         }
     }
 
-    /// Ready when parts have been collected long enough.
+    /// When it is time to pass on what is known of an interval.
+    fn due_at(&self, held: &Held) -> Instant {
+        if self.observer.borrow().is_none() {
+            return held.since + COLLECT;
+        }
+        let end = self.begun.get().and_then(|begun| {
+            let after = self.interval.get().0.checked_mul(held.part.number + 1)?;
+            begun.here.checked_add(Duration::from_nanos(after))
+        });
+        end.map_or(held.since, |end| end.max(held.since)) + SETTLE
+    }
+
+    fn first_due(&self) -> Option<Instant> {
+        let parts = self.parts.borrow();
+        parts.values().map(|held| self.due_at(held)).min()
+    }
+
+    /// Ready when it is time to pass on what is known of some interval.
     pub async fn due(&self) {
         loop {
             let come = self.come.notified();
-            match self.since.get() {
-                Some(since) => return tokio::time::sleep_until(since + COLLECT).await,
+            match self.first_due() {
                 None => come.await,
+                Some(first) => tokio::select! {
+                    () = tokio::time::sleep_until(first) => return,
+                    () = come => {}
+                },
             }
         }
     }
 
-    fn take(&self) -> Parts {
-        self.since.set(None);
-        std::mem::take(&mut *self.parts.borrow_mut())
+    /// Takes out what it is time to pass on: when the phase is `over`, all.
+    fn take(&self, over: bool) -> BTreeMap<(u64, u64), IntervalPart> {
+        let now = Instant::now();
+        let mut parts = self.parts.borrow_mut();
+        let due = parts.extract_if(.., |_, held| over || self.due_at(held) <= now);
+        due.map(|(key, held)| (key, held.part)).collect()
     }
 
-    /// Tells the observer of all parts; at rank 0.
-    pub fn tell(&self, interval: Nanos) {
-        let (parts, rows) = (self.take(), self.rows.borrow());
+    /// Tells the observer of all that it is time for; at rank 0. `over`: the phase has
+    /// come to its end.
+    pub fn tell(&self, over: bool) {
+        let (parts, rows) = (self.take(over), self.rows.borrow());
         let observer = self.observer.borrow();
-        for ((row, _), part) in &parts {
+        let (Some(observer), Some(begun)) = (observer.as_ref(), self.begun.get()) else {
+            return;
+        };
+        let newest = parts.keys().map(|(_, number)| *number).max();
+        self.newest.set(newest.unwrap_or(0).max(self.newest.get()));
+        let interval = self.interval.get();
+        let ends = parts.values().map(|part| part.bin.last).max();
+        for ((row, number), part) in &parts {
             let row = usize::try_from(*row).ok().and_then(|row| rows.get(row));
-            if let (Some(observer), Some(row)) = (observer.as_ref(), row) {
-                observer.interval(row, interval, part);
+            let length = match ends {
+                Some(end) if over && *number == self.newest.get() => {
+                    let begins = Nanos(interval.0.saturating_mul(*number));
+                    end.since(begins).min(interval)
+                }
+                _ => interval,
+            };
+            let span = Span {
+                start: begun.at,
+                interval,
+                length,
+            };
+            if let Some(row) = row {
+                observer.interval(row, span, part);
             }
         }
     }
 
-    /// All parts as letters to the next rank on the way.
-    pub fn letters(&self) -> Vec<Letter> {
-        let parts = self.take();
+    /// What it is time to pass on, as letters to the next rank on the way; all when the
+    /// phase is `over`.
+    pub fn letters(&self, over: bool) -> Vec<Letter> {
+        let parts = self.take(over);
         let letter = |((row, number), part): ((u64, u64), IntervalPart)| {
             let IntervalPart {
                 number: _,
@@ -240,7 +328,7 @@ mod tests {
     struct Taken(RefCell<BTreeMap<u64, IntervalPart>>);
 
     impl Observer for Taken {
-        fn interval(&self, _: &IntervalRow, _: Nanos, part: &IntervalPart) {
+        fn interval(&self, _: &IntervalRow, _: Span, part: &IntervalPart) {
             let mut taken = self.0.borrow_mut();
             let sum = taken.entry(part.number).or_default();
             sum.bin.merge(part.bin);
@@ -254,18 +342,19 @@ mod tests {
         let times: Vec<u64> = (0..400).map(|i| (i * 7919) % 5000).collect();
         let (root, taken) = (Intervals::default(), Rc::new(Taken::default()));
         root.observe(Some(taken.clone()));
-        root.begin(vec![row()]);
+        root.begin(vec![row()], Nanos(1000));
+        root.started(Nanos(0), Instant::now());
         for share in times.chunks(90) {
             let rank = Intervals::default();
-            rank.begin(vec![row()]);
+            rank.begin(vec![row()], Nanos(1000));
             parts(share).iter().for_each(|part| rank.add(0, part));
-            for (words, more) in rank.letters() {
+            for (words, more) in rank.letters(true) {
                 root.read(words, &more);
             }
-            root.tell(Nanos(1000));
+            root.tell(true);
         }
         root.read([0, 9, 0], &[1, 2, 3]);
-        root.tell(Nanos(1000));
+        root.tell(true);
         let mut whole: BTreeMap<u64, IntervalPart> = BTreeMap::new();
         for part in parts(&times) {
             let sum = whole.entry(part.number).or_default();
@@ -274,5 +363,51 @@ mod tests {
             sum.number = part.number;
         }
         assert_eq!(*taken.0.borrow(), whole);
+    }
+
+    #[derive(Default)]
+    struct Told(RefCell<Vec<(u64, Span)>>);
+
+    impl Observer for Told {
+        fn interval(&self, _: &IntervalRow, span: Span, part: &IntervalPart) {
+            self.0.borrow_mut().push((part.number, span));
+        }
+    }
+
+    #[test]
+    fn an_interval_is_told_of_after_its_end_and_the_last_one_ends_with_the_phase() {
+        let (root, told) = (Intervals::default(), Rc::new(Told::default()));
+        root.observe(Some(told.clone()));
+        let second = Nanos(1_000_000_000);
+        root.begin(vec![row()], second);
+        let begun = Instant::now() - Duration::from_secs(2);
+        root.started(Nanos(77), begun);
+        let part = |number: u64, last: u64| IntervalPart {
+            number,
+            bin: Bin {
+                items: 1,
+                first: Nanos(last),
+                last: Nanos(last),
+                ..Bin::default()
+            },
+            ..IntervalPart::default()
+        };
+        root.add(0, &part(0, 900_000_000));
+        root.add(0, &part(2, 2_100_000_000));
+        root.tell(false);
+        assert_eq!(*told.0.borrow(), [], "more may come of both");
+        std::thread::sleep(SETTLE);
+        root.tell(false);
+        let span = |length| Span {
+            start: Nanos(77),
+            interval: second,
+            length,
+        };
+        assert_eq!(*told.0.borrow(), [(0, span(second))], "the third goes on");
+        root.add(0, &part(2, 2_300_000_000));
+        root.add(0, &part(1, 1_900_000_000));
+        root.tell(true);
+        let ended = (2, span(Nanos(300_000_000)));
+        assert_eq!(told.0.borrow()[1..], [(1, span(second)), ended]);
     }
 }

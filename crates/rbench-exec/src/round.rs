@@ -227,7 +227,9 @@ impl WorkerPool {
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total);
-    group.intervals.begin(phase.interval_rows());
+    group
+        .intervals
+        .begin(phase.interval_rows(), group.interval());
     if phase.before != Before::default() {
         let passed = go_before(group, &phase.before).await?;
         group.agree(passed).await?;
@@ -378,7 +380,7 @@ pub async fn run_freely(
     for phase in phases {
         group.begin_phase(&phase.label, phase.total);
         // Each rank counts from its own start.
-        group.intervals.begin(Vec::new());
+        group.intervals.begin(Vec::new(), group.interval());
         match alone(group, phase).await? {
             Ok(mine) => done.push(mine),
             Err(message) => {

@@ -106,7 +106,8 @@ impl Hist {
     }
 }
 
-fn encode(latency: &Latency) -> String {
+/// The distribution in the library's form: 1 ns to 1 h, 3 significant digits.
+pub(crate) fn histogram(latency: &Latency) -> Histogram<u64> {
     let mut histogram =
         Histogram::<u64>::new_with_bounds(1, HIGHEST.0, 3).expect("the bounds are constants");
     let above = (latency.above() > 0).then_some((HIGHEST, latency.above()));
@@ -116,9 +117,13 @@ fn encode(latency: &Latency) -> String {
             .record_n(value.0, n)
             .expect("the recorder's range is the histogram's");
     }
+    histogram
+}
+
+fn encode(latency: &Latency) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
-        .serialize(&histogram, &mut bytes)
+        .serialize(&histogram(latency), &mut bytes)
         .expect("writing to memory does not fail and counts are below 2^63");
     STANDARD.encode(bytes)
 }

@@ -10,6 +10,7 @@ mod document;
 pub mod fio;
 pub mod hgrm;
 pub mod hist;
+pub mod hlog;
 pub mod intervals;
 pub mod ior;
 pub mod journal;

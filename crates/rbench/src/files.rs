@@ -4,15 +4,17 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rbench_report::Document;
 use tempfile::{NamedTempFile, PersistError};
 
+mod lines;
 mod place;
 
+pub use lines::Lines;
 pub use place::{Place, find, write_over};
 
 /// A result file that is being made.
@@ -20,9 +22,7 @@ pub use place::{Place, find, write_over};
 pub struct ResultFile {
     path: PathBuf,
     journal_path: PathBuf,
-    journal: File,
-    /// Length of its complete lines, bytes.
-    length: u64,
+    journal: Lines,
     /// Whether it holds something of a phase that has not ended.
     noted: bool,
     /// What may be at `path` when it is finished.
@@ -238,8 +238,7 @@ impl ResultFile {
         let mut file = ResultFile {
             path: path.to_owned(),
             journal_path,
-            journal,
-            length: 0,
+            journal: Lines::after(journal, 0),
             noted: false,
             replace,
         };
@@ -292,8 +291,7 @@ impl ResultFile {
         Ok(ResultFile {
             path: path.to_owned(),
             journal_path,
-            journal,
-            length: lines.len() as u64,
+            journal: Lines::after(journal, lines.len() as u64),
             noted: false,
             replace: Replace::Nothing,
         })
@@ -310,7 +308,8 @@ impl ResultFile {
     /// # Errors
     /// One sentence that names the journal.
     pub fn append(&mut self, line: &str) -> Result<(), String> {
-        self.put(line, true)
+        let appended = self.journal.append_synced(line);
+        self.journalled(appended)
     }
 
     /// Appends a line without syncing: it outlives the process, not the machine. For what
@@ -320,26 +319,11 @@ impl ResultFile {
     /// One sentence that names the journal.
     pub fn note(&mut self, line: &str) -> Result<(), String> {
         self.noted = true;
-        self.put(line, false)
+        let appended = self.journal.append(line);
+        self.journalled(appended)
     }
 
-    /// A line that did not fit is cut off again, so that it does not spoil those after
-    /// it.
-    fn put(&mut self, line: &str, synced: bool) -> Result<(), String> {
-        let place = SeekFrom::Start(self.length);
-        let journal = &mut self.journal;
-        let appended = journal
-            .seek(place)
-            .and_then(|_| journal.write_all(line.as_bytes()))
-            .and_then(|()| match synced {
-                true => journal.sync_data(),
-                false => Ok(()),
-            });
-        match appended {
-            Ok(()) => self.length += line.len() as u64,
-            // If that fails too, the next line still overwrites it.
-            Err(_) => drop(journal.set_len(self.length)),
-        }
+    fn journalled(&self, appended: io::Result<()>) -> Result<(), String> {
         appended.map_err(|e| format!("{} cannot be written: {e}", self.journal_path.display()))
     }
 

@@ -226,6 +226,9 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         None => rbench_cli::parse(&launch.argv, launch.env_dir.as_deref()).map_err(Refusal::Cli)?,
     };
     match invocation {
+        Invocation::Run(_, output) if output.hlog.is_some() && output.hlog == output.out => Err(
+            Refusal::Usage("--hlog and --out name the same file".to_owned()),
+        ),
         Invocation::Run(mut spec, output) => {
             mdtest::anchor(&mut spec, cwd);
             ior::anchor(&mut spec, cwd);

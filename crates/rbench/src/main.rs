@@ -17,6 +17,7 @@ mod embedded;
 mod files;
 mod fio;
 mod front;
+mod hlog;
 mod ior;
 mod launch;
 mod man;

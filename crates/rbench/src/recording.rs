@@ -12,7 +12,7 @@ use rbench_core::machine::HostUse;
 use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
-use rbench_exec::intervals::{IntervalRow, Observer};
+use rbench_exec::intervals::{IntervalRow, Observer, Span};
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
 use rbench_report::intervals::{IntervalLine, IntervalOf};
@@ -22,6 +22,7 @@ use rbench_report::{PhaseResult, RunResult, journal, repetition};
 use crate::complain;
 use crate::files::{Replace, ResultFile};
 use crate::front::{FrontEnd, Scope};
+use crate::hlog::IntervalLog;
 use crate::launch::Launch;
 use crate::progress::Display;
 use crate::result::{Frame, note_drifts, warning};
@@ -51,23 +52,32 @@ pub trait Sink {
 /// The result file, as soon as there is one: rows and intervals go to its journal.
 pub type SharedFile = Rc<RefCell<Option<ResultFile>>>;
 
-/// Appends the intervals of the phase that runs to the journal.
-struct Journalled(SharedFile);
+/// The interval log, as soon as there is one.
+type SharedLog = Rc<RefCell<Option<IntervalLog>>>;
 
-impl Observer for Journalled {
-    fn interval(&self, row: &IntervalRow, interval: Nanos, part: &IntervalPart) {
+/// Writes the intervals of the phase that runs to the journal and to the log.
+struct Written {
+    file: SharedFile,
+    log: SharedLog,
+}
+
+impl Observer for Written {
+    fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart) {
         let of = IntervalOf {
             iteration: row.iteration,
             name: &row.name,
             label: &row.label,
             op: row.op,
             open_loop: row.open_loop,
-            interval,
+            interval: span.interval,
         };
-        if let Some(file) = self.0.borrow_mut().as_mut() {
+        if let Some(file) = self.file.borrow_mut().as_mut() {
             // The whole row follows at the end of the phase, and says so if it cannot be
             // written either.
             let _ = file.note(&journal::interval_line(&IntervalLine::of(of, part)));
+        }
+        if let Some(log) = self.log.borrow_mut().as_mut() {
+            log.add(row, span, part);
         }
     }
 }
@@ -78,6 +88,8 @@ pub struct Report {
     pub result: RunResult,
     /// The result file that is being made.
     pub file: SharedFile,
+    /// The interval log that is being written.
+    log: SharedLog,
     /// Whose command line it is.
     pub front: Box<dyn FrontEnd>,
     /// What jobs did: by group, job and worker.
@@ -97,10 +109,19 @@ pub struct Report {
 }
 
 impl Report {
+    /// Why something could not be written, once.
+    pub fn take_trouble(&mut self) -> Option<String> {
+        let of_log = || self.log.borrow_mut().as_mut()?.trouble();
+        self.trouble.take().or_else(of_log)
+    }
+
     /// Gives up when no phase has ended. A journal with intervals of the first one
     /// stays, and is named.
     pub fn discard(&mut self) {
         self.front.discard();
+        if let Some(log) = self.log.borrow_mut().take() {
+            log.discard();
+        }
         let file = self.file.borrow_mut().take();
         if let Some(journal) = file.and_then(ResultFile::give_up) {
             let journal = journal.display();
@@ -154,6 +175,7 @@ impl<'r> Recording<'r> {
             report: Report {
                 result: frame.result(true),
                 file: SharedFile::default(),
+                log: SharedLog::default(),
                 front,
                 jobs: Vec::new(),
                 trouble: None,
@@ -176,14 +198,17 @@ impl<'r> Recording<'r> {
         }
     }
 
-    /// Whether there is to be a journal.
-    pub fn keeps_journal(&self) -> bool {
-        self.output.out.is_some()
+    /// Whether intervals of phases that run are wanted.
+    pub fn takes_intervals(&self) -> bool {
+        self.output.out.is_some() || self.output.hlog.is_some()
     }
 
-    /// Who takes the intervals of phases that run, for the journal.
+    /// Who takes them, at rank 0.
     pub fn observer(&self) -> Rc<dyn Observer> {
-        Rc::new(Journalled(Rc::clone(&self.report.file)))
+        Rc::new(Written {
+            file: Rc::clone(&self.report.file),
+            log: Rc::clone(&self.report.log),
+        })
     }
 
     /// Adds what is known of the clocks at the end: how they drifted, and how
@@ -244,14 +269,19 @@ impl Listener for Recording<'_> {
             .extend(self.noted.iter().cloned());
         let scope = self.scope();
         self.report.result.forms = self.report.front.forms(scope, &self.report.result, &[]);
+        let place = |file: &PathBuf| Path::new(&self.launch.cwd).join(file);
+        let replace = match self.output.overwrite {
+            true => Replace::Ours,
+            false => Replace::Nothing,
+        };
         if let Some(out) = &self.output.out {
-            let path = Path::new(&self.launch.cwd).join(out);
+            let path = place(out);
             let header = journal::header_line(&self.report.result);
-            let replace = match self.output.overwrite {
-                true => Replace::Ours,
-                false => Replace::Nothing,
-            };
             *self.report.file.borrow_mut() = Some(ResultFile::begin(&path, &header, replace)?);
+        }
+        if let Some(log) = &self.output.hlog {
+            let log = IntervalLog::begin(&place(log), &self.launch.run_id, replace)?;
+            *self.report.log.borrow_mut() = Some(log);
         }
         Ok(())
     }

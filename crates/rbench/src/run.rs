@@ -518,7 +518,7 @@ async fn measure(
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
     let me = (group.rank(), group.host_name());
     let mut recording = Recording::new(&frame, job, display, me);
-    if recording.keeps_journal() {
+    if recording.takes_intervals() {
         let observer = group.is_root().then(|| recording.observer());
         group.intervals.observe(observer);
     }
@@ -617,8 +617,8 @@ fn finish(
 /// Completes the result and writes the files that hold it; what could not be
 /// written, in a sentence.
 pub fn conclude(report: &mut Report) -> Option<String> {
+    let mut trouble = report.take_trouble();
     let result = &mut report.result;
-    let mut trouble = report.trouble.take();
     if let Some(
         error @ (ExecError::SetUp(_)
         | ExecError::Comm(_)

@@ -350,6 +350,11 @@ fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Resu
     if let Some(word) = ["--out", "--format"].iter().find(|w| has(&cell.words, w)) {
         return Err(format!("{word} belongs to the series: give it before --"));
     }
+    if has(&cell.words, "--hlog") {
+        return Err(
+            "--hlog is of a single run, and the runs of a series would share it".to_owned(),
+        );
+    }
     let (spec, output) = cell_of(&launch, series).map_err(refused)?;
     let of_members: Vec<u32> = members.iter().map(|r| host_of[r.0 as usize]).collect();
     // The file may be written by a cell before this one: any number will do here.

@@ -6,13 +6,14 @@ use super::{ExecError, Group, NOTE_INTERVAL, NOTE_INTERVALS_END};
 
 impl Group<'_> {
     /// Passes on what is known of the intervals: to the leader of the host, leaders to
-    /// rank 0, which tells whoever observes.
-    pub(super) fn pass_on(&self) {
+    /// rank 0, which tells whoever observes. All of it when the phase is `over`, else as
+    /// far as it is time to.
+    pub(super) fn pass_on(&self, over: bool) {
         if self.is_root() {
-            return self.intervals.tell(self.interval);
+            return self.intervals.tell(over);
         }
         let phase = self.phase_number.get();
-        for ([row, number, response], more) in self.intervals.letters() {
+        for ([row, number, response], more) in self.intervals.letters(over) {
             let words = [phase, row, number, response, 0];
             self.post_with(self.next_on_the_way(), NOTE_INTERVAL, words, more);
         }
@@ -48,7 +49,7 @@ impl Group<'_> {
             Ok::<(), ExecError>(())
         };
         self.quietly(all).await?;
-        self.pass_on();
+        self.pass_on(true);
         if !self.is_root() {
             let words = [self.phase_number.get(), 0, 0, 0, 0];
             self.post(self.next_on_the_way(), NOTE_INTERVALS_END, words);

@@ -1,9 +1,12 @@
 //! Keeping time together: comparing the clocks between phases, and the start
 //! that all ranks have in common.
 
+use std::time::Duration;
+
 use rbench_comm::{Clocks, compare};
 use rbench_core::outcome::CommonStart;
 use rbench_core::{Nanos, Rank};
+use tokio::time::Instant;
 
 use super::{ExecError, Group};
 
@@ -93,6 +96,10 @@ impl Group<'_> {
             at,
             error: clocks.error(at),
         }));
+        if self.is_root() {
+            let ahead = Duration::from(at.since(self.clock.now()));
+            self.intervals.started(at, Instant::now() + ahead);
+        }
         let offset_ns = clocks.offset(self.rank(), at).offset_ns;
         let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
         let near = near(here, self.clock.now());

@@ -1,0 +1,82 @@
+//! The interval log (`--hlog`): written by rank 0 while phases run.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rbench_core::timeline::IntervalPart;
+use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use rbench_exec::intervals::{IntervalRow, Span};
+use rbench_report::hlog;
+
+use crate::files::{Lines, Replace, begins_with, may_be_written, write_whole};
+use crate::version;
+
+/// A log that is being written.
+pub struct IntervalLog {
+    path: PathBuf,
+    lines: Lines,
+    /// The instant, on the monotonic clock, that times in the log refer to.
+    start: Nanos,
+    /// Whether it has intervals.
+    used: bool,
+    /// Why lines are missing, once they are.
+    trouble: Option<String>,
+}
+
+impl IntervalLog {
+    /// Starts the log at `path`.
+    ///
+    /// # Errors
+    /// One sentence that names the file; what is there and may not be replaced stays.
+    pub fn begin(path: &Path, run_id: &str, replace: Replace) -> Result<IntervalLog, String> {
+        let refused = |why: String| format!("--hlog {} {why}", path.display());
+        let is_ours = |path: &Path| begins_with(path, hlog::beginning().as_bytes());
+        may_be_written(path, replace, is_ours).map_err(refused)?;
+        let (now, start) = (SystemTime::now(), MonotonicClock.now());
+        let header = hlog::header(version::VERSION, run_id, now);
+        write_whole(path, &header, replace, is_ours).map_err(refused)?;
+        let opened = std::fs::OpenOptions::new().write(true).open(path);
+        let file = opened.map_err(|e| refused(format!("cannot be written: {e}")))?;
+        Ok(IntervalLog {
+            path: path.to_owned(),
+            lines: Lines::after(file, header.len() as u64),
+            start,
+            used: false,
+            trouble: None,
+        })
+    }
+
+    /// Adds what was done in an interval, or a part of it.
+    pub fn add(&mut self, row: &IntervalRow, span: Span, part: &IntervalPart) {
+        let after = span.interval.0.saturating_mul(part.number);
+        let begin = Nanos(span.start.0.saturating_add(after)).since(self.start);
+        let line = |name: &str, latency| hlog::line(name, begin.into(), span.length, latency);
+        let mut text = line(&row.name, &part.latencies.service);
+        if row.open_loop {
+            text += &line(&format!("{}.response", row.name), &part.latencies.response);
+        }
+        self.append(&text);
+    }
+
+    fn append(&mut self, text: &str) {
+        self.used |= !text.is_empty();
+        if let Err(error) = self.lines.append(text) {
+            let path = self.path.display();
+            self.trouble
+                .get_or_insert_with(|| format!("--hlog {path} cannot be written: {error}"));
+        }
+    }
+
+    /// Why lines are missing, if any are.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.trouble.take()
+    }
+
+    /// Removes it if it has no interval.
+    pub fn discard(self) {
+        if !self.used {
+            // A log without intervals that stays does no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

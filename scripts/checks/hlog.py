@@ -1,0 +1,180 @@
+"""The interval log of --hlog, read by the Python package hdrhistogram: its numbers are those of the result file, over
+ranks; a run that is killed leaves it up to the last interval; no file is lost to it.
+
+usage: hlog.py PROGRAM [--mpirun MPIRUN]     (with a Python that has the package hdrhistogram)
+"""
+
+import argparse
+import collections
+import json
+import math
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogReader
+
+from common import check, finish, heading, in_session, run, wait_until
+
+HIGHEST_NS = 3_600_000_000_000
+
+
+def read(path):
+    """The histograms of a log by tag and start, in ms since the epoch; parts of an interval are added up. With them the
+    lengths in ms, and the start of the run in s since the epoch."""
+    reader = HistogramLogReader(str(path), HdrHistogram(1, HIGHEST_NS, 3))
+    found, lengths = collections.defaultdict(dict), {}
+    while (histogram := reader.get_next_interval_histogram()) is not None:
+        tag, start = histogram.get_tag(), round(histogram.get_start_time_stamp(), 3)
+        lengths[tag, start] = histogram.get_end_time_stamp() - histogram.get_start_time_stamp()
+        if start in found[tag]:
+            found[tag][start].add(histogram)
+        else:
+            found[tag][start] = histogram
+    reader.close()
+    return found, lengths, reader.get_start_time_sec()
+
+
+def ranked(histogram, quantile):
+    """The value of that rank, at the end of its bucket."""
+    rank = max(1, math.ceil(quantile * histogram.get_total_count()))
+    for item in histogram.get_recorded_iterator():
+        rank -= item.count_added_in_this_iter_step
+        if rank <= 0:
+            return item.value_iterated_to
+    raise ValueError("fewer values than the rank")
+
+
+def same(histogram, quantile, expected_ns):
+    """Whether a quantile is in the bucket of what we say."""
+    return histogram.values_are_equivalent(ranked(histogram, quantile), expected_ns)
+
+
+def numbers(program, before, folder, name):
+    """Intervals of 10 ms over 2 s: the rows of the timeline are as long."""
+    heading(f"the log against the result: {name}")
+    out, log = folder / f"{name}.json", folder / f"{name}.hlog"
+    command = [*before, program, "io", "--dir", folder, "--rw", "randread,randrw", "--size", "1m", "--bs", "4k"]
+    command += ["--time", "1", "--rate", "4000", "--interval", "10ms", "--no-round-trip", "--quiet", "--threads", "2"]
+    before_s = time.time()
+    run([*command, "--out", out, "--hlog", log])
+    after_s = time.time()
+    found, lengths, start_s = read(log)
+    check(before_s < start_s < after_s, f"{name}: the run began at {start_s}, between {before_s} and {after_s}")
+    phases = {phase["name"]: phase for phase in json.loads(out.read_text())["phases"]}
+    tags = {tag for row in phases for tag in (row, f"{row}.response")} - {"randrw-fsync.response"}
+    check(set(found) == tags, f"{name}: the log has {sorted(found)}, the result {sorted(tags)}")
+    compared = 0
+    for row in ("randread", "randrw-read", "randrw-write"):
+        phase = phases[row]
+        check(phase["timeline_step_s"] == 0.01, f"{name}: rows of {phase['timeline_step_s']} s")
+        first_ms = min(found[row])
+        for tag, times in ((row, lambda slice: slice), (f"{row}.response", lambda slice: slice["response"])):
+            intervals = dict(found[tag])
+            sums = sum(histogram.get_total_count() for histogram in intervals.values())
+            check(sums == phase["items"], f"{name}: {tag} has {sums} values, and there were {phase['items']} items")
+            # The first line may not be of the first interval.
+            shift = next(i for i, slice in enumerate(phase["timeline"]) if slice["items"])
+            for number, slice in enumerate(phase["timeline"]):
+                start = first_ms + (number - shift) * 10
+                near = [known for known in intervals if abs(known - start) < 2]
+                histogram = intervals.pop(near[0]) if near else None
+                count = histogram.get_total_count() if histogram else 0
+                check(count == slice["items"], f"{name}: {tag}, interval {number}: {count} and {slice['items']} items")
+                if not histogram:
+                    continue
+                for quantile, field in ((0.5, "p50_ns"), (0.99, "p99_ns"), (1, "max_ns")):
+                    expected = times(slice)[field]
+                    said = f"{name}: {tag}, interval {number}, {field}: {ranked(histogram, quantile)} and {expected}"
+                    check(same(histogram, quantile, expected), said)
+                    compared += 1
+            check(not intervals, f"{name}: {tag} has intervals that the result has not: {sorted(intervals)}")
+        # 64 buckets per power of two, against three digits.
+        whole = HdrHistogram(1, HIGHEST_NS, 3)
+        for histogram in found[row].values():
+            whole.add(histogram)
+        for quantile, field in ((0.5, "p50_ns"), (0.99, "p99_ns"), (0.999, "p999_ns")):
+            ours, theirs = phase["latency"]["service"][field], ranked(whole, quantile)
+            check(ours * 0.999 <= theirs <= max(ours * 1.017, ours + 16), f"{name}: {row} {field}: {theirs} and {ours}")
+        last = max(start for tag, start in lengths if tag == row)
+        check(all(round(ms, 3) == 10 for (tag, s), ms in lengths.items() if tag == row and s < last), f"{name}: lengths of {row}")
+        check(lengths[row, last] < 10.001, f"{name}: the last one is {lengths[row, last]} ms long")
+    print(f"   {compared} numbers of {sum(map(len, found.values()))} intervals", flush=True)
+
+
+def killed(program, before, folder, name):
+    """Kills all ranks of a run: the log has what was done until then."""
+    heading(f"killed: {name}")
+    log = folder / f"{name}-killed.hlog"
+    command = [*before, program, "io", "--dir", folder, "--rw", "randread", "--size", "1m", "--bs", "4k", "--quiet"]
+    command += ["--time", "60", "--think", "1ms", "--interval", "500ms", "--no-round-trip", "--hlog", log]
+    process = subprocess.Popen([str(word) for word in command], start_new_session=True, stdout=subprocess.DEVNULL)
+    lines = lambda: log.read_text().count("Tag=") if log.exists() else 0
+    check(wait_until(lambda: lines() > 0, 60), f"{name}: the first interval is there")
+    begun = time.monotonic()
+    time.sleep(3)
+    for rank in in_session(process.pid):
+        try:
+            os.kill(rank, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait()
+    lasted_s = time.monotonic() - begun
+    found, _, _ = read(log)
+    (intervals,) = found.values()
+    check(len(intervals) >= 6, f"{name}: {len(intervals)} intervals in {lasted_s:.1f} s")
+    starts = sorted(intervals)
+    steps = {round(b - a) for a, b in zip(starts, starts[1:])}
+    check(steps == {500}, f"{name}: they are {steps} ms apart")
+    check(all(histogram.get_total_count() > 0 for histogram in intervals.values()), f"{name}: each has values")
+    print(f"   {len(intervals)} intervals of 500 ms", flush=True)
+
+
+def refused(program, folder):
+    """What is there stays, unless it is such a log and may be replaced."""
+    heading("files that are there")
+    log, other, link = folder / "a.hlog", folder / "precious", folder / "link"
+    command = [program, "io", "--dir", folder, "--size", "64k", "--no-round-trip", "--quiet"]
+    run([*command, "--hlog", log])
+    other.write_text("precious")
+    link.symlink_to(log)
+    content = log.read_text()
+    for words, code in (
+        (["--hlog", log], 1),
+        (["--hlog", other, "--overwrite"], 1),
+        (["--hlog", link, "--overwrite"], 1),
+        (["--hlog", folder / "nowhere" / "log"], 1),
+        (["--hlog", folder / "x", "--out", folder / "x"], 2),
+    ):
+        done = subprocess.run([str(word) for word in [*command, *words]], capture_output=True, text=True, check=False)
+        check(done.returncode == code and "--hlog" in done.stderr, f"{words}: {done.returncode} {done.stderr}")
+        check("Operation" not in done.stdout, f"{words}: refused before anything is measured")
+    check(log.read_text() == content and other.read_text() == "precious" and link.is_symlink(), "all is as it was")
+    check(not (folder / "x").exists(), "nothing was made")
+    run([*command, "--hlog", log, "--overwrite"])
+    check(log.read_text() != content, "a log of rbench is replaced")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("--mpirun")
+    given = parser.parse_args()
+    program = given.program.resolve()
+    with tempfile.TemporaryDirectory(prefix="rbench-hlog-") as folder:
+        folder = pathlib.Path(folder)
+        refused(program, folder)
+        for before, name in (([], "one rank"), ([given.mpirun, "-np", "4"], "four ranks")):
+            if before and not given.mpirun:
+                continue
+            numbers(program, before, folder, name)
+            killed(program, before, folder, name)
+    finish()
+
+
+if __name__ == "__main__":
+    main()

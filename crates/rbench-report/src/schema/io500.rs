@@ -115,7 +115,9 @@ impl Io500Phase {
         };
         (self.value, self.time_s) = (Some(value), Some(time_s));
         let phases = cell.result.iter().flat_map(|result| &result.phases);
-        let failed: u64 = phases.map(PhaseResult::error_count).sum();
+        let failed = phases
+            .map(PhaseResult::error_count)
+            .fold(0, u64::saturating_add);
         match failed {
             0 => {}
             1 => self.invalid.push("an operation failed".to_owned()),

@@ -30,6 +30,11 @@ pub struct Figures {
     pub cache: Option<String>,
 }
 
+/// The sum; of damaged numbers the largest there is.
+fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
 /// All values of some distributions; `None` if there are none that can be read.
 fn merged<'h>(all: impl Iterator<Item = &'h Hist>) -> Option<Histogram<u64>> {
     let mut sum: Option<Histogram<u64>> = None;
@@ -78,8 +83,8 @@ impl Figures {
                 false => mean(whole.iter().map(|phase| phase.rate).collect()),
             },
             bandwidth: mean(whole.iter().filter_map(|phase| phase.bandwidth).collect()),
-            items: phases.iter().map(|phase| phase.items).sum(),
-            errors: phases.iter().map(|phase| phase.error_count()).sum(),
+            items: total(phases.iter().map(|phase| phase.items)),
+            errors: total(phases.iter().map(|phase| phase.error_count())),
             service: merged(phases.iter().map(|phase| &phase.latency.service)),
             response: merged(phases.iter().filter_map(|p| p.latency.response.as_ref())),
             cache,

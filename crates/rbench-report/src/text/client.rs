@@ -102,7 +102,7 @@ pub(crate) fn of_phase(name: String, cost: &ClientCostResult) -> Vec<String> {
         .hosts
         .iter()
         .map(|host| host.processes)
-        .sum::<Option<u64>>();
+        .try_fold(0, |sum: u64, number| Some(sum.saturating_add(number?)));
     let why = match cost.cpu_s {
         Some(_) => String::new(),
         None => "not known of every host".to_owned(),

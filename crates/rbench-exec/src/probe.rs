@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use rbench_comm::{Combine, CommError};
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::abilities::{self, Ability, Answer, Found};
@@ -120,19 +121,21 @@ pub async fn probe(group: &Group<'_>, place: &Place<'_>) -> Result<Probed, ExecE
     let silent = mine.as_ref().is_some_and(|host| host.silent_at.is_some());
     let message = mine.as_ref().map_or_else(Vec::new, encode);
     let all = group.quietly(group.world.gather(Rank(0), message)).await?;
-    let hosts: Vec<HostProbe> = all
-        .unwrap_or_default()
-        .iter()
-        .filter(|message| !message.is_empty())
-        .filter_map(|message| decode(message))
-        .collect();
+    let all = all.unwrap_or_default();
+    let told = all.iter().filter(|message| !message.is_empty());
+    let hosts: Option<Vec<HostProbe>> = told.map(|message| decode(message)).collect();
+    // Each has to stand for its own host.
+    let hosts = hosts.ok_or_else(|| {
+        let text = "what a host found did not arrive whole at rank 0";
+        ExecError::Comm(CommError::Start(text.to_owned()))
+    })?;
     let word = vec![u64::from(silent)];
-    let silent = group.world.all_reduce(rbench_comm::Combine::Max, word);
+    let silent = group.world.all_reduce(Combine::Max, word);
     let silent = group.quietly(silent).await?[0] != 0;
     let shared = target.shared();
     let sights = match shared && !silent {
         true => sights(group, target.path()).await?,
-        false => Vec::new(),
+        false => Ok(Vec::new()),
     };
     let left = match silent {
         // Removing would wait as well.
@@ -145,7 +148,7 @@ pub async fn probe(group: &Group<'_>, place: &Place<'_>) -> Result<Probed, ExecE
     Ok(Probed {
         hosts,
         shared,
-        sights,
+        sights: sights.map_err(ExecError::SetUp)?,
         left,
     })
 }
@@ -212,8 +215,9 @@ async fn limited<T: Send + 'static>(
     }
 }
 
-/// Each host makes a file; all others look for it. At rank 0 all pairs.
-async fn sights(group: &Group<'_>, target: &Path) -> Result<Vec<Sight>, ExecError> {
+/// Each host makes a file; all others look for it. At rank 0 all pairs; on every rank why
+/// a file could not be made, if so: nobody could see it.
+async fn sights(group: &Group<'_>, target: &Path) -> Result<Result<Vec<Sight>, String>, ExecError> {
     let hosts = group.host_names.len();
     let leader = |host: usize| {
         let mut all = group.host_of.iter();
@@ -232,14 +236,24 @@ async fn sights(group: &Group<'_>, target: &Path) -> Result<Vec<Sight>, ExecErro
             limited(group, move || abilities::is_there(&path)).await?;
         }
         group.quietly(group.world.barrier()).await?;
+        let mut trouble = None;
         if group.rank() == leader(maker) {
             let (path, content) = (path.clone(), content(maker));
-            // Who cannot make it is not seen by anybody.
-            let made = move || abilities::put(&path, content.as_bytes()).ok();
-            limited(group, made).await?;
+            let made = move || abilities::put(&path, content.as_bytes());
+            let why = match limited(group, made).await? {
+                Some(Ok(())) => None,
+                Some(Err(errno)) => Some(format!("{} ({errno:?})", errno.desc())),
+                None => Some("no answer".to_owned()),
+            };
+            let host = group.host_name();
+            trouble = why.map(|why| format!("{host} cannot make a file for other hosts: {why}"));
         }
-        let word = group.world.broadcast(leader(maker), Vec::new());
-        group.quietly(word).await?;
+        let word = trouble.unwrap_or_default().into_bytes();
+        let word = group.world.broadcast(leader(maker), word);
+        let word = group.quietly(word).await?;
+        if !word.is_empty() {
+            return Ok(Err(String::from_utf8_lossy(&word).into_owned()));
+        }
         let mut message = Writer::default();
         if looks {
             let seen = limited(group, move || look(&path, &content(maker))).await?;
@@ -253,7 +267,7 @@ async fn sights(group: &Group<'_>, target: &Path) -> Result<Vec<Sight>, ExecErro
         let told = group.quietly(told).await?.unwrap_or_default();
         all.extend(told.iter().filter_map(|message| sight(maker, message)));
     }
-    Ok(all)
+    Ok(Ok(all))
 }
 
 /// What stands in the file of a host.

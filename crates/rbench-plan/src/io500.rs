@@ -1,6 +1,6 @@
 //! IO500's phases as command lines: which there are, in which order, with which options, and
 //! what of a run that was interrupted may be kept. How the settings are written is in
-//! [`settings`]; what is made of the results is the report's business.
+//! `settings.rs`; what is made of the results is the report's business.
 
 use std::ffi::OsString;
 

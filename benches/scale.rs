@@ -365,6 +365,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             hosts: Vec::new(),
         },
         spec: Default::default(),
+        marks: Vec::new(),
         client_counters: Vec::new(),
         repetition: None,
         settings: Default::default(),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
 use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::client::Watch;
+use rbench_core::event::Event;
 use rbench_core::ops_table::OpsRow;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
@@ -137,6 +138,11 @@ struct Common {
     /// FUSE mount, where they can be found]
     #[arg(long, value_name = "PID|NAME", value_parser = values::watch, help_heading = "Run")]
     watch: Option<Watch>,
+    /// Set the mark NAME and run COMMAND on rank 0's host, this long after the start of the
+    /// first phase [default: 10s]; may be repeated. NAME=SIGUSR1 names the marks that SIGUSR1
+    /// to rank 0 sets. What it costs is reported: docs/marks.md
+    #[arg(long, value_name = "NAME[@TIME]=COMMAND", value_parser = values::event, help_heading = "Run")]
+    event: Vec<Event>,
     /// How ranks communicate
     #[arg(
         long,
@@ -585,6 +591,7 @@ impl Common {
             client_cache: self.client_cache,
             client_counters: self.client_counters,
             watch: self.watch,
+            events: self.event,
         };
         (common, output)
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use rbench_core::client::Watch;
+use rbench_core::event::Event;
 use rbench_core::near::nearest;
 use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
 use rbench_core::units::ParseQuantityError;
@@ -31,6 +32,11 @@ pub fn time(text: &str) -> Result<Nanos, String> {
 pub fn watch(text: &str) -> Result<Watch, String> {
     let read = text.parse::<Watch>();
     read.map_err(|why| format!("'{text}': {why}"))
+}
+
+/// `--event`
+pub fn event(text: &str) -> Result<Event, String> {
+    text.parse()
 }
 
 /// A share in per cent, such as `5%` or `2.5`.

@@ -10,6 +10,7 @@ pub mod coarse;
 pub mod direction;
 pub mod effort;
 pub mod engine;
+pub mod event;
 pub mod failure;
 pub mod job;
 pub mod latency;

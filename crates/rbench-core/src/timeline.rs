@@ -97,6 +97,21 @@ pub struct Gap {
     pub from: Nanos,
 }
 
+impl Gap {
+    /// Its end, after the common start.
+    pub fn end(&self) -> Nanos {
+        Nanos(self.from.0.saturating_add(self.length.0))
+    }
+}
+
+/// The earliest of the longest.
+fn longest(gaps: impl Iterator<Item = Gap>) -> Option<Gap> {
+    gaps.reduce(|longest, gap| match gap.length > longest.length {
+        true => gap,
+        false => longest,
+    })
+}
+
 /// Bins and slices from the common start on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeline {
@@ -333,17 +348,49 @@ impl Timeline {
     /// included, up to the last one; exact where it is longer than two bins. The earliest
     /// of several; `None` without operations.
     pub fn longest_gap(&self, from: Nanos) -> Option<Gap> {
-        let mut since = from;
-        let mut longest: Option<Gap> = None;
-        for bin in self.bins.iter().filter(|bin| bin.operations() > 0) {
-            let length = bin.first.since(since);
-            if longest.is_none_or(|gap| length > gap.length) {
-                let from = since;
-                longest = Some(Gap { length, from });
+        longest(self.gaps(from))
+    }
+
+    /// The longest of those stretches that lie at least in part behind `after` and
+    /// before `until`.
+    pub fn longest_gap_between(&self, from: Nanos, after: Nanos, until: Nanos) -> Option<Gap> {
+        let touches = |gap: &Gap| gap.end() > after && gap.from < until;
+        longest(self.gaps(from).filter(touches))
+    }
+
+    /// The stretches between bins that are not empty, in which no operation ended.
+    fn gaps(&self, from: Nanos) -> impl Iterator<Item = Gap> {
+        let bins = self.bins.iter().filter(|bin| bin.operations() > 0);
+        bins.scan(from, |since, bin| {
+            let gap = Gap {
+                length: bin.first.since(*since),
+                from: *since,
+            };
+            *since = (*since).max(bin.last);
+            Some(gap)
+        })
+    }
+
+    /// Slices put together to intervals, from the common start on: start, bins and
+    /// latencies of each. Slices that are longer than an interval stay as they are.
+    pub fn intervals(&self) -> Vec<(Nanos, Bin, Latencies)> {
+        let halved = -(self.scale.power + SLICE_BINS.ilog2() as i32);
+        let together = u32::try_from(halved).map_or(1, |halved| 1 << halved);
+        let slices: Vec<(Nanos, Bin, &Latencies)> = self.slices().collect();
+        let join = |slices: &[(Nanos, Bin, &Latencies)]| {
+            let (mut bin, mut latencies) = (Bin::default(), Latencies::default());
+            for (_, part, parts) in slices {
+                bin.merge(*part);
+                latencies.merge(parts);
             }
-            since = since.max(bin.last);
-        }
-        longest
+            (slices[0].0, bin, latencies)
+        };
+        slices.chunks(together).map(join).collect()
+    }
+
+    /// The length of each of [`Timeline::intervals`], s.
+    pub fn interval_width_s(&self) -> f64 {
+        self.slice_width_s().max(self.scale.interval.as_secs_f64())
     }
 }
 

@@ -17,6 +17,7 @@ use rbench_core::{Clock, Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
 use crate::intervals::Intervals;
+use crate::marks::Marks;
 use crate::pace::{Exits, StopFlag};
 use crate::sight::Sight;
 use crate::trap::Trap;
@@ -131,6 +132,11 @@ pub struct WorkerResources {
 pub trait Interrupts {
     /// Ready with the next signal's number.
     fn next(&self) -> std::pin::Pin<Box<dyn Future<Output = i32> + '_>>;
+
+    /// Ready when a mark is to be set.
+    fn mark(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// How far a phase is, as rank 0 knows it.
@@ -222,6 +228,8 @@ pub struct Group<'a> {
     pub(crate) exits: Arc<Exits>,
     /// What is done in each interval.
     pub intervals: Intervals,
+    /// What happens besides, at rank 0.
+    pub marks: Marks,
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -298,6 +306,7 @@ impl<'a> Group<'a> {
             trap: Trap::default(),
             exits: Arc::default(),
             intervals: Intervals::default(),
+            marks: Marks::default(),
         })
     }
 
@@ -423,6 +432,7 @@ impl<'a> Group<'a> {
         self.told.set((0, 0));
         self.total.set(total);
         self.start.set(None);
+        self.marks.left();
         if self.is_root() {
             self.show.phase(label, total);
         }
@@ -476,6 +486,8 @@ impl<'a> Group<'a> {
                 signal = self.interrupts.next() => self.ask_to_stop(StopReason::Signal(signal)),
                 note = self.world.next_note() => self.hear(&note?),
                 () = self.intervals.due() => self.pass_on(false),
+                () = self.interrupts.mark(), if self.is_root() => self.marks.signalled(self.clock.now()),
+                happening = self.marks.next() => self.marks.take(happening, self.clock.now()),
                 () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());
@@ -691,6 +703,7 @@ impl<'a> Group<'a> {
 }
 
 mod alive;
+mod events;
 mod intervals;
 mod time;
 

@@ -125,6 +125,15 @@ impl Intervals {
         self.begun.set(Some(Begun { at, here }));
     }
 
+    /// The rows of the present phase that somebody may be told of: those that are
+    /// reported.
+    pub fn told_rows(&self) -> Vec<IntervalRow> {
+        match self.paused.get() {
+            true => Vec::new(),
+            false => self.rows.borrow().clone(),
+        }
+    }
+
     /// Whether workers are to hand over the intervals of the present phase.
     pub fn wanted(&self) -> bool {
         self.wanted.get() && !self.paused.get() && !self.rows.borrow().is_empty()

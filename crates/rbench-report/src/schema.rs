@@ -13,6 +13,7 @@ mod fio_machine;
 mod forms;
 mod io500;
 mod knee;
+mod marks;
 mod phase;
 mod probe;
 mod repetition;
@@ -42,6 +43,7 @@ pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use io500::{Io500Phase, Io500Result};
 pub(crate) use knee::BEHIND;
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
+pub use marks::{MarkCommand, MarkCost, MarkResult, PhaseMark, StandstillResult};
 pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
     LatenessResult, PhaseResult, RankResult, StonewallResult,
@@ -95,6 +97,9 @@ pub struct RunResult {
     /// are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<RepetitionResult>,
+    /// Moments that have a name (`--event`, SIGUSR1), in the order in which they were set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<MarkResult>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.

@@ -6,6 +6,7 @@ pub(crate) mod caches;
 pub(crate) mod client;
 pub(crate) mod details;
 pub(crate) mod header;
+pub(crate) mod marks;
 mod percentiles;
 mod totals;
 
@@ -36,6 +37,7 @@ pub fn render(result: &RunResult, view: View) -> String {
         details(percentiles::render),
         details::found(result, view),
         details(caches::render),
+        marks::render(result, view),
         client::cost(result, view),
         client::counters(result, view),
         details::by_host(result, view),

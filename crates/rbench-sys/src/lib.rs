@@ -5,6 +5,7 @@
 //! Nothing here measures, waits for other ranks or prints.
 
 pub mod abilities;
+pub mod background;
 mod buffer;
 pub mod caches;
 mod calls;

@@ -13,10 +13,11 @@ use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_exec::intervals::{IntervalRow, Observer, Span};
+use rbench_exec::marks::MarkObserver;
 use rbench_exec::{Ending, ExecError, Listener};
 use rbench_plan::Plan;
 use rbench_report::intervals::{IntervalLine, IntervalOf};
-use rbench_report::schema::{ClientCounters, Warning};
+use rbench_report::schema::{ClientCounters, PhaseMark, Warning};
 use rbench_report::{PhaseResult, RunResult, journal, repetition};
 
 use crate::complain;
@@ -24,6 +25,7 @@ use crate::files::{Replace, ResultFile};
 use crate::front::{FrontEnd, Scope};
 use crate::hlog::IntervalLog;
 use crate::launch::Launch;
+use crate::marks::{MarkList, MarkRecorder, not_run};
 use crate::progress::Display;
 use crate::result::{Frame, note_drifts, warning};
 use crate::run::publish;
@@ -146,6 +148,8 @@ pub struct Recording<'r> {
     starts: Vec<Option<CommonStart>>,
     /// Notes found before the result is begun, each once.
     noted: Vec<Warning>,
+    /// At rank 0: what was marked so far.
+    marks: Rc<MarkList>,
     begun: Nanos,
 }
 
@@ -187,6 +191,7 @@ impl<'r> Recording<'r> {
             },
             starts: Vec::new(),
             noted: Vec::new(),
+            marks: Rc::default(),
             begun: MonotonicClock.now(),
         }
     }
@@ -229,6 +234,30 @@ impl<'r> Recording<'r> {
     /// Adds what the file system's clients counted.
     pub fn clients(&mut self, counters: Vec<ClientCounters>) {
         self.report.result.client_counters = counters;
+    }
+
+    /// Who takes the marks, at rank 0.
+    pub fn marker(&self) -> Rc<dyn MarkObserver> {
+        Rc::new(MarkRecorder {
+            list: Rc::clone(&self.marks),
+            file: Rc::clone(&self.report.file),
+        })
+    }
+
+    /// The commands of `--event` have ended; those with these names were never started.
+    pub fn events_over(&mut self, unstarted: &[String]) {
+        let mut found = self.marks.warnings();
+        let result = &mut self.report.result;
+        found.retain(|warning| !result.warnings.contains(warning));
+        if self.report.published.is_some() {
+            // What was never started is no surprise to whoever interrupted.
+            let complaints = found.iter().map(|warning| &warning.message);
+            complaints.for_each(|message| complain(message));
+            return;
+        }
+        result.warnings.extend(found);
+        result.warnings.extend(not_run(unstarted));
+        result.marks = self.marks.all();
     }
 
     /// Nothing more will be measured.
@@ -296,7 +325,8 @@ impl Listener for Recording<'_> {
     }
 
     fn row(&mut self, outcome: PhaseOutcome) {
-        let phase = PhaseResult::from(&outcome);
+        let marks = PhaseMark::of(&self.marks.all(), outcome.iteration, &outcome.name);
+        let phase = PhaseResult::with_marks(&outcome, &marks);
         let line = journal::phase_line(&phase);
         let appended = self
             .report
@@ -321,6 +351,8 @@ impl Listener for Recording<'_> {
     fn stopped(&mut self) {
         self.display.end();
         self.report.signalled = true;
+        self.report.result.marks = self.marks.all();
+        self.report.result.warnings.extend(self.marks.warnings());
         publish(&mut self.report, self.plan, self.launch, self.output);
     }
 

@@ -75,6 +75,9 @@ impl From<rbench_comm::CommError> for Refusal {
     }
 }
 
+/// How long commands of `--event` may go on when all phases are over.
+const COMMANDS_TURN: Duration = Duration::from_secs(10);
+
 /// How long the launcher may take to notice that a host is gone.
 const LAUNCHERS_TURN: Duration = Duration::from_secs(3);
 
@@ -522,6 +525,10 @@ async fn measure(
         let observer = group.is_root().then(|| recording.observer());
         group.intervals.observe(observer);
     }
+    if group.is_root() {
+        let events = &recording.output().events;
+        group.marks.observe(events, recording.marker());
+    }
     // Launchers end their ranks soon after a signal.
     let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
     if leaves && group.world.size() > 1 {
@@ -534,6 +541,12 @@ async fn measure(
     let clients = client_counters::begin(group, recording.output(), parent).await?;
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
     recording.ended();
+    let patience = match (&outcome, group.stop_reason()) {
+        (Ok(_), None) => COMMANDS_TURN,
+        _ => Duration::ZERO,
+    };
+    group.end_commands(patience).await;
+    recording.events_over(&group.marks.not_started());
     if outcome.is_ok()
         && let Some(clients) = clients
     {

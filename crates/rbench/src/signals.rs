@@ -1,5 +1,5 @@
 //! SIGINT, SIGTERM and SIGHUP: the first asks the group to stop, the second ends
-//! the process at once.
+//! the process at once. SIGUSR1 sets a mark.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -18,11 +18,13 @@ const KINDS: [SignalKind; 3] = [
 pub struct Signals {
     streams: RefCell<Vec<(i32, Signal)>>,
     seen: std::cell::Cell<u32>,
+    marks: RefCell<Option<Signal>>,
 }
 
 impl Signals {
     /// Installs the handlers; called within the runtime. A signal whose handler
-    /// cannot be installed keeps its default: it ends this process.
+    /// cannot be installed keeps its default: it ends this process. That for SIGUSR1 is
+    /// there on every rank, since launchers pass it on to all.
     pub fn new() -> Signals {
         let streams = KINDS
             .iter()
@@ -30,6 +32,7 @@ impl Signals {
         Signals {
             streams: RefCell::new(streams.collect()),
             seen: std::cell::Cell::new(0),
+            marks: RefCell::new(signal(SignalKind::user_defined1()).ok()),
         }
     }
 }
@@ -47,6 +50,16 @@ impl Interrupts for Signals {
                 }
             }
             std::task::Poll::Pending
+        }))
+    }
+
+    fn mark(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(std::future::poll_fn(|context| {
+            let mut marks = self.marks.borrow_mut();
+            match marks.as_mut().map(|stream| stream.poll_recv(context)) {
+                Some(std::task::Poll::Ready(Some(()))) => std::task::Poll::Ready(()),
+                Some(_) | None => std::task::Poll::Pending,
+            }
         }))
     }
 }

@@ -126,6 +126,42 @@ fn an_open_loop_alone_has_response_times() {
     assert!(latencies.response.is_empty());
 }
 
+#[test]
+fn a_gap_counts_where_any_of_it_lies() {
+    // Nothing from 1 to 4 s, and from 6 to 8 s.
+    let times: Vec<u64> = [0, 1, 4, 5, 6, 8].map(|s| s * 1000 * MS).to_vec();
+    let line = recorded(&times);
+    let s = |s: f64| Nanos((s * 1e9) as u64);
+    let gap = |after: f64, until: f64| {
+        let gap = line.longest_gap_between(Nanos(0), s(after), s(until));
+        gap.map(|gap| (gap.from.as_secs_f64(), gap.length.as_secs_f64()))
+    };
+    assert_eq!(gap(0.0, 9.0), Some((1.0, 3.0)));
+    assert_eq!(gap(3.9, 9.0), Some((1.0, 3.0)), "it began before");
+    assert_eq!(gap(4.0, 9.0), Some((6.0, 2.0)));
+    assert_eq!(gap(4.0, 5.5), Some((4.0, 1.0)));
+    assert_eq!(gap(8.0, 9.0), None);
+}
+
+#[test]
+fn intervals_are_slices_put_together() {
+    for seconds in [1_u64, 7, 100, 1000] {
+        let times: Vec<u64> = (0..seconds * 3).map(|i| i * 333 * MS).collect();
+        let line = recorded(&times);
+        let intervals = line.intervals();
+        let width = line.interval_width_s();
+        let slices = line.slices().count() as f64 * line.slice_width_s();
+        assert_eq!(intervals.len(), (slices / width).ceil() as usize, "{seconds}");
+        assert!(width >= 1.0 && (seconds > 255 || width == 1.0), "{seconds}");
+        for (i, (start, bin, latencies)) in intervals.iter().enumerate() {
+            assert_eq!(start.as_secs_f64(), i as f64 * width);
+            let end = start.0 + (width * 1e9) as u64;
+            let here = times.iter().filter(|t| (start.0..end).contains(t)).count() as u64;
+            assert_eq!((bin.items, latencies.service.count()), (here, here));
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn merging_equals_recording_all_in_one(

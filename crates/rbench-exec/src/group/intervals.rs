@@ -35,6 +35,7 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn settle_intervals(&self) -> Result<(), ExecError> {
+        self.marks.left();
         if !self.intervals.wanted() {
             return Ok(());
         }

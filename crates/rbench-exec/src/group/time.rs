@@ -98,7 +98,9 @@ impl Group<'_> {
         }));
         if self.is_root() {
             let ahead = Duration::from(at.since(self.clock.now()));
-            self.intervals.started(at, Instant::now() + ahead);
+            let here = Instant::now() + ahead;
+            self.intervals.started(at, here);
+            self.marks.started(&self.intervals.told_rows(), at, here);
         }
         let offset_ns = clocks.offset(self.rank(), at).offset_ns;
         let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));

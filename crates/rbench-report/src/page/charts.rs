@@ -8,6 +8,7 @@ use rbench_core::units::human_nanos;
 use super::svg::{Axis, Content, chart};
 use crate::hist::Hist;
 use crate::schema::{PhaseResult, TimelineRow};
+use crate::table::printable;
 
 /// Most points of a percentile curve.
 const POINTS: u32 = 10;
@@ -163,6 +164,7 @@ fn rate(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     });
     let content = Content {
         lines: vec![(0, points.collect())],
+        marks: marks(phase),
         ..Content::default()
     };
     Some(Chart {
@@ -200,12 +202,24 @@ fn latency(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
         keys.push((n, name.to_owned()));
         lines.push((n, points));
     }
-    let content = Content { tiles, lines };
+    let content = Content {
+        tiles,
+        lines,
+        marks: marks(phase),
+    };
     Some(Chart {
         title: "Latency over time".to_owned(),
         keys,
         svg: chart(&Axis::time(bounds.end_s), &bounds.latencies(), &content),
     })
+}
+
+/// The marks of a phase, where they were set.
+fn marks(phase: &PhaseResult) -> Vec<(f64, String)> {
+    let marks = phase.marks.iter();
+    marks
+        .map(|mark| (mark.t_s, printable(&mark.name)))
+        .collect()
 }
 
 /// Most columns of a heat map: neighbouring slices are put together.

@@ -9,14 +9,18 @@ use plotters::coord::Shift;
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea as _};
-use plotters::element::Rectangle;
+use plotters::element::{Rectangle, Text};
 use plotters::series::LineSeries;
-use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle};
 use plotters_svg::SVGBackend;
 
 /// Size of a chart in its own units: legible at the width of a phone.
 const SIZE: (u32, u32) = (380, 230);
 const FONT_SIZE: f64 = 12.0;
+/// How far below each other names of marks stand, and how many, before it starts again.
+const NAME_HEIGHT: i32 = 14;
+const NAMES_BELOW: usize = 5;
 
 /// Lines and tiles; the names are those of style.css.
 pub const ACCENT: RGBColor = RGBColor(0x0B, 0x63, 0xC4);
@@ -26,6 +30,8 @@ pub const WARM: RGBColor = RGBColor(0xB3, 0x54, 0x1E);
 pub const THIRD: RGBColor = RGBColor(0x7D, 0x3A, 0xC1);
 /// The fourth.
 pub const GOOD: RGBColor = RGBColor(0x1A, 0x7F, 0x37);
+/// What is marked.
+const MARK: RGBColor = RGBColor(0xB4, 0x23, 0x18);
 const QUIET: RGBColor = RGBColor(0x59, 0x63, 0x6E);
 const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
 
@@ -168,6 +174,8 @@ pub struct Content {
     pub tiles: Vec<([f64; 4], f64)>,
     /// Points of lines by the number of their colour.
     pub lines: Vec<(usize, Vec<(f64, f64)>)>,
+    /// Vertical lines: where, and what stands beside them.
+    pub marks: Vec<(f64, String)>,
 }
 
 /// The chart as an element `svg`.
@@ -220,7 +228,31 @@ fn draw(area: &Area<'_>, x: &Axis, y: &Axis, content: &Content) -> Drawn {
             color.stroke_width(2),
         ))?;
     }
+    for (i, (at, name)) in content.marks.iter().enumerate() {
+        let Range { start, end } = y.range;
+        let ends = [(*at, start), (*at, end)];
+        chart.draw_series(LineSeries::new(ends, MARK.stroke_width(1)))?;
+        // Names of neighbours stand below each other, and none beyond the edge.
+        let (x_pixel, top) = chart.backend_coord(&(*at, end));
+        let below = NAME_HEIGHT * (i % NAMES_BELOW) as i32;
+        let (side, beside) = match x_pixel > SIZE.0 as i32 * 6 / 10 {
+            true => (HPos::Right, -4),
+            false => (HPos::Left, 4),
+        };
+        let style = TextStyle::from(font()).pos(Pos::new(side, VPos::Top));
+        let place = (x_pixel + beside, top + below);
+        area.draw(&Text::new(short_name(name), place, style))?;
+    }
     area.present()
+}
+
+/// A name that has room in a chart.
+fn short_name(name: &str) -> String {
+    const MOST: usize = 18;
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CameRoundResult, ClientCostResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult,
-    ResidencyResult, TimelineRow, WorkersResult, timeline as slices,
+    MarkCost, PhaseMark, ResidencyResult, TimelineRow, WorkersResult, marks, timeline as slices,
 };
 use crate::hist::Hist;
 
@@ -137,6 +137,10 @@ pub struct PhaseResult {
     /// operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_share: Option<f64>,
+    /// What each mark that was set while the phase ran cost this row, by time; without
+    /// those behind its last operation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<MarkCost>,
     /// When measuring began, s after the common start: 0, except for jobs with a
     /// start delay, a ramp or data to be written before it is read back.
     #[serde(default)]
@@ -323,6 +327,13 @@ pub struct RankResult {
 
 impl From<&PhaseOutcome> for PhaseResult {
     fn from(outcome: &PhaseOutcome) -> PhaseResult {
+        PhaseResult::with_marks(outcome, &[])
+    }
+}
+
+impl PhaseResult {
+    /// The row of a phase in which these marks were set, by time.
+    pub fn with_marks(outcome: &PhaseOutcome, marked: &[PhaseMark]) -> PhaseResult {
         // Taken apart whole: a field added to the outcome cannot be forgotten.
         let PhaseOutcome {
             iteration,
@@ -404,6 +415,7 @@ impl From<&PhaseOutcome> for PhaseResult {
                 .as_ref()
                 .map(|longest| GapResult::of(longest.gap, Some(longest.rank), &longest.host)),
             empty_share: slices::empty_share(timeline, *measured_from),
+            marks: marks::costs(outcome, marked),
             measured_from_s: measured_from.as_secs_f64(),
             set_aside_s: set_aside.as_secs_f64(),
             busy: effort.busy(),

@@ -1,0 +1,110 @@
+//! What each mark cost, in a line.
+
+use super::{iterations, seconds};
+use crate::schema::{GapResult, MarkCost, MarkResult, PhaseResult, RunResult, StandstillResult};
+use crate::table::sentence;
+use crate::view::View;
+
+/// A line for each mark and row of the phase in which it was set.
+pub fn render(result: &RunResult, view: View) -> String {
+    let lines = lines(result);
+    let lines: String = lines.iter().map(|l| sentence(view, "- ", l)).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("MARKS\n{lines}"),
+    }
+}
+
+/// The same lines, for other forms of the report.
+pub(crate) fn lines(result: &RunResult) -> Vec<String> {
+    let of = |mark: &MarkResult| -> Vec<String> {
+        let Some(t_s) = mark.t_s.filter(|_| !mark.rows.is_empty()) else {
+            let MarkResult { name, at, .. } = mark;
+            return vec![format!("{name} (mark at {at}): no phase was running.")];
+        };
+        let phases = result.phases.iter().filter(|phase| mark.is_in(phase));
+        phases
+            .map(|phase| {
+                let place = place(result, mark, phase, t_s);
+                let cost = phase.marks.iter().find(|cost| cost.name == mark.name);
+                match cost {
+                    Some(cost) => format!("{place}: {}.", cost_of(phase, cost)),
+                    None => format!("{place}: nothing was done behind it."),
+                }
+            })
+            .collect()
+    };
+    result.marks.iter().flat_map(of).collect()
+}
+
+fn place(result: &RunResult, mark: &MarkResult, phase: &PhaseResult, t_s: f64) -> String {
+    let iteration = match iterations(result) {
+        0 | 1 => String::new(),
+        _ => format!(", iteration {}", phase.iteration.saturating_add(1)),
+    };
+    let (name, label) = (&mark.name, &phase.label);
+    format!("{name} (mark at {} of {label}{iteration})", seconds(t_s))
+}
+
+fn cost_of(phase: &PhaseResult, cost: &MarkCost) -> String {
+    let parts = [
+        nothing_finished(phase, cost),
+        phase
+            .empty_share
+            .map(|share| format!("{:.0}% of slices empty", 100.0 * share)),
+        Some(recovery(phase, cost)),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(", ")
+}
+
+/// How long nothing was finished, by a rank and by all.
+fn nothing_finished(phase: &PhaseResult, cost: &MarkCost) -> Option<String> {
+    let anywhere = cost.standstill.map(|StandstillResult { length_s, .. }| {
+        let alone = phase.rank_count() == 1;
+        (seconds(length_s), !alone)
+    });
+    match (&cost.longest_gap, anywhere) {
+        (Some(gap), anywhere) => {
+            let GapResult {
+                length_s,
+                rank,
+                host,
+                ..
+            } = gap;
+            let rank = rank.map_or_else(String::new, |rank| format!(", rank {rank}"));
+            let length = seconds(*length_s);
+            let by_all = match anywhere {
+                Some((anywhere, true)) => format!(" and for {anywhere} on any rank"),
+                Some((_, false)) | None => String::new(),
+            };
+            let op = &phase.op;
+            Some(format!(
+                "nothing finished for {length} ({host}{rank}, {op}){by_all}"
+            ))
+        }
+        (None, Some((anywhere, _))) => Some(format!("nothing finished for {anywhere} on any rank")),
+        (None, None) => None,
+    }
+}
+
+/// When the 99th percentile was as before.
+fn recovery(phase: &PhaseResult, cost: &MarkCost) -> String {
+    let p99 = match phase.latency.response {
+        Some(_) => "p99 of response times",
+        None => "p99",
+    };
+    let Some(before) = cost.p99_before_ns else {
+        return format!(
+            "{p99} before it is not known ({} intervals of {})",
+            cost.intervals_before,
+            seconds(cost.interval_s)
+        );
+    };
+    let before = rbench_core::units::human_nanos(before as f64);
+    match cost.recovered_s {
+        Some(0.0) => format!("{p99} stayed within 10% of {before}"),
+        Some(after) => format!("{p99} back within 10% of {before} after {}", seconds(after)),
+        None => format!("{p99} not back within 10% of {before} in the phase"),
+    }
+}

@@ -112,12 +112,7 @@ mod tests {
             assert_eq!(event.cause, EventCause::Command { at, command });
         };
         check("failover=kill 7", "failover", 10_000, "kill 7");
-        check(
-            "failover@2.5s=a=b mfs@x",
-            "failover",
-            2_500,
-            "a=b mfs@x",
-        );
+        check("failover@2.5s=a=b mfs@x", "failover", 2_500, "a=b mfs@x");
         check("mds 1@host@0=true", "mds 1@host", 0, "true");
         check("x@500ms=SIGUSR1 ", "x", 500, "SIGUSR1 ");
         let signal: Event = "failover=SIGUSR1".parse().expect("a signal");
@@ -149,7 +144,10 @@ mod tests {
             let parse = |text: &&str| text.parse().expect("an event");
             texts.iter().map(parse).collect()
         };
-        assert_eq!(check_events(&events(&["a=x", "b=SIGUSR1", "c@1=x"])), Ok(()));
+        assert_eq!(
+            check_events(&events(&["a=x", "b=SIGUSR1", "c@1=x"])),
+            Ok(())
+        );
         for (texts, expect) in [
             (["a=x", "a@3=y"], "'a' is given twice"),
             (["a=SIGUSR1", "b=SIGUSR1"], "two names"),

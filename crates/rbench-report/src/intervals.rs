@@ -175,9 +175,7 @@ impl Unfinished {
     pub fn phases(mut self, marks: &[MarkResult]) -> (Vec<PhaseResult>, Option<Warning>) {
         let rows = std::mem::take(&mut self.rows);
         let lines = rows.into_iter().filter_map(|row| self.lines.remove(&row));
-        let phases: Vec<PhaseResult> = lines
-            .filter_map(|lines| phase(&lines, marks))
-            .collect();
+        let phases: Vec<PhaseResult> = lines.filter_map(|lines| phase(&lines, marks)).collect();
         let told = phases.iter().map(|phase| {
             let known = rbench_core::units::human_nanos(phase.elapsed_s * 1e9);
             format!("{} ({known})", phase.label)

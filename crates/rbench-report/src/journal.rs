@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 
 use crate::intervals::{IntervalLine, Unfinished};
 use crate::schema::{
-    Calibration, FioEntryResult, Forms, HostUseResult, MarkResult, PhaseResult, RepetitionResult, Run,
-    RunResult, SCHEMA, SettingResult, Target, Warning, World, reads_schema, same_major,
+    Calibration, FioEntryResult, Forms, HostUseResult, MarkResult, PhaseResult, RepetitionResult,
+    Run, RunResult, SCHEMA, SettingResult, Target, Warning, World, reads_schema, same_major,
 };
 
 /// The name of the journal's schema.

@@ -226,7 +226,8 @@ mod tests {
 
     #[test]
     fn it_tells_how_the_command_ended() {
-        let (background, ended) = start("sleep 0.2; echo; echo no such thing >&2; echo 2nd >&2; exit 3");
+        let (background, ended) =
+            start("sleep 0.2; echo; echo no such thing >&2; echo 2nd >&2; exit 3");
         let end = ended.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!((end.status, end.signal), (Some(3), None));
         assert_eq!(end.said.as_deref(), Some("no such thing"));

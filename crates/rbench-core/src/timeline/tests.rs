@@ -151,7 +151,11 @@ fn intervals_are_slices_put_together() {
         let intervals = line.intervals();
         let width = line.interval_width_s();
         let slices = line.slices().count() as f64 * line.slice_width_s();
-        assert_eq!(intervals.len(), (slices / width).ceil() as usize, "{seconds}");
+        assert_eq!(
+            intervals.len(),
+            (slices / width).ceil() as usize,
+            "{seconds}"
+        );
         assert!(width >= 1.0 && (seconds > 255 || width == 1.0), "{seconds}");
         for (i, (start, bin, latencies)) in intervals.iter().enumerate() {
             assert_eq!(start.as_secs_f64(), i as f64 * width);

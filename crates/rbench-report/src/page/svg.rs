@@ -12,7 +12,9 @@ use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea as _}
 use plotters::element::{Rectangle, Text};
 use plotters::series::LineSeries;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle};
+use plotters::style::{
+    Color as _, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle,
+};
 use plotters_svg::SVGBackend;
 
 /// Size of a chart in its own units: legible at the width of a phone.

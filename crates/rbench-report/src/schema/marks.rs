@@ -1,5 +1,8 @@
 //! Marks of a run, and what each cost: what became of the phase that ran.
 
+use std::borrow::Borrow;
+
+use rbench_core::coarse::CoarseLatency;
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::timeline::{Bin, Gap, Latencies};
 use rbench_core::{Nanos, Timeline};
@@ -9,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use super::{GapResult, PhaseResult};
 
 /// Fewest intervals with items from which the 99th percentile before a mark is taken.
-pub const LEAST_BEFORE: u64 = 3;
+const LEAST_BEFORE: u64 = 3;
 
-/// So many intervals in a row have to be as before.
+/// So many intervals in a row, taken together, have to be as before.
 pub const IN_A_ROW: usize = 3;
 
-/// As before is what is at most so many times as long.
-pub const AS_BEFORE: f64 = 1.1;
+/// As before is a 99th percentile of at most so many times as much.
+const AS_BEFORE: f64 = 1.1;
 
 /// A moment that has a name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,11 +97,13 @@ pub struct MarkCost {
     /// 99th percentile of all items in them, ns: of response times in an open loop, else of
     /// service times; up to 1.6 % or 15 ns too high. `None` of fewer than 3 intervals.
     pub p99_before_ns: Option<u64>,
-    /// How long after the mark it was as before, s: up to the start of the first of three
-    /// intervals in a row in which items ended and their 99th percentile was at most 1.1
-    /// times `p99_before_ns`, with no interval without items from there to the next mark. 0
-    /// if that begins with the interval of the mark. `None`: not within the phase, or
-    /// nothing is known of before.
+    /// Intervals from that of the mark to the end of the phase.
+    pub intervals_after: u64,
+    /// How long after the mark it was as before, s: up to the start of the first interval
+    /// whose 99th percentile was at most 1.1 times `p99_before_ns`, and that of it and the
+    /// next two together as well; in each of the three items ended, and from there to the
+    /// next mark no interval is without items. 0 if that is the interval of the mark.
+    /// `None`: not within the phase, or nothing is known of before.
     pub recovered_s: Option<f64>,
 }
 
@@ -138,11 +143,20 @@ impl PhaseMark {
     }
 }
 
-/// An interval: its start, how many items ended in it, and their 99th percentile.
+/// An interval: its start, how many items ended in it, and how long they took.
 struct Step {
     start: Nanos,
     items: u64,
-    p99: Nanos,
+    times: CoarseLatency,
+}
+
+/// The 99th percentile of intervals taken together.
+fn p99<S: Borrow<Step>>(steps: &[S]) -> Nanos {
+    let mut all = CoarseLatency::default();
+    steps
+        .iter()
+        .for_each(|step| all.merge(&step.borrow().times));
+    all.quantile(0.99)
 }
 
 /// The course of a row around its marks.
@@ -156,37 +170,40 @@ struct Course<'o> {
 impl Course<'_> {
     fn of(outcome: &PhaseOutcome, first_mark: Nanos) -> Course<'_> {
         let open_loop = outcome.response.is_some();
-        let times = |latencies: &Latencies| match open_loop {
-            true => latencies.response.clone(),
-            false => latencies.service.clone(),
+        let times = |latencies: Latencies| match open_loop {
+            true => latencies.response,
+            false => latencies.service,
         };
-        let intervals = outcome.timeline.intervals();
-        let ends = intervals.iter().skip(1).map(|(start, ..)| *start);
-        let (mut before, mut merged) = (0, Latencies::default());
-        for ((start, bin, latencies), end) in intervals.iter().zip(ends) {
-            if *start >= outcome.measured_from && end <= first_mark && bin.items > 0 {
-                before += 1;
-                merged.merge(latencies);
-            }
-        }
-        let step = |(start, bin, latencies): &(Nanos, Bin, Latencies)| Step {
-            start: *start,
+        let step = |(start, bin, latencies): (Nanos, Bin, Latencies)| Step {
+            start,
             items: bin.items,
-            p99: times(latencies).quantile(0.99),
+            times: times(latencies),
         };
+        let steps: Vec<Step> = outcome.timeline.intervals().into_iter().map(step).collect();
+        let ends = steps.iter().skip(1).map(|step| step.start);
+        let before = steps.iter().zip(ends).filter(|(step, end)| {
+            step.start >= outcome.measured_from && *end <= first_mark && step.items > 0
+        });
+        let before: Vec<&Step> = before.map(|(step, _)| step).collect();
         Course {
             outcome,
-            steps: intervals.iter().map(step).collect(),
-            before,
-            p99_before: (before >= LEAST_BEFORE).then(|| times(&merged).quantile(0.99)),
+            before: before.len() as u64,
+            p99_before: (before.len() as u64 >= LEAST_BEFORE).then(|| p99(&before)),
+            steps,
         }
+    }
+
+    /// The interval of an instant, as far as there are intervals.
+    fn of_mark(&self, at: Nanos) -> usize {
+        let before = self.steps.iter().rposition(|step| step.start <= at);
+        before.unwrap_or(0)
     }
 
     /// How long after `at` the row was as before.
     fn recovered(&self, at: Nanos, next_mark: Nanos) -> Option<Nanos> {
         let bound = self.p99_before?.0 as f64 * AS_BEFORE;
-        let as_before = |step: &Step| step.items > 0 && step.p99.0 as f64 <= bound;
-        let of_mark = self.steps.iter().rposition(|step| step.start <= at)?;
+        let as_before = |steps: &[Step]| p99(steps).0 as f64 <= bound;
+        let of_mark = self.of_mark(at);
         let mut from = of_mark;
         for (i, step) in self.steps.iter().enumerate().skip(of_mark) {
             if step.items == 0 && step.start < next_mark {
@@ -194,7 +211,9 @@ impl Course<'_> {
             }
         }
         let mut rows = self.steps.get(from..)?.windows(IN_A_ROW);
-        let found = rows.find(|row| row.iter().all(as_before))?;
+        let found = rows.find(|row| {
+            row.iter().all(|step| step.items > 0) && as_before(&row[..1]) && as_before(row)
+        })?;
         Some(found[0].start.since(at))
     }
 
@@ -217,6 +236,7 @@ impl Course<'_> {
             interval_s: timeline.interval_width_s(),
             intervals_before: self.before,
             p99_before_ns: self.p99_before.map(|p99| p99.0),
+            intervals_after: (self.steps.len() - self.of_mark(mark.at)) as u64,
             recovered_s: self
                 .recovered(mark.at, next_mark)
                 .map(|after| after.as_secs_f64()),
@@ -225,9 +245,9 @@ impl Course<'_> {
 }
 
 /// What each of the marks, by time, cost the row; those behind its last operation cost
-/// nothing.
+/// nothing, and a row with an operation for each worker has no course.
 pub(super) fn costs(outcome: &PhaseOutcome, marks: &[PhaseMark]) -> Vec<MarkCost> {
-    let Some(first) = marks.first() else {
+    let Some(first) = marks.first().filter(|_| !outcome.one_each) else {
         return Vec::new();
     };
     let course = Course::of(outcome, first.at);
@@ -238,7 +258,5 @@ pub(super) fn costs(outcome: &PhaseOutcome, marks: &[PhaseMark]) -> Vec<MarkCost
         .iter()
         .zip(next)
         .filter(|(mark, _)| last.is_some_and(|last| mark.at < last));
-    within
-        .map(|(mark, next)| course.cost(mark, next))
-        .collect()
+    within.map(|(mark, next)| course.cost(mark, next)).collect()
 }

@@ -1,7 +1,9 @@
 //! What each mark cost, in a line.
 
 use super::{iterations, seconds};
-use crate::schema::{GapResult, MarkCost, MarkResult, PhaseResult, RunResult, StandstillResult};
+use crate::schema::{
+    GapResult, IN_A_ROW, MarkCost, MarkResult, PhaseResult, RunResult, StandstillResult,
+};
 use crate::table::sentence;
 use crate::view::View;
 
@@ -22,8 +24,9 @@ pub(crate) fn lines(result: &RunResult) -> Vec<String> {
             let MarkResult { name, at, .. } = mark;
             return vec![format!("{name} (mark at {at}): no phase was running.")];
         };
-        let phases = result.phases.iter().filter(|phase| mark.is_in(phase));
-        phases
+        // A row with one operation for each worker has no course.
+        let rows = result.phases.iter().filter(|phase| !phase.one_each);
+        rows.filter(|phase| mark.is_in(phase))
             .map(|phase| {
                 let place = place(result, mark, phase, t_s);
                 let cost = phase.marks.iter().find(|cost| cost.name == mark.name);
@@ -105,6 +108,11 @@ fn recovery(phase: &PhaseResult, cost: &MarkCost) -> String {
     match cost.recovered_s {
         Some(0.0) => format!("{p99} stayed within 10% of {before}"),
         Some(after) => format!("{p99} back within 10% of {before} after {}", seconds(after)),
+        None if cost.intervals_after < IN_A_ROW as u64 => format!(
+            "{p99} behind it is not known ({} intervals of {})",
+            cost.intervals_after,
+            seconds(cost.interval_s)
+        ),
         None => format!("{p99} not back within 10% of {before} in the phase"),
     }
 }

@@ -24,11 +24,16 @@ pub(crate) fn lines(result: &RunResult) -> Vec<String> {
             let MarkResult { name, at, .. } = mark;
             return vec![format!("{name} (mark at {at}): no phase was running.")];
         };
+        let rows = || result.phases.iter().filter(|phase| mark.is_in(phase));
+        if rows().next().is_none() {
+            let place = place(result, mark, mark.iteration, &mark.rows.join(", "), t_s);
+            return vec![format!("{place}: nothing is known of the phase.")];
+        }
         // A row with one operation for each worker has no course.
-        let rows = result.phases.iter().filter(|phase| !phase.one_each);
-        rows.filter(|phase| mark.is_in(phase))
+        rows()
+            .filter(|phase| !phase.one_each)
             .map(|phase| {
-                let place = place(result, mark, phase, t_s);
+                let place = place(result, mark, Some(phase.iteration), &phase.label, t_s);
                 let cost = phase.marks.iter().find(|cost| cost.name == mark.name);
                 match cost {
                     Some(cost) => format!("{place}: {}.", cost_of(phase, cost)),
@@ -40,13 +45,19 @@ pub(crate) fn lines(result: &RunResult) -> Vec<String> {
     result.marks.iter().flat_map(of).collect()
 }
 
-fn place(result: &RunResult, mark: &MarkResult, phase: &PhaseResult, t_s: f64) -> String {
-    let iteration = match iterations(result) {
-        0 | 1 => String::new(),
-        _ => format!(", iteration {}", phase.iteration.saturating_add(1)),
+fn place(
+    result: &RunResult,
+    mark: &MarkResult,
+    iteration: Option<u32>,
+    phase: &str,
+    t_s: f64,
+) -> String {
+    let iteration = match (iterations(result), iteration) {
+        (0 | 1, _) | (_, None) => String::new(),
+        (_, Some(iteration)) => format!(", iteration {}", iteration.saturating_add(1)),
     };
-    let (name, label) = (&mark.name, &phase.label);
-    format!("{name} (mark at {} of {label}{iteration})", seconds(t_s))
+    let name = &mark.name;
+    format!("{name} (mark at {} of {phase}{iteration})", seconds(t_s))
 }
 
 fn cost_of(phase: &PhaseResult, cost: &MarkCost) -> String {

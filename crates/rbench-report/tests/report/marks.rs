@@ -227,6 +227,15 @@ fn a_line_says_what_each_mark_cost() {
 }
 
 #[test]
+fn a_phase_that_left_nothing_behind_is_named() {
+    let mut result = marked();
+    result.phases.clear();
+    let text = text::render(&result, View::default().wide(400));
+    let line = "- fail<over> (mark at 10.2 s of file-stat): nothing is known of the phase.";
+    assert!(text.lines().any(|found| found == line), "{text}");
+}
+
+#[test]
 fn the_journal_keeps_marks_and_the_last_that_is_known_of_them() {
     let result = marked();
     let mut running = result.marks[1].clone();

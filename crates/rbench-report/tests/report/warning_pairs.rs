@@ -304,6 +304,8 @@ fn every_rule_is_in_the_table_and_in_the_documentation() {
     // What the run itself finds, before or after its phases.
     let of_the_run = [
         "ended-early",
+        "event-failed",
+        "event-not-run",
         "fits-in-client-cache",
         "fits-in-memory",
         "left-behind",

@@ -83,11 +83,11 @@ impl<L: Line> Own<L> {
         ),
         named(
             "event",
-            Value("NAME[@TIME]=COMMAND", |l, v| {
+            Value("NAME[@TIME]=CMD", |l, v| {
                 l.output().events.push(values::event(text(v)?)?);
                 Ok(())
             }),
-            "Set a mark and run COMMAND at TIME of the first phase; may be repeated",
+            "Set a mark and run CMD after TIME in the first phase; may be repeated",
         ),
         named(
             "private-dirs",

@@ -257,8 +257,8 @@ pub const OWN: &[Opt] = &[
     ),
     value(
         "rbench-event",
-        "NAME[@TIME]=COMMAND",
-        "Set a mark and run COMMAND at TIME of the first phase; may be repeated",
+        "NAME[@TIME]=CMD",
+        "Set a mark and run CMD after TIME in the first phase; may be repeated",
         |l, v| {
             l.output.events.push(values::event(v)?);
             Ok(())

@@ -1,5 +1,7 @@
 //! What each mark cost, in a line.
 
+use rbench_core::units::{human_count, human_nanos};
+
 use super::{iterations, seconds};
 use crate::schema::{
     GapResult, IN_A_ROW, MarkCost, MarkResult, PhaseResult, RunResult, StandstillResult,
@@ -109,21 +111,26 @@ fn recovery(phase: &PhaseResult, cost: &MarkCost) -> String {
         None => "p99",
     };
     let Some(before) = cost.p99_before_ns else {
-        return format!(
-            "{p99} before it is not known ({} intervals of {})",
-            cost.intervals_before,
-            seconds(cost.interval_s)
-        );
+        let known = intervals(cost.intervals_before, cost.interval_s);
+        return format!("{p99} before it is not known ({known})");
     };
-    let before = rbench_core::units::human_nanos(before as f64);
+    let before = human_nanos(before as f64);
     match cost.recovered_s {
         Some(0.0) => format!("{p99} stayed within 10% of {before}"),
         Some(after) => format!("{p99} back within 10% of {before} after {}", seconds(after)),
-        None if cost.intervals_after < IN_A_ROW as u64 => format!(
-            "{p99} behind it is not known ({} intervals of {})",
-            cost.intervals_after,
-            seconds(cost.interval_s)
-        ),
+        None if cost.intervals_after < IN_A_ROW as u64 => {
+            let known = intervals(cost.intervals_after, cost.interval_s);
+            format!("{p99} behind it is not known ({known})")
+        }
         None => format!("{p99} not back within 10% of {before} in the phase"),
     }
+}
+
+fn intervals(n: u64, interval_s: f64) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!(
+        "{} interval{plural} of {}",
+        human_count(n),
+        seconds(interval_s)
+    )
 }

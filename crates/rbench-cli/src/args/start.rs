@@ -16,7 +16,7 @@ pub struct StartArgs {
         help_heading = "Run"
     )]
     communicator: Communicator,
-    /// End when not all ranks have come together after this time; 0: never
+    /// End after this time without all ranks; 0: never
     /// [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
     start_timeout: Option<Nanos>,

@@ -118,7 +118,7 @@ impl<L: Line> Own<L> {
                 l.output().start.timeout = Some(values::time(text(v)?)?);
                 Ok(())
             }),
-            "End when not all ranks have come together after this time, 0: never [default: 120s]",
+            "End after this time without all ranks; 0: never [default: 120s]",
         ),
     ];
 }

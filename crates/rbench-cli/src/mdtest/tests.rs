@@ -148,6 +148,9 @@ const SAMPLES: &[Sample] = &[
     ("--communicator solo", |l| {
         l.output.start.communicator = Communicator::Solo;
     }),
+    ("--start-timeout 30s", |l| {
+        l.output.start.timeout = Some(Nanos(30_000_000_000));
+    }),
 ];
 
 #[test]

@@ -347,7 +347,7 @@ pub const OWN: &[Opt] = &[
     value(
         "start-timeout",
         "TIME",
-        "End when not all ranks have come together after this time; 0: never",
+        "End after this time without all ranks; 0: never",
         |l, v| {
             l.output.start.timeout = Some(values::time(v)?);
             Ok(())

@@ -643,6 +643,9 @@ const LINE_OPTIONS: &[LineSample] = &[
     ("--communicator=solo", |l| {
         l.output.start.communicator = Communicator::Solo
     }),
+    ("--start-timeout=30s", |l| {
+        l.output.start.timeout = Some(Nanos(30_000_000_000));
+    }),
 ];
 
 #[test]

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use rbench_cli::Output;
 use rbench_comm::Clocks;
@@ -13,8 +14,7 @@ use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_exec::intervals::{IntervalRow, Observer, Span};
-use rbench_exec::marks::MarkObserver;
-use rbench_exec::{Ending, ExecError, Listener};
+use rbench_exec::{Ending, ExecError, Group, Listener};
 use rbench_plan::Plan;
 use rbench_report::intervals::{IntervalLine, IntervalOf};
 use rbench_report::schema::{ClientCounters, PhaseMark, Warning};
@@ -29,6 +29,9 @@ use crate::marks::{MarkList, MarkRecorder, not_run};
 use crate::progress::Display;
 use crate::result::{Frame, note_drifts, warning};
 use crate::run::publish;
+
+/// How long commands of `--event` may go on when all phases are over.
+const COMMANDS_TURN: Duration = Duration::from_secs(10);
 
 /// The run and where its results go.
 pub struct Job<'j> {
@@ -203,17 +206,26 @@ impl<'r> Recording<'r> {
         }
     }
 
-    /// Whether intervals of phases that run are wanted.
-    pub fn takes_intervals(&self) -> bool {
-        self.output.out.is_some() || self.output.hlog.is_some()
-    }
-
-    /// Who takes them, at rank 0.
-    pub fn observer(&self) -> Rc<dyn Observer> {
-        Rc::new(Written {
-            file: Rc::clone(&self.report.file),
-            log: Rc::clone(&self.report.log),
-        })
+    /// From now on takes the intervals of phases that run, if somebody wants them, and the
+    /// marks.
+    pub fn observe(&self, group: &Group<'_>) {
+        let file = || Rc::clone(&self.report.file);
+        if self.output.out.is_some() || self.output.hlog.is_some() {
+            let written = || -> Rc<dyn Observer> {
+                Rc::new(Written {
+                    file: file(),
+                    log: Rc::clone(&self.report.log),
+                })
+            };
+            group.intervals.observe(group.is_root().then(written));
+        }
+        if group.is_root() {
+            let recorder = MarkRecorder {
+                list: Rc::clone(&self.marks),
+                file: file(),
+            };
+            group.marks.observe(&self.output.events, Rc::new(recorder));
+        }
     }
 
     /// Adds what is known of the clocks at the end: how they drifted, and how
@@ -236,16 +248,14 @@ impl<'r> Recording<'r> {
         self.report.result.client_counters = counters;
     }
 
-    /// Who takes the marks, at rank 0.
-    pub fn marker(&self) -> Rc<dyn MarkObserver> {
-        Rc::new(MarkRecorder {
-            list: Rc::clone(&self.marks),
-            file: Rc::clone(&self.report.file),
-        })
-    }
-
-    /// The commands of `--event` have ended; those with these names were never started.
-    pub fn events_over(&mut self, unstarted: &[String]) {
+    /// Ends what commands of `--event` have started, and adds what is known of them; if the
+    /// run has come to its own end, they may come to theirs.
+    pub async fn end_commands(&mut self, group: &Group<'_>, well: bool) {
+        let patience = match group.stop_reason() {
+            None if well => COMMANDS_TURN,
+            _ => Duration::ZERO,
+        };
+        group.end_commands(patience).await;
         let mut found = self.marks.warnings();
         let result = &mut self.report.result;
         found.retain(|warning| !result.warnings.contains(warning));
@@ -256,7 +266,7 @@ impl<'r> Recording<'r> {
             return;
         }
         result.warnings.extend(found);
-        result.warnings.extend(not_run(unstarted));
+        result.warnings.extend(not_run(&group.marks.not_started()));
         result.marks = self.marks.all();
     }
 

@@ -18,6 +18,7 @@ use crate::{Document, json};
 
 mod charts;
 mod curves;
+mod knee;
 mod svg;
 mod tables;
 

@@ -5,7 +5,7 @@ use rbench_core::units::human_nanos;
 
 use super::charts::{Chart, short};
 use super::svg::{Axis, Content, LINES, chart};
-use super::{data, figure};
+use super::{data, figure, knee};
 use crate::schema::SeriesResult;
 use crate::series::{self, Figures};
 use crate::table::printable;
@@ -24,14 +24,16 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
                 } }
             }
         }
-        @for (name, label) in operations(all) {
-            h3 { (printable(&label)) }
+        @if let Some(found) = &all.knee { (knee::section(found)) }
+        @else { @for (name, label) in operations(all) {
             @let charts = curves(all, &name);
-            @if charts.is_empty() { p.note { "Nothing to draw." } }
-            @else { div.charts { @for chart in &charts { (figure(chart)) } } }
-        }
-        h3 { "Tables" }
-        pre { (series::render(all, View::default())) }
+            @if !charts.is_empty() {
+                h3 { (printable(&label)) }
+                div.charts { @for chart in &charts { (figure(chart)) } }
+            }
+        } }
+        h3 { "As text" }
+        div.wide { pre.table { (series::render(all, View::default())) } }
         (data(&format!("{id}-data"), &printable(&all.run.id), &series::render_json(all)))
     } }
 }

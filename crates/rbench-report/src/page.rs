@@ -109,9 +109,11 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
         section id="results" {
             h2 { "Results" }
             @if results.len() > 1 { (tables::beside(results, names)) }
-            (beside(results, names, &|result| html! {
+            // Below each other: they are too wide for less than the whole page.
+            @for (result, name) in results.iter().zip(names) {
+                @if results.len() > 1 { h4 { (name) } }
                 (tables::operations(result)) (tables::summary(result)) (tables::client(result))
-            }))
+            }
         }
         section id="charts" {
             h2 { "Charts" }

@@ -128,7 +128,7 @@ fn key(series: &SeriesResult, cell: &CellResult) -> Key {
 
 /// The cells that are compared. The steps of a search each follow from those before it:
 /// of these only the one without a rate is the same thing in every search.
-fn cells<'r>(series: &'r SeriesResult) -> impl Iterator<Item = &'r CellResult> {
+fn cells(series: &SeriesResult) -> impl Iterator<Item = &CellResult> {
     let searches = series.knee.is_some();
     let same = move |cell: &&CellResult| !searches || cell.value("stage") == Some("closed");
     series.cells.iter().filter(same)

@@ -195,7 +195,7 @@ fn times(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
     };
     let keys = shown.iter().enumerate();
     Some(Chart {
-        title: "Response time over the operations that were due each second".to_owned(),
+        title: "Response time over the rate that was due".to_owned(),
         keys: keys.map(|(n, name)| (n, (*name).to_owned())).collect(),
         svg: chart(&x.axis, &y, &content),
     })
@@ -217,7 +217,7 @@ fn done(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
         ..Content::default()
     };
     Some(Chart {
-        title: "Operations done each second over those that were due".to_owned(),
+        title: "Operations done per second over the rate that was due".to_owned(),
         keys: Vec::new(),
         svg: chart(&x.axis, &Axis::from_zero(high * 1.12, short), &content),
     })

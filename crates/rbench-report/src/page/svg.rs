@@ -172,6 +172,8 @@ pub struct Content {
     pub tiles: Vec<([f64; 4], f64)>,
     /// Points of lines by the number of their colour.
     pub lines: Vec<(usize, Vec<(f64, f64)>)>,
+    /// Whether the points of lines are seen.
+    pub dots: bool,
     /// Limits: a dashed line at that height, by the number of its colour, with its name.
     pub limits: Vec<(usize, f64, String)>,
     /// Where along the axis something is, with its name.
@@ -229,6 +231,8 @@ fn draw(area: &Area<'_>, x: &Axis, y: &Axis, content: &Content) -> Drawn {
             points.iter().copied(),
             color.stroke_width(2),
         ))?;
+        let dots = points.iter().filter(|_| content.dots);
+        chart.draw_series(dots.map(|point| Circle::new(*point, 3, color.filled())))?;
     }
     draw_notes(&mut chart, (x, y), content)?;
     area.present()
@@ -245,7 +249,7 @@ fn draw_notes(chart: &mut Context<'_, '_>, (x, y): (&Axis, &Axis), content: &Con
         let ends = [(x.range.start, *height), (x.range.end, *height)];
         chart.draw_series(DashedLineSeries::new(ends, 6, 4, color.stroke_width(1)))?;
         let name = Text::new(
-            format!(" {name}"),
+            format!("\u{a0}{name}"),
             (x.range.start, *height),
             style(HPos::Left, VPos::Bottom),
         );
@@ -254,10 +258,10 @@ fn draw_notes(chart: &mut Context<'_, '_>, (x, y): (&Axis, &Axis), content: &Con
     for (place, name) in &content.posts {
         let ends = [(*place, y.range.start), (*place, y.range.end)];
         chart.draw_series(LineSeries::new(ends, QUIET.stroke_width(1)))?;
-        // On the side that has room for it.
+        // On the side that has room for it; a plain blank at an end would be lost.
         let (side, name) = match 2.0 * place > x.range.start + x.range.end {
-            true => (HPos::Right, format!("{name} ")),
-            false => (HPos::Left, format!(" {name}")),
+            true => (HPos::Right, format!("{name}\u{a0}")),
+            false => (HPos::Left, format!("\u{a0}{name}")),
         };
         let place = (*place, y.range.end);
         chart.draw_series([Text::new(name, place, style(side, VPos::Top))])?;

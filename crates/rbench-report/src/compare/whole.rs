@@ -108,6 +108,13 @@ pub fn of(
         for (side, runs) in [("BASE", base), ("NEW", new)] {
             notes.extend(runs.iter().filter_map(|run| unsettled(side, run)));
         }
+        if base.len().min(new.len()) == 1 {
+            notes.push(
+                "held rate: its brackets are those of one search and have no confidence level: how much the limit \
+                 varies from one search to the next is not in them"
+                    .to_owned(),
+            );
+        }
     }
     let scored = |side: &[SeriesRun<'_>]| side.iter().all(|run| run.series.io500.is_some());
     if scored(base) && scored(new) {

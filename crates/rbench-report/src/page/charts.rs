@@ -164,7 +164,8 @@ fn rate(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     });
     let content = Content {
         lines: vec![(0, points.collect())],
-        marks: marks(phase),
+        posts: posts(phase),
+        loud: true,
         ..Content::default()
     };
     Some(Chart {
@@ -205,7 +206,9 @@ fn latency(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     let content = Content {
         tiles,
         lines,
-        marks: marks(phase),
+        posts: posts(phase),
+        loud: true,
+        ..Content::default()
     };
     Some(Chart {
         title: "Latency over time".to_owned(),
@@ -215,11 +218,21 @@ fn latency(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
 }
 
 /// The marks of a phase, where they were set.
-fn marks(phase: &PhaseResult) -> Vec<(f64, String)> {
+fn posts(phase: &PhaseResult) -> Vec<(f64, String)> {
     let marks = phase.marks.iter();
     marks
-        .map(|mark| (mark.t_s, printable(&mark.name)))
+        .map(|mark| (mark.t_s, short_name(&mark.name)))
         .collect()
+}
+
+/// A name that has room in half a chart.
+fn short_name(name: &str) -> String {
+    const MOST: usize = 18;
+    let name = printable(name);
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name,
+    }
 }
 
 /// Most columns of a heat map: neighbouring slices are put together.

@@ -316,6 +316,14 @@ pub const OWN: &[Opt] = &[
             Ok(())
         },
     ),
+    plain(
+        "no-preflight",
+        "Do not try beforehand what the jobs need of the file system",
+        |l, _| {
+            l.leave.no_preflight = true;
+            Ok(())
+        },
+    ),
     value(
         "progress",
         "HOW",

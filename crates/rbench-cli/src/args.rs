@@ -113,7 +113,7 @@ struct Common {
     overfill: bool,
     /// Do not try beforehand what the run needs of the file system
     #[arg(long, help_heading = "Run")]
-    no_preflight: bool,
+    untried: bool,
     /// What to do after a failed operation [default: continue]
     #[arg(long, value_name = "continue|stop", value_parser = values::on_error, help_heading = "Run")]
     on_error: Option<OnError>,
@@ -568,7 +568,7 @@ impl Common {
             leave: spec::Leave {
                 private_dirs: self.private_dirs,
                 overfill: self.overfill,
-                no_preflight: self.no_preflight,
+                untried: self.untried,
             },
         };
         let output = Output {

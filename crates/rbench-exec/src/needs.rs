@@ -154,7 +154,7 @@ pub(crate) async fn check(
     name: &str,
 ) -> Result<(), ExecError> {
     let needs = of(plan);
-    if needs.is_empty() || spots.is_empty() || plan.leave.no_preflight {
+    if needs.is_empty() || spots.is_empty() || plan.leave.untried {
         return Ok(());
     }
     group.step("trying what the run needs");

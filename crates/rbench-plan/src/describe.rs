@@ -126,7 +126,7 @@ impl Plan {
         rows.extend(yes_rows(&[
             ("private-dirs", self.leave.private_dirs),
             ("overfill", self.leave.overfill),
-            ("no-preflight", self.leave.no_preflight),
+            ("untried", self.leave.untried),
         ]));
         rows
     }

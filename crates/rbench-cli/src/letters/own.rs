@@ -92,8 +92,8 @@ impl<L: Line> Own<L> {
             "Start even when the free space is less than the run writes",
         ),
         named(
-            "no-preflight",
-            Nothing(|l| l.leave().no_preflight = true),
+            "untried",
+            Nothing(|l| l.leave().untried = true),
             "Do not try beforehand what the run needs of the file system",
         ),
         named(

@@ -259,7 +259,7 @@ impl<'r> Run<'r> {
                 leave: Leave {
                     // Requests are counted, and the nth one fails: scripts/checks/needs.py
                     // has the attempts.
-                    no_preflight: true,
+                    untried: true,
                     ..Leave::default()
                 },
                 ..Common::default()

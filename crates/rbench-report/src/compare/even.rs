@@ -39,7 +39,7 @@ const INDIFFERENT: &[&str] = &[
     "ack-journal",
     "private-dirs",
     "overfill",
-    "no-preflight",
+    "untried",
 ];
 
 /// Settings that hold options of jobs.

@@ -317,10 +317,10 @@ pub const OWN: &[Opt] = &[
         },
     ),
     plain(
-        "no-preflight",
+        "untried",
         "Do not try beforehand what the jobs need of the file system",
         |l, _| {
-            l.leave.no_preflight = true;
+            l.leave.untried = true;
             Ok(())
         },
     ),

@@ -140,7 +140,7 @@ const HOUSES: &[House] = &[
             &["spots", "testdirs", "warm_up"],
             // Workloads.
             &["find", "io", "jobs", "meta", "probe"],
-            &["calibrate", "room"],
+            &["calibrate", "needs", "room"],
             &["run"],
         ],
     },

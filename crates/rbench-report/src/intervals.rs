@@ -249,6 +249,7 @@ fn phase(lines: &[IntervalLine]) -> Option<PhaseResult> {
         client: None,
         access: None,
         found: None,
+        steady: None,
         start: None,
     };
     let mut phase = PhaseResult::from(&outcome);

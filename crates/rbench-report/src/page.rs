@@ -109,7 +109,7 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
             h2 { "Results" }
             @if results.len() > 1 { (tables::beside(results, names)) }
             (beside(results, names, &|result| html! {
-                (tables::operations(result)) (tables::summary(result)) (tables::client(result))
+                (tables::operations(result)) (tables::steady(result)) (tables::summary(result)) (tables::client(result))
             }))
         }
         section id="charts" {

@@ -7,6 +7,7 @@ pub(crate) mod client;
 pub(crate) mod details;
 pub(crate) mod header;
 mod percentiles;
+pub(crate) mod steady;
 mod totals;
 
 use rbench_core::FailureKind;
@@ -33,6 +34,7 @@ pub fn render(result: &RunResult, view: View) -> String {
             true => totals::render(result, view),
             false => phases(result, view),
         },
+        steady::render(result, view),
         details(percentiles::render),
         details::found(result, view),
         details(caches::render),

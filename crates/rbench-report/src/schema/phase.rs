@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CameRoundResult, ClientCostResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult,
-    ResidencyResult, TimelineRow, WorkersResult, timeline as slices,
+    ResidencyResult, SteadyResult, TimelineRow, WorkersResult, timeline as slices,
 };
 use crate::hist::Hist;
 
@@ -153,6 +153,9 @@ pub struct PhaseResult {
     /// no client was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCostResult>,
+    /// Of a phase that ends when its rate is steady: whether it became that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyResult>,
 }
 
 impl PhaseResult {
@@ -365,6 +368,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             start,
             access,
             found,
+            steady,
         } = outcome;
         PhaseResult {
             iteration: *iteration,
@@ -416,6 +420,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             found: found.map(|found| FoundResult::of(found, *elapsed)),
             residency: ResidencyResult::of(outcome),
             client: client.as_ref().map(ClientCostResult::from),
+            steady: steady.as_ref().map(SteadyResult::from),
             start_error_s: start.map(|start| start.error.as_secs_f64()),
         }
     }

@@ -35,7 +35,7 @@ const HOUSES: &[House] = &[
             ],
             &["units"],
             &[
-                "client", "clock", "effort", "failure", "latency", "machine", "moved",
+                "client", "clock", "effort", "failure", "latency", "machine", "moved", "steady",
             ],
             &["coarse", "job"],
             &["timeline"],

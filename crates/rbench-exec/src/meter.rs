@@ -595,6 +595,38 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_says_how_far_it_has_handed_over_all_of_its_lanes() {
+        use std::sync::Mutex;
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut meter = meter(&[OpKind::Read, OpKind::Write]);
+        let (parts, passes) = (Arc::clone(&told), Arc::clone(&told));
+        let note = |told: &Mutex<Vec<[u64; 3]>>, what| told.lock().expect("no panic").push(what);
+        meter.hand_over(|lane| {
+            let parts = Arc::clone(&parts);
+            Box::new(move |part| note(&parts, [lane as u64, part.number, part.bin.operations()]))
+        });
+        meter.tell_passes(move |upto| note(&passes, [9, upto, 0]));
+        meter.start_at(Nanos(0));
+        let second = INTERVAL.0;
+        meter.done(0, span(1, 2), 1);
+        meter.done(1, span(3, 4), 1);
+        // The reads hear nothing of the time that has passed.
+        meter.done(1, span(5, second), 1);
+        meter.failed(1, span(second, 3 * second), failure());
+        meter.pause();
+        let expect = [
+            [1, 0, 1],
+            [0, 0, 1],
+            [9, 1, 0],
+            [1, 1, 1],
+            [9, 3, 0],
+            [1, 3, 1],
+            [9, u64::MAX, 0],
+        ];
+        assert_eq!(*told.lock().expect("no panic"), expect);
+    }
+
+    #[test]
     fn of_overlapping_calls_the_time_with_any_under_way_counts() {
         let (gate, mut meter) = (gate(), meter(&[OpKind::Read]));
         meter.start_at(Nanos(0));

@@ -397,9 +397,10 @@ fn describe_io(io: &IoPlan) -> Vec<Setting> {
         rows.extend([
             Setting::text("steadystate", format!("{name}:{limit}{sign}")),
             Setting::time("ss-dur", steady.duration),
-            Setting::time("ss-ramp", steady.ramp),
             Setting::time("ss-interval", steady.every),
         ]);
+        let ramp = Some(steady.ramp).filter(|ramp| ramp.0 > 0);
+        rows.extend(ramp.map(|ramp| Setting::time("ss-ramp", ramp)));
     }
     for (name, time) in [("ramp", io.ramp), ("think", io.think)] {
         if time.0 > 0 {

@@ -381,7 +381,8 @@ impl<'r> Run<'r> {
                     .collect();
                 let group = Group::form(comm, names, hosts.to_vec(), clocks.clone(), &ear, &ear)
                     .await?
-                    .with_limits(plan.limits);
+                    .with_limits(plan.limits)
+                    .with_interval(plan.interval);
                 let group = match caches.is_empty() {
                     true => group,
                     false => group.with_caches(caches.clone()),

@@ -72,9 +72,9 @@ pub(crate) fn window(steady: &SteadyResult) -> String {
         Some(value) => quantity(steady, value),
         None => "unknown".to_owned(),
     };
-    let what = match of_bandwidth(steady) {
-        true => "bandwidth",
-        false => "items/s",
+    let (what, its) = match of_bandwidth(steady) {
+        true => ("bandwidth", "its"),
+        false => ("items/s", "their"),
     };
     let mean = if steady.percent { " of the mean" } else { "" };
     let judged = match steady.criterion.ends_with("slope") {
@@ -82,7 +82,7 @@ pub(crate) fn window(steady: &SteadyResult) -> String {
             "slope of {what} {value}{mean} in {} (limit {limit})",
             seconds(steady.interval_s)
         ),
-        false => format!("{what} at most {value}{mean} away from it (limit {limit})"),
+        false => format!("{what} within {value} of {its} mean (limit {limit})"),
     };
     format!(
         "{judged} over {}, mean {} items/s, {}",
@@ -145,8 +145,8 @@ mod tests {
     #[test]
     fn a_line_says_whether_when_and_how_well() {
         let text = clause(&steady());
-        let expect = "attained after 14.0 s: items/s at most 1.23% of the mean away from it (limit 2%) over \
-                      10.0 s, mean 1,000 items/s, 3.91 MiB/s";
+        let expect = "attained after 14.0 s: items/s within 1.23% of their mean (limit 2%) over 10.0 s, mean \
+                      1,000 items/s, 3.91 MiB/s";
         assert_eq!(text, expect);
         let slope = SteadyResult {
             criterion: "bw_slope".to_owned(),

@@ -245,6 +245,8 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rbench_core::random::Stream;
+    use rbench_plan::arrival::Arrival;
 
     #[test]
     fn waiting_ends_at_the_instant_and_not_before() {

@@ -115,7 +115,8 @@ def never(program, folder):
     heading("a rate that does not become steady")
     out = folder / "never.json"
     told = run([program, "io", "--dir", folder, "--rw", "randread,write", "--bs", "4k", "--size", "256k", "--rate", "500",
-                "--arrival", "poisson", "--time", "3", "--ss", "bw:0.0001%", "--ss-dur", "2", "--out", out])
+                "--arrival", "poisson", "--time", "3", "--interval", "100ms", "--ss-interval", "100ms", "--ss", "bw:0.0001%",
+                "--ss-dur", "2", "--out", out])
     document = result(out)
     for phase in document["phases"]:
         if phase["op"] == "fsync":

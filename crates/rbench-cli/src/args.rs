@@ -716,7 +716,7 @@ impl Io {
         Invocation::Run(
             Box::new(Spec {
                 common,
-                workload: Workload::Io(io),
+                workload: Workload::Io(Box::new(io)),
             }),
             output,
         )

@@ -334,7 +334,7 @@ pub enum Workload {
     /// `rbench mdtest`
     Mdtest(Box<Mdtest>),
     /// `rbench io`
-    Io(Io),
+    Io(Box<Io>),
     /// `rbench fio`
     Fio(Box<Fio>),
     /// `rbench ior`

@@ -306,7 +306,7 @@ impl<'r> Run<'r> {
 
     pub fn io(hosts: &'r [u32], dir: &'r Path, io: Io) -> Run<'r> {
         Run {
-            workload: Workload::Io(io),
+            workload: Workload::Io(Box::new(io)),
             ..Run::meta(hosts, dir, Meta::default())
         }
     }

@@ -63,7 +63,7 @@ fn io(
     resolve(
         &Spec {
             common,
-            workload: Workload::Io(io),
+            workload: Workload::Io(Box::new(io)),
         },
         facts,
     )

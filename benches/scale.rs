@@ -240,6 +240,7 @@ fn phase(number: u32) -> Phase {
         }],
         open_loop: false,
         deadline: None,
+        steady: None,
         wear_out: false,
         framing: Framing::Untimed,
         cache: None,

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::client::Watch;
 use rbench_core::event::Event;
 use rbench_core::ops_table::OpsRow;
+use rbench_core::steady::Criterion;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
 use rbench_plan::find::SizeTest;
@@ -422,6 +423,22 @@ struct Io {
     /// --time
     #[arg(long, visible_alias = "warmup", value_name = "TIME", value_parser = values::time)]
     ramp: Option<Nanos>,
+    /// End each phase before its --time, as soon as the rate of all workers of all
+    /// ranks together is steady: iops, bw (largest deviation from the mean) or
+    /// iops_slope, bw_slope (regression line), and the limit, such as iops:2% or
+    /// bw_slope:0.3%; needs --time and --ss-dur
+    #[arg(long, visible_alias = "ss", value_name = "WHAT:LIMIT[%]", value_parser = values::criterion)]
+    steadystate: Option<Criterion>,
+    /// With --steadystate: over this time the rate is to be steady (s)
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    ss_dur: Option<Nanos>,
+    /// With --steadystate: look at nothing before this time (s) [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    ss_ramp: Option<Nanos>,
+    /// With --steadystate: time between two values, a multiple of --interval (s)
+    /// [default: 1s, or --interval if that is longer]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    ss_interval: Option<Nanos>,
     /// Pause for this time after every operation of a worker (s)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     think: Option<Nanos>,
@@ -691,6 +708,12 @@ impl Io {
             fsync: self.fsync,
             time: self.time,
             ramp: self.ramp,
+            steady: spec::SteadyOptions {
+                criterion: self.steadystate,
+                duration: self.ss_dur,
+                ramp: self.ss_ramp,
+                every: self.ss_interval,
+            },
             think: self.think,
             rate: self.rate,
             arrival: self.arrival.map(Arrival::from),
@@ -704,7 +727,7 @@ impl Io {
         Invocation::Run(
             Box::new(Spec {
                 common,
-                workload: Workload::Io(io),
+                workload: Workload::Io(Box::new(io)),
             }),
             output,
         )

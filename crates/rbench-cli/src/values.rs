@@ -10,6 +10,7 @@ use rbench_core::client::Watch;
 use rbench_core::event::Event;
 use rbench_core::near::nearest;
 use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
+use rbench_core::steady::Criterion;
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::find::{SizeTest, Than};
@@ -172,6 +173,11 @@ pub struct BlockSplit(pub Vec<Split>);
 
 pub fn distribution(text: &str) -> Result<Distribution, String> {
     shared(text).distribution()
+}
+
+/// `--steadystate`
+pub fn criterion(text: &str) -> Result<Criterion, String> {
+    shared(text).criterion()
 }
 
 pub fn percent(text: &str) -> Result<u32, String> {

@@ -26,6 +26,7 @@ pub mod plain;
 pub mod random;
 pub mod residency;
 pub mod spread;
+pub mod steady;
 pub mod timeline;
 pub mod units;
 pub mod wire;

@@ -468,36 +468,68 @@ impl TimelineRecorder {
 
     /// Adds an operation without error that ended at `at` after the common start, moved
     /// `bytes` and took `service`, and `response` from its intended start. Allocates
-    /// only at the end of a slice.
+    /// only at the end of a slice. Whether it ended in another interval than the one
+    /// before.
     #[inline]
-    pub fn done(&mut self, at: Nanos, bytes: u64, service: Nanos, response: Option<Nanos>) {
-        self.go_to(at);
+    pub fn done(&mut self, at: Nanos, bytes: u64, service: Nanos, response: Option<Nanos>) -> bool {
+        let entered = self.go_to(at);
         self.now.items += 1;
         self.now.bytes += bytes;
         self.service.record(service);
         if let (Some(recorder), Some(response)) = (&mut self.response, response) {
             recorder.record(response);
         }
+        entered
     }
 
-    /// Adds an operation that failed at `at` after the common start.
-    pub fn failed(&mut self, at: Nanos) {
-        self.go_to(at);
+    /// Adds an operation that failed at `at` after the common start. Whether it ended in
+    /// another interval than the one before.
+    pub fn failed(&mut self, at: Nanos) -> bool {
+        let entered = self.go_to(at);
         self.now.errors += 1;
+        entered
+    }
+
+    /// The interval of the last operation, or of the last one that was passed over.
+    pub fn interval(&self) -> u64 {
+        self.part.number
+    }
+
+    /// Nothing more is to come of what lies before that interval: hands over what was done
+    /// there. What does come all the same is a further part.
+    pub fn pass(&mut self, interval: u64) {
+        if interval <= self.part.number {
+            return;
+        }
+        self.close_bin();
+        self.put_interval();
+        self.part.number = interval;
+    }
+
+    /// Ends the present bin and slice; the next operation begins others.
+    fn close_bin(&mut self) {
+        if self.width > 0 {
+            self.line.record(self.from, self.now);
+            self.part.bin.merge(std::mem::take(&mut self.now));
+            self.put_latencies();
+            self.width = 0;
+        }
     }
 
     #[inline(always)]
-    fn go_to(&mut self, at: Nanos) {
+    fn go_to(&mut self, at: Nanos) -> bool {
+        let mut entered = false;
         if at.0.wrapping_sub(self.from.0) >= self.width {
-            self.leave(at);
+            entered = self.leave(at);
         }
         self.now.first = self.now.first.min(at);
         self.now.last = self.now.last.max(at);
+        entered
     }
 
-    /// Leaves the present bin for that of `at`.
+    /// Leaves the present bin for that of `at`. Whether that lies in another interval.
     #[cold]
-    fn leave(&mut self, at: Nanos) {
+    fn leave(&mut self, at: Nanos) -> bool {
         let scale = self.line.scale;
         let interval = at.0 / scale.interval.0;
         let slice = |at: Nanos| scale.index(at) / SLICE_BINS;
@@ -520,6 +552,7 @@ impl TimelineRecorder {
         let from = scale.start(index).0.max(starts);
         let to = scale.start(index + 1).0.min(starts + scale.interval.0);
         (self.from, self.width) = (Nanos(from), to - from);
+        other_interval
     }
 
     /// Latencies of the present slice, up to now.
@@ -551,12 +584,8 @@ impl TimelineRecorder {
     /// The timeline of all that was recorded; what is left of the last interval is
     /// handed over.
     pub fn finish(mut self) -> Timeline {
-        if self.width > 0 {
-            self.line.record(self.from, self.now);
-            self.part.bin.merge(self.now);
-            self.put_latencies();
-            self.put_interval();
-        }
+        self.close_bin();
+        self.put_interval();
         self.line.shrink();
         self.line
     }

@@ -49,6 +49,12 @@ const NOTE_INTERVAL: u64 = 6;
 /// "Of this phase's intervals you have all that I know."
 const NOTE_INTERVALS_END: u64 = 7;
 
+/// "All that was done before this interval you have."
+const NOTE_PASSED: u64 = 8;
+
+/// "The phase ends so long after the common start."
+const NOTE_PHASE_END: u64 = 9;
+
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
 
@@ -196,6 +202,9 @@ pub struct Group<'a> {
     interrupts: &'a dyn Interrupts,
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
+    /// That of the present phase, and the common start of it by this host's clock.
+    phase_stop: RefCell<StopFlag>,
+    starts_here: Cell<Option<Nanos>>,
     reason: Cell<Option<StopReason>>,
     /// An operation of this rank was given up.
     stuck: Cell<bool>,
@@ -286,6 +295,8 @@ impl<'a> Group<'a> {
             interrupts,
             show,
             stop: RefCell::new(StopFlag::default()),
+            phase_stop: RefCell::default(),
+            starts_here: Cell::default(),
             reason: Cell::new(None),
             stuck: Cell::new(false),
             looked: Cell::new(Instant::now()),
@@ -417,6 +428,12 @@ impl<'a> Group<'a> {
         self.stop.borrow().clone()
     }
 
+    /// The flag that ends the workers' loops in the present phase: with the group's, or
+    /// by itself.
+    pub fn phase_stop(&self) -> StopFlag {
+        self.phase_stop.borrow().clone()
+    }
+
     /// Why the group was asked to stop, as far as this rank has heard.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.reason.get()
@@ -433,6 +450,8 @@ impl<'a> Group<'a> {
         self.total.set(total);
         self.start.set(None);
         self.marks.left();
+        *self.phase_stop.borrow_mut() = self.stop.borrow().follower();
+        self.starts_here.set(None);
         if self.is_root() {
             self.show.phase(label, total);
         }
@@ -613,6 +632,13 @@ impl<'a> Group<'a> {
             NOTE_INTERVALS_END if note.words[0] == self.phase_number.get() => {
                 self.intervals.one_ended();
             }
+            NOTE_PASSED if note.words[0] == self.phase_number.get() => {
+                self.intervals.rank_passed(note.from, note.words[1]);
+                self.end_if_steady();
+            }
+            NOTE_PHASE_END if note.words[0] == self.phase_number.get() => {
+                self.end_phase(Nanos(note.words[1]));
+            }
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
                 self.heard.borrow_mut()[from] = note.words[1];
                 self.failed.borrow_mut()[from] = note.words[2];
@@ -705,6 +731,7 @@ impl<'a> Group<'a> {
 mod alive;
 mod events;
 mod intervals;
+mod steady;
 mod time;
 
 #[cfg(test)]

@@ -165,6 +165,8 @@ pub enum Report {
         /// What it did.
         part: Box<IntervalPart>,
     },
+    /// Has handed over all that it did before that interval; no answer to any command.
+    Passed(u64),
     /// Looked.
     Looked {
         /// What of its files the page cache holds.
@@ -196,7 +198,9 @@ pub struct WorkerConfig {
     pub interval: Nanos,
     /// Whether each interval is handed over when it is over.
     pub hands_over: bool,
-    /// The group's request to stop.
+    /// Whether each says how far it has handed over everything.
+    pub judged: bool,
+    /// The request to end the phase.
     pub stop: StopFlag,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
@@ -292,7 +296,7 @@ pub fn spawn(
         Arc::clone(&tally),
         ErrorBudget {
             errors: config.errors_max,
-            stop: config.stop.clone(),
+            stop: config.stop.of_all(),
         },
     );
     if config.hands_over {
@@ -307,6 +311,15 @@ pub fn spawn(
                 // Nobody listens any more when this fails.
                 to.send(Report::Interval { row, part });
             })
+        });
+    }
+    if config.judged {
+        let to = Reports {
+            thread,
+            reports: reports.clone(),
+        };
+        meter.tell_passes(move |interval| {
+            to.send(Report::Passed(interval));
         });
     }
     let (stop, log_operations) = (config.stop.clone(), config.log_operations);
@@ -425,6 +438,7 @@ fn work(
                 return;
             }
         }
+        meter.pause();
         reports.send(Report::Reached {
             issued: runner.issued(),
             done: meter.items(),
@@ -504,6 +518,7 @@ mod tests {
             open_loop: false,
             interval: Nanos(1_000_000_000),
             hands_over: false,
+            judged: false,
             stop: StopFlag::default(),
             log_operations: false,
             errors_max: None,

@@ -250,6 +250,7 @@ fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
         client: None,
         access: None,
         found: None,
+        steady: None,
         start: None,
     };
     let marked = PhaseMark::of(marks, outcome.iteration, &outcome.name);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::schema::RunResult;
 use crate::table::{NONE, printable};
-use crate::text::{header, iterations, marks, row};
+use crate::text::{header, iterations, marks, row, steady};
 
 /// The report of a run.
 pub fn render(result: &RunResult) -> String {
@@ -41,6 +41,9 @@ pub fn render(result: &RunResult) -> String {
     for (i, line) in marks::lines(result).iter().enumerate() {
         let above = if i == 0 { "\n" } else { "" };
         let _ = writeln!(out, "{above}- {}", words(line));
+    }
+    for line in steady::lines(result) {
+        let _ = write!(out, "\nSteady state of {}\n", words(&line));
     }
     out
 }

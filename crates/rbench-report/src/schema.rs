@@ -21,6 +21,7 @@ mod repetition;
 mod residency;
 mod series;
 mod settings;
+mod steady;
 mod surroundings;
 mod timeline;
 
@@ -67,6 +68,7 @@ pub use series::{
     CellResult, CellValue, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep,
 };
 pub use settings::{IterationResult, SettingResult};
+pub use steady::SteadyResult;
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
 pub use timeline::{GapResult, SliceTimes, TimelineRow};
 

@@ -8,6 +8,7 @@ pub(crate) mod details;
 pub(crate) mod header;
 pub(crate) mod marks;
 mod percentiles;
+pub(crate) mod steady;
 mod totals;
 
 use rbench_core::FailureKind;
@@ -34,6 +35,7 @@ pub fn render(result: &RunResult, view: View) -> String {
             true => totals::render(result, view),
             false => phases(result, view),
         },
+        steady::render(result, view),
         details(percentiles::render),
         details::found(result, view),
         details(caches::render),

@@ -117,6 +117,40 @@ fn intervals_are_handed_over_when_the_next_one_has_begun() {
 }
 
 #[test]
+fn what_is_passed_over_is_handed_over_and_the_timeline_stays_the_same() {
+    let second = 1000 * MS;
+    let times = [5, 10, second + 7, 2 * second - 3, 5 * second, 4 * second];
+    let taken = Arc::new(Mutex::new(Vec::new()));
+    let mut recorder = TimelineRecorder::new(Nanos(second), false);
+    let into = Arc::clone(&taken);
+    recorder.hand_over_to(Box::new(move |part| {
+        into.lock().expect("nobody panics").push(part)
+    }));
+    let told = || -> Vec<(u64, u64)> {
+        let parts = taken.lock().expect("nobody panics");
+        parts.iter().map(|p| (p.number, p.bin.items)).collect()
+    };
+    let mut done = |at: u64| {
+        let entered = recorder.done(Nanos(at), 10, Nanos(at % 1000), None);
+        (entered, recorder.interval())
+    };
+    assert_eq!([done(5), done(10)], [(false, 0); 2]);
+    assert_eq!((done(second + 7), told()), ((true, 1), vec![(0, 2)]));
+    assert_eq!(done(2 * second - 3), (false, 1));
+    recorder.pass(1);
+    assert_eq!(told(), [(0, 2)], "more may come of the present one");
+    recorder.pass(4);
+    assert_eq!((told().last(), recorder.interval()), (Some(&(1, 2)), 4));
+    recorder.pass(u64::MAX);
+    for late in [5 * second, 4 * second] {
+        assert!(recorder.done(Nanos(late), 10, Nanos(late % 1000), None));
+    }
+    let line = recorder.finish();
+    assert_eq!(told(), [(0, 2), (1, 2), (5, 1), (4, 1)]);
+    assert_eq!(line, parts(second, &times).1);
+}
+
+#[test]
 fn an_open_loop_alone_has_response_times() {
     let mut recorder = TimelineRecorder::new(INTERVAL, false);
     recorder.done(Nanos(5), 1, Nanos(3), Some(Nanos(4)));

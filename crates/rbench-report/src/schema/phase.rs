@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CameRoundResult, ClientCostResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult,
-    MarkCost, PhaseMark, ResidencyResult, TimelineRow, WorkersResult, marks, timeline as slices,
+    MarkCost, PhaseMark, ResidencyResult, SteadyResult, TimelineRow, WorkersResult, marks,
+    timeline as slices,
 };
 use crate::hist::Hist;
 
@@ -157,6 +158,9 @@ pub struct PhaseResult {
     /// no client was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCostResult>,
+    /// Of a phase that ends when its rate is steady: whether it became that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyResult>,
 }
 
 impl PhaseResult {
@@ -376,6 +380,7 @@ impl PhaseResult {
             start,
             access,
             found,
+            steady,
         } = outcome;
         PhaseResult {
             iteration: *iteration,
@@ -428,6 +433,7 @@ impl PhaseResult {
             found: found.map(|found| FoundResult::of(found, *elapsed)),
             residency: ResidencyResult::of(outcome),
             client: client.as_ref().map(ClientCostResult::from),
+            steady: steady.as_ref().map(SteadyResult::from),
             start_error_s: start.map(|start| start.error.as_secs_f64()),
         }
     }

@@ -103,6 +103,7 @@ impl Made {
             start: None,
             access: None,
             found: None,
+            steady: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);

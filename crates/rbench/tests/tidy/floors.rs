@@ -36,6 +36,7 @@ const HOUSES: &[House] = &[
             &["units"],
             &[
                 "client", "clock", "effort", "event", "failure", "latency", "machine", "moved",
+                "steady",
             ],
             &["coarse", "job"],
             &["timeline"],

@@ -2,6 +2,7 @@
 
 use rbench_core::StatType;
 use rbench_core::memory::MemoryKind;
+use rbench_core::steady::Criterion;
 use rbench_plan::iolog::Skip;
 use rbench_plan::jobs::{Advised, ExitWhat, FileLock, RangeSync, Unified};
 use rbench_plan::process::{MemoryPolicy, Nodes};

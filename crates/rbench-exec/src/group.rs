@@ -428,6 +428,15 @@ impl<'a> Group<'a> {
         }
     }
 
+    /// At rank 0: the present phase, of which nobody could say how much there is to do, has
+    /// `more` to do than what was done.
+    pub fn expect(&self, more: u64) {
+        if self.is_root() && self.total.get().is_none() {
+            let done: u64 = self.heard.borrow().iter().sum();
+            self.total.set(Some(done.saturating_add(more)));
+        }
+    }
+
     /// Waits for work of this rank itself while signals, notes and the progress
     /// tick are attended to; `done` tells the items this rank has done so far.
     /// Takes as long as it takes: a second signal ends the program.

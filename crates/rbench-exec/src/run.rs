@@ -6,6 +6,7 @@ use rbench_plan::meta::{Backend, Location};
 use rbench_plan::{Plan, Work};
 
 use crate::group::{ExecError, Group};
+use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace};
 use crate::testdirs::TestDirs;
 use crate::warm_up::WarmUp;
@@ -126,8 +127,11 @@ async fn iterate<G: Workspace, P: Pass<G>>(
             return Ok(ending);
         }
         if !plan.keep {
-            group.step("removing what is left");
-            let left = ground.close(group, iteration, own, broken_off).await?;
+            group.begin_phase("removal", pass.left());
+            let remover = Remover::new(plan.workers_of(group.rank()));
+            let left = ground
+                .close(group, iteration, own, broken_off, &remover)
+                .await?;
             ending.left.extend(left);
         }
         let asks = plan.until.is_some() && counts && !broken_off;
@@ -137,7 +141,8 @@ async fn iterate<G: Workspace, P: Pass<G>>(
     }
     ending.complete = !broken_off;
     if !plan.keep {
-        ending.left.extend(ground.end(group).await?);
+        let remover = Remover::new(plan.workers_of(group.rank()));
+        ending.left.extend(ground.end(group, &remover).await?);
     }
     Ok(ending)
 }

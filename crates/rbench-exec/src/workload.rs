@@ -68,6 +68,10 @@ pub(crate) trait Pass<G> {
     /// Directories, from the ground on, that belong to this rank alone.
     fn own_dirs(&self, rank: Rank) -> Vec<String>;
 
+    /// At rank 0: entries that the phases have made and not removed, as far as that is
+    /// known.
+    fn left(&self) -> Option<u64>;
+
     /// Makes what the phases start from, then runs them; whether the group was
     /// stopped.
     async fn run(

@@ -5,6 +5,7 @@
 //! Nothing here measures, waits for other ranks or prints.
 
 pub mod abilities;
+pub mod anchor;
 mod buffer;
 pub mod caches;
 mod calls;
@@ -45,7 +46,7 @@ pub use in_use::InUse;
 pub use mountinfo::MountInfo;
 pub use null_fs::NullFs;
 pub use posix::PosixFs;
-pub use remove::RemoveError;
+pub use remove::{Entry, Part, Removal, RemoveError};
 pub use space::{Space, space};
 pub use standing::{Standing, standing};
 pub use trace::{TraceEvent, TraceFs};

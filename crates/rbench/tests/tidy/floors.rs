@@ -83,7 +83,13 @@ const HOUSES: &[House] = &[
                 "walk",
             ],
             // What engines and metadata operations are made of.
-            &["engine/buffers", "engine/progress", "fs", "surroundings"],
+            &[
+                "anchor",
+                "engine/buffers",
+                "engine/progress",
+                "fs",
+                "surroundings",
+            ],
             &["engine/synchronous", "fault", "null_fs", "posix", "trace"],
             // Engines that others are made of, and the run's own directory.
             &["abilities/names", "engine/sync", "workdir"],
@@ -126,7 +132,7 @@ const HOUSES: &[House] = &[
             ],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
-            &["single", "worker", "workload"],
+            &["removal", "single", "worker", "workload"],
             // What operations are made of, and what a phase is.
             &[
                 "ack", "caches", "extents", "hooks", "ops", "phase", "target",

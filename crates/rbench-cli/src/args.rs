@@ -507,13 +507,13 @@ impl Args {
             Command::Find(find) => find.common.communicator,
             Command::Suite(suite) => suite.options.communicator,
             Command::Probe(probe) => probe.communicator,
+            Command::Clean(clean) => clean.communicator,
             Command::Testfs(_)
             | Command::Show(_)
             | Command::Compare(_)
             | Command::Version
             | Command::Report(_)
             | Command::Verify(_)
-            | Command::Clean(_)
             | Command::Completions(_)
             | Command::Man(_) => Communicator::Solo,
         }

@@ -68,6 +68,14 @@ pub fn precision(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `--threads` of removals
+pub fn threads(text: &str) -> Result<u32, String> {
+    match count(text)? {
+        threads @ 1..=4096 => Ok(threads),
+        _ => Err(format!("'{text}' must be from 1 to 4096")),
+    }
+}
+
 /// `--iterations`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Iterations {

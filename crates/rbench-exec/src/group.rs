@@ -48,6 +48,9 @@ const NOTE_INTERVAL: u64 = 6;
 /// "Of this phase's intervals you have all that I know."
 const NOTE_INTERVALS_END: u64 = 7;
 
+/// "This is the first of my operations that failed": the text.
+const NOTE_FAILED: u64 = 8;
+
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
 
@@ -133,20 +136,11 @@ pub trait Interrupts {
     fn next(&self) -> std::pin::Pin<Box<dyn Future<Output = i32> + '_>>;
 }
 
-/// How far a phase is, as rank 0 knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
-    /// Operations done by all ranks.
-    pub items: u64,
-    /// Operations planned by all ranks; `None` when time decides.
-    pub total: Option<u64>,
-}
-
 /// Where rank 0 shows what goes on.
 pub trait Show {
     /// Set-up work has begun that may take a while.
     fn step(&self, text: &str);
-    /// A phase has begun.
+    /// A phase has begun; operations planned by all ranks, where that is known.
     fn phase(&self, label: &str, total: Option<u64>);
     /// A phase is so far.
     fn progress(&self, progress: Progress);
@@ -198,15 +192,12 @@ pub struct Group<'a> {
     /// When another rank was last heard of.
     last_word: Cell<Instant>,
     phase_number: Cell<u64>,
-    /// Rank 0: items of each rank in this phase, and the sum planned.
-    heard: RefCell<Vec<u64>>,
-    total: Cell<Option<u64>>,
+    /// How far the phase is: at rank 0 all ranks, at others they themselves.
+    progress: ProgressBook,
     /// Failed operations of each rank so far (at other ranks their own only),
     /// and this rank's before the phase.
     failed: RefCell<Vec<u64>>,
     failed_before: Cell<u64>,
-    /// What rank 0 was told last.
-    told: Cell<(u64, u64)>,
     limits: Limits,
     interval: Nanos,
     seats: WorkerResources,
@@ -283,11 +274,9 @@ impl<'a> Group<'a> {
             looked: Cell::new(Instant::now()),
             last_word: Cell::new(Instant::now()),
             phase_number: Cell::new(0),
-            heard: RefCell::new(vec![0; ranks]),
-            total: Cell::new(None),
+            progress: ProgressBook::new(ranks),
             failed: RefCell::new(vec![0; ranks]),
             failed_before: Cell::new(0),
-            told: Cell::new((0, 0)),
             limits: Limits::default(),
             interval: INTERVAL,
             seats: WorkerResources::default(),
@@ -415,25 +404,14 @@ impl<'a> Group<'a> {
 
     /// Begins phase after phase at the same place on all ranks, so that late
     /// progress notes are told from new ones.
-    pub fn begin_phase(&self, label: &str, total: Option<u64>) {
+    pub fn begin_phase(&self, label: &str, total: Option<u64>, deadline: Option<Nanos>) {
         self.phase_number.set(self.phase_number.get() + 1);
-        self.heard.borrow_mut().fill(0);
+        self.progress.begin(total, deadline);
         self.failed_before
             .set(self.failed.borrow()[self.rank().0 as usize]);
-        self.told.set((0, 0));
-        self.total.set(total);
         self.start.set(None);
         if self.is_root() {
             self.show.phase(label, total);
-        }
-    }
-
-    /// At rank 0: the present phase, of which nobody could say how much there is to do, has
-    /// `more` to do than what was done.
-    pub fn expect(&self, more: u64) {
-        if self.is_root() && self.total.get().is_none() {
-            let done: u64 = self.heard.borrow().iter().sum();
-            self.total.set(Some(done.saturating_add(more)));
         }
     }
 
@@ -461,7 +439,7 @@ impl<'a> Group<'a> {
         &self,
         wait: impl Future<Output = Result<T, E>>,
     ) -> Result<T, ExecError> {
-        let mine = self.heard.borrow()[self.rank().0 as usize];
+        let mine = self.progress.items_of(self.rank());
         self.serve(wait, || mine, Some(STOP_PATIENCE)).await
     }
 
@@ -611,33 +589,14 @@ impl<'a> Group<'a> {
                 self.intervals.one_ended();
             }
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
-                self.heard.borrow_mut()[from] = note.words[1];
-                self.failed.borrow_mut()[from] = note.words[2];
+                let [_, items, failed, bytes, elapsed, _] = note.words;
+                let before = note.more.first().copied().unwrap_or(0);
+                self.hear_progress(note.from, [items, failed - before.min(failed), bytes, elapsed]);
+                self.failed.borrow_mut()[from] = failed;
                 self.check_errors();
             }
+            NOTE_FAILED => self.hear_failure(&note.more),
             _ => {}
-        }
-    }
-
-    /// Tells rank 0 how far this rank is; rank 0 shows the sum.
-    fn tell(&self, done: u64) {
-        let mine = self.rank();
-        let failed = self.failed.borrow()[mine.0 as usize];
-        let news = (done, failed) != self.told.replace((done, failed));
-        self.heard.borrow_mut()[mine.0 as usize] = done;
-        self.check_errors();
-        if self.is_root() {
-            let items = self.heard.borrow().iter().sum();
-            self.show.progress(Progress {
-                items,
-                total: self.total.get(),
-            });
-        } else if news {
-            self.post(
-                Rank(0),
-                NOTE_PROGRESS,
-                [self.phase_number.get(), done, failed, 0, 0],
-            );
         }
     }
 
@@ -701,7 +660,11 @@ impl<'a> Group<'a> {
 
 mod alive;
 mod intervals;
+mod progress;
 mod time;
+
+pub use progress::Progress;
+use progress::ProgressBook;
 
 #[cfg(test)]
 mod tests;

@@ -62,6 +62,11 @@ impl StopFlag {
         }
     }
 
+    /// Set once it was asked.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0.raised
+    }
+
     /// Whether it was asked.
     #[inline]
     pub fn is_raised(&self) -> bool {

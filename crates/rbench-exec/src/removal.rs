@@ -6,7 +6,7 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_comm::{Combine, Communicator};
 use rbench_core::Rank;
@@ -15,6 +15,7 @@ use rbench_sys::anchor::{Anchor, deal};
 use rbench_sys::{Entry, Part, Removal, RemoveError, WorkDir};
 
 use crate::group::{ExecError, Group};
+use crate::pace::StopFlag;
 use crate::thread::in_thread;
 
 /// With so many directories for each rank on a level, these are dealt.
@@ -46,6 +47,7 @@ impl Trees for WorkDir {
 #[derive(Debug, Clone)]
 pub struct Remover {
     threads: u32,
+    stop: StopFlag,
     removed: Arc<AtomicU64>,
 }
 
@@ -54,8 +56,14 @@ impl Remover {
     pub fn new(threads: u32) -> Remover {
         Remover {
             threads: threads.max(1),
+            stop: StopFlag::default(),
             removed: Arc::default(),
         }
+    }
+
+    /// The same, which ends when `stop` is raised.
+    pub fn until(self, stop: StopFlag) -> Remover {
+        Remover { stop, ..self }
     }
 
     /// Entries that this rank has removed.
@@ -63,22 +71,20 @@ impl Remover {
         self.removed.load(Ordering::Relaxed)
     }
 
-    /// Removes with all threads; `work` is told how. Nothing stops it: a second signal ends
-    /// the process.
+    /// Removes with all threads; `work` is told how.
     pub fn with<T>(&self, work: impl FnOnce(Removal<'_>) -> T) -> T {
-        let never = AtomicBool::new(false);
         let count = |_| {
             self.removed.fetch_add(1, Ordering::Relaxed);
         };
         work(Removal {
             threads: self.threads,
-            stop: &never,
+            stop: self.stop.flag(),
             progress: &count,
         })
     }
 
     /// Does `work` beside the control plane, and shows how far it is.
-    async fn beside<T: Send + 'static>(
+    pub async fn beside<T: Send + 'static>(
         &self,
         group: &Group<'_>,
         work: impl FnOnce(&Remover) -> T + Send + 'static,

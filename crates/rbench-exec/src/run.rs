@@ -127,7 +127,8 @@ async fn iterate<G: Workspace, P: Pass<G>>(
             return Ok(ending);
         }
         if !plan.keep {
-            group.begin_phase("removal", pass.left());
+            group.begin_phase("removal", pass.left(), None);
+            group.begin_work(group.clock.now());
             let remover = Remover::new(plan.workers_of(group.rank()));
             let left = ground
                 .close(group, iteration, own, broken_off, &remover)

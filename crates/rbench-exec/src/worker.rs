@@ -165,6 +165,8 @@ pub enum Report {
         /// What it did.
         part: Box<IntervalPart>,
     },
+    /// The first of its operations that failed; no answer to any command.
+    Failed(Box<Failure>),
     /// Looked.
     Looked {
         /// What of its files the page cache holds.
@@ -309,6 +311,14 @@ pub fn spawn(
             })
         });
     }
+    let to = Reports {
+        thread,
+        reports: reports.clone(),
+    };
+    meter.tell_first(move |failure| {
+        // Nobody listens any more when this fails.
+        to.send(Report::Failed(Box::new(failure.clone())));
+    });
     let (stop, log_operations) = (config.stop.clone(), config.log_operations);
     let config = Arc::clone(config);
     let here = Arc::clone(&tally);

@@ -164,6 +164,7 @@ async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<u8, Refu
         Asked::Run(run) => counts(comm, &launch, (&run.0, &run.1), &signals).await,
         Asked::Series(series) => series::run(comm, &launch, &series, &signals).await,
         Asked::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
+        Asked::Clean(asked) => clean::run(comm, &launch, &asked, &signals).await,
     }
 }
 

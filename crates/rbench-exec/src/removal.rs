@@ -18,7 +18,7 @@ use crate::group::{ExecError, Group};
 use crate::pace::StopFlag;
 use crate::thread::in_thread;
 
-/// With so many directories for each rank on a level, these are dealt.
+/// With so many directories on a level for each that removes, these are dealt.
 const ENOUGH: usize = 16;
 
 /// Where trees lie that are removed by name.
@@ -94,6 +94,25 @@ impl Remover {
         group.attend(work, || self.removed()).await
     }
 
+    /// Removes what is in a tree so that its threads are in different directories: calls in the
+    /// same one wait for each other. What stays is told by the last removal.
+    fn spread<T: Trees>(&self, trees: &T, name: &Path) {
+        let anchor = (self.threads > 1).then(|| trees.anchor(name)).flatten();
+        let Some(anchor) = anchor else {
+            return;
+        };
+        loop {
+            let before = self.removed();
+            let (parts, _) = anchor.survey(ENOUGH * self.threads as usize);
+            if !parts.is_empty() {
+                self.with(|how| anchor.remove(&parts, how)).ok();
+            }
+            if self.removed() == before {
+                break;
+            }
+        }
+    }
+
     /// Removes the trees that only this rank has; what stays, as sentences.
     ///
     /// # Errors
@@ -107,6 +126,7 @@ impl Remover {
         let trees = Arc::clone(trees);
         let work = move |remover: &Remover| {
             let failed = |name: &PathBuf| {
+                remover.spread(trees.as_ref(), name);
                 let removed = remover.with(|how| trees.remove(name, how));
                 removed.err().map(|error| error.to_string())
             };
@@ -147,11 +167,14 @@ impl Remover {
         kept: &[PathBuf],
     ) -> Result<(), ExecError> {
         let size = team.size() as usize;
-        // Alone, its threads share it out among themselves.
-        while size > 1 {
+        if size == 1 && self.threads == 1 {
+            return Ok(());
+        }
+        loop {
             let (there, names) = (Arc::clone(trees), kept.to_vec());
+            let enough = ENOUGH * size.max(self.threads as usize);
             let look = move |_: &Remover| {
-                let look = |name: PathBuf| Some((there.anchor(&name)?.survey(ENOUGH * size), name));
+                let look = |name: PathBuf| Some((there.anchor(&name)?.survey(enough), name));
                 let found = names.into_iter().filter_map(look);
                 found.collect::<Vec<((Vec<Part>, bool), PathBuf)>>()
             };
@@ -169,7 +192,7 @@ impl Remover {
             let all = group.quietly(all).await?.unwrap_or_default().concat();
             let all = group.quietly(team.broadcast(Rank(0), all)).await?;
             if all.is_empty() {
-                break;
+                return Ok(());
             }
             let (there, nth) = (Arc::clone(trees), team.rank().0 as usize);
             let remove = move |remover: &Remover| {
@@ -187,10 +210,9 @@ impl Remover {
             let removed = self.beside(group, remove).await?.unwrap_or(0);
             let sum = team.all_reduce(Combine::Sum, vec![removed]);
             if group.quietly(sum).await?[0] == 0 {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
     }
 }
 

@@ -134,6 +134,11 @@ pub struct WorkerResources {
 pub trait Interrupts {
     /// Ready with the next signal's number.
     fn next(&self) -> std::pin::Pin<Box<dyn Future<Output = i32> + '_>>;
+
+    /// The signal by its name, with who sent it as far as that is known.
+    fn told(&self, signal: i32) -> String {
+        format!("signal {signal}")
+    }
 }
 
 /// Where rank 0 shows what goes on.
@@ -185,6 +190,8 @@ pub struct Group<'a> {
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
     reason: Cell<Option<StopReason>>,
+    /// Of a signal: which, from whom, to which rank; of the first that was heard of.
+    signal: RefCell<Option<String>>,
     /// An operation of this rank was given up.
     stuck: Cell<bool>,
     /// When this rank last looked whether the others are there.
@@ -270,6 +277,7 @@ impl<'a> Group<'a> {
             show,
             stop: RefCell::new(StopFlag::default()),
             reason: Cell::new(None),
+            signal: RefCell::default(),
             stuck: Cell::new(false),
             looked: Cell::new(Instant::now()),
             last_word: Cell::new(Instant::now()),
@@ -460,7 +468,7 @@ impl<'a> Group<'a> {
             tokio::select! {
                 biased;
                 out = &mut wait => return out.map_err(Into::into),
-                signal = self.interrupts.next() => self.ask_to_stop(StopReason::Signal(signal)),
+                signal = self.interrupts.next() => self.interrupted(signal),
                 note = self.world.next_note() => self.hear(&note?),
                 () = self.intervals.due() => self.pass_on(false),
                 () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
@@ -486,6 +494,25 @@ impl<'a> Group<'a> {
         }
         self.note_stop(reason);
         self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0]);
+    }
+
+    /// A signal reached this rank.
+    fn interrupted(&self, signal: i32) {
+        let (rank, host) = (self.rank(), self.host_name());
+        let text = format!("{} to rank {rank} on {host}", self.interrupts.told(signal));
+        let reason = StopReason::Signal(signal);
+        let more = pack(&text);
+        self.signal.borrow_mut().get_or_insert(text);
+        self.note_stop(reason);
+        for rank in self.others() {
+            self.post_with(rank, NOTE_STOP, [reason.code(), 0, 0, 0, 0], more.clone());
+        }
+    }
+
+    /// Which signal ended the run early, from whom and to which rank, as far as this rank has
+    /// heard.
+    pub fn stop_signal(&self) -> Option<String> {
+        self.signal.borrow().clone()
     }
 
     /// Tells the other ranks which jobs have ended others here.
@@ -552,12 +579,12 @@ impl<'a> Group<'a> {
     }
 
     fn post_to_others(&self, kind: u64, words: [u64; WORDS]) {
-        for rank in (0..self.world.size())
-            .map(Rank)
-            .filter(|r| *r != self.rank())
-        {
-            self.post(rank, kind, words);
-        }
+        self.others().for_each(|rank| self.post(rank, kind, words));
+    }
+
+    fn others(&self) -> impl Iterator<Item = Rank> + use<> {
+        let mine = self.rank();
+        (0..self.world.size()).map(Rank).filter(move |r| *r != mine)
     }
 
     fn note_stop(&self, reason: StopReason) {
@@ -579,7 +606,12 @@ impl<'a> Group<'a> {
         let from = note.from.0 as usize;
         self.alive.borrow_mut()[from] = Instant::now();
         match note.kind {
-            NOTE_STOP => self.note_stop(StopReason::of_code(note.words[0])),
+            NOTE_STOP => {
+                if let Some(text) = unpack(&note.more) {
+                    self.signal.borrow_mut().get_or_insert(text);
+                }
+                self.note_stop(StopReason::of_code(note.words[0]));
+            }
             NOTE_END => self.exits.heard(note.words[0]),
             NOTE_INTERVAL if note.words[0] == self.phase_number.get() => {
                 let [_, row, number, response, ..] = note.words;
@@ -591,11 +623,16 @@ impl<'a> Group<'a> {
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
                 let [_, items, failed, bytes, elapsed, _] = note.words;
                 let before = note.more.first().copied().unwrap_or(0);
-                self.hear_progress(note.from, [items, failed - before.min(failed), bytes, elapsed]);
+                self.hear_progress(
+                    note.from,
+                    [items, failed - before.min(failed), bytes, elapsed],
+                );
                 self.failed.borrow_mut()[from] = failed;
                 self.check_errors();
             }
-            NOTE_FAILED => self.hear_failure(&note.more),
+            NOTE_FAILED => unpack(&note.more)
+                .into_iter()
+                .for_each(|text| self.show_failure(&text)),
             _ => {}
         }
     }
@@ -661,10 +698,12 @@ impl<'a> Group<'a> {
 mod alive;
 mod intervals;
 mod progress;
+mod text;
 mod time;
 
 pub use progress::Progress;
 use progress::ProgressBook;
+use text::{pack, unpack};
 
 #[cfg(test)]
 mod tests;

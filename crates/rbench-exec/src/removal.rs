@@ -277,7 +277,10 @@ mod tests {
         let message = message.finish();
         let mut reader = Reader::new(&message);
         assert_eq!(read(&mut reader), Some((PathBuf::from("0"), parts.clone())));
-        assert_eq!(read(&mut reader), Some((PathBuf::from("/x/y"), parts[1..].to_vec())));
+        assert_eq!(
+            read(&mut reader),
+            Some((PathBuf::from("/x/y"), parts[1..].to_vec()))
+        );
         assert_eq!(read(&mut reader), None);
         for end in 1..message.len() {
             let mut cut = Reader::new(&message[..end]);

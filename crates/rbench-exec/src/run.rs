@@ -10,7 +10,7 @@ use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace};
 use crate::testdirs::TestDirs;
 use crate::warm_up::WarmUp;
-use crate::workload::{Ending, Listener, Pass, stopped_by_itself};
+use crate::workload::{Ending, Listener, Pass, stopped_by_itself, tell_stopped};
 use crate::{find, io, jobs, meta, residency, room, spots};
 
 /// The warning of a run that comes near what is free.
@@ -119,7 +119,7 @@ async fn iterate<G: Workspace, P: Pass<G>>(
             ending.trouble = stopped_by_itself(group);
         }
         if broken_off && ending.trouble.is_none() && group.is_root() {
-            listener.stopped();
+            tell_stopped(group, listener);
         }
         if broken_off && group.any_stuck().await? {
             // Removing would wait as well.

@@ -190,7 +190,6 @@ impl Target {
             .agree(made.map_err(|e| format!("cannot make {name}: {} ({e:?})", e.desc())))
             .await
     }
-
 }
 
 impl Workspace for Target {

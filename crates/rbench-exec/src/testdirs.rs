@@ -254,7 +254,6 @@ impl TestDirs {
         let left = group.attend(in_thread(work), || 0).await?;
         Ok(left.unwrap_or_else(|lost| vec![lost]))
     }
-
 }
 
 /// Trees by their paths.

@@ -82,6 +82,18 @@ pub(crate) trait Pass<G> {
     ) -> Result<bool, ExecError>;
 }
 
+/// The warning of a run that a signal ended.
+pub const STOPPED_BY_SIGNAL: &str = "stopped-by-signal";
+
+/// At rank 0, when a stop was asked for and no more rows will come: says by what.
+pub(crate) fn tell_stopped(group: &Group<'_>, listener: &mut dyn Listener) {
+    if let Some(signal) = group.stop_signal() {
+        let message = format!("{signal} ended the run early.");
+        listener.warning(STOPPED_BY_SIGNAL, message);
+    }
+    listener.stopped();
+}
+
 /// Why a group that nobody interrupted has stopped.
 pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
     let limits = group.limits();

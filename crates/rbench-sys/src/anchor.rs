@@ -110,13 +110,7 @@ impl Anchor {
     /// # Errors
     /// What stays, and why.
     pub fn remove(&self, parts: &[Part], how: Removal<'_>) -> Result<u64, RemoveError> {
-        remove::remove_parts(
-            self.directory.as_fd(),
-            &self.path,
-            self.mount,
-            parts,
-            how,
-        )
+        remove::remove_parts(self.directory.as_fd(), &self.path, self.mount, parts, how)
     }
 }
 
@@ -184,7 +178,9 @@ mod tests {
             let of = |part: &Part| {
                 let way = part.way.clone();
                 let entries = part.entries.clone().into_iter();
-                entries.map(move |entry| (way.clone(), entry)).collect::<Vec<_>>()
+                entries
+                    .map(move |entry| (way.clone(), entry))
+                    .collect::<Vec<_>>()
             };
             parts.iter().flat_map(of).collect()
         };
@@ -198,7 +194,10 @@ mod tests {
                     own.iter().filter(fits).count()
                 });
                 let (least, most) = (sizes.clone().min(), sizes.max());
-                assert!(most <= least.map(|least| least + 1), "{of}: {least:?} {most:?}");
+                assert!(
+                    most <= least.map(|least| least + 1),
+                    "{of}: {least:?} {most:?}"
+                );
             }
             let mut all: Vec<_> = each.into_iter().flatten().collect();
             all.sort();

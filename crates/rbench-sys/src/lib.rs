@@ -27,6 +27,7 @@ pub mod posix;
 pub mod processes;
 mod remove;
 pub mod residency;
+pub mod senders;
 mod space;
 pub mod speed;
 pub mod standing;

@@ -152,10 +152,12 @@ pub(crate) fn remove(
         crew.work(|crew| crew.visit(&root));
     });
     let done = crew.outcome(path)?;
-    let last = emptied.and_then(|()| match unlink(directory, MARKER, UnlinkatFlags::NoRemoveDir) {
-        Ok(()) | Err(Errno::ENOENT) => unlink(parent, name, UnlinkatFlags::RemoveDir),
-        Err(errno) => Err(errno),
-    });
+    let last = emptied.and_then(
+        |()| match unlink(directory, MARKER, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => unlink(parent, name, UnlinkatFlags::RemoveDir),
+            Err(errno) => Err(errno),
+        },
+    );
     match last {
         Ok(()) => Ok(done),
         // Someone else was faster.
@@ -368,7 +370,10 @@ impl<'a> Crew<'a> {
                 return Some(task);
             }
             self.idle.fetch_add(1, Ordering::Relaxed);
-            queue = self.news.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self
+                .news
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
             self.idle.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -527,12 +532,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Opens a directory of this mount for reading.
-    fn enter(
-        &self,
-        parent: BorrowedFd<'_>,
-        name: &CStr,
-        depth: usize,
-    ) -> Result<OwnedFd, Errno> {
+    fn enter(&self, parent: BorrowedFd<'_>, name: &CStr, depth: usize) -> Result<OwnedFd, Errno> {
         match depth > DEPTH_MAX {
             true => Err(Errno::ENAMETOOLONG),
             false => enter(parent, name, self.mount),

@@ -285,11 +285,7 @@ impl WorkDir {
 
     /// Removes the directory `relative` in it and everything below, as
     /// [`WorkDir::remove`] does; nothing to do when it is not there.
-    pub fn remove_below(
-        &self,
-        relative: &str,
-        how: Removal<'_>,
-    ) -> Result<u64, RemoveError> {
+    pub fn remove_below(&self, relative: &str, how: Removal<'_>) -> Result<u64, RemoveError> {
         let path = self.path.join(relative);
         let (above, last) = relative.rsplit_once('/').unwrap_or(("", relative));
         let found = component(last).and_then(|name| {
@@ -314,7 +310,12 @@ impl WorkDir {
     /// `EXDEV` when something is mounted there.
     pub fn anchor(&self, relative: &str) -> Result<Option<Anchor>, Errno> {
         if relative.is_empty() {
-            let whole = Anchor::new(self.parent.as_fd(), self.directory.as_fd(), &self.path, true);
+            let whole = Anchor::new(
+                self.parent.as_fd(),
+                self.directory.as_fd(),
+                &self.path,
+                true,
+            );
             return whole.map(Some);
         }
         match self.walk(relative, false) {

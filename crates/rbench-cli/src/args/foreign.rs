@@ -71,7 +71,9 @@ pub fn named(command: Option<&str>, mut error: clap::Error) -> clap::Error {
     let Some((theirs, ours)) = table.iter().find(|(theirs, _)| theirs == typed) else {
         return error;
     };
-    let tip = format!("what {tool} calls {theirs} is {ours} here; rbench {tool} takes {tool}'s own options");
+    let tip = format!(
+        "what {tool} calls {theirs} is {ours} here; rbench {tool} takes {tool}'s own options"
+    );
     let tips = vec![StyledStr::from(tip)];
     // A name that only looks alike would mislead.
     error.remove(ContextKind::SuggestedArg);
@@ -99,7 +101,10 @@ mod tests {
                     let is_one = word.strip_prefix("--").is_none_or(has);
                     assert!(is_one, "rbench {name} has no {word}");
                 }
-                assert!(!has(theirs.trim_start_matches('-')), "{theirs} is one of rbench {name}");
+                assert!(
+                    !has(theirs.trim_start_matches('-')),
+                    "{theirs} is one of rbench {name}"
+                );
             }
         }
     }

@@ -3,11 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-use rbench_comm::NOTE_MORE;
 use rbench_core::{Failure, Nanos, Rank};
 use tokio::time::Instant;
 
-use super::{Group, NOTE_FAILED, NOTE_PROGRESS};
+use super::{Group, NOTE_FAILED, NOTE_PROGRESS, WORDS, pack};
 
 /// Who has told nothing for so long, more than twice the time between two notes, had nothing
 /// new to tell.
@@ -205,15 +204,8 @@ impl Group<'_> {
             let text = self.text_of(failure);
             self.show_failure(&text);
         } else if !self.progress.failure.replace(true) {
-            let mut bytes = self.text_of(failure).into_bytes();
-            bytes.truncate((NOTE_MORE - 1) * 8);
-            let mut more = vec![bytes.len() as u64];
-            more.extend(bytes.chunks(8).map(|chunk| {
-                let mut word = [0; 8];
-                word[..chunk.len()].copy_from_slice(chunk);
-                u64::from_le_bytes(word)
-            }));
-            self.post_with(Rank(0), NOTE_FAILED, [0; super::WORDS], more);
+            let more = pack(&self.text_of(failure));
+            self.post_with(Rank(0), NOTE_FAILED, [0; WORDS], more);
         }
     }
 
@@ -222,18 +214,8 @@ impl Group<'_> {
         format!("the first failed operation: rank {rank} on {host}: {failure}")
     }
 
-    /// At rank 0: another rank's first failed operation.
-    pub(super) fn hear_failure(&self, more: &[u64]) {
-        let Some((length, words)) = more.split_first() else {
-            return;
-        };
-        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        bytes.truncate(usize::try_from(*length).unwrap_or(usize::MAX));
-        self.show_failure(&String::from_utf8_lossy(&bytes));
-    }
-
-    /// Once in a run.
-    fn show_failure(&self, text: &str) {
+    /// At rank 0, once in a run.
+    pub(super) fn show_failure(&self, text: &str) {
         if !self.progress.failure.replace(true) {
             self.show.trouble(text);
         }

@@ -91,10 +91,16 @@ fn progress_of_an_earlier_run_counts_for_nothing() {
         at_the_phase(&second);
         at_the_phase(&other);
         attend(&second).await;
-        assert_eq!([0, 1].map(|rank| second.progress.items_of(Rank(rank))), [0, 0]);
+        assert_eq!(
+            [0, 1].map(|rank| second.progress.items_of(Rank(rank))),
+            [0, 0]
+        );
         other.tell(5);
         attend(&second).await;
-        assert_eq!([0, 1].map(|rank| second.progress.items_of(Rank(rank))), [0, 5]);
+        assert_eq!(
+            [0, 1].map(|rank| second.progress.items_of(Rank(rank))),
+            [0, 5]
+        );
     });
 }
 

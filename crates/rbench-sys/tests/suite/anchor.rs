@@ -58,7 +58,9 @@ fn several_threads_remove_a_tree_once_and_tell_of_each_entry() {
         let (never, told) = (AtomicBool::new(false), AtomicU64::new(0));
         let how = Removal {
             threads,
-            progress: &|_| drop(told.fetch_add(1, Ordering::Relaxed)),
+            progress: &|_| {
+                told.fetch_add(1, Ordering::Relaxed);
+            },
             ..quietly(&never)
         };
         assert_eq!(made.remove(how), Ok(entries), "{threads} threads");
@@ -75,7 +77,9 @@ fn several_threads_stop_when_they_are_told_to() {
     let stop = AtomicBool::new(false);
     let how = Removal {
         threads: 4,
-        progress: &|n| drop(stop.fetch_or(n >= 100, Ordering::Relaxed)),
+        progress: &|n| {
+            stop.fetch_or(n >= 100, Ordering::Relaxed);
+        },
         ..quietly(&stop)
     };
     let error = made.remove(how).expect_err("it was stopped");
@@ -96,14 +100,25 @@ fn together(anchor: &(dyn Fn() -> Anchor + Sync), of: usize, enough: usize) -> (
         let shares: Vec<Vec<Part>> = (0..of).map(|nth| deal(&parts, nth, of)).collect();
         let remove = &|share: &Vec<Part>| {
             let (anchor, never) = (anchor(), AtomicBool::new(false));
-            match anchor.remove(share, Removal { threads: 2, ..quietly(&never) }) {
+            match anchor.remove(
+                share,
+                Removal {
+                    threads: 2,
+                    ..quietly(&never)
+                },
+            ) {
                 Ok(removed) | Err(RemoveError::Kept { removed, .. }) => removed,
                 Err(error) => panic!("{error}"),
             }
         };
         let removed: u64 = thread::scope(|scope| {
-            let all: Vec<_> = shares.iter().map(|s| scope.spawn(move || remove(s))).collect();
-            all.into_iter().map(|one| one.join().expect("no panic")).sum()
+            let all: Vec<_> = shares
+                .iter()
+                .map(|s| scope.spawn(move || remove(s)))
+                .collect();
+            all.into_iter()
+                .map(|one| one.join().expect("no panic"))
+                .sum()
         });
         sum += removed;
         if removed == 0 {
@@ -180,13 +195,24 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
             threads: 4,
             ..quietly(&never)
         };
-        let error = opened.remove(&parts, how).expect_err("links in place of directories stay");
+        let error = opened
+            .remove(&parts, how)
+            .expect_err("links in place of directories stay");
         assert!(
-            matches!(error, RemoveError::Kept { errno: Errno::ENOTDIR | Errno::ELOOP, .. }),
+            matches!(
+                error,
+                RemoveError::Kept {
+                    errno: Errno::ENOTDIR | Errno::ELOOP,
+                    ..
+                }
+            ),
             "{error:?}"
         );
         for kept in ["precious", "deep/precious"] {
-            assert_eq!(fs::read_to_string(outside.join(kept)).expect("untouched"), "data");
+            assert_eq!(
+                fs::read_to_string(outside.join(kept)).expect("untouched"),
+                "data"
+            );
         }
         for name in ["a", "b"] {
             fs::remove_file(path.join(name)).expect("the link is still there");
@@ -206,7 +232,13 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
     parts[0].way = vec![c"..".to_owned(), c"outside".to_owned()];
     let never = AtomicBool::new(false);
     let refused = anchor().remove(&parts, quietly(&never));
-    assert!(matches!(refused, Err(RemoveError::Kept { errno: Errno::EINVAL, .. })));
+    assert!(matches!(
+        refused,
+        Err(RemoveError::Kept {
+            errno: Errno::EINVAL,
+            ..
+        })
+    ));
     assert!(outside.join("deep/precious").exists());
 }
 
@@ -234,11 +266,25 @@ fn no_share_enters_another_mount() {
     fs::write(path.join("b/other/ours"), "data").expect("a new name");
     for parts in [parts, anchor().survey(1).0] {
         let never = AtomicBool::new(false);
-        let error = anchor().remove(&parts, quietly(&never)).expect_err("mounts stay");
-        assert!(matches!(error, RemoveError::Kept { errno: Errno::EXDEV, .. }), "{error:?}");
+        let error = anchor()
+            .remove(&parts, quietly(&never))
+            .expect_err("mounts stay");
+        assert!(
+            matches!(
+                error,
+                RemoveError::Kept {
+                    errno: Errno::EXDEV,
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
     }
     assert!(path.join("a/other/precious").exists() && path.join("b/other/ours").exists());
-    assert_eq!(made.anchor("a/other").expect_err("it is mounted"), Errno::EXDEV);
+    assert_eq!(
+        made.anchor("a/other").expect_err("it is mounted"),
+        Errno::EXDEV
+    );
     drop((first, second));
     let never = AtomicBool::new(false);
     assert!(made.remove(quietly(&never)).is_ok());

@@ -16,10 +16,10 @@ use nix::unistd::{Uid, chroot, setuid};
 use rbench_sys::testdir::{Made, is_there, make, remove_empty, remove_tree};
 use rbench_sys::{RemoveError, SetupError};
 
-use crate::workdir::quietly;
 use crate::support::{
     Mounted, child, child_with_own_mounts, disk, is_child, place, protect_root, text,
 };
+use crate::workdir::quietly;
 
 /// The sentence that making `path` fails with.
 fn removed_tree(path: &Path) -> Result<u64, RemoveError> {

@@ -65,6 +65,7 @@ const HOUSES: &[House] = &[
                 "mountinfo",
                 "own_files",
                 "processes",
+                "senders",
                 "space",
                 "thread",
                 "waiting",

@@ -16,7 +16,7 @@ use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, OnError, Spec, Workload};
 
 use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
-use crate::{Communicator, Format, Invocation, Output, Progress, Stop};
+use crate::{Communicator, Format, Invocation, Output, Progress, Start, Stop};
 use crate::{fio, ior, mdtest, values};
 
 mod after;
@@ -25,8 +25,11 @@ mod foreign;
 mod probe;
 mod repeats;
 mod results;
+mod start;
 mod testfs;
 mod written;
+
+pub use start::StartArgs;
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
@@ -138,15 +141,8 @@ struct Common {
     /// FUSE mount, where they can be found]
     #[arg(long, value_name = "PID|NAME", value_parser = values::watch, help_heading = "Run")]
     watch: Option<Watch>,
-    /// How ranks communicate
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        value_name = "WHICH",
-        help_heading = "Run"
-    )]
-    communicator: Communicator,
+    #[command(flatten)]
+    start: StartArgs,
     #[command(flatten)]
     written: written::Written,
     /// Replace the files that --out and --hlog name, if rbench wrote them; nothing else
@@ -499,19 +495,19 @@ impl Args {
         Args::from_arg_matches(&matches)
     }
 
-    pub fn communicator(&self) -> Communicator {
+    pub fn start(&self) -> Start {
         match &self.command {
-            Command::Meta(meta) => meta.common.communicator,
-            Command::Ops(ops) => ops.common.communicator,
-            Command::Io(io) => io.common.communicator,
-            Command::Quick(quick) => quick.options.communicator,
-            Command::Sweep(sweep) => sweep.options.communicator,
-            Command::Knee(knee) => knee.options.communicator,
-            Command::Nn(nn) => nn.options.communicator,
-            Command::Find(find) => find.common.communicator,
-            Command::Suite(suite) => suite.options.communicator,
-            Command::Probe(probe) => probe.communicator,
-            Command::Clean(clean) => clean.communicator,
+            Command::Meta(meta) => meta.common.start.into(),
+            Command::Ops(ops) => ops.common.start.into(),
+            Command::Io(io) => io.common.start.into(),
+            Command::Quick(quick) => quick.options.start.into(),
+            Command::Sweep(sweep) => sweep.options.start.into(),
+            Command::Knee(knee) => knee.options.start.into(),
+            Command::Nn(nn) => nn.options.start.into(),
+            Command::Find(find) => find.common.start.into(),
+            Command::Suite(suite) => suite.options.start.into(),
+            Command::Probe(probe) => probe.start.into(),
+            Command::Clean(clean) => clean.start.into(),
             Command::Testfs(_)
             | Command::Show(_)
             | Command::Compare(_)
@@ -519,7 +515,10 @@ impl Args {
             | Command::Report(_)
             | Command::Verify(_)
             | Command::Completions(_)
-            | Command::Man(_) => Communicator::Solo,
+            | Command::Man(_) => Start {
+                communicator: Communicator::Solo,
+                ..Start::default()
+            },
         }
     }
 
@@ -581,7 +580,7 @@ impl Common {
             labels: self.label,
             progress: self.progress.unless(self.quiet),
             quiet: self.quiet,
-            communicator: self.communicator,
+            start: self.start.into(),
             mdtest: None,
             fio: None,
             ior: None,

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use rbench_core::plain;
 use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
 
-use crate::{Communicator, FioFormat, FioTool, FioView, Invocation, Output, Stop};
+use crate::{FioFormat, FioTool, FioView, Invocation, Output, Start, Stop};
 use file::{Content, Named, Reader};
 use section::{Section, Typed, with_values};
 use table::{Does, Found, Opt, Takes};
@@ -126,18 +126,18 @@ pub fn read(argv: &[OsString], around: &Surroundings<'_>) -> Result<Invocation, 
     line(words, around)?.invocation()
 }
 
-/// The communicator that these words ask for.
-pub(crate) fn communicator(words: &[OsString]) -> Communicator {
+/// How these words ask ranks to come together.
+pub(crate) fn start(words: &[OsString]) -> Start {
     let mut line = Line::default();
     for item in items(words).map_while(Result::ok) {
         if let Item::Option { option, value, .. } = item
             && let Does::Line(set) = option.does
             && set(&mut line, value.as_deref().unwrap_or_default()).is_err()
         {
-            return Communicator::Auto;
+            return Start::default();
         }
     }
-    line.output.communicator
+    line.output.start
 }
 
 /// What a word of a command line is.

@@ -234,6 +234,16 @@ pub enum Communicator {
     Mpi,
 }
 
+/// How ranks come together: it must be known before any of them has heard of rank 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Start {
+    /// `--communicator`
+    pub communicator: Communicator,
+    /// `--start-timeout`: after this time without all ranks everybody ends; `None`:
+    /// rbench's own choice.
+    pub timeout: Option<Nanos>,
+}
+
 /// Where a run's results go, and how it is shown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Output {
@@ -253,8 +263,8 @@ pub struct Output {
     pub progress: Progress,
     /// `--quiet`: no notes on stderr.
     pub quiet: bool,
-    /// `--communicator`
-    pub communicator: Communicator,
+    /// How ranks come together.
+    pub start: Start,
     /// How `rbench mdtest` prints; `None` for other commands.
     pub mdtest: Option<MdtestView>,
     /// How `rbench fio` prints; `None` for other commands.
@@ -473,18 +483,18 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
     args.invocation(env_dir)
 }
 
-/// The communicator that a command line asks for: it must be known before rank
-/// 0's command line can be shared.
-pub fn communicator(argv: &[OsString]) -> Communicator {
+/// How a command line asks ranks to come together: it must be known before rank 0's
+/// command line can be. A mistake in it is told later.
+pub fn start(argv: &[OsString]) -> Start {
     if let Some(words) = words_of("mdtest", argv) {
-        return mdtest::communicator(words);
+        return mdtest::start(words);
     }
     if let Some(words) = words_of("ior", argv) {
-        return ior::communicator(words);
+        return ior::start(words);
     }
     match fio::words(argv) {
-        Some(words) => fio::communicator(words),
-        None => args::Args::read(argv).map_or(Communicator::Auto, |args| args.communicator()),
+        Some(words) => fio::start(words),
+        None => args::Args::read(argv).map_or(Start::default(), |args| args.start()),
     }
 }
 

@@ -7,7 +7,7 @@ use rbench_plan::spec::{self, Spec, Workload};
 
 use crate::definitions::Definition;
 use crate::letters::{self, Table};
-use crate::{Communicator, Invocation, MdtestView, Output, Stop, values};
+use crate::{Invocation, MdtestView, Output, Start, Stop, values};
 
 mod table;
 
@@ -61,9 +61,9 @@ pub fn read(words: &[OsString], env_dir: Option<&OsStr>) -> Result<Invocation, S
     Ok(line(words)?.invocation(env_dir))
 }
 
-/// The communicator that these words ask for.
-pub fn communicator(words: &[OsString]) -> Communicator {
-    line(words).map_or(Communicator::Auto, |line| line.output.communicator)
+/// How these words ask ranks to come together.
+pub fn start(words: &[OsString]) -> Start {
+    line(words).map_or(Start::default(), |line| line.output.start)
 }
 
 fn line(words: &[OsString]) -> Result<Line, Stop> {

@@ -8,7 +8,8 @@ use clap::Args as ClapArgs;
 use rbench_plan::quick::Quick;
 use rbench_plan::series::Over;
 
-use crate::{Communicator, Format, Invocation, Progress};
+use crate::args::StartArgs;
+use crate::{Format, Invocation, Progress};
 
 mod knee;
 mod nn;
@@ -40,8 +41,6 @@ pub struct Series {
     pub progress: Progress,
     /// `--quiet`: no notes on stderr.
     pub quiet: bool,
-    /// `--communicator`
-    pub communicator: Communicator,
 }
 
 /// Which runs a series has.
@@ -103,15 +102,8 @@ pub(crate) struct SeriesOptions {
     /// Print only the report and errors: no progress, no notes
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
-    /// How ranks communicate
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        value_name = "WHICH",
-        help_heading = "Run"
-    )]
-    pub communicator: Communicator,
+    #[command(flatten)]
+    pub start: StartArgs,
 }
 
 impl SeriesOptions {
@@ -125,7 +117,6 @@ impl SeriesOptions {
             labels: self.label,
             progress: self.progress.unless(self.quiet),
             quiet: self.quiet,
-            communicator: self.communicator,
         }))
     }
 }

@@ -25,6 +25,23 @@ const SIZES: &[&str] = &[
     "SLURM_STEP_NUM_TASKS",
 ];
 
+/// Variables that hold the number of this rank.
+const RANKS: &[&str] = &[
+    "OMPI_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "PMIX_RANK",
+    "SLURM_PROCID",
+];
+
+/// Variables that number the ranks of a host.
+const LOCAL_RANKS: &[&str] = &[
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "SLURM_LOCALID",
+];
+
 /// The MPI launcher that started this process, for messages; `None` when it
 /// was started alone. `env` looks a variable up.
 ///
@@ -51,6 +68,14 @@ pub fn launched_ranks(env: impl Fn(&str) -> Option<String>) -> Option<u32> {
         .iter()
         .find_map(|variable| env(variable))
         .and_then(|ranks| ranks.parse().ok())
+}
+
+/// Whether this process is the first of its host, as far as the launcher says: rank 0
+/// where it numbers no ranks of hosts, and every process where it numbers none at all.
+pub fn first_of_host(env: impl Fn(&str) -> Option<String>) -> bool {
+    let number = |names: &[&str]| names.iter().find_map(|name| env(name));
+    let first = number(LOCAL_RANKS).or_else(|| number(RANKS));
+    first.is_none_or(|number| number == "0")
 }
 
 #[cfg(test)]
@@ -123,6 +148,20 @@ mod tests {
             Some(4),
         );
         check(&[("MPI_LOCALRANKID", "1")], Some("Intel"), None);
+    }
+
+    #[test]
+    fn the_first_rank_of_each_host_is_known() {
+        let first = |variables: &[(&str, &str)]| first_of_host(look_up(variables));
+        let ompi = |rank, local| {
+            [
+                ("OMPI_COMM_WORLD_RANK", rank),
+                ("OMPI_COMM_WORLD_LOCAL_RANK", local),
+            ]
+        };
+        assert!(first(&ompi("4", "0")) && !first(&ompi("5", "1")));
+        assert!(first(&[("PMI_RANK", "0")]) && !first(&[("PMI_RANK", "3")]));
+        assert!(first(&[]));
     }
 
     #[test]

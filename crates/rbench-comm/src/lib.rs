@@ -11,6 +11,7 @@
 //! At most one collective of a communicator may be pending at a rank, besides any
 //! number of notes.
 
+mod arrival;
 mod chosen;
 pub mod drift;
 pub mod hosts;
@@ -27,6 +28,7 @@ use std::pin::Pin;
 
 use rbench_core::Rank;
 
+pub use arrival::Arrival;
 pub use chosen::Chosen;
 pub use drift::{Clocks, Drift};
 pub use hosts::{Host, Identity, Topology, sharing, topology};
@@ -62,6 +64,9 @@ pub enum CommError {
     /// MPI could not be started as this program needs it.
     #[error("{0}")]
     Start(String),
+    /// As [`CommError::Start`]; another rank says why.
+    #[error("another rank has ended the start")]
+    Refused,
 }
 
 /// How a reduction combines two numbers.

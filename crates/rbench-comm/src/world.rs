@@ -4,7 +4,8 @@
 //! Without an MPI launcher nothing here calls MPI, so that a run on a single
 //! host starts at once and needs no working MPI.
 
-use crate::launcher::{launched_ranks, launcher};
+use crate::arrival::{Arrival, Watch};
+use crate::launcher::{first_of_host, launched_ranks, launcher};
 use crate::solo::Solo;
 use crate::{CommError, Communicator};
 
@@ -27,7 +28,11 @@ pub enum Choice {
 /// the thread is panicking, MPI is left without being finalized, upon which
 /// the launcher ends the other ranks.
 #[derive(Debug)]
-pub struct World(Inner);
+pub struct World {
+    inner: Inner,
+    /// Until all ranks are together.
+    watch: Option<Watch>,
+}
 
 #[derive(Debug)]
 enum Inner {
@@ -38,7 +43,8 @@ enum Inner {
 
 /// Starts the communicator of all ranks; under MPI a collective call, to be
 /// made at most once and on the thread that will do all the talking. `env`
-/// looks up a variable of the environment.
+/// looks up a variable of the environment. Until [`World::together`] a thread looks on,
+/// which says by `arrival` who is missing, and ends the process when that takes too long.
 ///
 /// MPI libraries catch signals of their own (crashes; MPICH also SIGUSR1) but
 /// neither SIGINT, SIGTERM nor SIGHUP. Handlers installed after this call win.
@@ -47,22 +53,41 @@ enum Inner {
 ///
 /// [`CommError::Start`] when MPI is needed but was not built in, lacks what
 /// this program needs, or does not see the ranks that the launcher started.
-pub fn start(choice: Choice, env: impl Fn(&str) -> Option<String>) -> Result<World, CommError> {
+pub fn start(
+    choice: Choice,
+    arrival: Arrival,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<World, CommError> {
     let launcher = launcher(&env);
-    let inner = match (choice, launcher) {
-        (Choice::Solo, _) | (Choice::Auto, None) => Inner::Solo(Solo::new()),
-        (Choice::Auto | Choice::Mpi, launcher) => start_mpi(launcher, launched_ranks(&env))?,
-    };
-    Ok(World(inner))
+    match (choice, launcher) {
+        (Choice::Solo, _) | (Choice::Auto, None) => Ok(World {
+            inner: Inner::Solo(Solo::new()),
+            watch: None,
+        }),
+        (Choice::Auto | Choice::Mpi, launcher) => start_mpi(launcher, arrival, env),
+    }
 }
 
 #[cfg(feature = "mpi")]
-fn start_mpi(launcher: Option<&str>, launched_ranks: Option<u32>) -> Result<Inner, CommError> {
-    crate::mpi::MpiWorld::start(launcher, launched_ranks).map(Inner::Mpi)
+fn start_mpi(
+    launcher: Option<&str>,
+    arrival: Arrival,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<World, CommError> {
+    let watch = Watch::begin(arrival.clone(), first_of_host(&env));
+    let world = crate::mpi::MpiWorld::start((launcher, launched_ranks(&env)), &arrival, &watch)?;
+    Ok(World {
+        inner: Inner::Mpi(world),
+        watch: Some(watch),
+    })
 }
 
 #[cfg(not(feature = "mpi"))]
-fn start_mpi(launcher: Option<&str>, _launched_ranks: Option<u32>) -> Result<Inner, CommError> {
+fn start_mpi(
+    launcher: Option<&str>,
+    _arrival: Arrival,
+    _env: impl Fn(&str) -> Option<String>,
+) -> Result<World, CommError> {
     let why = match launcher {
         Some(launcher) => format!("this process was started by {launcher}"),
         None => "the MPI communicator was asked for".to_owned(),
@@ -76,11 +101,16 @@ fn start_mpi(launcher: Option<&str>, _launched_ranks: Option<u32>) -> Result<Inn
 impl World {
     /// The group of all ranks.
     pub fn communicator(&self) -> &dyn Communicator {
-        match &self.0 {
+        match &self.inner {
             Inner::Solo(solo) => solo,
             #[cfg(feature = "mpi")]
             Inner::Mpi(world) => world.communicator(),
         }
+    }
+
+    /// All ranks have been heard of: nobody looks on any more.
+    pub fn together(&mut self) {
+        self.watch = None;
     }
 
     /// Ends communication; a collective call, which waits quietly for all ranks
@@ -92,7 +122,7 @@ impl World {
     /// When this rank abandoned a collective that the others did not
     /// complete, or MPI reports an error. MPI is then not finalized.
     pub fn finish(self) -> Result<(), CommError> {
-        match self.0 {
+        match self.inner {
             Inner::Solo(_) => Ok(()),
             #[cfg(feature = "mpi")]
             Inner::Mpi(world) => world.finish(),
@@ -102,7 +132,7 @@ impl World {
     /// Ends this process and all other ranks at once with the exit code
     /// `code`, for the case that others no longer answer.
     pub fn abort(&self, code: i32) -> ! {
-        match &self.0 {
+        match &self.inner {
             Inner::Solo(_) => {}
             #[cfg(feature = "mpi")]
             Inner::Mpi(world) => world.abort(code),
@@ -113,6 +143,8 @@ impl World {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rbench_core::Rank;
 
     use super::*;
@@ -121,8 +153,19 @@ mod tests {
         (name == "OMPI_COMM_WORLD_SIZE").then(|| "4".to_owned())
     }
 
+    fn arrival() -> Arrival {
+        Arrival {
+            host: "a".to_owned(),
+            program: "tests".to_owned(),
+            notice: Duration::from_secs(20),
+            limit: None,
+            say: |_| {},
+            end: || std::process::exit(1),
+        }
+    }
+
     fn check_solo(choice: Choice, env: impl Fn(&str) -> Option<String>) {
-        let world = start(choice, env).expect("solo always starts");
+        let world = start(choice, arrival(), env).expect("solo always starts");
         let comm = world.communicator();
         assert_eq!(
             (comm.kind(), comm.rank(), comm.size()),
@@ -144,10 +187,10 @@ mod tests {
     #[cfg(not(feature = "mpi"))]
     #[test]
     fn a_program_without_mpi_says_so_when_it_is_launched_by_mpi() {
-        let error = start(Choice::Auto, open_mpi).expect_err("no MPI in here");
+        let error = start(Choice::Auto, arrival(), open_mpi).expect_err("no MPI in here");
         let text = error.to_string();
         assert!(text.contains("started by Open MPI's mpirun"), "{text}");
         assert!(text.contains("built without MPI"), "{text}");
-        assert!(start(Choice::Mpi, |_| None).is_err());
+        assert!(start(Choice::Mpi, arrival(), |_| None).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! Text that came from elsewhere, in a sentence: nothing of it may steer the
-//! terminal or break the line.
+//! What stands in sentences: text that came from elsewhere, of which nothing may steer the
+//! terminal or break the line, and numbers of ranks.
 
 use std::borrow::Cow;
 
@@ -28,6 +28,25 @@ fn written_out(text: &str, steers: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Ascending numbers with runs combined: `0-3,8`.
+pub fn ranges(numbers: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for n in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*n) => *last = *n,
+            _ => runs.push((*n, *n)),
+        }
+    }
+    let texts: Vec<String> = runs
+        .iter()
+        .map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        })
+        .collect();
+    texts.join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +59,14 @@ mod tests {
         check("\x1b[31mred\r\n\0", "\\u{1b}[31mred\\r\\n\\u{0}");
         check("\u{9b}2J\x7f", "\\u{9b}2J\\u{7f}");
         assert_eq!(plain_lines("a\tb\nc\x07\n"), "a\\tb\nc\\u{7}\n");
+    }
+
+    #[test]
+    fn runs_of_ranks_are_drawn_together() {
+        let check = |list: &[u32], expect: &str| assert_eq!(ranges(list), expect);
+        check(&[], "");
+        check(&[5], "5");
+        check(&[0, 1, 2, 3], "0-3");
+        check(&[0, 1, 4, 6, 7], "0-1,4,6-7");
     }
 }

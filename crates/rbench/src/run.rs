@@ -8,8 +8,11 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rbench_cli::{Communicator as Which, Output, Progress, Stop};
-use rbench_comm::{Choice, Chosen, Clocks, Combine, Communicator, Identity, Topology, compare};
+use rbench_cli::{Communicator as Which, Output, Progress, Start, Stop};
+use rbench_comm::{
+    Arrival, Choice, Chosen, Clocks, Combine, CommError, Communicator, Identity, Topology, World,
+    compare,
+};
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, MonotonicClock, Rank};
@@ -38,6 +41,7 @@ use crate::round_trip;
 use crate::series;
 use crate::signals::Signals;
 use crate::surroundings;
+use crate::version;
 use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
 
 /// The warning of a run that could not go on.
@@ -80,14 +84,17 @@ const LAUNCHERS_TURN: Duration = Duration::from_secs(3);
 
 /// Runs the workload that rank 0's command line asks for.
 pub fn run(argv: &[OsString]) -> ExitCode {
-    let choice = match rbench_cli::communicator(argv) {
+    let start = rbench_cli::start(argv);
+    let choice = match start.communicator {
         Which::Auto => Choice::Auto,
         Which::Solo => Choice::Solo,
         Which::Mpi => Choice::Mpi,
     };
     let env = |name: &str| std::env::var(name).ok();
-    let world = match rbench_comm::start(choice, env) {
+    let mut world = match rbench_comm::start(choice, arrival(start), env) {
         Ok(world) => world,
+        // Rank 0 says why.
+        Err(CommError::Refused) => return ExitCode::from(FAILED),
         Err(error) => {
             complain(&error.to_string());
             return ExitCode::from(FAILED);
@@ -104,7 +111,7 @@ pub fn run(argv: &[OsString]) -> ExitCode {
         }
     };
     let root = world.communicator().rank() == Rank(0);
-    let code = match runtime.block_on(pipeline(world.communicator(), argv)) {
+    let code = match runtime.block_on(pipeline(&mut world, argv)) {
         Ok(code) => code,
         Err(Refusal::Silent(message)) => {
             complain(&message);
@@ -122,6 +129,30 @@ pub fn run(argv: &[OsString]) -> ExitCode {
             complain(&error.to_string());
             ExitCode::from(FAILED)
         }
+    }
+}
+
+/// After this time it is said which ranks are missing at the start ...
+const NOTICE: Duration = Duration::from_secs(20);
+
+/// ... and after this everybody ends.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What this rank says of itself at the start, and how long it waits for the others.
+fn arrival(start: Start) -> Arrival {
+    let limit = start.timeout.map_or(START_TIMEOUT, Duration::from);
+    let program = version::program();
+    Arrival {
+        host: identity().node,
+        program: format!(
+            "rbench {} (commit {})",
+            version::VERSION,
+            program.commit.as_deref().unwrap_or("unknown")
+        ),
+        notice: NOTICE,
+        limit: (!limit.is_zero()).then_some(limit),
+        say: complain,
+        end: || rbench_sys::thread::exit_at_once(FAILED),
     }
 }
 
@@ -157,8 +188,10 @@ pub fn say(root: bool, refusal: Refusal) -> u8 {
 }
 
 /// argv → Spec → Plan → outcomes → result → report.
-async fn pipeline(comm: &dyn Communicator, argv: &[OsString]) -> Result<u8, Refusal> {
-    let launch = Launch::share(comm, argv).await?;
+async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
+    let launch = Launch::share(world.communicator(), argv).await?;
+    world.together();
+    let comm = world.communicator();
     let signals = Signals::new();
     match front::read(&launch)? {
         Asked::Run(run) => counts(comm, &launch, (&run.0, &run.1), &signals).await,

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
+use super::StartArgs;
 use crate::values;
-use crate::{Clean, Communicator, Format, Invocation, Verify};
+use crate::{Clean, Format, Invocation, Verify};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -48,9 +49,8 @@ pub struct CleanArgs {
     /// No progress on stderr
     #[arg(long, short)]
     quiet: bool,
-    /// How the ranks communicate
-    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
-    pub(super) communicator: Communicator,
+    #[command(flatten)]
+    pub(super) start: StartArgs,
 }
 
 impl VerifyArgs {

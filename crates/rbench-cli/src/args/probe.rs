@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use crate::{Communicator, Format, Invocation, Probe};
+use super::StartArgs;
+use crate::{Format, Invocation, Probe};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -21,9 +22,8 @@ pub(super) struct ProbeArgs {
     /// No progress on stderr
     #[arg(long, short)]
     quiet: bool,
-    /// How the ranks communicate
-    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
-    pub(super) communicator: Communicator,
+    #[command(flatten)]
+    pub(super) start: StartArgs,
 }
 
 impl ProbeArgs {

@@ -10,7 +10,7 @@ use rbench_plan::jobs::{
 use rbench_plan::spec::fio::{Check, Criterion, Extent, Settings, SyncMode};
 
 use super::*;
-use crate::{Progress, parse};
+use crate::{Communicator, Progress, parse};
 
 mod against_fio;
 mod files;
@@ -499,7 +499,7 @@ fn the_page_of_options_is_made_from_the_table() {
 
 #[test]
 fn the_communicator_is_known_before_the_rest() {
-    let of = |text: &str| crate::communicator(&words(text));
+    let of = |text: &str| crate::start(&words(text)).communicator;
     assert_eq!(of("rbench fio --name=a"), Communicator::Auto);
     assert_eq!(
         of("rbench fio --name=a --communicator=mpi x.fio"),

@@ -107,10 +107,18 @@ impl<L: Line> Own<L> {
         named(
             "communicator",
             Value("WHICH", |l, v| {
-                l.output().communicator = values::choice(text(v)?)?;
+                l.output().start.communicator = values::choice(text(v)?)?;
                 Ok(())
             }),
             "How ranks communicate: auto, solo (no MPI), mpi [default: auto]",
+        ),
+        named(
+            "start-timeout",
+            Value("TIME", |l, v| {
+                l.output().start.timeout = Some(values::time(text(v)?)?);
+                Ok(())
+            }),
+            "End after this time without all ranks; 0: never [default: 120s]",
         ),
     ];
 }

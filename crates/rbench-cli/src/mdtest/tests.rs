@@ -10,7 +10,7 @@ use rbench_plan::spec::OnError;
 
 use super::*;
 use crate::letters::{Line as _, Takes};
-use crate::{Print, Progress, help_texts, parse};
+use crate::{Communicator, Print, Progress, help_texts, parse};
 
 fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
@@ -146,7 +146,10 @@ const SAMPLES: &[Sample] = &[
         l.limits.op_timeout = Some(Nanos(120_000_000_000));
     }),
     ("--communicator solo", |l| {
-        l.output.communicator = Communicator::Solo;
+        l.output.start.communicator = Communicator::Solo;
+    }),
+    ("--start-timeout 30s", |l| {
+        l.output.start.timeout = Some(Nanos(30_000_000_000));
     }),
 ];
 
@@ -414,7 +417,7 @@ fn iterations_and_seed_are_common_to_all_workloads_and_rbench_dir_stands_in_for_
 
 #[test]
 fn the_communicator_is_known_before_the_rest() {
-    let of = |text: &str| crate::communicator(&words(text));
+    let of = |text: &str| crate::start(&words(text)).communicator;
     assert_eq!(of("rbench mdtest -u"), Communicator::Auto);
     assert_eq!(
         of("rbench mdtest -Fn5 --communicator=mpi"),

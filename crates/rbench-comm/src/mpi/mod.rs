@@ -7,6 +7,7 @@
 
 mod notes;
 mod request;
+mod roll_call;
 mod session;
 
 use std::cell::RefCell;
@@ -20,8 +21,10 @@ use rbench_core::Rank;
 
 use self::notes::Notes;
 use self::request::{Pauses, Pending};
+use self::roll_call::RollCall;
 pub(crate) use self::session::library;
 use self::session::{Session, check, returns_errors};
+use crate::arrival::{Arrival, Watch};
 use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member};
 
 /// How long [`Communicator::send`] and [`Communicator::receive`] wait.
@@ -74,11 +77,12 @@ impl fmt::Debug for MpiWorld {
 }
 
 impl MpiWorld {
-    /// Initialises MPI. `launched_ranks` is what the launcher says it
-    /// started, if it says.
+    /// Initialises MPI, and calls the roll. The launcher comes with the number of ranks
+    /// that it says it started, if it says.
     pub(crate) fn start(
-        launcher: Option<&str>,
-        launched_ranks: Option<u32>,
+        (launcher, launched_ranks): (Option<&str>, Option<u32>),
+        arrival: &Arrival,
+        watch: &Watch,
     ) -> Result<MpiWorld, CommError> {
         let session = Session::start()?;
         let size = session.size()?;
@@ -92,7 +96,16 @@ impl MpiWorld {
             )));
         }
         let mut communicator = MpiCommunicator::new(&session, session::world())?;
-        let notes = Notes::open(&session, communicator.rank, communicator.size)?;
+        let (me, size) = (communicator.rank, communicator.size);
+        let call = RollCall {
+            session: &session,
+            me,
+            size,
+            arrival,
+            watch,
+        };
+        call.run()?;
+        let notes = Notes::open(&session, me, size)?;
         communicator.notes = Some(RefCell::new(notes));
         Ok(MpiWorld {
             communicator: Some(communicator),

@@ -28,7 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 use rbench_comm::launcher::launcher;
-use rbench_comm::{Choice, CommError, Communicator, World, start, threads};
+use rbench_comm::{Arrival, Choice, CommError, Communicator, World, start, threads};
 
 use checks::Checks;
 
@@ -74,6 +74,18 @@ fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// What ranks say of themselves at the start.
+fn arrival() -> Arrival {
+    Arrival {
+        host: "a host".to_owned(),
+        program: "the suite".to_owned(),
+        notice: Duration::from_secs(60),
+        limit: Some(TIME_LIMIT),
+        say: |text| eprintln!("{text}"),
+        end: || std::process::exit(1),
+    }
+}
+
 /// Drives one rank as the program does.
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
@@ -104,7 +116,7 @@ fn check_rank(comm: &dyn Communicator) -> bool {
 }
 
 fn check_solo() -> bool {
-    let world = start(Choice::Solo, env).expect("solo always starts");
+    let world = start(Choice::Solo, arrival(), env).expect("solo always starts");
     let passed = check_rank(world.communicator());
     world.finish().is_ok() & passed
 }
@@ -139,7 +151,7 @@ fn check_mpi_alone() -> bool {
 /// Starts MPI, lets `body` work, and ends MPI; whether all went well.
 fn on_mpi(body: impl FnOnce(&World) -> Result<bool, String>) -> bool {
     let handlers_before = mpi::handlers();
-    let world = match start(Choice::Mpi, env) {
+    let world = match start(Choice::Mpi, arrival(), env) {
         Ok(world) => world,
         Err(error) => {
             eprintln!("{error}");

@@ -1,5 +1,6 @@
 //! The header of the report: what ran, where, on what, and what measuring costs.
 
+use rbench_core::plain::ranges;
 use rbench_core::units::human_nanos;
 use serde_json::Value;
 
@@ -269,25 +270,6 @@ fn round_trips(result: &RunResult) -> Vec<String> {
     ends.chain([count]).collect()
 }
 
-/// Ascending numbers with runs combined: `0-3,8`.
-fn ranges(numbers: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for n in numbers {
-        match runs.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(*n) => *last = *n,
-            _ => runs.push((*n, *n)),
-        }
-    }
-    let texts: Vec<String> = runs
-        .iter()
-        .map(|(first, last)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}-{last}"),
-        })
-        .collect();
-    texts.join(",")
-}
-
 /// The spec as `name value`; switches that are on by name alone, nothing of
 /// what is off or unset.
 fn settings(result: &RunResult) -> Vec<String> {
@@ -382,15 +364,6 @@ mod tests {
         check(Some((0.0, 4.0)), ", drift +0.0 ppm (+/- 4.0)");
         check(Some((300.0, 40.0)), ", drift +300.0 ppm (+/- 40.0)");
         check(Some((30.0, 40.0)), "");
-    }
-
-    #[test]
-    fn runs_of_ranks_are_drawn_together() {
-        let check = |list: &[u32], expect: &str| assert_eq!(ranges(list), expect);
-        check(&[], "");
-        check(&[5], "5");
-        check(&[0, 1, 2, 3], "0-3");
-        check(&[0, 1, 4, 6, 7], "0-1,4,6-7");
     }
 
     #[test]

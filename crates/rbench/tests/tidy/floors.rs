@@ -151,7 +151,9 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-comm",
         floors: &[
-            &["chosen", "hosts", "launcher", "offsets", "solo", "threads"],
+            &[
+                "arrival", "chosen", "hosts", "launcher", "offsets", "solo", "threads",
+            ],
             &["drift", "mpi"],
             &["world"],
         ],

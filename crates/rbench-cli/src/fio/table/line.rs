@@ -339,11 +339,21 @@ pub const OWN: &[Opt] = &[
         "WHICH",
         "How ranks communicate: auto, solo (no MPI), mpi",
         |l, v| {
-            l.output.communicator = values::choice(v)?;
+            l.output.start.communicator = values::choice(v)?;
             Ok(())
         },
     )
     .default("auto"),
+    value(
+        "start-timeout",
+        "TIME",
+        "End after this time without all ranks; 0: never",
+        |l, v| {
+            l.output.start.timeout = Some(values::time(v)?);
+            Ok(())
+        },
+    )
+    .default("120s"),
 ];
 
 /// Options that print a text.

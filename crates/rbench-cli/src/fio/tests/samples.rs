@@ -8,7 +8,7 @@ use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
 
 use super::*;
-use crate::{FioTool, IdleReport};
+use crate::{Communicator, FioTool, IdleReport};
 
 /// An option of jobs without its dashes, and the change.
 pub type JobSample = (&'static str, fn(&mut Settings));
@@ -641,7 +641,10 @@ const LINE_OPTIONS: &[LineSample] = &[
         l.limits.op_timeout = Some(Nanos(120_000_000_000));
     }),
     ("--communicator=solo", |l| {
-        l.output.communicator = Communicator::Solo
+        l.output.start.communicator = Communicator::Solo
+    }),
+    ("--start-timeout=30s", |l| {
+        l.output.start.timeout = Some(Nanos(30_000_000_000));
     }),
 ];
 

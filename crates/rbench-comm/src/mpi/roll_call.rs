@@ -1,0 +1,269 @@
+//! The first messages of all ranks, before any collective operation: every rank tells rank 0
+//! where it runs and what, rank 0 answers, and each greets the next one.
+//!
+//! MPI connects two ranks when the first message goes from one to the other, and a collective
+//! operation over a network that does not carry it waits for ever without saying for whom.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ::mpi::ffi;
+use rbench_core::Rank;
+use rbench_core::plain::plain;
+use rbench_core::wire::{Reader, Writer};
+
+use super::request::{Pauses, Pending};
+use super::session::{self, Session};
+use super::u8_type;
+use crate::CommError;
+use crate::arrival::{Arrival, Stage, Watch};
+
+/// To rank 0: who this is.
+const HELLO: c_int = 2;
+/// Rank 0's answer.
+const ANSWER: c_int = 3;
+/// To the next rank.
+const GREETING: c_int = 4;
+
+/// Room for a message.
+const BYTES: usize = 2048;
+/// Most of a name in it.
+const NAME_BYTES: usize = 512;
+
+/// Rank 0's answers.
+const WELCOME: u8 = 1;
+const REFUSED: u8 = 2;
+
+/// How long a rank that was refused leaves rank 0 to say why: when the first process ends,
+/// the launcher ends all.
+const LAST_WORD: Duration = Duration::from_secs(3);
+
+type Message = Pending<Vec<u8>>;
+
+/// One rank's part.
+pub(super) struct RollCall<'a> {
+    pub(super) session: &'a Rc<Session>,
+    pub(super) me: Rank,
+    pub(super) size: u32,
+    pub(super) arrival: &'a Arrival,
+    pub(super) watch: &'a Watch,
+}
+
+impl RollCall<'_> {
+    /// Ready when this rank, rank 0 and both neighbours have heard of each other.
+    ///
+    /// # Errors
+    /// When ranks run different programs.
+    pub(super) fn run(&self) -> Result<(), CommError> {
+        if self.size == 1 {
+            return Ok(());
+        }
+        let next = Rank((self.me.0 + 1) % self.size);
+        let previous = Rank((self.me.0 + self.size - 1) % self.size);
+        // What is sent is complete when it was received; nobody has to wait for that.
+        let greeting = self.send(next, GREETING, vec![WELCOME])?;
+        let greeted = self.receive(Some(previous), GREETING)?;
+        let mut sent = match self.me {
+            Rank(0) => self.call(greeted)?,
+            _ => self.answer(greeted, previous)?,
+        };
+        sent.push(greeting);
+        let mut pauses = Pauses::default();
+        for message in &mut sent {
+            while !message.test()? {
+                pauses.pause_blocking();
+            }
+        }
+        Ok(())
+    }
+
+    /// Rank 0: hears everybody, and answers; what was sent.
+    fn call(&self, mut greeted: Message) -> Result<Vec<Message>, CommError> {
+        let mut heard = BTreeMap::new();
+        let mut sent = Vec::new();
+        let mut different = None;
+        let mut incoming = self.receive(None, HELLO)?;
+        let mut pauses = Pauses::default();
+        let stage = |heard: &BTreeMap<u32, String>| Stage::Calling {
+            size: self.size,
+            heard: heard.clone(),
+        };
+        self.watch.at(stage(&heard));
+        loop {
+            if incoming.test()? {
+                let hello = Hello::decode(&incoming.into_buffers());
+                let hello = hello.filter(|hello| (1..self.size).contains(&hello.rank));
+                let Some(Hello {
+                    rank,
+                    host,
+                    program,
+                }) = hello
+                else {
+                    let text = "a rank's first message did not arrive whole: do all hosts have \
+                                the same rbench (rbench version)?";
+                    return Err(CommError::Start(text.to_owned()));
+                };
+                let same = program == self.arrival.program;
+                let verdict = if same { WELCOME } else { REFUSED };
+                sent.push(self.send(Rank(rank), ANSWER, vec![verdict])?);
+                if !same {
+                    different.get_or_insert((rank, host.clone(), program));
+                }
+                heard.insert(rank, host);
+                self.watch.at(stage(&heard));
+                if heard.len() + 1 == self.size as usize {
+                    break;
+                }
+                incoming = self.receive(None, HELLO)?;
+                pauses = Pauses::default();
+                continue;
+            }
+            pauses.pause_blocking();
+        }
+        if let Some((rank, host, program)) = different {
+            return Err(CommError::Start(format!(
+                "rank {rank} on host {} runs {}, and rank 0 runs {}: all hosts need the same",
+                plain(&host),
+                plain(&program),
+                self.arrival.program
+            )));
+        }
+        self.watch.at(Stage::Joining { size: self.size });
+        let mut pauses = Pauses::default();
+        while !greeted.test()? {
+            pauses.pause_blocking();
+        }
+        Ok(sent)
+    }
+
+    /// Another rank: says who it is, and hears rank 0 and the rank before; what was sent.
+    fn answer(&self, mut greeted: Message, previous: Rank) -> Result<Vec<Message>, CommError> {
+        let hello = Hello {
+            rank: self.me.0,
+            host: self.arrival.host.clone(),
+            program: self.arrival.program.clone(),
+        };
+        let mut hello = self.send(Rank(0), HELLO, hello.encode())?;
+        let mut answer = Some(self.receive(Some(Rank(0)), ANSWER)?);
+        let mut unheard = true;
+        let mut pauses = Pauses::default();
+        while answer.is_some() || unheard {
+            if let Some(mut message) = answer.take() {
+                if !message.test()? {
+                    answer = Some(message);
+                } else if message.into_buffers().first() != Some(&WELCOME) {
+                    std::thread::sleep(LAST_WORD);
+                    return Err(CommError::Refused);
+                }
+            }
+            unheard = unheard && !greeted.test()?;
+            hello.test()?;
+            let mut missing = Vec::new();
+            missing.extend(answer.is_some().then_some(0));
+            missing.extend((unheard && previous != Rank(0)).then_some(previous.0));
+            self.watch.at(Stage::Answering {
+                me: self.me,
+                missing,
+            });
+            pauses.pause_blocking();
+        }
+        self.watch.at(Stage::Following);
+        Ok(vec![hello])
+    }
+
+    fn send(&self, to: Rank, tag: c_int, message: Vec<u8>) -> Result<Message, CommError> {
+        Pending::start(self.session, "MPI_Isend", message, |message, request| {
+            // SAFETY: the pending operation keeps `message` in place.
+            unsafe {
+                ffi::MPI_Isend(
+                    message.as_ptr().cast(),
+                    message.len() as c_int,
+                    u8_type(),
+                    to.0 as c_int,
+                    tag,
+                    session::world(),
+                    request,
+                )
+            }
+        })
+    }
+
+    /// From any rank if none is named.
+    fn receive(&self, from: Option<Rank>, tag: c_int) -> Result<Message, CommError> {
+        // SAFETY: a constant of the MPI library.
+        let from = from.map_or(unsafe { ffi::RSMPI_ANY_SOURCE }, |rank| rank.0 as c_int);
+        let room = vec![0; BYTES];
+        Pending::start(self.session, "MPI_Irecv", room, |message, request| {
+            // SAFETY: `message` has this room, and the pending operation keeps it in place.
+            unsafe {
+                ffi::MPI_Irecv(
+                    message.as_mut_ptr().cast(),
+                    BYTES as c_int,
+                    u8_type(),
+                    from,
+                    tag,
+                    session::world(),
+                    request,
+                )
+            }
+        })
+    }
+}
+
+/// What a rank says of itself.
+#[derive(Debug, PartialEq)]
+struct Hello {
+    rank: u32,
+    host: String,
+    program: String,
+}
+
+impl Hello {
+    fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.number(u64::from(self.rank))
+            .text(start_of(&self.host))
+            .text(start_of(&self.program));
+        w.finish()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Hello> {
+        let mut r = Reader::new(bytes);
+        Some(Hello {
+            rank: u32::try_from(r.number()?).ok()?,
+            host: r.text()?,
+            program: r.text()?,
+        })
+    }
+}
+
+/// As much of it as a message has room for.
+fn start_of(text: &str) -> &str {
+    &text[..text.floor_char_boundary(NAME_BYTES)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hello_arrives_as_it_was_sent_and_fits() {
+        let hello = Hello {
+            rank: 7,
+            host: "b".to_owned(),
+            program: "rbench 1".to_owned(),
+        };
+        let mut bytes = hello.encode();
+        bytes.resize(BYTES, 0);
+        assert_eq!(Hello::decode(&bytes), Some(hello));
+        assert_eq!(Hello::decode(&[1, 2, 3]), None);
+        let long = Hello {
+            rank: u32::MAX,
+            host: "\u{e4}".repeat(1000),
+            program: "x".repeat(5000),
+        };
+        assert!(long.encode().len() <= BYTES);
+    }
+}

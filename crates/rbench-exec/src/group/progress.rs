@@ -221,3 +221,74 @@ impl Group<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A phase of two ranks: what each told (items, failed, bytes, s), and how long ago.
+    fn book(told: [Option<([u64; 3], u64, Duration)>; 2], now: Instant) -> ProgressBook {
+        let book = ProgressBook::new(2);
+        book.begin(Some(1000), Some(Nanos(60 * SECOND)));
+        for (rank, told) in told.into_iter().enumerate() {
+            let told = told.map(|([items, failed, bytes], seconds, ago)| Told {
+                items,
+                failed,
+                bytes,
+                elapsed: Nanos(seconds * SECOND),
+                at: now - ago,
+            });
+            book.ranks.borrow_mut()[rank] = told;
+        }
+        book
+    }
+
+    #[test]
+    fn rates_of_ranks_over_their_own_times_are_added_up() {
+        let now = Instant::now() + Duration::from_secs(100);
+        let recent = Duration::from_millis(500);
+        // What the other told is of a second before.
+        let told = [
+            Some(([80, 2, 8], 2, Duration::ZERO)),
+            Some(([30, 0, 6], 1, recent)),
+        ];
+        let sum = book(told, now)
+            .sum(Some(Nanos(2 * SECOND)), now)
+            .expect("all told");
+        assert_eq!((sum.items, sum.failed, sum.bytes), (110, 2, 14));
+        assert_eq!((sum.rate, sum.bandwidth), (40.0 + 30.0, 4.0 + 6.0));
+        let left = (1000 - 112) as f64 / 70.0;
+        assert_eq!(sum.left, Some(Nanos((left * 1e9) as u64)));
+    }
+
+    #[test]
+    fn who_tells_nothing_new_has_done_nothing_since() {
+        let now = Instant::now() + Duration::from_secs(100);
+        let told = [
+            Some(([80, 0, 0], 4, Duration::ZERO)),
+            Some(([30, 0, 0], 1, Duration::from_secs(3))),
+        ];
+        let sum = book(told, now)
+            .sum(Some(Nanos(4 * SECOND)), now)
+            .expect("all told");
+        assert_eq!(sum.rate, 20.0 + 7.5);
+        // The deadline comes sooner than the items end.
+        let late = book(told, now)
+            .sum(Some(Nanos(59 * SECOND)), now)
+            .expect("all told");
+        assert_eq!(late.left, Some(Nanos(SECOND)));
+    }
+
+    #[test]
+    fn nothing_is_shown_of_a_part_of_the_ranks_at_the_start() {
+        let now = Instant::now() + Duration::from_secs(100);
+        let half = || book([Some(([80, 0, 0], 1, Duration::ZERO)), None], now);
+        assert_eq!(half().sum(Some(Nanos(SECOND)), now), None);
+        let later = half().sum(Some(Nanos(3 * SECOND)), now).expect("late");
+        assert_eq!(later.items, 80);
+        // Before the start nothing is counted.
+        assert!(half().sum(None, now).is_some());
+    }
+}

@@ -83,9 +83,13 @@ def result(path):
     if not pathlib.Path(path).exists():
         print(f"FAILED: there is no result {path}", flush=True)
         sys.exit(1)
-    document = json.loads(pathlib.Path(path).read_text())
+    return valid(json.loads(pathlib.Path(path).read_text()), path)
+
+
+def valid(document, label):
+    """What rbench wrote or printed as data, held against its schema."""
     for error in itertools.islice(schema_of(document["schema"]).iter_errors(document), 20):
-        check(False, f"{path} is not what its schema says: {error.json_path}: {error.message[:300]}")
+        check(False, f"{label} is not what its schema says: {error.json_path}: {error.message[:300]}")
     return document
 
 

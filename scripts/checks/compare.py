@@ -1,4 +1,5 @@
-"""Comparisons held against what is known: the same thing twice, 10 % of latency more, every published figure.
+"""Comparisons held against what is known: the same thing twice, 10 % of latency more, series with one slower cell, every
+published figure.
 
 usage: compare.py PROGRAM
 """
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from common import Testfs, check, finish, heading, result, run
+from common import Testfs, attempt, check, finish, heading, result, run, valid
 
 REPETITIONS = 20
 # So many of them have to come out right.
@@ -44,7 +45,7 @@ def five(program, target, out, first):
 
 def compared(program, *words, expect=0):
     done = run([program, "compare", *words, "--format", "json"], expect=expect, quiet=True)
-    return json.loads(done.stdout) if done.stdout else None
+    return valid(json.loads(done.stdout), f"comparison {words}") if done.stdout else None
 
 
 def verdicts(comparison):
@@ -132,6 +133,105 @@ def uneven(program, folder):
     check(len(refusal.splitlines()) == 1, f"the refusal is one line: {refusal}")
     found = compared(program, one, other, "--even-if-different")["differences"]
     check({"items", "threads of each rank", "write"} <= {difference["what"] for difference in found}, f"shown: {found}")
+
+
+def sweep(program, out, latencies):
+    """Cells of which one reads and one writes, each with five iterations on four workers."""
+    target = Testfs(program, "--direct-io", "--latency", ",".join(f"{kind}={ms}ms" for kind, ms in latencies.items()))
+    out.unlink(missing_ok=True)
+    run([program, "sweep", "--over", "rw=write,read", "--quiet", "--out", out, "--", "io", "--dir", target.mountpoint, "--bs", "4k",
+         "--size", "16k", "--direct", "--threads", "4", "--iterations", "5", "--fsync", "never", "--no-round-trip"], quiet=True)
+    target.end()
+    return out
+
+
+def cells(comparison):
+    """The verdicts of each cell."""
+    found = {}
+    for row in comparison["rows"]:
+        found.setdefault(row["cell"], []).append(row["verdict"])
+    return found
+
+
+def sweeps(program, folder):
+    heading("sweeps: the same thing twice, and one cell of two that takes half as long again")
+    base, again, slower = (folder / f"sweep-{name}.json" for name in ("base", "again", "slower"))
+    usual = {"read": 60, "write": 60}
+
+    def wrong():
+        """What a busy machine may spoil."""
+        sweep(program, base, usual)
+        sweep(program, again, usual)
+        sweep(program, slower, {**usual, "read": 90})
+        twice, later = cells(compared(program, base, again)), cells(compared(program, base, slower))
+        print(f"   the same: {twice}; one cell slower: {later}", flush=True)
+        if any(set(verdicts) != {"no difference shown"} for verdicts in twice.values()):
+            return f"the same thing twice: {twice}"
+        if "slower" not in later["rw=read"] or {"slower", "faster"} & set(later["rw=write"]):
+            return f"one cell slower: {later}"
+        return None
+
+    attempt(3, wrong)
+    for words, code in [
+        ([base, slower], 0),
+        ([base, slower, "--fail-if", "rate<-10%"], 1),
+        ([base, slower, "--fail-if", "rw=read: rate<-10%"], 1),
+        ([base, slower, "--fail-if", "rw=read: read.p50>+10%"], 1),
+        ([base, slower, "--fail-if", "rw=write: rate<-25%"], 0),
+        ([base, slower, "--fail-if", "rw=trim: rate<-10%"], 2),
+        ([base, slower, "--fail-if", "held<-10%"], 2),
+    ]:
+        run([program, "compare", *words], expect=code, quiet=True)
+    text = run([program, "compare", base, slower], quiet=True).stdout
+    check("\nSlower: rw=read: Sequential read" in text, f"the summary names the cell: {text}")
+    # A cell less, and stopped early.
+    part = json.loads(slower.read_text())
+    part["cells"].pop()
+    part["complete"] = False
+    shorter = folder / "sweep-part.json"
+    shorter.write_text(json.dumps(part))
+    text = run([program, "compare", base, shorter], quiet=True).stdout
+    check("stopped early: 1 of 2 cells" in text and "- rw=read: only BASE has it" in text, f"what is missing is named: {text}")
+    run([program, "compare", base, shorter, "--fail-if", "rate<-10%"], expect=2, quiet=True)
+    target = Testfs(program)
+    single = five(program, target, folder / "single.json", [])
+    target.end()
+    for words, sentence in [
+        ([base, single], "is a series and"),
+        ([single, base], "is a series and"),
+        ([base, "--published", "cubefs/1x1"], "--published takes results of single runs"),
+        ([base, base], "hold the same run"),
+    ]:
+        told = run([program, "compare", *words], expect=2, quiet=True).stderr
+        check(sentence in told and len(told.splitlines()) == 1, f"{words}: {told}")
+
+
+def knees(program, folder):
+    heading("knees: half of the servers is a lower limit, in one sentence and by --fail-if")
+    latency_ms, wide, narrow = 8, 8, 4
+
+    def search(name, servers):
+        target = Testfs(program, "--servers", servers, "--latency", f"read={latency_ms}ms", "--direct-io")
+        out = folder / f"knee-{name}.json"
+        out.unlink(missing_ok=True)
+        run([program, "knee", "--slo", "mean=60ms", "--time", "1", "--precision", "10%", "--quiet", "--out", out, "--", "io", "--dir",
+             target.mountpoint, "--rw", "randread", "--bs", "4k", "--size", "1m", "--threads", "32", "--no-round-trip"], quiet=True)
+        target.end()
+        return out
+
+    def wrong():
+        base, half = search("wide", wide), search("narrow", narrow)
+        whole = compared(program, base, half)["series"]["wholes"][0]
+        print(f"   {whole}", flush=True)
+        if whole["verdict"] != "slower" or not 0.3 < whole["ratio"] < 0.75:
+            return f"half of the servers: {whole}"
+        run([program, "compare", base, half, "--fail-if", "held<-10%"], expect=1, quiet=True)
+        run([program, "compare", half, base, "--fail-if", "held<-10%"], expect=0, quiet=True)
+        text = run([program, "compare", base, half], quiet=True).stdout
+        check("Held rate: slower. 1 cell" in text, f"the summary begins with it: {text}")
+        return None
+
+    attempt(3, wrong)
 
 
 def published_values():
@@ -232,6 +332,8 @@ def main():
         runs = repetitions(program, folder)
         exit_codes(program, runs)
         uneven(program, folder)
+        sweeps(program, folder)
+        knees(program, folder)
         every_published_figure(program, folder)
     finish()
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from common import Testfs, check, finish, heading, run, wait_until
+from common import Testfs, check, finish, heading, run, valid, wait_until
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 
@@ -24,7 +24,7 @@ def probe(program, place, *more, expect=0):
     done = run([program, "probe", place, "--format", "json", "--quiet", *more], expect=expect, quiet=True)
     left = [name for name in os.listdir(place) if name.startswith("rbench.")]
     check(left == [], f"{place}: {left} is left")
-    return json.loads(done.stdout)
+    return valid(json.loads(done.stdout), "the probe")
 
 
 def verdicts(host):

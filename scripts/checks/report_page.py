@@ -1,9 +1,10 @@
 """The page of rbench report in headless Chromium: at the width of a desktop and of a phone, light and dark, without
 scripts; no error on the console, no request, nothing wider than the window, text that can be told from its background.
 
-usage: report_page.py PROGRAM [--chromium CHROMIUM] [--keep FOLDER]
+usage: report_page.py PROGRAM [--chromium CHROMIUM] [--keep FOLDER] [--pictures FOLDER]
 
-With --keep the pages and their screenshots are left in FOLDER, for people to look at.
+With --keep the pages and their screenshots are left in FOLDER, for people to look at. With --pictures nothing is checked: the
+pictures of docs/pictures are made anew in FOLDER.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import shutil
 import subprocess
 import tempfile
 
-from common import check, finish, heading, mpirun, run
+from common import Testfs, check, finish, heading, mpirun, run
 
 WIDTHS = {"desktop": 1280, "phone": 390}
 # The values of Blink's enumeration.
@@ -152,10 +153,37 @@ def check_itself(browser, place):
     check("CONSOLE" in done.stderr, "an error on the console is seen")
 
 
+def search(program, out, *words):
+    """The highest rate that a file system of known capacity, 1000 a second, takes."""
+    target = Testfs(program, "--servers", 8, "--latency", "read=8ms", "--attr-timeout", "0", "--entry-timeout", "100",
+                    "--direct-io")
+    run([program, "knee", *words, "--quiet", "--out", out, "--", "io", "--dir", target.mountpoint, "--rw", "randread", "--bs", "4k",
+         "--size", "1m", "--direct", "--threads", "64", "--no-round-trip"])
+    target.end()
+
+
+def pictures(program, browser, place, folder):
+    """The pictures of the documentation: real runs, in the light mode."""
+    folder.mkdir(exist_ok=True)
+    knee, io = place / "knee.json", place / "io.json"
+    search(program, knee, "--slo", "p90=25ms", "--arrival", "poisson", "--time", "2")
+    target = Testfs(program, "--direct-io", "--latency", "read=300us,write=500us")
+    run([*mpirun("mpirun", 4), program, "io", "--dir", target.mountpoint, "--size", "8M", "--bs", "16k", "--rw", "write,randread",
+         "--direct", "--time", "5", "--out", io, "--quiet"])
+    target.end()
+    charts_alone = "<style>body > :not(#charts) { display: none }</style></head>"
+    for name, file, height, change in [("knee", knee, 625, "</head>"), ("charts", io, 400, charts_alone)]:
+        page = place / f"{name}.html"
+        run([program, "report", file, "--html", page])
+        page.write_text(page.read_text().replace("</head>", change, 1))
+        browser.open(page, f"--screenshot={folder / name}.png", width=1000, height=height)
+
+
 def pages(program, place):
-    """Pages of a run of several ranks, of two runs, of a sweep."""
+    """Pages of a run of several ranks, of two runs, of a sweep and a search."""
     quiet = ["--quiet"]
-    meta, io, again, sweep = (place / f"{name}.json" for name in ("meta", "io", "again", "sweep"))
+    meta, io, again, sweep, knee = (place / f"{name}.json" for name in ("meta", "io", "again", "sweep", "knee"))
+    search(program, knee, "--slo", "mean=60ms", "--time", "1", "--precision", "20%")
     run([*mpirun("mpirun", 4), program, "meta", "--items", "200", "--iterations", "2", "--out", meta, "--label",
          "name=<b>a & 'b'</b>", *quiet])
     for path in (io, again):
@@ -166,7 +194,8 @@ def pages(program, place):
     made = {"run": ([meta], ["File creation", "Latency by percentile", "What was run", "<b>a & 'b'</b>"]),
             "loop": ([io], ["response time", "Latency over time", "demonstration"]),
             "both": ([io, again], ["Random read", "Items/s"]),
-            "sweep": ([sweep], ["Operations per second over bs", "threads 4"])}
+            "sweep": ([sweep], ["Operations per second over bs", "threads 4"]),
+            "knee": ([knee], ["Response time over the rate that was due", "mean at most 60.0 ms", "the objective held", "Steps"])}
     for name, (files, words) in made.items():
         page = place / f"{name}.html"
         run([program, "report", *files, "--html", page])
@@ -178,6 +207,7 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("--chromium", default=shutil.which("chromium") or "chromium")
     parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--pictures", type=pathlib.Path)
     arguments = parser.parse_args()
     program = arguments.program.resolve()
     with tempfile.TemporaryDirectory() as folder:
@@ -185,6 +215,10 @@ def main():
         keep = (arguments.keep or place).resolve()
         keep.mkdir(exist_ok=True)
         browser = Browser(arguments.chromium, place)
+        if arguments.pictures:
+            pictures(program, browser, place, arguments.pictures.resolve())
+            finish()
+            return
         check_itself(browser, place)
         for page, words in pages(program, place):
             heading(page.stem)

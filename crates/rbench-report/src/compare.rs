@@ -10,6 +10,8 @@ mod figure;
 pub mod published;
 mod render;
 mod samples;
+mod series;
+mod whole;
 
 use rbench_core::plain::plain;
 
@@ -18,6 +20,8 @@ pub use even::Difference;
 pub use figure::{FIGURES, Figure, Unit};
 pub use render::{FORMATS, Format};
 pub use samples::{Basis, Run};
+pub use series::{Cell, SeriesPart, SeriesRun, compare_series};
+pub use whole::{Bracket, Whole, WholeFigure};
 
 use crate::hist::HistError;
 use crate::stats::{self, Estimate, holm};
@@ -147,6 +151,8 @@ impl Outcome {
 /// One operation on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
+    /// The cell of the series that it is of; `None` where runs are compared.
+    pub cell: Option<String>,
     /// Name for machines.
     pub name: String,
     /// Name for people.
@@ -171,6 +177,16 @@ impl Row {
     pub fn judged(&self) -> Option<&Outcome> {
         self.figures.iter().find(|f| f.figure == self.judged_by)
     }
+
+    /// Its name, behind that of its cell.
+    pub fn full_name(&self) -> String {
+        within(self.cell.as_deref(), &self.name)
+    }
+}
+
+/// The name of an operation, behind that of its cell.
+fn within(cell: Option<&str>, row: &str) -> String {
+    cell.map_or_else(|| row.to_owned(), |cell| format!("{cell}: {row}"))
 }
 
 /// One side.
@@ -191,7 +207,9 @@ pub struct Comparison {
     pub new: Side,
     /// What counts.
     pub options: Options,
-    /// The operations that both have, in the order of BASE.
+    /// What there is besides where series are compared.
+    pub series: Option<SeriesPart>,
+    /// The operations that both have, in the order of BASE; of a series, of each cell.
     pub rows: Vec<Row>,
     /// What differs besides, and is compared all the same; with published figures:
     /// the set-ups.
@@ -220,12 +238,48 @@ pub fn compare(
     new: &[Run<'_>],
     options: &Options,
 ) -> Result<Comparison, Refusal> {
+    let paired = paired(base, new, options.even_if_different)?;
+    if !paired.differences.is_empty() && !options.even_if_different {
+        return Err(Refusal::Uneven(paired.differences));
+    }
+    if paired.pairs.is_empty() {
+        return Err(Refusal::NothingInCommon {
+            base: names(base).join(", "),
+            new: names(new).join(", "),
+        });
+    }
+    let draft = Draft {
+        base: Side::of(base),
+        new: Side::of(new),
+        paired,
+        series: None,
+        unmeasured: Vec::new(),
+    };
+    draft.judged(options)
+}
+
+/// What two sides have in common, and what they have not.
+#[derive(Default)]
+struct Paired {
+    pairs: Vec<Pair>,
+    differences: Vec<Difference>,
+    notes: Vec<String>,
+    /// Rows of BASE that have no figure in NEW.
+    gone: Vec<Missing>,
+}
+
+/// An operation of BASE that NEW has no figure of, by its cell and its name.
+#[derive(Debug, Clone, PartialEq)]
+struct Missing {
+    cell: Option<String>,
+    row: String,
+}
+
+/// Finds the rows that both sides have; `different`: they need not have done the same.
+fn paired(base: &[Run<'_>], new: &[Run<'_>], different: bool) -> Result<Paired, Refusal> {
     let (base_rows, new_rows) = (gather(base)?, gather(new)?);
     let mut differences = even::of_runs(base, new);
     differences.extend(even::of_rows(&base_rows, &new_rows));
-    if !differences.is_empty() && !options.even_if_different {
-        return Err(Refusal::Uneven(differences));
-    }
     let mut pairs = Vec::new();
     for base in base_rows.iter().filter(|row| !row.runs.is_empty()) {
         let same = new_rows.iter().find(|row| row.name == base.name);
@@ -234,25 +288,19 @@ pub fn compare(
                 .map(|new| pair(base, new)),
         );
     }
-    if pairs.is_empty() {
-        return Err(Refusal::NothingInCommon {
-            base: names(base).join(", "),
-            new: names(new).join(", "),
-        });
-    }
     let mut notes = notes("BASE", &base_rows);
     notes.extend(self::notes("NEW", &new_rows));
     notes.extend(one_sided("BASE", &base_rows, &new_rows));
     notes.extend(one_sided("NEW", &new_rows, &base_rows));
-    let sides = (Side::of(base), Side::of(new));
-    let gone = gone(&base_rows, &new_rows, options.even_if_different);
-    if let Some(why) = options.conditions.iter().find_map(|c| c.without(&gone)) {
-        return Err(Refusal::Condition(why));
-    }
-    finish(sides, pairs, options, |comparison| {
-        comparison.differences = differences;
-        notes.append(&mut comparison.notes);
-        comparison.notes = notes;
+    let gone = gone(&base_rows, &new_rows, different);
+    Ok(Paired {
+        pairs,
+        differences,
+        notes,
+        gone: gone
+            .into_iter()
+            .map(|row| Missing { cell: None, row })
+            .collect(),
     })
 }
 
@@ -300,13 +348,19 @@ pub fn against(
     let set_ups = published::set_ups(&column.set_ups(&workloads), runs, &rows);
     let mut notes = column.notes();
     notes.extend(self::notes("NEW", &rows));
-    finish((base, Side::of(runs)), pairs, options, |comparison| {
-        comparison.differences = uneven;
-        comparison.differences.extend(set_ups);
-        comparison.unmeasured = unmeasured;
-        notes.append(&mut comparison.notes);
-        comparison.notes = notes;
-    })
+    let draft = Draft {
+        base,
+        new: Side::of(runs),
+        paired: Paired {
+            pairs,
+            differences: uneven.into_iter().chain(set_ups).collect(),
+            notes,
+            gone: Vec::new(),
+        },
+        series: None,
+        unmeasured,
+    };
+    draft.judged(options)
 }
 
 impl Side {
@@ -337,6 +391,7 @@ fn names(runs: &[Run<'_>]) -> Vec<String> {
 
 /// A row before it is judged, with the estimates of both sides.
 struct Pair {
+    cell: Option<String>,
     name: String,
     label: String,
     base: Basis,
@@ -368,6 +423,7 @@ fn pair(base: &RowSamples, new: &RowSamples) -> Pair {
         .filter_map(|figure| Some((figure, figure.of(&old)?, figure.of(&young)?)))
         .collect();
     Pair {
+        cell: None,
         name: base.name.clone(),
         label: base.label.clone(),
         base: base.basis(),
@@ -395,6 +451,7 @@ fn add_published(
     let place = pairs.iter().position(|pair| pair.label == label);
     let place = place.unwrap_or_else(|| {
         pairs.push(Pair {
+            cell: None,
             name: row.name.clone(),
             label,
             base: Basis::Published,
@@ -408,37 +465,55 @@ fn add_published(
     pairs[place].figures.push((figure, base, new));
 }
 
-fn finish(
-    (base, new): (Side, Side),
-    pairs: Vec<Pair>,
-    options: &Options,
-    complete: impl FnOnce(&mut Comparison),
-) -> Result<Comparison, Refusal> {
-    let rows = judge(pairs, options);
-    if let Some(why) = options
-        .conditions
-        .iter()
-        .find_map(|c| c.without_a_row(&rows))
-    {
-        return Err(Refusal::Condition(why));
+/// A comparison before it is judged.
+struct Draft {
+    base: Side,
+    new: Side,
+    paired: Paired,
+    series: Option<SeriesPart>,
+    unmeasured: Vec<Unmeasured>,
+}
+
+impl Draft {
+    /// # Errors
+    /// A condition about what is not there.
+    fn judged(self, options: &Options) -> Result<Comparison, Refusal> {
+        let Draft {
+            base,
+            new,
+            paired,
+            series,
+            unmeasured,
+        } = self;
+        let Paired {
+            pairs,
+            differences,
+            mut notes,
+            gone,
+        } = paired;
+        let conditions = || options.conditions.iter();
+        if let Some(why) = conditions().find_map(|c| c.without(&gone)) {
+            return Err(Refusal::Condition(why));
+        }
+        let rows = judge(pairs, options);
+        notes.extend(basis_notes(&rows));
+        let mut comparison = Comparison {
+            base,
+            new,
+            options: options.clone(),
+            series,
+            rows,
+            differences,
+            unmeasured,
+            notes,
+            judged: Vec::new(),
+        };
+        if let Some(why) = conditions().find_map(|c| c.without_a_figure(&comparison)) {
+            return Err(Refusal::Condition(why));
+        }
+        comparison.judged = conditions().map(|c| c.judge(&comparison)).collect();
+        Ok(comparison)
     }
-    let mut comparison = Comparison {
-        base,
-        new,
-        options: options.clone(),
-        notes: basis_notes(&rows),
-        rows,
-        differences: Vec::new(),
-        unmeasured: Vec::new(),
-        judged: Vec::new(),
-    };
-    comparison.judged = options
-        .conditions
-        .iter()
-        .map(|c| c.judge(&comparison))
-        .collect();
-    complete(&mut comparison);
-    Ok(comparison)
 }
 
 /// Corrects for the number of rows, for the verdicts and for each figure by itself.
@@ -468,6 +543,7 @@ fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
             .iter()
             .map(|(figure, base, new)| outcome(figure, *base, *new, level(place, pair, figure)));
         let mut row = Row {
+            cell: pair.cell.clone(),
             name: pair.name.clone(),
             label: pair.label.clone(),
             base: pair.base,

@@ -1,4 +1,4 @@
-//! The JSON Schemas of the files that rbench writes, made from the types that are written:
+//! The JSON Schemas of the files that rbench writes and of what it prints as data, made from the types that are written:
 //! `docs/schema` has them as files.
 
 use schemars::Schema;
@@ -6,7 +6,10 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::Value;
 
 use crate::json::pretty;
-use crate::schema::{RunResult, SCHEMA, SERIES_SCHEMA, SeriesResult};
+use crate::schema::{
+    COMPARE_SCHEMA, ComparisonResult, PROBE_SCHEMA, ProbeResult, RunResult, SCHEMA, SERIES_SCHEMA,
+    SeriesResult,
+};
 
 /// The schema of one kind of file.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +28,14 @@ pub const FILE_SCHEMAS: &[FileSchema] = &[
     FileSchema {
         name: SERIES_SCHEMA,
         make: SchemaGenerator::into_root_schema_for::<SeriesResult>,
+    },
+    FileSchema {
+        name: COMPARE_SCHEMA,
+        make: SchemaGenerator::into_root_schema_for::<ComparisonResult>,
+    },
+    FileSchema {
+        name: PROBE_SCHEMA,
+        make: SchemaGenerator::into_root_schema_for::<ProbeResult>,
     },
 ];
 
@@ -87,6 +98,14 @@ mod tests {
     #[test]
     fn a_file_is_named_after_its_schema() {
         let names: Vec<String> = FILE_SCHEMAS.iter().map(FileSchema::file_name).collect();
-        assert_eq!(names, ["rbench.result-1.json", "rbench.series-1.json"]);
+        assert_eq!(
+            names,
+            [
+                "rbench.result-1.json",
+                "rbench.series-1.json",
+                "rbench.compare-1.json",
+                "rbench.probe-1.json"
+            ]
+        );
     }
 }

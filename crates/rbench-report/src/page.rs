@@ -18,6 +18,7 @@ use crate::{Document, json};
 
 mod charts;
 mod curves;
+mod knee;
 mod svg;
 mod tables;
 
@@ -108,9 +109,11 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
         section id="results" {
             h2 { "Results" }
             @if results.len() > 1 { (tables::beside(results, names)) }
-            (beside(results, names, &|result| html! {
+            // Below each other: they are too wide for less than the whole page.
+            @for (result, name) in results.iter().zip(names) {
+                @if results.len() > 1 { h4 { (name) } }
                 (tables::operations(result)) (tables::summary(result)) (tables::client(result))
-            }))
+            }
         }
         section id="charts" {
             h2 { "Charts" }

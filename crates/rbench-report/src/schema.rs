@@ -6,6 +6,7 @@
 
 mod client;
 mod client_cost;
+mod comparison;
 mod crowd;
 mod effort;
 mod fio;
@@ -31,6 +32,11 @@ use serde_json::{Map, Value};
 
 pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use client_cost::{ClientCostResult, HostClientResult};
+pub use comparison::{
+    COMPARE_SCHEMA, ComparedBracket, ComparedCell, ComparedCondition, ComparedDifference,
+    ComparedFigure, ComparedInterval, ComparedMet, ComparedRow, ComparedSeries, ComparedWhole,
+    ComparisonResult, NotCompared, Samples,
+};
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
 pub use effort::{GivenUpResult, WorkersResult};
 pub use fio::{

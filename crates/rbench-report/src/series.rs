@@ -3,7 +3,7 @@
 pub mod figures;
 mod io500;
 pub mod journal;
-mod knee;
+pub(crate) mod knee;
 mod nn;
 mod quick;
 mod suite;

@@ -1,16 +1,16 @@
-//! `rbench compare`: runs against each other, or against published figures.
+//! `rbench compare`: runs or series against each other, or runs against published figures.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rbench_cli::{Compare, CompareFormat};
-use rbench_report::RunResult;
+use rbench_report::Document;
 use rbench_report::compare::{
-    Comparison, Condition, FORMATS, Options, Run, against, compare as between, published,
+    Comparison, Condition, FORMATS, Options, Run, SeriesRun, against, compare as between,
+    compare_series, published,
 };
 
 use crate::show;
-use crate::show::read;
 use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// Compares, and prints the comparison. The exit code says whether a condition is
@@ -48,11 +48,18 @@ fn compared(what: &Compare) -> Result<Comparison, String> {
     }
     let (first, new) = what.files.split_at(needed - 1);
     let base: Vec<&PathBuf> = first.iter().chain(&what.more_bases).collect();
-    let base = read_all(&base)?;
-    let new = read_all(&new.iter().collect::<Vec<&PathBuf>>())?;
-    let result = match column {
-        Some(column) => against(&column, &runs(&new), &options),
-        None => between(&runs(&base), &runs(&new), &options),
+    let new: Vec<&PathBuf> = new.iter().collect();
+    let all = read_all(&base.iter().chain(&new).copied().collect::<Vec<&PathBuf>>())?;
+    let (base, new) = all.split_at(base.len());
+    let result = match (kind(&all)?, column) {
+        (Kind::Runs, Some(column)) => against(&column, &runs(new), &options),
+        (Kind::Runs, None) => between(&runs(base), &runs(new), &options),
+        (Kind::Series(name), Some(_)) => {
+            return Err(format!(
+                "{name} is a series: --published takes results of single runs"
+            ));
+        }
+        (Kind::Series(_), None) => compare_series(&series(base), &series(new), &options),
     };
     result.map_err(|refusal| refusal.to_string())
 }
@@ -72,26 +79,65 @@ fn options(what: &Compare) -> Result<Options, String> {
     })
 }
 
-/// The results, each with the name of its file. The same file twice would be
-/// samples that do not differ.
-fn read_all(files: &[&PathBuf]) -> Result<Vec<(String, RunResult)>, String> {
-    let mut all: Vec<(String, RunResult)> = Vec::new();
+/// What the files hold, each with its name.
+type Read = (String, Document);
+
+/// Reads the files. The same one twice would be samples that do not differ.
+fn read_all(files: &[&PathBuf]) -> Result<Vec<Read>, String> {
+    let mut all: Vec<Read> = Vec::new();
     for file in files {
-        let result = read(file)?;
+        let document = show::read_document(file)?;
         let name = file.display().to_string();
-        if let Some((other, _)) = all.iter().find(|(_, known)| known.run.id == result.run.id) {
+        if let Some((other, _)) = all.iter().find(|(_, known)| id(known) == id(&document)) {
             return Err(format!("{name} and {other} hold the same run"));
         }
-        all.push((name, result));
+        all.push((name, document));
     }
     Ok(all)
 }
 
-fn runs(results: &[(String, RunResult)]) -> Vec<Run<'_>> {
-    results
-        .iter()
-        .map(|(name, result)| Run { name, result })
-        .collect()
+fn id(document: &Document) -> &str {
+    match document {
+        Document::Run(run) => &run.run.id,
+        Document::Series(series) => &series.run.id,
+    }
+}
+
+/// What is compared: nothing of both is.
+enum Kind<'n> {
+    Runs,
+    /// With the name of the first.
+    Series(&'n str),
+}
+
+fn kind(all: &[Read]) -> Result<Kind<'_>, String> {
+    let is_series = |one: &&Read| matches!(one.1, Document::Series(_));
+    let one = all.iter().find(is_series);
+    let other = all.iter().find(|one| !is_series(one));
+    match (one, other) {
+        (Some((series, _)), Some((run, _))) => Err(format!(
+            "{series} is a series and {run} a single run: compare takes runs with runs, or series with series of the \
+             same command"
+        )),
+        (Some((series, _)), None) => Ok(Kind::Series(series)),
+        (None, _) => Ok(Kind::Runs),
+    }
+}
+
+fn runs(all: &[Read]) -> Vec<Run<'_>> {
+    let runs = all.iter().filter_map(|(name, document)| match document {
+        Document::Run(result) => Some(Run { name, result }),
+        Document::Series(_) => None,
+    });
+    runs.collect()
+}
+
+fn series(all: &[Read]) -> Vec<SeriesRun<'_>> {
+    let series = all.iter().filter_map(|(name, document)| match document {
+        Document::Series(series) => Some(SeriesRun { name, series }),
+        Document::Run(_) => None,
+    });
+    series.collect()
 }
 
 fn render(comparison: &Comparison, format: CompareFormat) -> String {

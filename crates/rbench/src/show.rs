@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use rbench_cli::{Format, Show};
 use rbench_comm::launcher::launcher;
-use rbench_report::{Colour, Document, RENDERERS, RunResult, View, journal};
+use rbench_report::{Colour, Document, RENDERERS, RunResult, View};
 
 use crate::{FAILED, USAGE, complain, print};
 
@@ -48,14 +48,6 @@ pub fn view() -> View {
     columns.map_or(view, |columns| view.wide(columns))
 }
 
-/// Reads the result file or the journal of a run.
-///
-/// # Errors
-/// One sentence that names the file.
-pub fn read(file: &Path) -> Result<RunResult, String> {
-    journal::read_any(&bytes_of(file)?).map_err(|e| format!("{}: {e}", file.display()))
-}
-
 fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|e| format!("{} cannot be read: {e}", file.display()))
 }
@@ -65,10 +57,14 @@ fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {
 /// # Errors
 /// One sentence that names the file.
 pub fn documents(files: &[PathBuf]) -> Result<Vec<Document>, String> {
-    files.iter().map(|file| read_one(file)).collect()
+    files.iter().map(|file| read_document(file)).collect()
 }
 
-fn read_one(file: &Path) -> Result<Document, String> {
+/// Reads the file or the journal of a run or a series.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn read_document(file: &Path) -> Result<Document, String> {
     Document::read(&bytes_of(file)?).map_err(|e| format!("{}: {e}", file.display()))
 }
 

@@ -10,15 +10,18 @@ use crate::{Compare, CompareFormat, Invocation, values};
 #[command(
     after_help = "A difference is shown only if chance would hardly ever show one in any operation where there is none \
     (--confidence), so give each side at least 3, better 5 iterations (--iterations 5), or several runs. Conditions of \
-    --fail-if: [OPERATION.]FIGURE>+N% or [OPERATION.]FIGURE<-N%; figures are rate, bandwidth, mean, p50, p90, p99, p99.9, \
-    max, and response-mean … response-max of open loops. Exit code: 0; 1 if a condition is met; 2 if there is no comparison. \
+    --fail-if: [CELL:][OPERATION.]FIGURE>+N% or …FIGURE<-N%; figures are rate, bandwidth, mean, p50, p90, p99, p99.9, \
+    max, and response-mean … response-max of open loops; of series as a whole held (knee), score, score-bandwidth and \
+    score-metadata (io500). Of series (sweep, knee, nn, quick, suite) every cell is compared; a condition is about all of \
+    them or about the CELL before its colon. Exit code: 0; 1 if a condition is met; 2 if there is no comparison. \
     docs/compare.md has the formulas.\n\nExamples:\n  rbench compare before.json after.json\n  rbench compare --base b2.json \
     --base b3.json b1.json a1.json a2.json a3.json --format md\n  rbench compare before.json after.json --fail-if \
-    'file-create.p99>+10%' --fail-if 'rate<-5%'\n  rbench compare run.json --published juicefs-1.1/redis-always"
+    'file-create.p99>+10%' --fail-if 'rate<-5%'\n  rbench compare old-sweep.json new-sweep.json --fail-if 'threads=4 bs=4k: \
+    rate<-5%'\n  rbench compare run.json --published juicefs-1.1/redis-always"
 )]
 pub struct CompareArgs {
-    /// The result that is compared with, then one result or several of the same
-    /// thing; with --published: these only
+    /// The result that is compared with, of a run or a series, then one result or
+    /// several of the same thing; with --published: these only
     #[arg(value_name = "BASE NEW")]
     files: Vec<PathBuf>,
     /// Another run of what BASE is; may be repeated

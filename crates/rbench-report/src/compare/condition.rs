@@ -4,20 +4,65 @@ use std::fmt;
 
 use rbench_core::near::nearest;
 
-use super::figure::{FIGURES, Figure, find};
-use super::{Comparison, Outcome, Row};
+use super::figure::{FIGURES, Figure};
+use super::whole::{self, Whole, WholeFigure};
+use super::{Comparison, Missing, Outcome, Row, Verdict, within};
 
 /// A change that is not accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     /// As it was typed.
     pub text: String,
-    /// The row; `None`: all of them.
-    row: Option<String>,
-    figure: &'static Figure,
+    place: Place,
+    figure: Wanted,
     direction: Direction,
     /// Limit of new / base − 1.
     limit: f64,
+}
+
+/// What a condition is about; names without their blanks, as conditions are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// Every operation.
+    Everywhere,
+    /// Every operation of a cell.
+    Cell(String),
+    /// An operation, or one of a cell: both names with a colon between them.
+    Operation(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Wanted {
+    Row(&'static Figure),
+    /// A figure of a series as a whole.
+    Whole(&'static WholeFigure),
+}
+
+impl Wanted {
+    fn name(self) -> &'static str {
+        match self {
+            Wanted::Row(figure) => figure.name,
+            Wanted::Whole(figure) => figure.name,
+        }
+    }
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+impl Place {
+    /// Whether an operation is among those that are meant.
+    fn holds(&self, cell: Option<&str>, row: &str) -> bool {
+        match self {
+            Place::Everywhere => true,
+            Place::Cell(wanted) => cell.is_some_and(|cell| squeezed(cell) == *wanted),
+            Place::Operation(wanted) => {
+                squeezed(row) == *wanted
+                    || cell.is_some() && squeezed(&within(cell, row)) == *wanted
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,17 +76,17 @@ enum Direction {
 #[error("{0}")]
 pub struct ConditionError(String);
 
-const FORM: &str = "FIGURE>+N% or FIGURE<-N%, with OPERATION. before it for one operation, \
+const FORM: &str = "FIGURE>+N% or FIGURE<-N%, with OPERATION. before it for one operation and CELL: for one cell, \
      such as file-create.p99>+10% or rate<-5%";
 
 impl Condition {
-    /// Reads `[OPERATION.]FIGURE>+N%` or `…<-N%`.
+    /// Reads `[CELL:][OPERATION.]FIGURE>+N%` or `…<-N%`.
     ///
     /// # Errors
     /// A clause that says what is wrong, or which changes can never be.
     pub fn parse(text: &str) -> Result<Condition, ConditionError> {
         let wrong = |why: String| Err(ConditionError(format!("'{text}' {why}")));
-        let typed: String = text.split_whitespace().collect();
+        let typed = squeezed(text);
         let Some(at) = typed.find(['<', '>']) else {
             return wrong(format!("is not {FORM}"));
         };
@@ -58,9 +103,9 @@ impl Condition {
             Ok(percent) if percent.is_finite() => percent,
             _ => return wrong(format!("has no number before %: it must be {FORM}")),
         };
-        let Some((row, figure)) = split(left) else {
-            let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
-            let last = left.rsplit('.').next().unwrap_or(left);
+        let Some((place, figure)) = split(left) else {
+            let names: Vec<&str> = figures().map(Wanted::name).collect();
+            let last = left.rsplit(['.', ':']).next().unwrap_or(left);
             let near = nearest(last, names.iter().copied());
             let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));
             return wrong(format!(
@@ -68,6 +113,12 @@ impl Condition {
                 names.join(", ")
             ));
         };
+        if let (Wanted::Whole(figure), true) = (figure, place != Place::Everywhere) {
+            let name = figure.name;
+            return wrong(format!(
+                "names a part: {name} is a figure of the series as a whole"
+            ));
+        }
         match direction {
             Direction::Above if percent < 0.0 => {
                 return wrong(
@@ -88,7 +139,7 @@ impl Condition {
         }
         Ok(Condition {
             text: text.to_owned(),
-            row,
+            place,
             figure,
             direction,
             limit: percent / 100.0,
@@ -96,29 +147,65 @@ impl Condition {
     }
 
     /// Why it cannot be judged when these rows have no figure any more: it is about
-    /// every row.
-    pub(super) fn without(&self, gone: &[String]) -> Option<String> {
-        (self.row.is_none() && !gone.is_empty()).then(|| {
+    /// them, too. One that a comparison of runs lacks is no row of it.
+    pub(super) fn without(&self, gone: &[Missing]) -> Option<String> {
+        let Wanted::Row(_) = self.figure else {
+            return None;
+        };
+        let about = match &self.place {
+            Place::Everywhere => "every operation",
+            Place::Cell(_) => "every operation of a cell",
+            Place::Operation(_) => "an operation of every cell that has it",
+        };
+        let own = gone.iter().filter(|gone| {
+            let one = matches!(self.place, Place::Operation(_));
+            self.place.holds(gone.cell.as_deref(), &gone.row) && !(one && gone.cell.is_none())
+        });
+        let own: Vec<String> = own
+            .map(|gone| within(gone.cell.as_deref(), &gone.row))
+            .collect();
+        (!own.is_empty()).then(|| {
             format!(
-                "'{}' is about every operation, and NEW has no figure of {}: look why, or name the operations",
+                "'{}' is about {about}, and NEW has no figure of {}: look why, or name the operations",
                 self.text,
-                gone.join(", ")
+                own.join(", ")
             )
         })
     }
 
-    /// Why it can be met by none of these rows.
-    pub(super) fn without_a_row(&self, rows: &[Row]) -> Option<String> {
+    /// Why it can be met by nothing in this comparison.
+    pub(super) fn without_a_figure(&self, comparison: &Comparison) -> Option<String> {
+        match self.figure {
+            Wanted::Row(figure) => self.without_a_row(figure, &comparison.rows),
+            Wanted::Whole(figure) => self.without_a_whole(figure, comparison),
+        }
+    }
+
+    fn without_a_row(&self, figure: &Figure, rows: &[Row]) -> Option<String> {
         let text = &self.text;
-        let named = |row: &&Row| self.row.as_ref().is_none_or(|name| *name == row.name);
-        if let (Some(wanted), None) = (&self.row, rows.iter().find(named)) {
-            let near = nearest(wanted, rows.iter().map(|row| row.name.as_str()));
+        let named = |row: &&Row| self.place.holds(row.cell.as_deref(), &row.name);
+        if rows.iter().find(named).is_none() {
+            let (what, wanted) = match &self.place {
+                Place::Everywhere => {
+                    return Some(format!("'{text}': no operation is compared"));
+                }
+                Place::Cell(cell) => ("cell", cell),
+                Place::Operation(row) => ("operation", row),
+            };
+            let known: Vec<String> = match self.place {
+                Place::Cell(_) => rows.iter().filter_map(|row| row.cell.clone()).collect(),
+                _ => rows
+                    .iter()
+                    .flat_map(|row| [row.name.clone(), row.full_name()])
+                    .collect(),
+            };
+            let near = nearest(wanted, known.iter().map(String::as_str));
             let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));
             return Some(format!(
-                "'{text}' names the operation {wanted}, which is not compared{near}"
+                "'{text}' names the {what} {wanted}, which is not compared{near}"
             ));
         }
-        let is_response = self.figure.name.starts_with("response");
+        let is_response = figure.name.starts_with("response");
         if let Some(row) = rows
             .iter()
             .filter(named)
@@ -126,63 +213,129 @@ impl Condition {
         {
             return Some(format!(
                 "'{text}' cannot be judged: operations of {} were due and never started, and are in no response time",
-                row.name
+                row.full_name()
             ));
         }
-        let has = |row: &Row| row.figures.iter().any(|f| f.figure == self.figure);
+        let has = |row: &Row| row.figures.iter().any(|f| f.figure == figure);
         let any = rows.iter().filter(named).any(has);
         (!any).then(|| {
-            let name = self.figure.name;
+            let name = figure.name;
             format!("'{text}' is about {name}, which no operation has here")
+        })
+    }
+
+    fn without_a_whole(&self, figure: &WholeFigure, comparison: &Comparison) -> Option<String> {
+        let (text, name) = (&self.text, figure.name);
+        let Some(found) = whole_of(comparison, figure) else {
+            return Some(format!(
+                "'{text}' is about {name}, which these results do not have"
+            ));
+        };
+        let says_nothing = match found.verdict {
+            Some(verdict) => verdict == Verdict::TooFew || found.base.value.is_none(),
+            None => found.ratio.is_none(),
+        };
+        says_nothing.then(|| {
+            format!(
+                "'{text}' cannot be judged: the {} of one side says nothing",
+                found.label
+            )
         })
     }
 
     /// Holds it against a comparison.
     pub(super) fn judge(&self, comparison: &Comparison) -> Judged {
-        let rows = comparison.rows.iter();
-        let own = rows.filter(|row| self.row.as_ref().is_none_or(|name| *name == row.name));
-        let mut met = Vec::new();
-        for row in own {
-            let found = row.figures.iter().find(|f| f.figure == self.figure);
-            let Some(outcome) = found else { continue };
-            if self.is_met_by(outcome) {
-                met.push(Met {
-                    row: row.name.clone(),
-                    change: outcome.ratio - 1.0,
-                    shown: outcome.interval.is_some(),
-                });
-            }
-        }
+        let met = match self.figure {
+            Wanted::Row(figure) => self.met_by_rows(figure, &comparison.rows),
+            Wanted::Whole(figure) => whole_of(comparison, figure)
+                .and_then(|whole| self.met_by_whole(whole))
+                .into_iter()
+                .collect(),
+        };
         Judged {
             text: self.text.clone(),
             met,
         }
     }
 
+    fn met_by_rows(&self, figure: &Figure, rows: &[Row]) -> Vec<Met> {
+        let rows = rows.iter();
+        let own = rows.filter(|row| self.place.holds(row.cell.as_deref(), &row.name));
+        let mut met = Vec::new();
+        for row in own {
+            let found = row.figures.iter().find(|f| f.figure == figure);
+            let Some(outcome) = found else { continue };
+            if self.is_met_by(outcome) {
+                met.push(Met {
+                    cell: row.cell.clone(),
+                    row: row.name.clone(),
+                    change: outcome.ratio - 1.0,
+                    shown: outcome.interval.is_some(),
+                });
+            }
+        }
+        met
+    }
+
+    /// Of brackets: where the change lies beyond the limit and they have no rate in common.
+    fn met_by_whole(&self, whole: &Whole) -> Option<Met> {
+        // A search that found no rate has lost all of it.
+        let change = whole.ratio.unwrap_or(0.0) - 1.0;
+        let apart = match self.direction {
+            _ if whole.verdict.is_none() => true,
+            Direction::Above => whole.low.is_some_and(|low| low >= 1.0),
+            Direction::Below => whole.high.is_some_and(|high| high <= 1.0),
+        };
+        (self.is_beyond(change) && apart).then(|| Met {
+            cell: None,
+            row: whole.name.clone(),
+            change,
+            shown: whole.verdict.is_some(),
+        })
+    }
+
+    fn is_beyond(&self, change: f64) -> bool {
+        match self.direction {
+            Direction::Above => change > self.limit,
+            Direction::Below => change < self.limit,
+        }
+    }
+
     /// Whether the change lies beyond the limit and, where there is an interval, is
     /// shown not to be chance.
     fn is_met_by(&self, outcome: &Outcome) -> bool {
-        let change = outcome.ratio - 1.0;
-        let beyond = match self.direction {
-            Direction::Above => change > self.limit,
-            Direction::Below => change < self.limit,
-        };
-        beyond && (outcome.interval.is_none() || outcome.is_shown())
+        self.is_beyond(outcome.ratio - 1.0) && (outcome.interval.is_none() || outcome.is_shown())
     }
 }
 
-/// The row and the figure of `file-create.p99.9`; both may have points in them.
-fn split(text: &str) -> Option<(Option<String>, &'static Figure)> {
-    if let Some(figure) = find(text) {
-        return Some((None, figure));
+fn whole_of<'c>(comparison: &'c Comparison, figure: &WholeFigure) -> Option<&'c Whole> {
+    let mut wholes = comparison.series.as_ref()?.wholes.iter();
+    wholes.find(|whole| whole.name == figure.name)
+}
+
+/// All figures that a condition may name.
+fn figures() -> impl Iterator<Item = Wanted> {
+    let wholes = whole::figures().map(Wanted::Whole);
+    FIGURES.iter().map(Wanted::Row).chain(wholes)
+}
+
+/// The place and the figure of `file-create.p99.9` or `bs=4k:p99`; names may have points
+/// and colons in them.
+fn split(text: &str) -> Option<(Place, Wanted)> {
+    if let Some(figure) = figures().find(|figure| figure.name() == text) {
+        return Some((Place::Everywhere, figure));
     }
-    let fits = |figure: &&Figure| {
-        let row = text.strip_suffix(figure.name)?.strip_suffix('.')?;
-        (!row.is_empty()).then(|| row.to_owned())
+    let place = |figure: Wanted| {
+        let before = text.strip_suffix(figure.name())?;
+        let end = before.chars().next_back()?;
+        let name = before[..before.len() - end.len_utf8()].to_owned();
+        match (end, name.is_empty()) {
+            ('.', false) => Some(Place::Operation(name)),
+            (':', false) => Some(Place::Cell(name)),
+            _ => None,
+        }
     };
-    FIGURES
-        .iter()
-        .find_map(|figure| fits(&figure).map(|row| (Some(row), figure)))
+    figures().find_map(|figure| place(figure).map(|place| (place, figure)))
 }
 
 /// What a condition came to.
@@ -190,14 +343,16 @@ fn split(text: &str) -> Option<(Option<String>, &'static Figure)> {
 pub struct Judged {
     /// The condition as it was typed.
     pub text: String,
-    /// The rows in which it is met.
+    /// The rows in which it is met, or the figure of the series.
     pub met: Vec<Met>,
 }
 
 /// A row in which a condition is met.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Met {
-    /// The name of the row.
+    /// The row's cell, in a series.
+    pub cell: Option<String>,
+    /// The name of the row, or of the figure of the series.
     pub row: String,
     /// new / base − 1.
     pub change: f64,
@@ -217,7 +372,8 @@ impl fmt::Display for Judged {
             } else {
                 ", judged without an interval"
             };
-            format!("{} ({:+.1}%{chance})", met.row, 100.0 * met.change)
+            let place = within(met.cell.as_deref(), &met.row);
+            format!("{place} ({:+.1}%{chance})", 100.0 * met.change)
         };
         let all: Vec<String> = self.met.iter().map(one).collect();
         write!(f, "{}: MET by {}", self.text, all.join(", "))
@@ -228,25 +384,61 @@ impl fmt::Display for Judged {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> (Option<String>, &'static str, f64) {
+    fn parsed(text: &str) -> (Place, &'static str, f64) {
         let condition = Condition::parse(text).expect(text);
-        (condition.row, condition.figure.name, condition.limit)
+        (condition.place, condition.figure.name(), condition.limit)
     }
 
     #[test]
-    fn conditions_name_a_figure_and_perhaps_a_row() {
-        let row = |name: &str| Some(name.to_owned());
-        assert_eq!(parsed("rate<-5%"), (None, "rate", -0.05));
+    fn conditions_name_a_figure_and_perhaps_a_row_or_a_cell() {
+        let row = |name: &str| Place::Operation(name.to_owned());
+        let cell = |name: &str| Place::Cell(name.to_owned());
+        assert_eq!(parsed("rate<-5%"), (Place::Everywhere, "rate", -0.05));
+        assert_eq!(parsed("held<-5%"), (Place::Everywhere, "held", -0.05));
+        assert_eq!(
+            parsed("hosts=2 bs=4k: rate<-5%"),
+            (cell("hosts=2bs=4k"), "rate", -0.05)
+        );
+        assert_eq!(
+            parsed("hosts=2 bs=4k: file-stat.p99.9>+5%"),
+            (row("hosts=2bs=4k:file-stat"), "p99.9", 0.05)
+        );
         assert_eq!(
             parsed("file-create.p99>+10%"),
             (row("file-create"), "p99", 0.1)
         );
-        assert_eq!(parsed("p99.9 > 10%"), (None, "p99.9", 0.1));
+        assert_eq!(parsed("p99.9 > 10%"), (Place::Everywhere, "p99.9", 0.1));
         assert_eq!(parsed("a.b.p99.9>0%"), (row("a.b"), "p99.9", 0.0));
         assert_eq!(
             parsed("randread.response-p99>+2.5%"),
             (row("randread"), "response-p99", 0.025)
         );
+    }
+
+    #[test]
+    fn an_operation_is_found_by_its_name_or_behind_that_of_its_cell() {
+        let holds = |text: &str, cell, row| {
+            let condition = Condition::parse(text).expect(text);
+            condition.place.holds(cell, row)
+        };
+        let cell = Some("small files: bs=4k n=1");
+        for text in [
+            "rate<-5%",
+            "small files: bs=4k n=1: rate<-5%",
+            "write all.rate<-5%",
+            "small files: bs=4k n=1: write all.rate<-5%",
+        ] {
+            assert!(holds(text, cell, "write all"), "{text}");
+        }
+        for text in [
+            "bs=4k n=1: rate<-5%",
+            "write.rate<-5%",
+            "small files: rate<-5%",
+        ] {
+            assert!(!holds(text, cell, "write all"), "{text}");
+        }
+        assert!(holds("write all.rate<-5%", None, "write all"));
+        assert!(!holds("write all: rate<-5%", None, "write all"));
     }
 
     #[test]
@@ -260,6 +452,9 @@ mod tests {
             ("rate<inf%", "no number"),
             ("p98>+5%", "nearest: p90"),
             (".rate<-5%", "names no figure"),
+            (":rate<-5%", "names no figure"),
+            ("bs=4k:hold<-5%", "nearest: held"),
+            ("bs=4k:held<-5%", "a figure of the series as a whole"),
             ("rate>-5%", "is met where nothing changes"),
             ("rate<+5%", "is met where nothing changes"),
             ("rate<-100%", "can never be met"),

@@ -44,6 +44,10 @@ const INDIFFERENT: &[&str] = &[
 /// Settings that hold options of jobs.
 const OPTIONS: &[&str] = &["options", "job-options"];
 
+/// Settings that name a file for what it is, not for what is in it: whether there is one
+/// matters.
+const FILES: &[&str] = &["newer"];
+
 /// Options of jobs that do not matter either.
 const INDIFFERENT_OPTIONS: &[&str] = &["directory", "filename", "name", "output", "title"];
 
@@ -113,6 +117,7 @@ fn between(base: &RunResult, new: &RunResult) -> Vec<Difference> {
 fn setting(result: &RunResult, name: &str) -> String {
     match result.spec.get(name) {
         None => NONE.to_owned(),
+        Some(_) if FILES.contains(&name) => "a file".to_owned(),
         Some(Value::String(text)) if OPTIONS.contains(&name) => {
             let options = text.split(", ").filter(|option| {
                 let key = option.split('=').next().unwrap_or(option);

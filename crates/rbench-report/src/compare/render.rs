@@ -8,7 +8,7 @@ mod text;
 use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
 
 use super::figure::Unit;
-use super::{Basis, Comparison, Interval, Outcome, Row};
+use super::{Basis, Bracket, Comparison, Interval, Outcome, Row, SeriesPart, Verdict, Whole};
 use crate::table::NONE;
 use crate::view::View;
 
@@ -123,7 +123,7 @@ fn percent(share: f64) -> String {
 
 /// The verdicts, counted.
 fn counted(comparison: &Comparison) -> String {
-    use super::Verdict::{Faster, NoDifference, Slower, TooFew};
+    use Verdict::{Faster, NoDifference, Slower, TooFew};
     let of = |verdict| {
         comparison
             .rows
@@ -135,11 +135,133 @@ fn counted(comparison: &Comparison) -> String {
         [Slower, Faster, NoDifference, TooFew].map(|verdict| (of(verdict), verdict.words()));
     let found = found.iter().filter(|(n, _)| *n > 0);
     let found: Vec<String> = found.map(|(n, words)| format!("{n} {words}")).collect();
-    match comparison.rows.len() {
+    let rows = match comparison.rows.len() {
         0 => "No operation to compare".to_owned(),
         1 => format!("1 operation: {}", found.join(", ")),
         n => format!("{n} operations: {}", found.join(", ")),
+    };
+    match &comparison.series {
+        Some(series) => in_cells(series, &rows),
+        None => rows,
     }
+}
+
+/// What the series have as a whole and how many cells, before the verdicts of all
+/// operations.
+fn in_cells(series: &SeriesPart, rows: &str) -> String {
+    let judged = series.wholes.iter().filter_map(|whole| {
+        let verdict = whole.verdict?.words();
+        Some(format!("{}: {verdict}. ", whole.label))
+    });
+    let (all, only) = (series.cells.len(), missing(series).count());
+    let cells = match (all, only) {
+        (1, 0) => "1 cell".to_owned(),
+        (n, 0) => format!("{n} cells"),
+        (n, only) => format!("{} of {n} cells", n - only),
+    };
+    format!("{}{cells}, {rows}", capital(&judged.collect::<String>()))
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// The cells that are not compared, with the reasons.
+fn missing(series: &SeriesPart) -> impl Iterator<Item = (&str, &str)> {
+    let cells = series.cells.iter();
+    cells.filter_map(|cell| Some((cell.name.as_str(), cell.why_not.as_deref()?)))
+}
+
+/// Most operations whose names stand in a summary.
+const NAMED: usize = 12;
+
+/// The operations that differ, for people in a hurry: a sentence for each verdict;
+/// nothing where runs are compared.
+fn differing(comparison: &Comparison) -> Vec<String> {
+    let of = |verdict: Verdict| {
+        let rows = comparison.rows.iter().filter(|row| row.verdict == verdict);
+        let names: Vec<String> = rows
+            .map(|row| match &row.cell {
+                Some(cell) => format!("{cell}: {}", row.label),
+                None => row.label.clone(),
+            })
+            .collect();
+        let more = names.len().saturating_sub(NAMED);
+        let first = &names[..names.len() - more];
+        let rest = match more {
+            0 => ".".to_owned(),
+            n => format!(" and {n} more."),
+        };
+        let sentence = format!("{}: {}{rest}", capital(verdict.words()), first.join("; "));
+        (!names.is_empty()).then_some(sentence)
+    };
+    match comparison.series {
+        Some(_) => [Verdict::Slower, Verdict::Faster]
+            .into_iter()
+            .filter_map(of)
+            .collect(),
+        None => Vec::new(),
+    }
+}
+
+/// The titles of figures of the whole.
+const WHOLES: [&str; 5] = ["As a whole", "BASE", "NEW (ratio)", "Change", "Verdict"];
+
+/// The figures of the whole, as cells under [`WHOLES`].
+fn wholes(comparison: &Comparison) -> Vec<[String; 5]> {
+    let all = comparison.series.iter().flat_map(|series| &series.wholes);
+    all.map(|whole| {
+        [
+            whole.label.clone(),
+            bracket(whole, whole.base),
+            match whole.ratio {
+                Some(value) => format!("{} ({})", bracket(whole, whole.new), ratio(value)),
+                None => bracket(whole, whole.new),
+            },
+            span(whole),
+            whole
+                .verdict
+                .map_or_else(|| NONE.to_owned(), |verdict| verdict.words().to_owned()),
+        ]
+    })
+    .collect()
+}
+
+/// A figure of one side; of a knee the two rates between which the limit lies.
+fn bracket(whole: &Whole, bracket: Bracket) -> String {
+    let number = |value: f64| match whole.unit.as_str() {
+        "ops/s" => human_rate(value),
+        "" => format!("{value:.6}"),
+        unit => format!("{value:.6} {unit}"),
+    };
+    let searched = whole.verdict.is_some();
+    match (bracket.value, bracket.below) {
+        (Some(value), Some(below)) => format!("{} to {}", number(value), number(below)),
+        (Some(value), None) if searched => format!("above {}", number(value)),
+        (Some(value), None) => number(value),
+        (None, Some(below)) => format!("below {}", number(below)),
+        (None, None) => NONE.to_owned(),
+    }
+}
+
+/// From where to where the change of a limit may be.
+fn span(whole: &Whole) -> String {
+    match (whole.low, whole.high) {
+        (Some(low), Some(high)) => format!("{} to {}", change(low), change(high)),
+        (Some(low), None) => format!("above {}", change(low)),
+        (None, Some(high)) => format!("below {}", change(high)),
+        (None, None) => NONE.to_owned(),
+    }
+}
+
+/// The rows whose figures are shown for people: of a series those that differ.
+fn detailed(comparison: &Comparison) -> impl Iterator<Item = &Row> {
+    let series = comparison.series.is_some();
+    let differs = |row: &Row| matches!(row.verdict, Verdict::Faster | Verdict::Slower);
+    let rows = comparison.rows.iter();
+    rows.filter(move |row| !series || differs(row))
 }
 
 /// What was published and not measured, with the reason: a line for each reason of

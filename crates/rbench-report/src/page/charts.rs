@@ -200,7 +200,11 @@ fn latency(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
         keys.push((n, name.to_owned()));
         lines.push((n, points));
     }
-    let content = Content { tiles, lines };
+    let content = Content {
+        tiles,
+        lines,
+        ..Content::default()
+    };
     Some(Chart {
         title: "Latency over time".to_owned(),
         keys,

@@ -5,7 +5,7 @@ use rbench_core::units::human_nanos;
 
 use super::charts::{Chart, short};
 use super::svg::{Axis, Content, LINES, chart};
-use super::{data, figure};
+use super::{data, figure, knee};
 use crate::schema::SeriesResult;
 use crate::series::{self, Figures};
 use crate::table::printable;
@@ -16,6 +16,9 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
     let id = format!("series-{}", i + 1);
     html! { section id=(id) {
         h2 { "Series: " (printable(&all.kind)) " " (printable(&all.run.id)) }
+        @if demonstrates(all) {
+            ul.warnings { li { b { "demonstration: " } "rbench's built-in file system in memory, not your storage." } }
+        }
         @if !all.complete || all.cells.iter().any(|cell| cell.error.is_some()) {
             ul.warnings {
                 @if !all.complete { li { b { "incomplete: " } "not every cell reached its end." } }
@@ -24,16 +27,24 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
                 } }
             }
         }
-        @for (name, label) in operations(all) {
-            h3 { (printable(&label)) }
+        @if let Some(found) = &all.knee { (knee::section(found)) }
+        @else { @for (name, label) in operations(all) {
             @let charts = curves(all, &name);
-            @if charts.is_empty() { p.note { "Nothing to draw." } }
-            @else { div.charts { @for chart in &charts { (figure(chart)) } } }
-        }
-        h3 { "Tables" }
-        pre { (series::render(all, View::default())) }
+            @if !charts.is_empty() {
+                h3 { (printable(&label)) }
+                div.charts.pair { @for chart in &charts { (figure(chart)) } }
+            }
+        } }
+        h3 { "As text" }
+        div.wide { pre.table { (series::render(all, View::default())) } }
         (data(&format!("{id}-data"), &printable(&all.run.id), &series::render_json(all)))
     } }
+}
+
+/// Whether figures are those of the built-in file system.
+fn demonstrates(all: &SeriesResult) -> bool {
+    let mut results = all.cells.iter().filter_map(|cell| cell.result.as_ref());
+    all.embedded || results.any(|result| result.target.embedded)
 }
 
 /// A cell that was measured: where it lies on the axis, which line it is on, what
@@ -138,6 +149,7 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
                 .into_iter()
                 .map(|(n, points)| (n, scaled(points)))
                 .collect(),
+            dots: true,
             ..Content::default()
         };
         Some(Chart {

@@ -1,4 +1,4 @@
-//! Charts as SVG: axes, lines and tiles. What they show is decided by
+//! Charts as SVG: axes, lines, marks and tiles. What they show is decided by
 //! whoever draws; colours are those that style.css knows, so that they follow the
 //! reader's light or dark mode.
 
@@ -9,9 +9,12 @@ use plotters::coord::Shift;
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea as _};
-use plotters::element::Rectangle;
-use plotters::series::LineSeries;
-use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle};
+use plotters::element::{Circle, Cross, Rectangle, Text};
+use plotters::series::{DashedLineSeries, LineSeries};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{
+    Color as _, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle,
+};
 use plotters_svg::SVGBackend;
 
 /// Size of a chart in its own units: legible at the width of a phone.
@@ -26,6 +29,7 @@ pub const WARM: RGBColor = RGBColor(0xB3, 0x54, 0x1E);
 pub const THIRD: RGBColor = RGBColor(0x7D, 0x3A, 0xC1);
 /// The fourth.
 pub const GOOD: RGBColor = RGBColor(0x1A, 0x7F, 0x37);
+const BAD: RGBColor = RGBColor(0xB4, 0x23, 0x18);
 const QUIET: RGBColor = RGBColor(0x59, 0x63, 0x6E);
 const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
 
@@ -168,6 +172,14 @@ pub struct Content {
     pub tiles: Vec<([f64; 4], f64)>,
     /// Points of lines by the number of their colour.
     pub lines: Vec<(usize, Vec<(f64, f64)>)>,
+    /// Whether the points of lines are seen.
+    pub dots: bool,
+    /// Limits: a dashed line at that height, by the number of its colour, with its name.
+    pub limits: Vec<(usize, f64, String)>,
+    /// Where along the axis something is, with its name.
+    pub posts: Vec<(f64, String)>,
+    /// Points that are good, as a disc, or bad, as a cross.
+    pub marks: Vec<((f64, f64), bool)>,
 }
 
 /// The chart as an element `svg`.
@@ -219,8 +231,48 @@ fn draw(area: &Area<'_>, x: &Axis, y: &Axis, content: &Content) -> Drawn {
             points.iter().copied(),
             color.stroke_width(2),
         ))?;
+        let dots = points.iter().filter(|_| content.dots);
+        chart.draw_series(dots.map(|point| Circle::new(*point, 3, color.filled())))?;
     }
+    draw_notes(&mut chart, (x, y), content)?;
     area.present()
+}
+
+/// Limits, posts and marks, over the lines.
+fn draw_notes(chart: &mut Context<'_, '_>, (x, y): (&Axis, &Axis), content: &Content) -> Drawn {
+    let style = |horizontal: HPos, vertical: VPos| {
+        let font = FontDesc::new(FontFamily::SansSerif, FONT_SIZE, FontStyle::Normal);
+        TextStyle::from(font).pos(Pos::new(horizontal, vertical))
+    };
+    for (number, height, name) in &content.limits {
+        let color = LINES[number % LINES.len()];
+        let ends = [(x.range.start, *height), (x.range.end, *height)];
+        chart.draw_series(DashedLineSeries::new(ends, 6, 4, color.stroke_width(1)))?;
+        let name = Text::new(
+            format!("\u{a0}{name}"),
+            (x.range.start, *height),
+            style(HPos::Left, VPos::Bottom),
+        );
+        chart.draw_series([name])?;
+    }
+    for (place, name) in &content.posts {
+        let ends = [(*place, y.range.start), (*place, y.range.end)];
+        chart.draw_series(LineSeries::new(ends, QUIET.stroke_width(1)))?;
+        // On the side that has room for it; a plain blank at an end would be lost.
+        let (side, name) = match 2.0 * place > x.range.start + x.range.end {
+            true => (HPos::Right, format!("{name}\u{a0}")),
+            false => (HPos::Left, format!("\u{a0}{name}")),
+        };
+        let place = (*place, y.range.end);
+        chart.draw_series([Text::new(name, place, style(side, VPos::Top))])?;
+    }
+    for (place, good) in &content.marks {
+        match good {
+            true => chart.draw_series([Circle::new(*place, 4, GOOD.filled())])?,
+            false => chart.draw_series([Cross::new(*place, 4, BAD.stroke_width(2))])?,
+        };
+    }
+    Ok(())
 }
 
 #[cfg(test)]

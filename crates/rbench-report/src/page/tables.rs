@@ -112,7 +112,7 @@ pub fn beside(results: &[RunResult], names: &[String]) -> Markup {
         }
     }
     let several = rows.iter().any(|(_, _, iteration)| *iteration > 0);
-    html! { div.wide { table {
+    html! { div.wide { table.beside {
         thead {
             tr { th rowspan="2" { "Operation" } @for name in names { th.group colspan="3" { (name) } } }
             tr { @for _ in names { th { "Items/s" } th { "p50" } th { "p99" } } }

@@ -1,5 +1,6 @@
 //! What `rbench probe` found, as data.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Surroundings;
@@ -8,9 +9,10 @@ use super::Surroundings;
 pub const PROBE_SCHEMA: &str = "rbench.probe/1";
 
 /// What a mount is and can do on each host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeResult {
-    /// [`PROBE_SCHEMA`]
+    /// The name and version of this schema.
+    #[schemars(regex(pattern = r"^rbench\.probe/1(\..+)?$"))]
     pub schema: String,
     /// Version of rbench.
     pub version: String,
@@ -27,7 +29,7 @@ pub struct ProbeResult {
 }
 
 /// A mount as one host finds it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostProbeResult {
     /// The host's name.
     pub host: String,
@@ -48,7 +50,7 @@ pub struct HostProbeResult {
 }
 
 /// An ability that was tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AbilityResult {
     /// Its name, such as `rename-over`.
     pub name: String,
@@ -65,7 +67,7 @@ pub struct AbilityResult {
 }
 
 /// Whether something can be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AbilityVerdict {
     /// It can.
@@ -88,7 +90,7 @@ impl AbilityVerdict {
 }
 
 /// A file of one host, looked for by another one that had looked for the name before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SightResult {
     /// The host that made it.
     pub maker: String,

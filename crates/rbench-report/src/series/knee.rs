@@ -4,7 +4,7 @@
 use rbench_core::units::{human_count, human_nanos, human_rate};
 
 use crate::schema::{KneeObjective, KneeResult, KneeRow, KneeStep, SeriesResult};
-use crate::table::{Column, NONE, Table, left, right, wrapped};
+use crate::table::{Column, NONE, Table, left, right, sentence, wrapped};
 use crate::view::View;
 
 pub fn render(series: &SeriesResult, view: View) -> String {
@@ -22,11 +22,16 @@ pub fn render(series: &SeriesResult, view: View) -> String {
 
 /// What had to hold, on one line.
 fn objective(knee: &KneeResult, view: View) -> String {
+    wrapped(view, "Objective  ", &parts(&knee.objective), ", ")
+}
+
+/// What has to hold, as clauses.
+pub(crate) fn parts(objective: &KneeObjective) -> Vec<String> {
     let KneeObjective {
         limits,
         errors,
         row,
-    } = &knee.objective;
+    } = objective;
     let mut parts: Vec<String> = limits
         .iter()
         .map(|limit| format!("{} <= {}", limit.figure, human_nanos(limit.most_ns as f64)))
@@ -36,33 +41,49 @@ fn objective(knee: &KneeResult, view: View) -> String {
         false => "none failed".to_owned(),
     });
     parts.push("at most 1% not started".to_owned());
-    let of = match row {
+    parts.push(match row {
         Some(row) => format!("of {row}"),
         None => "of every row".to_owned(),
-    };
-    parts.push(of);
-    wrapped(view, "Objective  ", &parts, ", ")
+    });
+    parts
 }
 
-fn curve(knee: &KneeResult, view: View) -> String {
+/// The steps of a search as text: a line for each row of each.
+pub(crate) struct Steps {
+    /// Names of the figures of the response time, in the order of their columns.
+    pub figures: Vec<String>,
+    /// Cell, stage, due, done, time, operation (empty if all are of one), the figures,
+    /// errors, not started, objective; and whether that held.
+    pub lines: Vec<(Vec<String>, Option<bool>)>,
+}
+
+/// By rate, the one without a rate first; of one rate the earlier.
+pub(crate) fn by_rate(knee: &KneeResult) -> Vec<&KneeStep> {
     let mut steps: Vec<&KneeStep> = knee.steps.iter().collect();
-    // The one without a rate comes first; of one rate the earlier.
     steps.sort_by(|a, b| {
         let rate = |step: &KneeStep| step.rate.unwrap_or(0.0);
         rate(a).total_cmp(&rate(b)).then(a.cell.cmp(&b.cell))
     });
+    steps
+}
+
+pub(crate) fn steps(knee: &KneeResult) -> Steps {
     let rows = || knee.steps.iter().flat_map(|step| &step.rows);
-    let mut figures: Vec<&str> = Vec::new();
-    for row in rows() {
-        if row.figures.len() > figures.len() {
-            figures = row
-                .figures
-                .iter()
-                .map(|figure| figure.name.as_str())
-                .collect();
+    let most = rows().max_by_key(|row| row.figures.len());
+    let figures = most.iter().flat_map(|row| &row.figures);
+    let figures: Vec<String> = figures.map(|figure| figure.name.clone()).collect();
+    let several = rows().any(|row| rows().any(|other| other.name != row.name));
+    let mut lines = Vec::new();
+    for step in by_rate(knee) {
+        for (nth, row) in step.rows.iter().enumerate() {
+            lines.push((cells(step, (nth, row), several, &figures), step.held));
         }
     }
-    let several = rows().any(|row| rows().any(|other| other.name != row.name));
+    Steps { figures, lines }
+}
+
+fn curve(knee: &KneeResult, view: View) -> String {
+    let Steps { figures, lines } = steps(knee);
     let mut columns: Vec<Column> = vec![
         right("Cell"),
         left("Stage"),
@@ -71,14 +92,12 @@ fn curve(knee: &KneeResult, view: View) -> String {
         right("Time"),
         left("Operation").optional(),
     ];
-    let title = |name: &&str| right((*name).to_owned()).under("Response time");
-    columns.extend(figures.iter().map(title));
+    let title = |name: String| right(name).under("Response time");
+    columns.extend(figures.into_iter().map(title));
     columns.extend([right("Errors"), right("Not started"), left("Objective")]);
     let mut table = Table::new(columns);
-    for step in steps {
-        for (nth, row) in step.rows.iter().enumerate() {
-            table.row(cells(step, (nth, row), several, &figures));
-        }
+    for (cells, _) in lines {
+        table.row(cells);
     }
     if table.is_empty() {
         return String::new();
@@ -90,11 +109,11 @@ fn cells(
     step: &KneeStep,
     (nth, row): (usize, &KneeRow),
     several: bool,
-    figures: &[&str],
+    figures: &[String],
 ) -> Vec<String> {
     let first = |text: String| if nth == 0 { text } else { String::new() };
     let mut cells = vec![
-        first((step.cell + 1).to_string()),
+        first((u64::from(step.cell) + 1).to_string()),
         first(step.stage.clone()),
         first(step.rate.map_or(NONE.to_owned(), exact)),
         human_rate(row.rate),
@@ -120,7 +139,7 @@ fn cells(
 }
 
 /// A rate with the digits that it was asked for.
-fn exact(rate: f64) -> String {
+pub(crate) fn exact(rate: f64) -> String {
     match rate.fract() == 0.0 && rate < 1e18 {
         true => human_count(rate as u64),
         false => rate.to_string(),
@@ -129,6 +148,11 @@ fn exact(rate: f64) -> String {
 
 /// The rate that was found, and how sure it is.
 fn conclusion(knee: &KneeResult, view: View) -> String {
+    sentence(view, "", &found(knee))
+}
+
+/// The same as sentences.
+pub(crate) fn found(knee: &KneeResult) -> String {
     let mut text = match knee.held {
         Some(held) => format!("The objective held at {} operations a second", exact(held)),
         None => "The objective held at no rate that was tried".to_owned(),
@@ -160,6 +184,5 @@ fn conclusion(knee: &KneeResult, view: View) -> String {
     if let Some(trouble) = &knee.trouble {
         text.push_str(&format!(" The search ended: {trouble}."));
     }
-    let words: Vec<&str> = text.split(' ').collect();
-    wrapped(view, "", &words, " ")
+    text
 }

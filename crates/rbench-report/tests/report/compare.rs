@@ -12,12 +12,13 @@ use serde_json::json;
 
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run, words};
 use crate::golden::check;
+use crate::valid;
 
 /// Shifts of five iterations, in thousandths.
-const SHIFTS: [i64; 5] = [0, 11, -9, 14, -6];
+pub const SHIFTS: [i64; 5] = [0, 11, -9, 14, -6];
 
 /// Five iterations of three phases, whose times are `permille` of the usual.
-fn five(permille: i64, shifts: [i64; 5]) -> RunResult {
+pub fn five(permille: i64, shifts: [i64; 5]) -> RunResult {
     let mut phases = Vec::new();
     for (iteration, shift) in shifts.into_iter().enumerate() {
         let made = |items, bytes, ns: i64| {
@@ -66,12 +67,16 @@ fn verdicts(comparison: &Comparison) -> Vec<(&str, Verdict)> {
     rows.map(|row| (row.name.as_str(), row.verdict)).collect()
 }
 
-fn rendered(comparison: &Comparison, format: &str) -> String {
+pub fn rendered(comparison: &Comparison, format: &str) -> String {
     let known = FORMATS.iter().find(|known| known.name == format);
-    (known.expect("a format").render)(comparison, View::default())
+    let text = (known.expect("a format").render)(comparison, View::default());
+    if format == "json" {
+        valid::check(&text);
+    }
+    text
 }
 
-fn failing_if(conditions: &[&str]) -> Options {
+pub fn failing_if(conditions: &[&str]) -> Options {
     let read = |text: &&str| Condition::parse(text).expect(text);
     Options {
         conditions: conditions.iter().map(read).collect(),

@@ -40,7 +40,7 @@ fn phase(cell: u32) -> Io500Phase {
 }
 
 /// A cell whose phase took so long.
-fn cell(index: u32, seconds: f64, failure: Option<Failure>) -> CellResult {
+pub fn cell(index: u32, seconds: f64, failure: Option<Failure>) -> CellResult {
     let (name, row, figure, value) = PHASES[index as usize];
     let mut made = Made::on(2, 2, 1200, 0, 900_000).phase(row, row, OpKind::Write);
     if let Some(failure) = failure {
@@ -81,7 +81,7 @@ fn cell(index: u32, seconds: f64, failure: Option<Failure>) -> CellResult {
     }
 }
 
-fn series() -> SeriesResult {
+pub fn series() -> SeriesResult {
     let mut run = empty_run().run;
     run.command = words("rbench suite io500 --dir /mnt/fs");
     let mut phases: Vec<Io500Phase> = (0..5).map(phase).collect();

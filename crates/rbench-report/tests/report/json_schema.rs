@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rbench_report::json;
 use rbench_report::json_schema::FILE_SCHEMAS;
-use rbench_report::schema::{SCHEMA, SERIES_SCHEMA, TIMELINE_ROWS};
+use rbench_report::schema::{COMPARE_SCHEMA, PROBE_SCHEMA, SCHEMA, SERIES_SCHEMA, TIMELINE_ROWS};
 use serde_json::{Value, json};
 
 use crate::fixtures::{meta_phases, meta_spec, run};
@@ -26,6 +26,16 @@ fn the_published_schema_of_results_is_that_of_their_types() {
 #[test]
 fn the_published_schema_of_series_is_that_of_their_types() {
     check_published(SERIES_SCHEMA);
+}
+
+#[test]
+fn the_published_schema_of_comparisons_is_that_of_their_types() {
+    check_published(COMPARE_SCHEMA);
+}
+
+#[test]
+fn the_published_schema_of_probes_is_that_of_their_types() {
+    check_published(PROBE_SCHEMA);
 }
 
 #[test]

@@ -16,7 +16,7 @@ const MS: u64 = 1_000_000;
 
 /// A cell in which so many operations were done in so long a response time, and others
 /// were due and not started.
-fn cell(
+pub fn cell(
     index: u32,
     (stage, rate): (&str, f64),
     (items, ms, unissued): (u64, u64, u64),
@@ -52,7 +52,7 @@ fn cell(
     }
 }
 
-fn series(cells: Vec<CellResult>) -> SeriesResult {
+pub fn series(cells: Vec<CellResult>) -> SeriesResult {
     let mut run = empty_run().run;
     run.command = words("rbench knee --slo p99=10ms -- io --rw randread --dir /mnt/fs");
     let mut series = SeriesResult {
@@ -104,7 +104,7 @@ pub fn found_one() -> SeriesResult {
     series(whole())
 }
 
-fn whole() -> Vec<CellResult> {
+pub fn whole() -> Vec<CellResult> {
     vec![
         cell(0, ("closed", 0.0), (4000, 0, 0)),
         cell(1, ("search", 1000.0), (1000, 3, 0)),

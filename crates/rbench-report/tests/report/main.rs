@@ -8,6 +8,7 @@
 
 mod client;
 mod compare;
+mod compare_series;
 mod crowd;
 mod fio;
 mod fixtures;

@@ -209,3 +209,54 @@ fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
     let page = page::render(&[Document::Series(Box::new(turned))]);
     assert!(page.contains("over bs") && !page.contains("<64k"));
 }
+
+#[test]
+fn a_search_is_its_curve_with_the_objective_and_the_steps() {
+    let found = crate::knee::found_one();
+    let page = page::render(&[Document::Series(Box::new(found.clone()))]);
+    for words in [
+        "Response time over the rate that was due",
+        "Operations done per second over the rate that was due",
+        "p99 at most 10.0 ms",
+        "held at 1,187/s, confirmed",
+        "The objective held at 1,187 operations a second for 3.0 s (confirmed)",
+        ">failed: behind, p99</td>",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    // A disc for each step that held in each of the two charts, and a cross, of two lines,
+    // for each that did not.
+    let knee = found.knee.as_ref().expect("a knee");
+    let steps = |held| {
+        knee.steps
+            .iter()
+            .filter(|step| step.held == Some(held))
+            .count()
+    };
+    let (_, drawn) = page.split_once("</style>").expect("a style");
+    assert_eq!(drawn.matches("<circle").count(), 2 * steps(true));
+    assert_eq!(
+        drawn.matches("stroke=\"#B42318\"").count(),
+        2 * 2 * steps(false)
+    );
+    // Whatever a damaged file says, there is a page.
+    let mut odd = found;
+    let knee = odd.knee.as_mut().expect("a knee");
+    (knee.held, knee.failed) = (Some(f64::INFINITY), Some(f64::NAN));
+    knee.objective.limits[0].most_ns = 0;
+    for (step, rate) in knee
+        .steps
+        .iter_mut()
+        .zip([0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300])
+    {
+        step.rate = Some(rate);
+        for row in &mut step.rows {
+            row.rate = rate;
+            row.figures.iter_mut().for_each(|figure| figure.ns = rate);
+        }
+    }
+    page::render(&[Document::Series(Box::new(odd.clone()))]);
+    odd.knee.as_mut().expect("a knee").steps.clear();
+    let page = page::render(&[Document::Series(Box::new(odd))]);
+    assert!(page.contains("No step has ended."));
+}

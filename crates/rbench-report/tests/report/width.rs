@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::fixtures::{DETAILS, Made, fail, meta_phases, meta_spec, no_space, run};
 use crate::residency::everything;
-use crate::{compare, knee, nn};
+use crate::{compare, compare_series, knee, nn};
 
 /// Longest word of a made-up name: two of them, joined as in a label, are shorter than the
 /// narrowest report less the words that
@@ -168,12 +168,14 @@ proptest! {
             check_width(&narrow, view)?;
             check_nothing_lost(&series::render(&all, view.wide(100_000)), &narrow)?;
         }
-        let mut comparison = compare::slower();
-        for (row, name) in comparison.rows.iter_mut().zip(names.iter().cycle()) {
-            row.label.clone_from(name);
+        for mut comparison in [compare::slower(), compare_series::one_slower()] {
+            for (row, name) in comparison.rows.iter_mut().zip(names.iter().cycle()) {
+                row.label.clone_from(name);
+                row.cell = row.cell.take().map(|_| name.clone());
+            }
+            comparison.notes.extend(names.iter().cloned());
+            check_width(&(FORMATS[0].render)(&comparison, view), view)?;
         }
-        comparison.notes.extend(names.iter().cloned());
-        check_width(&(FORMATS[0].render)(&comparison, view), view)?;
     }
 }
 

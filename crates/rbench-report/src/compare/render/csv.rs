@@ -1,10 +1,11 @@
-//! CSV, for tables: a line for each figure of each operation.
+//! CSV, for tables: a line for each figure of each operation; of series for each figure
+//! of the whole, too, and with the cell in front.
 
 use csv::Writer;
 use rbench_core::plain;
 
 use super::digits;
-use crate::compare::{Comparison, Outcome, Row};
+use crate::compare::{Comparison, Outcome, Row, Whole};
 
 const TITLES: [&str; 12] = [
     "operation",
@@ -23,23 +24,51 @@ const TITLES: [&str; 12] = [
 
 /// The figures; the verdict stands in the line of the figure that it is about.
 pub fn render(comparison: &Comparison) -> String {
+    let series = comparison.series.as_ref();
     let mut writer = Writer::from_writer(Vec::new());
-    let lines = comparison
-        .rows
-        .iter()
-        .flat_map(|row| row.figures.iter().map(move |outcome| line(row, outcome)));
-    let titles = TITLES.map(str::to_owned);
-    for record in std::iter::once(titles).chain(lines) {
+    let mut write = |cell: &str, record: [String; 12]| {
+        let cell = series.map(|_| plain(cell).into_owned());
+        let record: Vec<String> = cell.into_iter().chain(record).collect();
         writer
             .write_record(&record)
             .expect("memory takes every line");
+    };
+    write("cell", TITLES.map(str::to_owned));
+    for figure in series.iter().flat_map(|series| &series.wholes) {
+        write("", whole(figure));
+    }
+    for row in &comparison.rows {
+        for outcome in &row.figures {
+            write(row.cell.as_deref().unwrap_or_default(), line(row, outcome));
+        }
     }
     let bytes = writer.into_inner().expect("memory takes every line");
     String::from_utf8(bytes).expect("every cell is UTF-8")
 }
 
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |v| digits(v).to_string())
+}
+
+fn whole(whole: &Whole) -> [String; 12] {
+    let verdict = whole.verdict.map_or("", crate::compare::Verdict::words);
+    [
+        String::new(),
+        plain(&whole.label).into_owned(),
+        plain(&whole.name).into_owned(),
+        plain(&whole.unit).into_owned(),
+        number(whole.base.value),
+        number(whole.new.value),
+        number(whole.ratio),
+        number(whole.low),
+        number(whole.high),
+        String::new(),
+        String::new(),
+        verdict.to_owned(),
+    ]
+}
+
 fn line(row: &Row, outcome: &Outcome) -> [String; 12] {
-    let number = |value: Option<f64>| value.map_or_else(String::new, |v| digits(v).to_string());
     let interval = outcome.interval;
     let verdict = if outcome.figure == row.judged_by {
         row.verdict.words()

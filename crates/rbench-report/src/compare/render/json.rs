@@ -1,13 +1,15 @@
 //! JSON, for machines: numbers in base units, ratios as new / base.
 
-use serde_json::{Value, json};
-
 use super::digits;
-use crate::compare::{Basis, Comparison, Judged, Outcome, Row};
+use crate::compare::{
+    Basis, Bracket, Comparison, Interval, Judged, Outcome, Row, SeriesPart, Whole,
+};
 use crate::json::pretty;
-
-/// The name of the schema.
-const SCHEMA: &str = "rbench.compare/1";
+use crate::schema::{
+    COMPARE_SCHEMA, ComparedBracket, ComparedCell, ComparedCondition, ComparedDifference,
+    ComparedFigure, ComparedInterval, ComparedMet, ComparedRow, ComparedSeries, ComparedWhole,
+    ComparisonResult, NotCompared, Samples,
+};
 
 /// The whole comparison.
 pub fn render(comparison: &Comparison) -> String {
@@ -15,81 +17,123 @@ pub fn render(comparison: &Comparison) -> String {
         base,
         new,
         options,
+        series,
         rows,
         differences,
         unmeasured,
         notes,
         judged,
     } = comparison;
-    pretty(&json!({
-        "schema": SCHEMA,
-        "base": base.names,
-        "new": new.names,
-        "confidence": options.confidence,
-        "min_effect": options.min_effect,
-        "rows": rows.iter().map(row).collect::<Vec<Value>>(),
-        "differences": differences
-            .iter()
-            .map(|d| json!({"what": d.what, "base": d.base, "new": d.new}))
-            .collect::<Vec<Value>>(),
-        "not_compared": unmeasured
-            .iter()
-            .map(|u| json!({"workload": u.workload, "operation": u.operation, "reason": u.reason}))
-            .collect::<Vec<Value>>(),
-        "notes": notes,
-        "conditions": judged.iter().map(condition).collect::<Vec<Value>>(),
-        "fails": comparison.fails(),
-    }))
-}
-
-fn row(row: &Row) -> Value {
-    json!({
-        "name": row.name,
-        "label": row.label,
-        "verdict": row.verdict.words(),
-        "judged_by": row.judged_by.name,
-        "base_samples": samples(row.base),
-        "new_samples": samples(row.new),
-        "figures": row.figures.iter().map(figure).collect::<Vec<Value>>(),
+    let differences = differences.iter().map(|d| ComparedDifference {
+        what: d.what.clone(),
+        base: d.base.clone(),
+        new: d.new.clone(),
+    });
+    let not_compared = unmeasured.iter().map(|u| NotCompared {
+        workload: u.workload.clone(),
+        operation: u.operation.clone(),
+        reason: u.reason.clone(),
+    });
+    pretty(&ComparisonResult {
+        schema: COMPARE_SCHEMA.to_owned(),
+        base: base.names.clone(),
+        new: new.names.clone(),
+        confidence: options.confidence,
+        min_effect: options.min_effect,
+        series: series.as_ref().map(of_series),
+        rows: rows.iter().map(row).collect(),
+        differences: differences.collect(),
+        not_compared: not_compared.collect(),
+        notes: notes.clone(),
+        conditions: judged.iter().map(condition).collect(),
+        fails: comparison.fails(),
     })
 }
 
+fn of_series(series: &SeriesPart) -> ComparedSeries {
+    let cell = |cell: &crate::compare::Cell| ComparedCell {
+        name: cell.name.clone(),
+        why_not: cell.why_not.clone(),
+    };
+    ComparedSeries {
+        kind: series.kind.clone(),
+        cells: series.cells.iter().map(cell).collect(),
+        wholes: series.wholes.iter().map(whole).collect(),
+    }
+}
+
+fn whole(whole: &Whole) -> ComparedWhole {
+    let bracket = |bracket: Bracket| ComparedBracket {
+        value: bracket.value.map(digits),
+        failed: bracket.below.map(digits),
+    };
+    ComparedWhole {
+        name: whole.name.clone(),
+        unit: whole.unit.clone(),
+        base: bracket(whole.base),
+        new: bracket(whole.new),
+        ratio: whole.ratio.map(digits),
+        ratio_low: whole.low.map(digits),
+        ratio_high: whole.high.map(digits),
+        verdict: whole.verdict.map(|verdict| verdict.words().to_owned()),
+    }
+}
+
+fn row(row: &Row) -> ComparedRow {
+    ComparedRow {
+        cell: row.cell.clone(),
+        name: row.name.clone(),
+        label: row.label.clone(),
+        verdict: row.verdict.words().to_owned(),
+        judged_by: row.judged_by.name.to_owned(),
+        base_samples: samples(row.base),
+        new_samples: samples(row.new),
+        figures: row.figures.iter().map(figure).collect(),
+    }
+}
+
 /// What the samples are, and how many.
-fn samples(basis: Basis) -> Value {
+fn samples(basis: Basis) -> Samples {
     let (kind, count) = match basis {
         Basis::Runs(n) => ("runs", n),
         Basis::Iterations(n) => ("iterations", n),
         Basis::Slices(n) => ("slices", n),
         Basis::Published => ("published", 1),
     };
-    json!({"kind": kind, "count": count})
+    Samples {
+        kind: kind.to_owned(),
+        count: count as u64,
+    }
 }
 
-fn figure(outcome: &Outcome) -> Value {
-    let interval = outcome.interval.map(|interval| {
-        json!({
-            "low": digits(interval.low),
-            "high": digits(interval.high),
-            "level": digits(interval.level),
-            "p": digits(interval.p),
-        })
+fn figure(outcome: &Outcome) -> ComparedFigure {
+    let interval = |interval: Interval| ComparedInterval {
+        low: digits(interval.low),
+        high: Some(interval.high)
+            .filter(|high| high.is_finite())
+            .map(digits),
+        level: digits(interval.level),
+        p: digits(interval.p),
+    };
+    ComparedFigure {
+        figure: outcome.figure.name.to_owned(),
+        unit: outcome.figure.unit.name().to_owned(),
+        base: digits(outcome.base),
+        new: digits(outcome.new),
+        ratio: digits(outcome.ratio),
+        interval: outcome.interval.map(interval),
+    }
+}
+
+fn condition(judged: &Judged) -> ComparedCondition {
+    let met = judged.met.iter().map(|met| ComparedMet {
+        cell: met.cell.clone(),
+        name: met.row.clone(),
+        change: digits(met.change),
+        by_interval: met.shown,
     });
-    json!({
-        "figure": outcome.figure.name,
-        "unit": outcome.figure.unit.name(),
-        "base": digits(outcome.base),
-        "new": digits(outcome.new),
-        "ratio": digits(outcome.ratio),
-        "interval": interval,
-    })
-}
-
-fn condition(judged: &Judged) -> Value {
-    let met = judged.met.iter().map(
-        |met| json!({"name": met.row, "change": digits(met.change), "by_interval": met.shown}),
-    );
-    json!({
-        "condition": judged.text,
-        "met": met.collect::<Vec<Value>>(),
-    })
+    ComparedCondition {
+        condition: judged.text.clone(),
+        met: met.collect(),
+    }
 }

@@ -2,7 +2,10 @@
 
 use rbench_core::plain::plain_lines;
 
-use super::{counted, interval, meaning, not_compared, samples, value, with_ratio};
+use super::{
+    WHOLES, counted, detailed, differing, interval, meaning, missing, not_compared, samples, value,
+    wholes, with_ratio,
+};
 use crate::compare::Comparison;
 use crate::table::NONE;
 
@@ -10,6 +13,7 @@ use crate::table::NONE;
 pub fn render(comparison: &Comparison) -> String {
     let sections = [
         head(comparison),
+        as_a_whole(comparison),
         verdicts(comparison),
         conditions(comparison),
         figures(comparison),
@@ -58,19 +62,33 @@ fn head(comparison: &Comparison) -> String {
         let one = |line: &String| format!("- {label} {}\n", escaped(line));
         lines.iter().map(one).collect::<String>()
     };
+    let differing = differing(comparison);
+    let differing = differing.iter().map(|line| escaped(line) + "\n\n");
     format!(
-        "**{}**\n\n{}{}",
-        counted(comparison),
+        "**{}**\n\n{}{}{}",
+        escaped(&counted(comparison)),
+        differing.collect::<String>(),
         side("BASE", &comparison.base.lines),
         side("NEW", &comparison.new.lines)
     )
+}
+
+fn as_a_whole(comparison: &Comparison) -> String {
+    let rows: String = wholes(comparison).iter().map(|cells| line(cells)).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let sides = ["-", "-:", "-:", "-:", "-"];
+    let columns: Vec<(&str, &str)> = WHOLES.into_iter().zip(sides).collect();
+    titles(&columns) + &rows
 }
 
 fn verdicts(comparison: &Comparison) -> String {
     if comparison.rows.is_empty() {
         return String::new();
     }
-    let mut out = titles(&[
+    let cell = comparison.series.as_ref().map(|_| ("cell", "-"));
+    let columns = [
         ("operation", "-"),
         ("figure", "-"),
         ("BASE", "-:"),
@@ -78,7 +96,8 @@ fn verdicts(comparison: &Comparison) -> String {
         ("change", "-:"),
         ("verdict", "-"),
         ("samples", "-"),
-    ]);
+    ];
+    let mut out = titles(&cell.into_iter().chain(columns).collect::<Vec<_>>());
     for row in &comparison.rows {
         let mut cells = vec![NONE.to_owned(); 7];
         cells[0].clone_from(&row.label);
@@ -90,6 +109,7 @@ fn verdicts(comparison: &Comparison) -> String {
         }
         cells[5] = row.verdict.words().to_owned();
         cells[6] = samples(row);
+        cells.splice(0..0, row.cell.clone());
         out.push_str(&line(&cells));
     }
     format!("{out}\n{}\n", meaning(comparison))
@@ -105,11 +125,14 @@ fn conditions(comparison: &Comparison) -> String {
 
 fn figures(comparison: &Comparison) -> String {
     let mut rows = String::new();
-    for row in &comparison.rows {
+    for row in detailed(comparison) {
         let others = row.figures.iter().filter(|f| f.figure != row.judged_by);
         for outcome in others {
             rows.push_str(&line(&[
-                row.label.clone(),
+                match &row.cell {
+                    Some(cell) => format!("{cell}: {}", row.label),
+                    None => row.label.clone(),
+                },
                 outcome.figure.label.to_owned(),
                 value(outcome.figure.unit, outcome.base),
                 with_ratio(outcome),
@@ -127,7 +150,11 @@ fn figures(comparison: &Comparison) -> String {
         ("NEW (ratio)", "-:"),
         ("change", "-:"),
     ]);
-    format!("<details><summary>All figures</summary>\n\n{titles}{rows}\n</details>\n")
+    let summary = match comparison.series {
+        Some(_) => "Figures of what differs",
+        None => "All figures",
+    };
+    format!("<details><summary>{summary}</summary>\n\n{titles}{rows}\n</details>\n")
 }
 
 fn differences(comparison: &Comparison) -> String {
@@ -143,14 +170,15 @@ fn differences(comparison: &Comparison) -> String {
 }
 
 fn unmeasured(comparison: &Comparison) -> String {
-    if comparison.unmeasured.is_empty() {
+    let series = comparison.series.as_ref();
+    let cells = series.into_iter().flat_map(missing);
+    let cells = cells.map(|(cell, why)| [cell.to_owned(), NONE.to_owned(), why.to_owned()]);
+    let rows = not_compared(comparison).into_iter().chain(cells);
+    let rows: String = rows.map(|cells| line(&cells)).collect();
+    if rows.is_empty() {
         return String::new();
     }
-    let mut out = titles(&[("not compared", "-"), ("operation", "-"), ("why", "-")]);
-    for cells in not_compared(comparison) {
-        out.push_str(&line(&cells));
-    }
-    out
+    titles(&[("not compared", "-"), ("operation", "-"), ("why", "-")]) + &rows
 }
 
 fn list(lines: &[String]) -> String {

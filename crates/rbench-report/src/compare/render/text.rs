@@ -2,15 +2,20 @@
 
 use rbench_core::plain::plain_lines;
 
-use super::{counted, interval, meaning, not_compared, samples, value, with_ratio};
-use crate::compare::Comparison;
-use crate::table::{NONE, Table, left, right, wrapped};
+use super::{
+    WHOLES, counted, detailed, differing, interval, meaning, missing, not_compared, samples, value,
+    wholes, with_ratio,
+};
+use crate::compare::{Comparison, Row};
+use crate::table::{Column, NONE, Table, left, right, sentence, wrapped};
 use crate::view::View;
 
 /// The whole comparison; sections are a blank line apart.
 pub fn render(comparison: &Comparison, view: View) -> String {
     let sections = [
         sides(comparison, view),
+        summary(comparison, view),
+        as_a_whole(comparison, view),
         verdicts(comparison, view),
         figures(comparison, view),
         differences(comparison, view),
@@ -34,11 +39,46 @@ fn sides(comparison: &Comparison, view: View) -> String {
     side("BASE  ", &comparison.base.lines) + &side("NEW   ", &comparison.new.lines)
 }
 
+/// Of series what comes first: how many of the operations differ, and which.
+fn summary(comparison: &Comparison, view: View) -> String {
+    if comparison.series.is_none() {
+        return String::new();
+    }
+    let first = format!("{}. {}", counted(comparison), meaning(comparison));
+    let differing = differing(comparison);
+    let lines = std::iter::once(&first).chain(&differing);
+    lines.map(|line| sentence(view, "", line)).collect()
+}
+
+fn as_a_whole(comparison: &Comparison, view: View) -> String {
+    let [what, base, new, change, verdict] = WHOLES;
+    let columns = [
+        left(what),
+        right(base),
+        right(new),
+        right(change),
+        left(verdict),
+    ];
+    let mut table = Table::new(columns.map(Column::optional));
+    for cells in wholes(comparison) {
+        table.row(cells);
+    }
+    if table.is_empty() {
+        String::new()
+    } else {
+        table.render(view)
+    }
+}
+
 fn verdicts(comparison: &Comparison, view: View) -> String {
     if comparison.rows.is_empty() {
-        return "NEW measured nothing of it.\n".to_owned();
+        return match comparison.series {
+            Some(_) => String::new(),
+            None => "NEW measured nothing of it.\n".to_owned(),
+        };
     }
     let mut table = Table::new([
+        left("Cell").optional(),
         left("Operation"),
         left("Figure"),
         right("BASE"),
@@ -47,22 +87,38 @@ fn verdicts(comparison: &Comparison, view: View) -> String {
         left("Verdict"),
         left("Samples"),
     ]);
+    let mut last = None;
     for row in &comparison.rows {
-        let mut cells = vec![NONE.to_owned(); 7];
-        cells[0].clone_from(&row.label);
+        let mut cells = vec![NONE.to_owned(); 8];
+        cells[0] = first_of(row, &mut last);
+        cells[1].clone_from(&row.label);
         if let Some(outcome) = row.judged() {
-            cells[1] = outcome.figure.label.to_owned();
-            cells[2] = value(outcome.figure.unit, outcome.base);
-            cells[3] = with_ratio(outcome);
-            cells[4] = interval(outcome.interval);
+            cells[2] = outcome.figure.label.to_owned();
+            cells[3] = value(outcome.figure.unit, outcome.base);
+            cells[4] = with_ratio(outcome);
+            cells[5] = interval(outcome.interval);
         }
-        cells[5] = row.verdict.words().to_owned();
-        cells[6] = samples(row);
+        cells[6] = row.verdict.words().to_owned();
+        cells[7] = samples(row);
         table.row(cells);
+    }
+    if comparison.series.is_some() {
+        return table.render(view);
     }
     let words = format!("{}. {}", counted(comparison), meaning(comparison));
     let words: Vec<&str> = words.split(' ').collect();
     table.render(view) + &wrapped(view, "", &words, " ")
+}
+
+/// The name of a row's cell where it is the first one of it; `-` where runs are compared.
+fn first_of<'r>(row: &'r Row, last: &mut Option<&'r str>) -> String {
+    let Some(cell) = row.cell.as_deref() else {
+        return NONE.to_owned();
+    };
+    match last.replace(cell) == Some(cell) {
+        true => String::new(),
+        false => cell.to_owned(),
+    }
 }
 
 fn figures(comparison: &Comparison, view: View) -> String {
@@ -73,8 +129,12 @@ fn figures(comparison: &Comparison, view: View) -> String {
         right("NEW (ratio)"),
         right("Change"),
     ]);
-    for row in &comparison.rows {
-        let mut label = row.label.as_str();
+    for row in detailed(comparison) {
+        let label = match &row.cell {
+            Some(cell) => format!("{cell}: {}", row.label),
+            None => row.label.clone(),
+        };
+        let mut label = label.as_str();
         let others = row.figures.iter().filter(|f| f.figure != row.judged_by);
         for outcome in others {
             table.row([
@@ -113,7 +173,9 @@ fn differences(comparison: &Comparison, view: View) -> String {
 fn unmeasured(comparison: &Comparison, view: View) -> String {
     let lines = not_compared(comparison);
     let lines = lines.iter().map(|words| words.join(": "));
-    let lines: Vec<String> = lines.collect();
+    let cells = comparison.series.iter().flat_map(missing);
+    let cells = cells.map(|(cell, why)| format!("{cell}: {why}"));
+    let lines: Vec<String> = lines.chain(cells).collect();
     listed(view, "NOT COMPARED", lines.iter().map(String::as_str))
 }
 

@@ -1,0 +1,319 @@
+//! Series against each other: their cells are matched by what tells them apart, and each is
+//! compared as two runs are.
+
+use super::whole::{self, Whole};
+use super::{
+    Comparison, Difference, Draft, Missing, Options, Paired, Refusal, Run, Side, paired, within,
+};
+use crate::schema::{CellResult, KneeResult, SeriesResult};
+
+/// The file of a series, by the name that reports have for it.
+#[derive(Debug, Clone, Copy)]
+pub struct SeriesRun<'r> {
+    /// Its name.
+    pub name: &'r str,
+    /// What it holds.
+    pub series: &'r SeriesResult,
+}
+
+/// What there is to say of series besides the rows of their cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesPart {
+    /// The command of BASE: `sweep`, `knee`, `suite` …
+    pub kind: String,
+    /// The cells of BASE, then those that only NEW has; of `knee` the one without a rate.
+    pub cells: Vec<Cell>,
+    /// Figures of the series as a whole.
+    pub wholes: Vec<Whole>,
+}
+
+/// A cell of a series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Its name: the values of the keys, the step of a suite, the phase.
+    pub name: String,
+    /// Why it is not compared: a clause; `None`: it is.
+    pub why_not: Option<String>,
+}
+
+/// Holds the series of NEW against those of BASE; several files of a side are its samples.
+///
+/// # Errors
+/// A sentence that says why they are not compared.
+pub fn compare_series(
+    base: &[SeriesRun<'_>],
+    new: &[SeriesRun<'_>],
+    options: &Options,
+) -> Result<Comparison, Refusal> {
+    let mut all = Paired {
+        differences: of_series(base, new),
+        ..Paired::default()
+    };
+    let mut cells: Vec<Cell> = Vec::new();
+    let mut found: Vec<(String, Difference)> = Vec::new();
+    for (key, name) in keys(base, new) {
+        let (old, young) = (runs(base, &key), runs(new, &key));
+        let before = all.pairs.len();
+        if !old.is_empty() && !young.is_empty() {
+            let one = paired(&old, &young, options.even_if_different)?;
+            found.extend(one.differences.into_iter().map(|d| (name.clone(), d)));
+            let named = |note: String| within(Some(&name), &note);
+            all.notes.extend(one.notes.into_iter().map(named));
+            all.gone.extend(one.gone.into_iter().map(|gone| Missing {
+                cell: Some(name.clone()),
+                ..gone
+            }));
+            all.pairs.extend(one.pairs.into_iter().map(|mut pair| {
+                pair.cell = Some(name.clone());
+                pair
+            }));
+        } else if !options.even_if_different {
+            all.gone
+                .extend(measured(&old).into_iter().map(|row| Missing {
+                    cell: Some(name.clone()),
+                    row,
+                }));
+        }
+        let is_compared = all.pairs.len() > before;
+        let why_not = (!is_compared).then(|| why_not((base, &old), (new, &young), &key));
+        cells.push(Cell { name, why_not });
+    }
+    let compared = cells.iter().filter(|cell| cell.why_not.is_none()).count();
+    all.differences.extend(together(found, compared));
+    if !all.differences.is_empty() && !options.even_if_different {
+        return Err(Refusal::Uneven(all.differences));
+    }
+    let (wholes, notes) = whole::of(base, new, options.min_effect);
+    if all.pairs.is_empty() && wholes.is_empty() {
+        let names = |side: &[SeriesRun<'_>]| -> String {
+            let names: Vec<&str> = side.iter().map(|run| run.name).collect();
+            names.join(", ")
+        };
+        return Err(Refusal::NothingInCommon {
+            base: names(base),
+            new: names(new),
+        });
+    }
+    all.notes.extend(notes);
+    all.notes.extend(troubles("BASE", base));
+    all.notes.extend(troubles("NEW", new));
+    let kind = base.first().map_or("", |run| run.series.kind.as_str());
+    let draft = Draft {
+        base: Side::of_series(base),
+        new: Side::of_series(new),
+        paired: all,
+        series: Some(SeriesPart {
+            kind: kind.to_owned(),
+            cells,
+            wholes,
+        }),
+        unmeasured: Vec::new(),
+    };
+    draft.judged(options)
+}
+
+/// What tells a cell from the others of its series: of a sweep the values of its keys in
+/// whatever order they were given, of others its name.
+type Key = Vec<String>;
+
+fn key(series: &SeriesResult, cell: &CellResult) -> Key {
+    if series.kind != "sweep" || cell.values.is_empty() {
+        return vec![cell.name.clone()];
+    }
+    let values = cell.values.iter();
+    let mut all: Key = values.map(|v| format!("{}={}", v.key, v.value)).collect();
+    all.sort();
+    all
+}
+
+/// The cells that are compared. The steps of a search each follow from those before it:
+/// of these only the one without a rate is the same thing in every search.
+fn cells(series: &SeriesResult) -> impl Iterator<Item = &CellResult> {
+    let searches = series.knee.is_some();
+    let same = move |cell: &&CellResult| !searches || cell.value("stage") == Some("closed");
+    series.cells.iter().filter(same)
+}
+
+/// Keys and names of all cells, each once.
+fn keys(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<(Key, String)> {
+    let mut all: Vec<(Key, String)> = Vec::new();
+    for run in base.iter().chain(new) {
+        for cell in cells(run.series) {
+            let key = key(run.series, cell);
+            if !all.iter().any(|(known, _)| *known == key) {
+                all.push((key, cell.name.clone()));
+            }
+        }
+    }
+    all
+}
+
+/// The results of a cell, each with the name of its file.
+fn runs<'r>(side: &[SeriesRun<'r>], wanted: &Key) -> Vec<Run<'r>> {
+    let of = |run: &SeriesRun<'r>| {
+        let SeriesRun { name, series } = *run;
+        let cell = cells(series).find(|cell| key(series, cell) == *wanted)?;
+        let result = cell.result.as_ref()?;
+        Some(Run { name, result })
+    };
+    side.iter().filter_map(of).collect()
+}
+
+/// The operations of which some phase has finished.
+fn measured(runs: &[Run<'_>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for phase in runs.iter().flat_map(|run| &run.result.phases) {
+        if phase.complete && phase.items > 0 && !names.contains(&phase.name) {
+            names.push(phase.name.clone());
+        }
+    }
+    names
+}
+
+/// Why a cell is not compared.
+fn why_not(
+    (base, old): (&[SeriesRun<'_>], &[Run<'_>]),
+    (new, young): (&[SeriesRun<'_>], &[Run<'_>]),
+    wanted: &Key,
+) -> String {
+    let only = match (old.is_empty(), young.is_empty()) {
+        (false, true) => Some(("BASE", "NEW", new)),
+        (true, false) => Some(("NEW", "BASE", base)),
+        _ => None,
+    };
+    let Some((has, lacks, side)) = only else {
+        return "no operation has finished on both sides".to_owned();
+    };
+    let own = |run: &SeriesRun<'_>| {
+        let cell = cells(run.series).find(|cell| key(run.series, cell) == *wanted);
+        let error = cell.and_then(|cell| cell.error.clone());
+        let mut left_out = run.series.left_out.iter();
+        let left_out = left_out.find(|left| wanted.as_slice() == [left.name.as_str()]);
+        error.or_else(|| left_out.map(|left| left.why.clone()))
+    };
+    match side.iter().find_map(own) {
+        Some(why) => format!("only {has} has it ({lacks}: {why})"),
+        None => format!("only {has} has it"),
+    }
+}
+
+/// What differs between the series besides their cells.
+fn of_series(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<Difference> {
+    let Some((first, others)) = base.split_first() else {
+        return Vec::new();
+    };
+    let several = base.len() + new.len() > 2;
+    let mut found = Vec::new();
+    for other in others.iter().chain(new) {
+        let both = settings(first.series)
+            .into_iter()
+            .zip(settings(other.series));
+        for ((what, base), (_, new)) in both {
+            if base != new {
+                found.push(Difference {
+                    what: match several {
+                        true => format!("{what} of {}", other.name),
+                        false => what.to_owned(),
+                    },
+                    base,
+                    new,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// What has to be the same: the command, of a suite which one, and what a search was for.
+fn settings(series: &SeriesResult) -> [(&'static str, String); 5] {
+    let none = || "-".to_owned();
+    let knee = series.knee.as_ref();
+    let objective = |knee: &KneeResult| {
+        let objective = &knee.objective;
+        let limits = objective.limits.iter();
+        let mut words: Vec<String> = limits
+            .map(|limit| format!("{}={} ns", limit.figure, limit.most_ns))
+            .collect();
+        words.push(format!("errors={}", objective.errors));
+        words.extend(objective.row.iter().map(|row| format!("row {row}")));
+        words.join(", ")
+    };
+    let search =
+        |knee: &KneeResult| format!("{} arrivals, steps of {} s", knee.arrival, knee.time_s);
+    [
+        ("command", series.kind.clone()),
+        ("suite", series.suite.clone().unwrap_or_else(none)),
+        ("scale", series.scale.to_string()),
+        ("objective", knee.map_or_else(none, objective)),
+        ("search", knee.map_or_else(none, search)),
+    ]
+}
+
+/// Differences of the cells: what every cell has is said once, what some have with the
+/// first one's name.
+fn together(found: Vec<(String, Difference)>, compared: usize) -> Vec<Difference> {
+    let mut all: Vec<(Vec<String>, Difference)> = Vec::new();
+    for (cell, difference) in found {
+        match all.iter_mut().find(|(_, known)| *known == difference) {
+            Some((cells, _)) => cells.push(cell),
+            None => all.push((vec![cell], difference)),
+        }
+    }
+    let named = |(cells, difference): (Vec<String>, Difference)| {
+        let Some((first, others)) = cells.split_first() else {
+            return difference;
+        };
+        let what = &difference.what;
+        Difference {
+            what: match others.len() {
+                _ if cells.len() >= compared => what.clone(),
+                0 => format!("{what} in {first}"),
+                n => format!("{what} in {first} and {n} more"),
+            },
+            ..difference
+        }
+    };
+    all.into_iter().map(named).collect()
+}
+
+/// What became of cells that did not reach their end.
+fn troubles(side: &str, runs: &[SeriesRun<'_>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for run in runs {
+        let cells = cells(run.series).filter(|cell| !cell.is_complete());
+        notes.extend(cells.map(|cell| {
+            let why = cell.error.as_deref().unwrap_or("stopped early");
+            format!("{}: {why}, in {side} ({})", cell.name, run.name)
+        }));
+    }
+    notes
+}
+
+impl Side {
+    fn of_series(runs: &[SeriesRun<'_>]) -> Side {
+        let line = |run: &SeriesRun<'_>| {
+            let series = run.series;
+            let what = series.suite.as_ref().unwrap_or(&series.kind);
+            let result = series.cells.iter().find_map(|cell| cell.result.as_ref());
+            let place = result.map_or_else(String::new, |result| {
+                let fs = result.target.fs_type.as_deref().unwrap_or("unknown");
+                let dir = series.dir.as_ref().unwrap_or(&result.target.path);
+                format!(" on {dir} ({fs})")
+            });
+            let done = series.cells.iter().filter(|c| c.is_complete()).count();
+            let cells = match (series.complete, series.planned) {
+                (true, _) => format!("{done} cells"),
+                (false, Some(of)) => format!("stopped early: {done} of {of} cells"),
+                (false, None) => format!("stopped early: {done} cells"),
+            };
+            format!(
+                "{}: {what} {}{place}, rbench {}, {cells}",
+                run.name, series.run.started, series.run.version
+            )
+        };
+        Side {
+            lines: runs.iter().map(line).collect(),
+            names: runs.iter().map(|run| run.name.to_owned()).collect(),
+        }
+    }
+}

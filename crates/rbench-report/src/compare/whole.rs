@@ -1,0 +1,305 @@
+//! Figures of a series as a whole: the rate that `rbench knee` found, the scores of
+//! `rbench suite io500`.
+
+use super::Verdict;
+use super::series::SeriesRun;
+use crate::schema::{Io500Result, KneeResult};
+use crate::stats::Estimate;
+
+/// A figure that a condition may name.
+#[derive(Debug, PartialEq)]
+pub struct WholeFigure {
+    /// For machines, and in conditions.
+    pub name: &'static str,
+    /// For people.
+    pub label: &'static str,
+    /// Its unit: `ops/s`, `GiB/s`, `kIOPS`; of the total score none.
+    pub unit: &'static str,
+}
+
+/// The highest rate at which a knee's objective held.
+pub static HELD: WholeFigure = WholeFigure {
+    name: "held",
+    label: "held rate",
+    unit: "ops/s",
+};
+
+/// What a score is in the result.
+type Score = fn(&Io500Result) -> Option<f64>;
+
+/// The scores of a rehearsal of IO500.
+static SCORES: [(WholeFigure, Score); 3] = [
+    (
+        WholeFigure {
+            name: "score",
+            label: "score",
+            unit: "",
+        },
+        |result| result.total,
+    ),
+    (
+        WholeFigure {
+            name: "score-bandwidth",
+            label: "score, bandwidth",
+            unit: "GiB/s",
+        },
+        |result| result.bandwidth,
+    ),
+    (
+        WholeFigure {
+            name: "score-metadata",
+            label: "score, metadata",
+            unit: "kIOPS",
+        },
+        |result| result.metadata,
+    ),
+];
+
+/// All of them.
+pub fn figures() -> impl Iterator<Item = &'static WholeFigure> {
+    std::iter::once(&HELD).chain(SCORES.iter().map(|(figure, _)| figure))
+}
+
+/// What a side has of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Bracket {
+    /// The figure; of a knee the highest rate at which the objective held, of several
+    /// searches the lowest of these. `None`: there is none.
+    pub value: Option<f64>,
+    /// Of a knee the lowest rate above it at which the objective did not hold, of
+    /// several searches the highest of these. `None`: there is none.
+    pub below: Option<f64>,
+}
+
+/// A figure of both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Whole {
+    /// For machines, and in conditions: that of a [`WholeFigure`], or of a phase of IO500.
+    pub name: String,
+    /// For people.
+    pub label: String,
+    /// As that of a [`WholeFigure`].
+    pub unit: String,
+    /// Of BASE.
+    pub base: Bracket,
+    /// Of NEW.
+    pub new: Bracket,
+    /// NEW / BASE of the values; `None` where they say nothing of each other.
+    pub ratio: Option<f64>,
+    /// Of a knee the lowest ratio of limits that fits both brackets; `None`: any.
+    pub low: Option<f64>,
+    /// The highest one; `None`: any.
+    pub high: Option<f64>,
+    /// The verdict on it; `None`: the figure comes without its uncertainty.
+    pub verdict: Option<Verdict>,
+}
+
+/// What the series have as a whole, and what is to be known about it.
+pub fn of(
+    base: &[SeriesRun<'_>],
+    new: &[SeriesRun<'_>],
+    min_effect: f64,
+) -> (Vec<Whole>, Vec<String>) {
+    let mut wholes = Vec::new();
+    let mut notes = Vec::new();
+    let knees = |side: &[SeriesRun<'_>]| side.iter().all(|run| run.series.knee.is_some());
+    if knees(base) && knees(new) {
+        wholes.push(held(base, new, min_effect));
+        for (side, runs) in [("BASE", base), ("NEW", new)] {
+            notes.extend(runs.iter().filter_map(|run| unsettled(side, run)));
+        }
+        if base.len().min(new.len()) == 1 {
+            notes.push(
+                "held rate: its brackets are those of one search and have no confidence level: how much the limit \
+                 varies from one search to the next is not in them"
+                    .to_owned(),
+            );
+        }
+    }
+    let scored = |side: &[SeriesRun<'_>]| side.iter().all(|run| run.series.io500.is_some());
+    if scored(base) && scored(new) {
+        for (figure, value) in &SCORES {
+            wholes.push(score(base, new, (figure, *value), &mut notes));
+        }
+        wholes.extend(phases(base, new));
+    }
+    (wholes, notes)
+}
+
+fn knee_of<'r>(run: &SeriesRun<'r>) -> Option<&'r KneeResult> {
+    run.series.knee.as_ref()
+}
+
+/// Whether a search says where the limit lies.
+fn is_settled(run: &SeriesRun<'_>) -> bool {
+    knee_of(run).is_some_and(|knee| {
+        let found = knee.held.is_some() || knee.failed.is_some();
+        let sure = knee.held.is_none() || knee.confirmed;
+        run.series.complete && knee.trouble.is_none() && found && sure
+    })
+}
+
+/// Why a search says nothing of the limit.
+fn unsettled(side: &str, run: &SeriesRun<'_>) -> Option<String> {
+    let why = match knee_of(run)? {
+        _ if is_settled(run) => return None,
+        KneeResult {
+            trouble: Some(trouble),
+            ..
+        } => trouble.clone(),
+        _ if !run.series.complete => "it was stopped early".to_owned(),
+        KneeResult { held: Some(_), .. } => "no longer window confirmed its rate".to_owned(),
+        _ => "no rate was tried".to_owned(),
+    };
+    Some(format!(
+        "the search of {side} in {} says nothing: {why}",
+        run.name
+    ))
+}
+
+/// The limit lies between two rates on each side; they differ if all of one side lies
+/// beyond the other by the least effect.
+fn held(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>], min_effect: f64) -> Whole {
+    let bracket = |side: &[SeriesRun<'_>]| {
+        let all: Option<Vec<f64>> = side.iter().map(|run| knee_of(run)?.held).collect();
+        let above: Option<Vec<f64>> = side.iter().map(|run| knee_of(run)?.failed).collect();
+        Bracket {
+            value: all.and_then(|all| all.into_iter().reduce(f64::min)),
+            below: above.and_then(|all| all.into_iter().reduce(f64::max)),
+        }
+    };
+    let (old, young) = (bracket(base), bracket(new));
+    let ratio = |new: Option<f64>, base: Option<f64>| {
+        let ratio = new.zip(base).map(|(new, base)| new / base);
+        ratio.filter(|ratio| ratio.is_finite())
+    };
+    let (low, high) = (ratio(young.value, old.below), ratio(young.below, old.value));
+    let settled = base.iter().chain(new).all(is_settled);
+    Whole {
+        name: HELD.name.to_owned(),
+        label: HELD.label.to_owned(),
+        unit: HELD.unit.to_owned(),
+        base: old,
+        new: young,
+        ratio: ratio(young.value, old.value),
+        low,
+        high,
+        verdict: Some(match (low, high) {
+            _ if !settled => Verdict::TooFew,
+            (_, Some(high)) if high <= 1.0 - min_effect => Verdict::Slower,
+            (Some(low), _) if low >= 1.0 + min_effect => Verdict::Faster,
+            _ => Verdict::NoDifference,
+        }),
+    }
+}
+
+/// A score: of several files its geometric mean. Over other phases it is another one.
+fn score(
+    base: &[SeriesRun<'_>],
+    new: &[SeriesRun<'_>],
+    (figure, value): (&WholeFigure, Score),
+    notes: &mut Vec<String>,
+) -> Whole {
+    let over = |run: &SeriesRun<'_>| -> Vec<String> {
+        let phases = run.series.io500.iter().flat_map(|result| &result.phases);
+        let counts = phases.filter(|phase| {
+            let of_unit = figure.unit.is_empty() || phase.unit == figure.unit;
+            phase.scored && of_unit && phase.value.is_some()
+        });
+        counts.map(|phase| phase.name.clone()).collect()
+    };
+    let all: Vec<Vec<String>> = base.iter().chain(new).map(over).collect();
+    let same = all.windows(2).all(|pair| pair[0] == pair[1]);
+    let side =
+        |runs: &[SeriesRun<'_>]| mean(runs.iter().map(|run| value(run.series.io500.as_ref()?)));
+    let (old, young) = (side(base), side(new));
+    if !same {
+        let some = |name: &&String| !all.iter().all(|phases| phases.contains(name));
+        let mut missing: Vec<&String> = all.iter().flatten().filter(some).collect();
+        missing.sort();
+        missing.dedup();
+        let names: Vec<&str> = missing.into_iter().map(String::as_str).collect();
+        notes.push(format!(
+            "{}: not compared, since only one side has {}",
+            figure.label,
+            names.join(", ")
+        ));
+    }
+    Whole {
+        name: figure.name.to_owned(),
+        label: figure.label.to_owned(),
+        unit: figure.unit.to_owned(),
+        base: Bracket {
+            value: old,
+            below: None,
+        },
+        new: Bracket {
+            value: young,
+            below: None,
+        },
+        ratio: ratio_of(old, young).filter(|_| same),
+        low: None,
+        high: None,
+        verdict: None,
+    }
+}
+
+/// The values of the phases that both sides have.
+fn phases(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<Whole> {
+    let Some(first) = base.first().and_then(|run| run.series.io500.as_ref()) else {
+        return Vec::new();
+    };
+    let side = |runs: &[SeriesRun<'_>], name: &str| {
+        let of = |run: &SeriesRun<'_>| {
+            let phases = run.series.io500.as_ref()?.phases.iter();
+            phases.into_iter().find(|phase| phase.name == name)?.value
+        };
+        mean(runs.iter().map(of))
+    };
+    let both = first.phases.iter().filter_map(|phase| {
+        let (old, young) = (side(base, &phase.name)?, side(new, &phase.name)?);
+        let bracket = |value| Bracket {
+            value: Some(value),
+            below: None,
+        };
+        Some(Whole {
+            name: phase.name.clone(),
+            label: phase.name.clone(),
+            unit: phase.unit.clone(),
+            base: bracket(old),
+            new: bracket(young),
+            ratio: ratio_of(Some(old), Some(young)),
+            low: None,
+            high: None,
+            verdict: None,
+        })
+    });
+    both.collect()
+}
+
+/// The geometric mean of a side's values; `None` if one of them is missing.
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Option<Vec<f64>> = values.collect();
+    Estimate::of_samples(&values?).map(|estimate| estimate.value)
+}
+
+fn ratio_of(base: Option<f64>, new: Option<f64>) -> Option<f64> {
+    let ratio = base.zip(new).map(|(base, new)| new / base);
+    ratio.filter(|ratio| ratio.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_a_name_of_its_own() {
+        let names: Vec<&str> = figures().map(|figure| figure.name).collect();
+        assert_eq!(
+            names,
+            ["held", "score", "score-bandwidth", "score-metadata"]
+        );
+        let rows = super::super::FIGURES.iter().map(|figure| figure.name);
+        assert!(rows.into_iter().all(|name| !names.contains(&name)));
+    }
+}

@@ -18,7 +18,7 @@ pub fn mdtest_line(input: &[u8]) {
     };
     let (spec, output) = plans::workload(invocation);
     assert!(matches!(spec.workload, Workload::Mdtest(_)));
-    assert_eq!(rbench_cli::communicator(&argv), output.communicator);
+    assert_eq!(rbench_cli::start(&argv), output.start);
     for facts in plans::worlds() {
         let Some(plan) = plans::plan(&spec, &facts, input.len()) else {
             continue;

@@ -77,7 +77,7 @@ impl Display {
 
 fn style(total: bool) -> ProgressStyle {
     let template = match total {
-        true => "{prefix} {bar:24} {percent:>3}% {wide_msg}",
+        true => "{prefix} {bar:12} {percent:>3}% {wide_msg}",
         false => "{prefix} {spinner} {wide_msg}",
     };
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -97,7 +97,7 @@ fn seconds(time: Nanos) -> u64 {
     time.as_secs_f64().round() as u64
 }
 
-/// What is known of a phase, in one line.
+/// What is known of a phase, in one line; what a narrow terminal may cut off comes last.
 fn figures(progress: &Progress) -> String {
     let mut line = human_count(progress.items);
     if let Some(total) = progress.total {
@@ -111,11 +111,11 @@ fn figures(progress: &Progress) -> String {
     if progress.bytes > 0 {
         let _ = write!(line, ", {}", human_bandwidth(progress.bandwidth));
     }
-    if let Some(elapsed) = progress.elapsed {
-        let _ = write!(line, ", {} elapsed", clock(seconds(elapsed)));
-    }
     if let Some(left) = progress.left {
         let _ = write!(line, ", {} left", clock(seconds(left)));
+    }
+    if let Some(elapsed) = progress.elapsed {
+        let _ = write!(line, ", {} elapsed", clock(seconds(elapsed)));
     }
     line
 }
@@ -133,10 +133,11 @@ impl Show for Display {
     fn phase(&self, label: &str, total: Option<u64>) {
         self.begin(label, false);
         if let Some(bar) = &self.bar {
-            bar.reset();
-            bar.set_style(style(total.is_some()));
-            bar.set_prefix(label.to_owned());
+            // Figures of the last phase would be drawn beside this one's.
             bar.set_message("");
+            bar.set_prefix(label.to_owned());
+            bar.set_style(style(total.is_some()));
+            bar.reset();
         }
     }
 
@@ -198,7 +199,7 @@ mod tests {
         };
         assert_eq!(
             figures(&progress),
-            "12,000 of 100,000, 3 failed, 5,000/s, 1.00 GiB/s, 2 s elapsed, 18 s left"
+            "12,000 of 100,000, 3 failed, 5,000/s, 1.00 GiB/s, 18 s left, 2 s elapsed"
         );
         let bare = Progress {
             items: 7,

@@ -154,10 +154,10 @@ class Blocks:
             rw = phases[-1] if not self.verify else "write"
             verify = ["--verify=crc32c", "--do_verify=" + ("1" if "read" in phases else "0")] if self.verify else []
             return ["fio", "--name=j", f"--directory={mount}", f"--rw={rw}", f"--bs={BLOCK}", f"--size={BLOCK * BLOCKS}",
-                    f"--numjobs={workers}", "--output-format=json", "--overfill", "--verify_state_save=0", *verify, *extra]
+                    f"--numjobs={workers}", "--output-format=json", "--overfill", "--untried", "--verify_state_save=0", *verify, *extra]
         verify = ["--verify"] if self.verify else []
         return ["io", "--dir", mount, "--rw", ",".join(phases), "--bs", BLOCK, "--size", BLOCK * BLOCKS, "--threads",
-                workers, "--overfill", *verify, *extra]
+                workers, "--overfill", "--untried", *verify, *extra]
 
     def expected(self, log, phases, workers):
         """Each worker has BLOCKS blocks; `phases` are those of the command line."""

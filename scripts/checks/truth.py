@@ -99,7 +99,7 @@ def stall(program, folder):
     heading("one 500 ms stall in an open loop of 1000/s")
     target = Testfs(program, "--fault", "read:stall=500ms@nth=1000")
     out = folder / "stall.json"
-    run([program, "io", "--dir", target.mountpoint, "--rw", "randread", "--bs", "4k", "--size", "16M", "--direct",
+    run([program, "io", "--dir", target.mountpoint, "--rw", "randread", "--bs", "4k", "--size", "16M", "--direct", "--untried",
          "--rate", "1000", "--time", "3", "--out", out, "--quiet"])
     target.end()
     latency = phases(result(out))["randread"]["latency"]

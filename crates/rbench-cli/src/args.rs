@@ -112,6 +112,9 @@ struct Common {
     /// Start even when the target's free space is less than the run writes
     #[arg(long, help_heading = "Run")]
     overfill: bool,
+    /// Do not try beforehand what the run needs of the file system
+    #[arg(long, help_heading = "Run")]
+    untried: bool,
     /// What to do after a failed operation [default: continue]
     #[arg(long, value_name = "continue|stop", value_parser = values::on_error, help_heading = "Run")]
     on_error: Option<OnError>,
@@ -569,6 +572,7 @@ impl Common {
             leave: spec::Leave {
                 private_dirs: self.private_dirs,
                 overfill: self.overfill,
+                untried: self.untried,
             },
         };
         let output = Output {

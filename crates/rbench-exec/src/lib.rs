@@ -24,6 +24,7 @@ pub mod jobs;
 mod live;
 pub mod meta;
 pub mod meter;
+mod needs;
 pub mod ops;
 pub mod pace;
 pub mod phase;

@@ -11,7 +11,7 @@ use crate::target::{Place, Target, Workspace};
 use crate::testdirs::TestDirs;
 use crate::warm_up::WarmUp;
 use crate::workload::{Ending, Listener, Pass, stopped_by_itself, tell_stopped};
-use crate::{find, io, jobs, meta, residency, room, spots};
+use crate::{find, io, jobs, meta, needs, residency, room, spots};
 
 /// The warning of a run that comes near what is free.
 pub const NEARLY_FULL: &str = "nearly-full";
@@ -33,6 +33,7 @@ pub async fn execute(
     if !plan.leave.private_dirs {
         spots::compare(group, &spots, place.name).await?;
     }
+    needs::check(group, plan, &spots, place.name).await?;
     for warning in room::check(group, plan, place.parent, &spots).await? {
         listener.warning(NEARLY_FULL, warning);
     }

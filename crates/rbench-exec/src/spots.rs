@@ -263,8 +263,14 @@ pub(crate) async fn compare(
 }
 
 impl Spot {
+    /// Whether something is made in it: not where only a file is read that is there.
+    pub fn makes_something(&self) -> bool {
+        let read_only = self.witness.as_deref().and_then(file_length);
+        read_only.is_none()
+    }
+
     /// The hosts that work in it, ascending.
-    fn hosts(&self, group: &Group<'_>) -> Vec<u32> {
+    pub fn hosts(&self, group: &Group<'_>) -> Vec<u32> {
         let mut hosts: Vec<u32> = self
             .ranks
             .iter()

@@ -126,6 +126,7 @@ impl Plan {
         rows.extend(yes_rows(&[
             ("private-dirs", self.leave.private_dirs),
             ("overfill", self.leave.overfill),
+            ("untried", self.leave.untried),
         ]));
         rows
     }

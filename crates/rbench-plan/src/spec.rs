@@ -71,6 +71,8 @@ pub struct Leave {
     pub private_dirs: bool,
     /// `--overfill`: the run may need more room than there is.
     pub overfill: bool,
+    /// `--untried`: what the run needs of the file system is not tried before it.
+    pub untried: bool,
 }
 
 /// When a run ends by itself.

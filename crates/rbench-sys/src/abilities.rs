@@ -25,6 +25,37 @@ pub fn all() -> impl Iterator<Item = &'static Ability> {
     ABILITIES.iter().copied().flatten()
 }
 
+/// Tries the abilities of these names in a directory of its own at `path`, which is removed
+/// again; what came of each, in this order. Where the directory cannot be made, nothing is
+/// known of any.
+pub fn try_in(path: &Path, names: &[&str]) -> Vec<Found> {
+    if let Err(errno) = nix::unistd::mkdir(path, Mode::from_bits_truncate(0o700)) {
+        let unknown = |_: &&str| {
+            Found::Unknown(Answer {
+                call: "mkdir",
+                errno: Some(errno),
+                what: String::new(),
+            })
+        };
+        return names.iter().map(unknown).collect();
+    }
+    let attempt = |name: &&str| {
+        let ability = all().find(|ability| ability.name == *name);
+        let found = ability.map(|ability| ability.attempt(path));
+        found.unwrap_or_else(|| {
+            Found::Unknown(Answer {
+                call: "",
+                errno: None,
+                what: format!("there is no ability {name}"),
+            })
+        })
+    };
+    let found = names.iter().map(attempt).collect();
+    // It is ours, made just now; what stays has a name that says whose it is.
+    let _ = std::fs::remove_dir_all(path);
+    found
+}
+
 /// Makes a file with this content, for other hosts to see.
 pub fn put(path: &Path, content: &[u8]) -> Result<(), Errno> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
@@ -73,6 +104,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_was_tried_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("a");
+        let found = try_in(&path, &["symlink", "random-write", "no-such-thing"]);
+        assert!(
+            matches!(
+                &found[..],
+                [Found::Yes(_), Found::Yes(_), Found::Unknown(_)]
+            ),
+            "{found:?}"
+        );
+        assert!(!path.exists());
+        let found = try_in(&dir.path().join("b/c"), &["symlink"]);
+        assert!(matches!(&found[..], [Found::Unknown(_)]), "{found:?}");
     }
 
     #[test]

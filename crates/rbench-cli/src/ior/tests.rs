@@ -79,8 +79,9 @@ fn each_option_sets_its_own() {
     check("-q -vv", |l| {
         (l.limits.on_error, l.view.verbosity) = (Some(OnError::Stop), 2);
     });
-    check("--drop-caches --overfill", |l| {
+    check("--drop-caches --overfill --untried", |l| {
         (l.drop_caches, l.leave.overfill) = (true, true);
+        l.leave.untried = true;
     });
 }
 

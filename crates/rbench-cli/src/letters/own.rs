@@ -92,6 +92,11 @@ impl<L: Line> Own<L> {
             "Start even when the free space is less than the run writes",
         ),
         named(
+            "untried",
+            Nothing(|l| l.leave().untried = true),
+            "Do not try beforehand what the run needs of the file system",
+        ),
+        named(
             "progress",
             Value("HOW", |l, v| {
                 l.output().progress = values::choice(text(v)?)?;

@@ -137,6 +137,7 @@ const SAMPLES: &[Sample] = &[
     ("--overwrite", |l| l.output.overwrite = true),
     ("--private-dirs", |l| l.leave.private_dirs = true),
     ("--overfill", |l| l.leave.overfill = true),
+    ("--untried", |l| l.leave.untried = true),
     ("--drop-caches", |l| l.drop_caches = true),
     ("--on-error stop", |l| {
         l.limits.on_error = Some(OnError::Stop);

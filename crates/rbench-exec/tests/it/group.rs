@@ -12,7 +12,7 @@ use rbench_core::machine::HostUse;
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
 use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
-use rbench_plan::spec::{Common, Fio, Io, Ior, Mdtest, Meta, Ops, Workload};
+use rbench_plan::spec::{Common, Fio, Io, Ior, Leave, Mdtest, Meta, Ops, Workload};
 use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
 use rbench_sys::{Fs, TraceFs};
 
@@ -255,7 +255,15 @@ impl<'r> Run<'r> {
             hosts,
             dir,
             workload: Workload::Meta(meta),
-            common: Common::default(),
+            common: Common {
+                leave: Leave {
+                    // Requests are counted, and the nth one fails: scripts/checks/needs.py
+                    // has the attempts.
+                    untried: true,
+                    ..Leave::default()
+                },
+                ..Common::default()
+            },
             between: Box::new(|_, _| ()),
             needed: 3,
             recorders: Vec::new(),

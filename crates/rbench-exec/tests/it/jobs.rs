@@ -54,6 +54,7 @@ pub fn job<'r>(hosts: &'r [u32], dir: &'r Path, line: &str) -> Run<'r> {
     let (fio, common) = fio(line);
     let mut run = Run::fio(hosts, dir, fio);
     run.common.leave = common.leave;
+    run.common.leave.untried = true;
     (run.common.shift, run.common.drop_caches) = (common.shift, common.drop_caches);
     run.common.iterations = common.iterations;
     run

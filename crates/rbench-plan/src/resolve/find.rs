@@ -14,6 +14,7 @@ pub(super) fn resolve(find: &Find, common: &Common) -> Result<FindPlan, PlanErro
         ("--shift", common.shift.is_some()),
         ("--keep", common.keep),
         ("--overfill", common.leave.overfill),
+        ("--untried", common.leave.untried),
     ] {
         if given {
             refuse!("{flag} has no meaning for a search: it makes nothing");

@@ -39,6 +39,7 @@ const INDIFFERENT: &[&str] = &[
     "ack-journal",
     "private-dirs",
     "overfill",
+    "untried",
 ];
 
 /// Settings that hold options of jobs.

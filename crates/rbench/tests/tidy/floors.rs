@@ -144,7 +144,7 @@ const HOUSES: &[House] = &[
             &["spots", "testdirs", "warm_up"],
             // Workloads.
             &["find", "io", "jobs", "meta", "probe"],
-            &["calibrate", "room"],
+            &["calibrate", "needs", "room"],
             &["run"],
         ],
     },

@@ -316,6 +316,14 @@ pub const OWN: &[Opt] = &[
             Ok(())
         },
     ),
+    plain(
+        "untried",
+        "Do not try beforehand what the jobs need of the file system",
+        |l, _| {
+            l.leave.untried = true;
+            Ok(())
+        },
+    ),
     value(
         "progress",
         "HOW",

@@ -633,6 +633,7 @@ const LINE_OPTIONS: &[LineSample] = &[
     ("--drop-caches", |l| l.drop_caches = true),
     ("--private-dirs", |l| l.leave.private_dirs = true),
     ("--overfill", |l| l.leave.overfill = true),
+    ("--untried", |l| l.leave.untried = true),
     ("--on-error=stop", |l| {
         l.limits.on_error = Some(OnError::Stop);
     }),

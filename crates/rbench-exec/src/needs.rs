@@ -1,0 +1,273 @@
+//! What a run needs of the file system beyond reading and writing files in order, tried on
+//! every host before anything of the run is made.
+//!
+//! Attempts are those of `rbench probe` (`sys::abilities`), in a directory of their own where
+//! the run is to work, which is removed again. What could not be tried refuses nothing: the
+//! run itself will tell.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rbench_comm::Combine;
+use rbench_core::Rank;
+use rbench_core::op::OpKind;
+use rbench_core::wire::{Reader, Writer};
+use rbench_plan::meta::{MetaPlan, Showing};
+use rbench_plan::{Plan, Work};
+use rbench_sys::abilities::{self, Found};
+use rbench_sys::standing::standing;
+use rbench_sys::surroundings::without_credentials;
+
+use crate::group::{ExecError, Group};
+use crate::spots::Spot;
+use crate::thread::in_thread;
+
+/// Most refusals that are told.
+const MOST: usize = 4;
+
+/// Something that a run needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Direct,
+    SharedMapping,
+    RandomWrites,
+    Trims,
+    HardLinks,
+    SymbolicLinks,
+    ExtendedAttributes,
+}
+
+impl Need {
+    const ALL: [Need; 7] = [
+        Need::Direct,
+        Need::SharedMapping,
+        Need::RandomWrites,
+        Need::Trims,
+        Need::HardLinks,
+        Need::SymbolicLinks,
+        Need::ExtendedAttributes,
+    ];
+
+    /// The ability that is tried for it.
+    fn ability(self) -> &'static str {
+        match self {
+            Need::Direct => "direct",
+            Need::SharedMapping => "mmap-shared",
+            Need::RandomWrites => "random-write",
+            Need::Trims => "punch-hole",
+            Need::HardLinks => "link",
+            Need::SymbolicLinks => "symlink",
+            Need::ExtendedAttributes => "xattr",
+        }
+    }
+
+    /// In a sentence.
+    fn about(self) -> &'static str {
+        match self {
+            Need::Direct => "O_DIRECT",
+            Need::SharedMapping => "a shared memory mapping that is written to",
+            Need::RandomWrites => "writes at any offset",
+            Need::Trims => "giving back a range of a file",
+            Need::HardLinks => "hard links",
+            Need::SymbolicLinks => "symbolic links",
+            Need::ExtendedAttributes => "extended attributes",
+        }
+    }
+
+    /// Whether a call that succeeds and does something else refuses the run too. An operation
+    /// on names is measured all the same.
+    fn is_of_data(self) -> bool {
+        self <= Need::Trims
+    }
+}
+
+/// What the plan needs, and for what.
+fn of(plan: &Plan) -> BTreeMap<Need, String> {
+    let mut needs = BTreeMap::new();
+    let mut add = |condition: bool, need, what: &str| {
+        if condition {
+            needs.entry(need).or_insert_with(|| what.to_owned());
+        }
+    };
+    match &plan.work {
+        Work::Io(io) => {
+            let writes = io.phases.iter().any(|rw| rw.writes());
+            let random = io.phases.iter().find(|rw| rw.writes() && rw.random());
+            add(io.direct, Need::Direct, "--direct");
+            add(
+                io.engine == "mmap" && writes,
+                Need::SharedMapping,
+                "--engine mmap",
+            );
+            if let Some(rw) = random {
+                add(true, Need::RandomWrites, &format!("--rw {}", rw.name()));
+            }
+        }
+        Work::Jobs(jobs) => jobs.rounds.iter().flatten().for_each(|job| {
+            let (does, what) = (&job.pattern.directions, format!("job {}", job.name));
+            add(job.direct, Need::Direct, &what);
+            add(
+                job.engine == "mmap" && does.changes(),
+                Need::SharedMapping,
+                &what,
+            );
+            add(does.write && does.random, Need::RandomWrites, &what);
+            add(does.trim, Need::Trims, &what);
+        }),
+        Work::Meta(meta) => of_phases(meta, add),
+        Work::Find(_) => {}
+    }
+    needs
+}
+
+/// A row of the per-operation table that fails says so itself.
+fn of_phases(meta: &MetaPlan, mut add: impl FnMut(bool, Need, &str)) {
+    if meta
+        .phases
+        .iter()
+        .any(|p| matches!(p.showing, Showing::Row(_)))
+    {
+        return;
+    }
+    for phase in &meta.phases {
+        let info = phase.kind.info();
+        let need = match info.op {
+            OpKind::Link => Need::HardLinks,
+            OpKind::Symlink => Need::SymbolicLinks,
+            OpKind::Setxattr => Need::ExtendedAttributes,
+            _ => continue,
+        };
+        add(true, need, &format!("--phases {}", info.name));
+    }
+}
+
+/// Tries on every host what the plan needs, in each of `spots` in which it makes something.
+/// `name` is the run's.
+///
+/// # Errors
+/// One sentence for each kind of refusal, the same on every rank; nothing of what was made
+/// to find out is left.
+pub(crate) async fn check(
+    group: &Group<'_>,
+    plan: &Plan,
+    spots: &[Spot],
+    name: &str,
+) -> Result<(), ExecError> {
+    let needs = of(plan);
+    if needs.is_empty() || spots.is_empty() || plan.leave.untried {
+        return Ok(());
+    }
+    group.step("trying what the run needs");
+    let scratch = format!(".{name}.needs-{}", group.rank().0);
+    let me = group.host_of[group.rank().0 as usize];
+    let paths: Vec<PathBuf> = spots
+        .iter()
+        .filter(|spot| group.is_leader() && spot.hosts(group).contains(&me))
+        .filter(|spot| spot.makes_something())
+        .map(|spot| spot.path.clone())
+        .collect();
+    let which: Vec<Need> = needs.keys().copied().collect();
+    let tried = in_thread(move || {
+        let at = |path: &PathBuf| refusals(path, &scratch, &which);
+        paths.iter().flat_map(at).collect::<Vec<Refusal>>()
+    });
+    let tried = group.attend(tried, || 0).await?;
+    let mine = group.agree(tried).await?;
+    let any = vec![u64::from(!mine.is_empty())];
+    let any = group.world.all_reduce(Combine::Max, any);
+    if group.quietly(any).await?[0] == 0 {
+        return Ok(());
+    }
+    let mut message = Writer::default();
+    mine.iter().for_each(|refusal| refusal.encode(&mut message));
+    let all = group.world.gather(Rank(0), message.finish());
+    let all = group.quietly(all).await?;
+    let text = all.map_or_else(String::new, |all| sentences(&needs, group, &all));
+    let text = group.world.broadcast(Rank(0), text.into_bytes());
+    let text = group.quietly(text).await?;
+    Err(ExecError::Usage(
+        String::from_utf8_lossy(&text).into_owned(),
+    ))
+}
+
+/// What a file system refuses, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refusal {
+    need: Need,
+    /// `fuse.mergerfs (/a:/b) refuses it (openat: EINVAL)`
+    how: String,
+}
+
+impl Refusal {
+    fn encode(&self, w: &mut Writer) {
+        w.number(self.need as u64).text(&self.how);
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Option<Refusal> {
+        let need = usize::try_from(r.number()?).ok()?;
+        Some(Refusal {
+            need: *Need::ALL.get(need)?,
+            how: r.text()?,
+        })
+    }
+}
+
+/// Tries `which` below `path`.
+fn refusals(path: &Path, scratch: &str, which: &[Need]) -> Vec<Refusal> {
+    let names: Vec<&str> = which.iter().map(|need| need.ability()).collect();
+    let found = abilities::try_in(&path.join(scratch), &names);
+    let mount = standing(path).ok().and_then(|found| found.mount);
+    let there = match mount {
+        Some(mount) => format!("{} ({})", mount.fs_type, without_credentials(&mount.source)),
+        None => path.display().to_string(),
+    };
+    let refused = |(need, found): (&Need, Found)| {
+        let Found::No(answer) = found else {
+            return None;
+        };
+        let how = match answer.errno {
+            Some(errno) => format!("{there} refuses it ({}: {errno:?})", answer.call),
+            None if need.is_of_data() => {
+                format!("{there} does not do it ({}: {})", answer.call, answer.what)
+            }
+            None => return None,
+        };
+        Some(Refusal { need: *need, how })
+    };
+    which.iter().zip(found).filter_map(refused).collect()
+}
+
+/// `O_DIRECT (--direct): fuse.mergerfs (/a:/b) refuses it (openat: EINVAL) on client2`
+fn sentences(needs: &BTreeMap<Need, String>, group: &Group<'_>, all: &[Vec<u8>]) -> String {
+    let mut hosts: BTreeMap<(Need, String), Vec<&str>> = BTreeMap::new();
+    for (rank, bytes) in all.iter().enumerate() {
+        let host = group.host_of.get(rank).map(|host| *host as usize);
+        let host = host.and_then(|host| group.host_names.get(host));
+        let mut reader = Reader::new(bytes);
+        while let Some(Refusal { need, how }) = Refusal::decode(&mut reader) {
+            let on = hosts.entry((need, how)).or_default();
+            on.extend(host.map(String::as_str));
+        }
+    }
+    let several = group.host_names.len() > 1;
+    let sentence = |((need, how), mut on): ((Need, String), Vec<&str>)| {
+        on.dedup();
+        let what = needs.get(&need).map_or("", String::as_str);
+        let more = on.len().saturating_sub(MOST);
+        let mut on = on.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
+        if more > 0 {
+            on += &format!(" and {more} more");
+        }
+        let on = if several {
+            format!(" on {on}")
+        } else {
+            String::new()
+        };
+        format!("{} ({what}): {how}{on}", need.about())
+    };
+    hosts
+        .into_iter()
+        .map(sentence)
+        .collect::<Vec<_>>()
+        .join("\n")
+}

@@ -589,6 +589,10 @@ def damage(place):
             file.write_bytes(data)
             done = place.ours.run(*words, "--verify_only", "--output-format=json", expect=1)
             lines = [line for line in done.stderr.splitlines() if "MISMATCH" in line]
+            # Told at once, and again at the end with all others.
+            first = [line for line in lines if "the first failed operation: " in line]
+            check(len(first) == 1, f"{checksum}, {harm.__name__}: {done.stderr}")
+            lines = [line for line in lines if line not in first]
             named = [line for line in lines if str(file) in line and re.search(pattern, line)]
             found = [int(re.search(r"at offset (\d+)", line)[1]) for line in named]
             check(found == offsets and len(lines) == len(offsets), f"{checksum}, {harm.__name__}: {done.stderr}")

@@ -23,6 +23,7 @@ use crate::{fio, ior, mdtest, values};
 
 mod after;
 mod compare;
+mod foreign;
 mod probe;
 mod repeats;
 mod results;
@@ -120,7 +121,7 @@ struct Common {
     #[arg(long, value_name = "continue|stop", value_parser = values::on_error, help_heading = "Run")]
     on_error: Option<OnError>,
     /// End the run after more than N failed operations [default: no limit]
-    #[arg(long, value_name = "N", help_heading = "Run")]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>, help_heading = "Run")]
     max_errors: Option<u64>,
     /// Give up on an operation that takes longer than this (s): the run ends and
     /// reports what was measured [default: never]
@@ -208,22 +209,22 @@ enum TreeLayoutArg {
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Without options each rank makes a tree of 4 directories with 100 directories and 100 \
-    empty files in each, and runs every phase once. Sizes: k, m, g, t, p are powers of 1024. Times: \
+    empty files in each, and runs every phase once. Sizes: k, m, g, t, p are powers of 1024. Counts: k, m, g are powers of 1000. Times: \
     500us, 30s; a bare number is in seconds.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench meta --dir \
     /mnt/fs --out meta.json\n  rbench meta --dir /mnt/fs --files-only --write 100k --items 1000 --depth 0"
 )]
 struct Meta {
     /// Branching factor: children of each tree directory [default: 3]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     branch: Option<u64>,
     /// Depth: levels of the tree below its root [default: 1]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
     /// Directories and files in each tree directory [default: 100]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     items: Option<u64>,
     /// Instead of --items: directories and files per rank, spread over its tree
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     items_per_rank: Option<u64>,
     /// Whether ranks share a tree [default: unique]
     #[arg(long, value_enum, value_name = "LAYOUT")]
@@ -265,7 +266,7 @@ struct Meta {
     warmup: Option<u32>,
     /// Instead of --threads: workers of all ranks together; where they do not
     /// divide by the ranks, some ranks have one less
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u32>)]
     workers: Option<u32>,
     /// Run each phase for this time (s): what asks or changes goes over its items
     /// again and again, what makes or removes items goes on to new ones; what the
@@ -297,7 +298,7 @@ struct Ops {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::ops_row)]
     only: Option<Vec<&'static OpsRow>>,
     /// Operations of each row and worker [default: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     ops: Option<u64>,
     /// Instead of --ops: stop each row after this time (s), or when all that
     /// was made for it, in as long a time, is used up
@@ -356,7 +357,7 @@ pub enum ArrivalArg {
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Without options each worker writes and reads 256 MiB in blocks of 128 KiB. Sizes: k, m, \
-    g, t, p are powers of 1024. Times: 500us, 30s; a bare number is in seconds.\n\nExamples:\n  rbench io --dir /mnt/fs --bs 4M\n  mpirun -np 12 --hostfile myhost rbench io \
+    g, t, p are powers of 1024. Counts: k, m, g are powers of 1000. Times: 500us, 30s; a bare number is in seconds.\n\nExamples:\n  rbench io --dir /mnt/fs --bs 4M\n  mpirun -np 12 --hostfile myhost rbench io \
     --dir /mnt/fs --bs 4k --rw randread,randwrite --direct --time 60\n  rbench io --dir /mnt/fs --files \
     1000 --file-size 4k"
 )]
@@ -390,7 +391,7 @@ struct Io {
     size: Option<Bytes>,
     /// Small-file mode: each worker has N files; an operation opens one, reads
     /// or writes all of it and closes it
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     files: Option<u64>,
     /// Bytes per small file
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
@@ -513,7 +514,10 @@ fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
 
 impl Args {
     pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
-        let matches = command().try_get_matches_from(as_long_options(argv))?;
+        let name = argv.get(1).and_then(|name| name.to_str());
+        let matches = command()
+            .try_get_matches_from(as_long_options(argv))
+            .map_err(|error| foreign::named(name, error))?;
         Args::from_arg_matches(&matches)
     }
 
@@ -529,13 +533,13 @@ impl Args {
             Command::Find(find) => find.common.start.into(),
             Command::Suite(suite) => suite.options.start.into(),
             Command::Probe(probe) => probe.start.into(),
+            Command::Clean(clean) => clean.start.into(),
             Command::Testfs(_)
             | Command::Show(_)
             | Command::Compare(_)
             | Command::Version
             | Command::Report(_)
             | Command::Verify(_)
-            | Command::Clean(_)
             | Command::Completions(_)
             | Command::Man(_) => Start {
                 communicator: Communicator::Solo,

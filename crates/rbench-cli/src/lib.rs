@@ -137,6 +137,10 @@ pub struct Clean {
     pub force: bool,
     /// Only print what would be removed.
     pub dry_run: bool,
+    /// `--threads`: of each rank.
+    pub threads: u32,
+    /// `--quiet`: no progress on stderr.
+    pub quiet: bool,
 }
 
 /// The format of the report on stdout.

@@ -54,6 +54,51 @@ fn check_misuse(line: &str, expect: &str) {
 }
 
 #[test]
+fn counts_take_thousands_and_millions() {
+    assert_eq!(meta("rbench meta --items 1k").items, Some(1000));
+    assert_eq!(
+        meta("rbench meta --items-per-rank 2M").items_per_rank,
+        Some(2_000_000)
+    );
+    assert_eq!(meta("rbench meta --items 1.5k").items, Some(1500));
+    assert_eq!(meta("rbench meta --rate 2.5k").rate, Some(2500.0));
+    assert_eq!(io("rbench io --rate 5k").rate, Some(5000.0));
+    assert_eq!(
+        io("rbench io --files 10k --file-size 4k").files,
+        Some(10_000)
+    );
+    for wrong in ["1.5", "k", "-1k", "1e3", "0.0001k", "5kk", "5x", ""] {
+        check_misuse(
+            &format!("rbench meta --items={wrong}"),
+            "is not a whole number (k and m are decimal: 20k = 20000)",
+        );
+    }
+    check_misuse("rbench meta --items 99999999999999999999", "is too large");
+    check_misuse("rbench meta --workers 5g", "is too large");
+    check_misuse(
+        "rbench io --rate 5x",
+        "is not a number of operations per second",
+    );
+}
+
+#[test]
+fn options_of_fio_and_mdtest_are_told_what_they_are_called_here() {
+    let tip = "what fio calls --numjobs is --threads here";
+    check_misuse("rbench io --numjobs=4", tip);
+    check_misuse("rbench io --numjobs 4", tip);
+    check_misuse(
+        "rbench io --iodepth 4",
+        "what fio calls --iodepth is --depth here",
+    );
+    check_misuse(
+        "rbench meta -n 4",
+        "what mdtest calls -n is --items-per-rank here",
+    );
+    let other = read("rbench meta --numjobs 4").expect_err("no such option");
+    assert!(!other.text.contains("calls"), "{}", other.text);
+}
+
+#[test]
 fn a_bare_command_asks_for_nothing_but_defaults() {
     assert_eq!(meta("rbench meta"), rbench_plan::spec::Meta::default());
     assert_eq!(io("rbench io"), rbench_plan::spec::Io::default());

@@ -75,6 +75,14 @@ pub fn precision(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `--threads` of removals
+pub fn threads(text: &str) -> Result<u32, String> {
+    match amount(text)? {
+        threads @ 1..=4096 => Ok(threads),
+        _ => Err(format!("'{text}' must be from 1 to 4096")),
+    }
+}
+
 /// `--iterations`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Iterations {
@@ -184,9 +192,47 @@ pub fn percent(text: &str) -> Result<u32, String> {
     shared(text).percent()
 }
 
+/// Operations a second, with `k` and `m` as in [`amount`].
 pub fn rate(text: &str) -> Result<f64, String> {
-    text.parse()
-        .map_err(|_| format!("'{text}' is not a number of operations per second"))
+    decimal(text).ok_or_else(|| {
+        format!("'{text}' is not a number of operations per second (5k = 5000, 2m = 2 million)")
+    })
+}
+
+/// A number with k (thousand), m (million) or g (thousand millions) behind it.
+fn decimal(text: &str) -> Option<f64> {
+    let (number, factor) = match text.as_bytes().last()?.to_ascii_lowercase() {
+        b'k' => (&text[..text.len() - 1], 1e3),
+        b'm' => (&text[..text.len() - 1], 1e6),
+        b'g' => (&text[..text.len() - 1], 1e9),
+        _ => (text, 1.0),
+    };
+    number.parse::<f64>().ok().map(|number| number * factor)
+}
+
+/// How many, of something that is no size: `500`, `20k` = 20,000, `1.5m` = 1,500,000. (A size,
+/// and counts in the command lines of mdtest and IOR, as these have it, are binary.)
+pub fn amount<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let too_large = || ParseQuantityError::TooLarge(text.to_owned()).to_string();
+    let number = match text.parse::<u64>() {
+        Ok(number) => number,
+        Err(_) => {
+            let whole = |number: &f64| *number >= 0.0 && number.fract() == 0.0;
+            let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+            let plain = digits.len() + 1 >= text.len()
+                && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+            let number = decimal(text).filter(|number| plain && whole(number));
+            let number = number.ok_or_else(|| {
+                format!("'{text}' is not a whole number (k and m are decimal: 20k = 20000)")
+            })?;
+            // Above that not every whole number is one.
+            match number <= (1_u64 << 53) as f64 {
+                true => number as u64,
+                false => return Err(too_large()),
+            }
+        }
+    };
+    T::try_from(number).map_err(|_| too_large())
 }
 
 pub fn label(text: &str) -> Result<(String, String), String> {

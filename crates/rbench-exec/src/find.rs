@@ -19,7 +19,7 @@ use crate::phase::{Before, OpRow, Phase};
 use crate::residency;
 use crate::round;
 use crate::thread::in_thread;
-use crate::workload::{Ending, Listener, stopped_by_itself};
+use crate::workload::{Ending, Listener, stopped_by_itself, tell_stopped};
 
 mod queue;
 mod walker;
@@ -80,7 +80,7 @@ pub(crate) async fn execute(
         if end.stopped {
             let interrupted = matches!(group.stop_reason(), Some(StopReason::Signal(_)));
             if group.is_root() && interrupted {
-                listener.stopped();
+                tell_stopped(group, listener);
             }
             ending.trouble = stopped_by_itself(group);
             return Ok(ending);

@@ -55,6 +55,9 @@ const NOTE_PASSED: u64 = 8;
 /// "The phase ends so long after the common start."
 const NOTE_PHASE_END: u64 = 9;
 
+/// "This is the first of my operations that failed": the text.
+const NOTE_FAILED: u64 = 10;
+
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
 
@@ -143,22 +146,18 @@ pub trait Interrupts {
     fn mark(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(std::future::pending())
     }
-}
 
-/// How far a phase is, as rank 0 knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
-    /// Operations done by all ranks.
-    pub items: u64,
-    /// Operations planned by all ranks; `None` when time decides.
-    pub total: Option<u64>,
+    /// The signal by its name, with who sent it as far as that is known.
+    fn told(&self, signal: i32) -> String {
+        format!("signal {signal}")
+    }
 }
 
 /// Where rank 0 shows what goes on.
 pub trait Show {
     /// Set-up work has begun that may take a while.
     fn step(&self, text: &str);
-    /// A phase has begun.
+    /// A phase has begun; operations planned by all ranks, where that is known.
     fn phase(&self, label: &str, total: Option<u64>);
     /// A phase is so far.
     fn progress(&self, progress: Progress);
@@ -206,6 +205,8 @@ pub struct Group<'a> {
     phase_stop: RefCell<StopFlag>,
     starts_here: Cell<Option<Nanos>>,
     reason: Cell<Option<StopReason>>,
+    /// Of a signal: which, from whom, to which rank; of the first that was heard of.
+    signal: RefCell<Option<String>>,
     /// An operation of this rank was given up.
     stuck: Cell<bool>,
     /// When this rank last looked whether the others are there.
@@ -213,15 +214,12 @@ pub struct Group<'a> {
     /// When another rank was last heard of.
     last_word: Cell<Instant>,
     phase_number: Cell<u64>,
-    /// Rank 0: items of each rank in this phase, and the sum planned.
-    heard: RefCell<Vec<u64>>,
-    total: Cell<Option<u64>>,
+    /// How far the phase is: at rank 0 all ranks, at others they themselves.
+    progress: ProgressBook,
     /// Failed operations of each rank so far (at other ranks their own only),
     /// and this rank's before the phase.
     failed: RefCell<Vec<u64>>,
     failed_before: Cell<u64>,
-    /// What rank 0 was told last.
-    told: Cell<(u64, u64)>,
     limits: Limits,
     interval: Nanos,
     seats: WorkerResources,
@@ -298,15 +296,14 @@ impl<'a> Group<'a> {
             phase_stop: RefCell::default(),
             starts_here: Cell::default(),
             reason: Cell::new(None),
+            signal: RefCell::default(),
             stuck: Cell::new(false),
             looked: Cell::new(Instant::now()),
             last_word: Cell::new(Instant::now()),
             phase_number: Cell::new(0),
-            heard: RefCell::new(vec![0; ranks]),
-            total: Cell::new(None),
+            progress: ProgressBook::new(ranks),
             failed: RefCell::new(vec![0; ranks]),
             failed_before: Cell::new(0),
-            told: Cell::new((0, 0)),
             limits: Limits::default(),
             interval: INTERVAL,
             seats: WorkerResources::default(),
@@ -441,13 +438,11 @@ impl<'a> Group<'a> {
 
     /// Begins phase after phase at the same place on all ranks, so that late
     /// progress notes are told from new ones.
-    pub fn begin_phase(&self, label: &str, total: Option<u64>) {
+    pub fn begin_phase(&self, label: &str, total: Option<u64>, deadline: Option<Nanos>) {
         self.phase_number.set(self.phase_number.get() + 1);
-        self.heard.borrow_mut().fill(0);
+        self.progress.begin(total, deadline);
         self.failed_before
             .set(self.failed.borrow()[self.rank().0 as usize]);
-        self.told.set((0, 0));
-        self.total.set(total);
         self.start.set(None);
         self.marks.left();
         *self.phase_stop.borrow_mut() = self.stop.borrow().follower();
@@ -481,7 +476,7 @@ impl<'a> Group<'a> {
         &self,
         wait: impl Future<Output = Result<T, E>>,
     ) -> Result<T, ExecError> {
-        let mine = self.heard.borrow()[self.rank().0 as usize];
+        let mine = self.progress.items_of(self.rank());
         self.serve(wait, || mine, Some(STOP_PATIENCE)).await
     }
 
@@ -502,7 +497,7 @@ impl<'a> Group<'a> {
             tokio::select! {
                 biased;
                 out = &mut wait => return out.map_err(Into::into),
-                signal = self.interrupts.next() => self.ask_to_stop(StopReason::Signal(signal)),
+                signal = self.interrupts.next() => self.interrupted(signal),
                 note = self.world.next_note() => self.hear(&note?),
                 () = self.intervals.due() => self.pass_on(false),
                 () = self.interrupts.mark(), if self.is_root() => self.marks.signalled(self.clock.now()),
@@ -530,6 +525,25 @@ impl<'a> Group<'a> {
         }
         self.note_stop(reason);
         self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0]);
+    }
+
+    /// A signal reached this rank.
+    fn interrupted(&self, signal: i32) {
+        let (rank, host) = (self.rank(), self.host_name());
+        let text = format!("{} to rank {rank} on {host}", self.interrupts.told(signal));
+        let reason = StopReason::Signal(signal);
+        let more = pack(&text);
+        self.signal.borrow_mut().get_or_insert(text);
+        self.note_stop(reason);
+        for rank in self.others() {
+            self.post_with(rank, NOTE_STOP, [reason.code(), 0, 0, 0, 0], more.clone());
+        }
+    }
+
+    /// Which signal ended the run early, from whom and to which rank, as far as this rank has
+    /// heard.
+    pub fn stop_signal(&self) -> Option<String> {
+        self.signal.borrow().clone()
     }
 
     /// Tells the other ranks which jobs have ended others here.
@@ -596,12 +610,12 @@ impl<'a> Group<'a> {
     }
 
     fn post_to_others(&self, kind: u64, words: [u64; WORDS]) {
-        for rank in (0..self.world.size())
-            .map(Rank)
-            .filter(|r| *r != self.rank())
-        {
-            self.post(rank, kind, words);
-        }
+        self.others().for_each(|rank| self.post(rank, kind, words));
+    }
+
+    fn others(&self) -> impl Iterator<Item = Rank> + use<> {
+        let mine = self.rank();
+        (0..self.world.size()).map(Rank).filter(move |r| *r != mine)
     }
 
     fn note_stop(&self, reason: StopReason) {
@@ -623,7 +637,12 @@ impl<'a> Group<'a> {
         let from = note.from.0 as usize;
         self.alive.borrow_mut()[from] = Instant::now();
         match note.kind {
-            NOTE_STOP => self.note_stop(StopReason::of_code(note.words[0])),
+            NOTE_STOP => {
+                if let Some(text) = unpack(&note.more) {
+                    self.signal.borrow_mut().get_or_insert(text);
+                }
+                self.note_stop(StopReason::of_code(note.words[0]));
+            }
             NOTE_END => self.exits.heard(note.words[0]),
             NOTE_INTERVAL if note.words[0] == self.phase_number.get() => {
                 let [_, row, number, response, ..] = note.words;
@@ -640,33 +659,19 @@ impl<'a> Group<'a> {
                 self.end_phase(Nanos(note.words[1]));
             }
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
-                self.heard.borrow_mut()[from] = note.words[1];
-                self.failed.borrow_mut()[from] = note.words[2];
+                let [_, items, failed, bytes, elapsed, _] = note.words;
+                let before = note.more.first().copied().unwrap_or(0);
+                self.hear_progress(
+                    note.from,
+                    [items, failed - before.min(failed), bytes, elapsed],
+                );
+                self.failed.borrow_mut()[from] = failed;
                 self.check_errors();
             }
+            NOTE_FAILED => unpack(&note.more)
+                .into_iter()
+                .for_each(|text| self.show_failure(&text)),
             _ => {}
-        }
-    }
-
-    /// Tells rank 0 how far this rank is; rank 0 shows the sum.
-    fn tell(&self, done: u64) {
-        let mine = self.rank();
-        let failed = self.failed.borrow()[mine.0 as usize];
-        let news = (done, failed) != self.told.replace((done, failed));
-        self.heard.borrow_mut()[mine.0 as usize] = done;
-        self.check_errors();
-        if self.is_root() {
-            let items = self.heard.borrow().iter().sum();
-            self.show.progress(Progress {
-                items,
-                total: self.total.get(),
-            });
-        } else if news {
-            self.post(
-                Rank(0),
-                NOTE_PROGRESS,
-                [self.phase_number.get(), done, failed, 0, 0],
-            );
         }
     }
 
@@ -731,8 +736,14 @@ impl<'a> Group<'a> {
 mod alive;
 mod events;
 mod intervals;
+mod progress;
 mod steady;
+mod text;
 mod time;
+
+pub use progress::Progress;
+use progress::ProgressBook;
+use text::{pack, unpack};
 
 #[cfg(test)]
 mod tests;

@@ -104,6 +104,10 @@ impl Pass<Target> for IoPass<'_> {
         self.small_dirs(rank).into_iter().map(below).collect()
     }
 
+    fn left(&self) -> Option<u64> {
+        None
+    }
+
     async fn run(
         &mut self,
         group: &Group<'_>,

@@ -29,7 +29,7 @@ use crate::residency;
 use crate::round;
 use crate::target::gather_texts;
 use crate::thread::in_thread;
-use crate::workload::{Ending, Listener, stopped_by_itself};
+use crate::workload::{Ending, Listener, stopped_by_itself, tell_stopped};
 
 mod apart;
 mod guard;
@@ -367,7 +367,7 @@ impl<'w> JobRound<'w> {
         self.report(group, &sink, listener).await?;
         let interrupted = matches!(group.stop_reason(), Some(StopReason::Signal(_)));
         if end.stopped && group.is_root() && interrupted {
-            listener.stopped();
+            tell_stopped(group, listener);
         }
         let paths = self.to_remove(group, &state.made);
         let left = if end.stopped && group.any_stuck().await? {

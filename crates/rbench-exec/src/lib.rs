@@ -31,6 +31,7 @@ pub mod pace;
 pub mod phase;
 pub mod probe;
 pub mod reduce;
+pub mod removal;
 mod repeats;
 pub mod residency;
 mod room;

@@ -38,6 +38,8 @@ pub(crate) struct MetaPass<'p> {
     forest: Arc<Forest>,
     dirs: Made,
     files: Made,
+    /// Entries made and not removed, at rank 0.
+    left: u64,
 }
 
 /// The pass with the number `iteration`.
@@ -52,6 +54,7 @@ pub(crate) fn pass<'p>(plan: &'p Plan, meta: &MetaPlan, iteration: u32) -> MetaP
             each: meta.made,
             ..Made::default()
         },
+        left: 0,
     }
 }
 
@@ -74,6 +77,11 @@ impl<G: Workspace> Pass<G> for MetaPass<'_> {
                     .into_owned()
             })
             .collect()
+    }
+
+    fn left(&self) -> Option<u64> {
+        // A tree that was there before: nobody has counted it.
+        (self.meta.made.is_none()).then_some(self.left)
     }
 
     async fn run(
@@ -170,6 +178,15 @@ impl MetaPass<'_> {
         } = end;
         let info = plan.kind.info();
         let untimed = plan.showing == Showing::Untimed;
+        for row in &rows {
+            match row.op {
+                OpKind::Mkdir | OpKind::Create | OpKind::Mknod | OpKind::Symlink | OpKind::Link => {
+                    self.left += row.items;
+                }
+                OpKind::Rmdir | OpKind::Unlink => self.left = self.left.saturating_sub(row.items),
+                _ => {}
+            }
+        }
         rows.into_iter()
             .filter(|row| !untimed || row.failures.total() > 0)
             .for_each(|row| listener.row(row));

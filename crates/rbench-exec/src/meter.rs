@@ -17,6 +17,7 @@ use rbench_sys::engine::RetriesByTransfer;
 pub struct Tally {
     items: AtomicU64,
     failed: AtomicU64,
+    bytes: AtomicU64,
     /// What it has got done and counts as neither.
     others: AtomicU64,
     /// The worker's thread, once it runs.
@@ -32,6 +33,11 @@ impl Tally {
     /// Operations that failed so far.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that operations have moved so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// The calling thread is the worker.
@@ -164,6 +170,15 @@ impl Calls {
     }
 }
 
+/// Who is told of the first operation that fails.
+struct FirstFailure(Box<dyn FnOnce(&Failure) + Send>);
+
+impl std::fmt::Debug for FirstFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FirstFailure")
+    }
+}
+
 /// Records the operations of one worker in one phase.
 #[derive(Debug)]
 pub struct Meter {
@@ -174,7 +189,9 @@ pub struct Meter {
     last_end: Nanos,
     tally: Arc<Tally>,
     done: u64,
+    moved: u64,
     others: u64,
+    first_failure: Option<FirstFailure>,
     details: Details,
     logs: bool,
     failed: u64,
@@ -221,7 +238,9 @@ impl Meter {
             last_end: Nanos(0),
             tally,
             done: 0,
+            moved: 0,
             others: 0,
+            first_failure: None,
             details: Details::default(),
             logs: false,
             failed: 0,
@@ -253,6 +272,11 @@ impl Meter {
     /// From now on says whenever all that was done before an interval was handed over.
     pub fn tell_passes(&mut self, to: impl FnMut(u64) + Send + 'static) {
         self.passes = Some(Passes(Box::new(to)));
+    }
+
+    /// Tells of the first operation that fails, outside the timer.
+    pub fn tell_first(&mut self, tell: impl FnOnce(&Failure) + Send + 'static) {
+        self.first_failure = Some(FirstFailure(Box::new(tell)));
     }
 
     /// Sets the common start, which all times are counted from.
@@ -289,7 +313,9 @@ impl Meter {
         }
         self.last_end = span.end;
         self.done += 1;
+        self.moved += bytes;
         self.tally.items.store(self.done, Ordering::Relaxed);
+        self.tally.bytes.store(self.moved, Ordering::Relaxed);
         if entered {
             self.entered(row as usize);
         }
@@ -350,6 +376,9 @@ impl Meter {
     fn note_failed(&mut self, failure: &Failure) {
         self.failed += 1;
         self.tally.failed.store(self.failed, Ordering::Relaxed);
+        if let Some(FirstFailure(tell)) = self.first_failure.take() {
+            tell(failure);
+        }
         if self.patience.errors.is_some_and(|most| self.failed > most) {
             self.patience.stop.raise();
         }

@@ -13,6 +13,7 @@ use rbench_sys::files;
 use rbench_sys::residency::{RoundTrip, round_trip};
 
 use crate::group::{ExecError, Group};
+use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace as _};
 use crate::thread::in_thread;
 
@@ -142,7 +143,7 @@ pub async fn probe(group: &Group<'_>, place: &Place<'_>) -> Result<Probed, ExecE
         true => target.leave(group).await?,
         false => {
             group.step("removing what was made");
-            target.end(group).await?
+            target.end(group, &Remover::new(1)).await?
         }
     };
     Ok(Probed {

@@ -95,9 +95,10 @@ impl WorkerPool {
         }
     }
 
-    /// Operations done so far; the group hears of failed ones.
+    /// Operations done so far; the group hears of failed ones and of bytes.
     fn items(&self, group: &Group<'_>) -> u64 {
         group.count_failed(self.workers.iter().map(|w| w.tally.failed()).sum());
+        group.count_bytes(self.workers.iter().map(|w| w.tally.bytes()).sum());
         self.workers.iter().map(|w| w.tally.items()).sum()
     }
 
@@ -142,6 +143,10 @@ impl WorkerPool {
                         }
                         Some((worker, Report::Passed(interval))) => {
                             group.worker_passed(worker, interval);
+                            continue;
+                        }
+                        Some((_, Report::Failed(failure))) => {
+                            group.tell_failure(&failure);
                             continue;
                         }
                         Some((worker, report)) => take(report).map(|answer| (worker, answer)),
@@ -230,7 +235,7 @@ impl WorkerPool {
 /// or the ranks cannot talk.
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
-    group.begin_phase(&phase.label, phase.total);
+    group.begin_phase(&phase.label, phase.total, phase.deadline);
     group
         .intervals
         .begin(phase.interval_rows(), group.interval());
@@ -387,7 +392,7 @@ pub async fn run_freely(
     group.quietly(group.world.barrier()).await?;
     let _guard = group.guard();
     for phase in phases {
-        group.begin_phase(&phase.label, phase.total);
+        group.begin_phase(&phase.label, phase.total, phase.deadline);
         // Each rank counts from its own start.
         group.intervals.begin(Vec::new(), group.interval());
         match alone(group, phase).await? {
@@ -432,6 +437,7 @@ async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>,
     let work = async {
         hands.ready(group).await?;
         let start = group.clock.now();
+        group.begin_work(start);
         let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
         hands.tell(Command::Run {
             clock: group.counter.clock(),

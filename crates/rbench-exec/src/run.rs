@@ -6,10 +6,11 @@ use rbench_plan::meta::{Backend, Location};
 use rbench_plan::{Plan, Work};
 
 use crate::group::{ExecError, Group};
+use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace};
 use crate::testdirs::TestDirs;
 use crate::warm_up::WarmUp;
-use crate::workload::{Ending, Listener, Pass, stopped_by_itself};
+use crate::workload::{Ending, Listener, Pass, stopped_by_itself, tell_stopped};
 use crate::{find, io, jobs, meta, needs, residency, room, spots};
 
 /// The warning of a run that comes near what is free.
@@ -119,7 +120,7 @@ async fn iterate<G: Workspace, P: Pass<G>>(
             ending.trouble = stopped_by_itself(group);
         }
         if broken_off && ending.trouble.is_none() && group.is_root() {
-            listener.stopped();
+            tell_stopped(group, listener);
         }
         if broken_off && group.any_stuck().await? {
             // Removing would wait as well.
@@ -127,8 +128,12 @@ async fn iterate<G: Workspace, P: Pass<G>>(
             return Ok(ending);
         }
         if !plan.keep {
-            group.step("removing what is left");
-            let left = ground.close(group, iteration, own, broken_off).await?;
+            group.begin_phase("removal", pass.left(), None);
+            group.begin_work(group.clock.now());
+            let remover = Remover::new(plan.workers_of(group.rank()));
+            let left = ground
+                .close(group, iteration, own, broken_off, &remover)
+                .await?;
             ending.left.extend(left);
         }
         let asks = plan.until.is_some() && counts && !broken_off;
@@ -138,7 +143,8 @@ async fn iterate<G: Workspace, P: Pass<G>>(
     }
     ending.complete = !broken_off;
     if !plan.keep {
-        ending.left.extend(ground.end(group).await?);
+        let remover = Remover::new(plan.workers_of(group.rank()));
+        ending.left.extend(ground.end(group, &remover).await?);
     }
     Ok(ending)
 }

@@ -4,16 +4,16 @@
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_comm::Combine;
+use rbench_comm::{Combine, Communicator};
 use rbench_core::{Nanos, Rank};
 use rbench_sys::{Fs, OpenMode, RemoveError, WorkDir};
 
 use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
+use crate::removal::Remover;
 use crate::thread::in_thread;
 
 /// How long another host may take to see a directory that rank 0 has made:
@@ -31,9 +31,10 @@ pub(crate) trait Workspace {
     /// One sentence, the same on every rank.
     async fn open(&mut self, group: &Group<'_>, iteration: u32) -> Result<(), ExecError>;
 
-    /// Removes what a pass left: what this rank alone has in `own` by all ranks
-    /// at once. `broken_off`: whether the pass did not reach its end. What
-    /// could not be removed, at rank 0: not being able to is no error.
+    /// Removes what a pass left, by all ranks at once: each what it alone has in
+    /// `own`, then all together the rest. `broken_off`: whether the pass did not
+    /// reach its end. What could not be removed, at rank 0: not being able to is
+    /// no error.
     ///
     /// # Errors
     /// When the ranks cannot talk.
@@ -43,6 +44,7 @@ pub(crate) trait Workspace {
         iteration: u32,
         own: Vec<String>,
         broken_off: bool,
+        remover: &Remover,
     ) -> Result<Vec<String>, ExecError>;
 
     /// Leaves everything as it is, as it cannot be removed now; what that is,
@@ -56,7 +58,7 @@ pub(crate) trait Workspace {
     ///
     /// # Errors
     /// When the ranks cannot talk.
-    async fn end(self, group: &Group<'_>) -> Result<Vec<String>, ExecError>;
+    async fn end(self, group: &Group<'_>, remover: &Remover) -> Result<Vec<String>, ExecError>;
 }
 
 /// The run's own directory as this rank sees it.
@@ -126,7 +128,7 @@ impl Target {
             Err(error) => {
                 // What was made goes again; the first reason is the one to tell.
                 if let Some(dir) = found.workdir.filter(|_| found.keeper) {
-                    dir.remove(&AtomicBool::new(false), &mut |_| ()).ok();
+                    Remover::new(1).with(|how| dir.remove(how)).ok();
                 }
                 Err(error)
             }
@@ -188,21 +190,6 @@ impl Target {
             .agree(made.map_err(|e| format!("cannot make {name}: {} ({e:?})", e.desc())))
             .await
     }
-
-    /// Removes of `names` what can be removed, in a thread of its own, so that
-    /// this rank still hears the others.
-    async fn remove_some(&self, group: &Group<'_>, names: Vec<String>) -> Result<(), ExecError> {
-        let workdir = Arc::clone(&self.workdir);
-        let work = move || {
-            let never = AtomicBool::new(false);
-            for name in &names {
-                workdir.remove_below(name, &never, &mut |_| ()).ok();
-            }
-        };
-        // Without the thread it is removed at the end.
-        group.attend(in_thread(work), || 0).await?.ok();
-        group.quietly(group.world.barrier()).await
-    }
 }
 
 impl Workspace for Target {
@@ -220,15 +207,17 @@ impl Workspace for Target {
         iteration: u32,
         own: Vec<String>,
         _broken_off: bool,
+        remover: &Remover,
     ) -> Result<Vec<String>, ExecError> {
-        self.remove_some(group, own).await?;
-        let rest = if self.keeper {
-            vec![iteration.to_string()]
-        } else {
-            Vec::new()
-        };
-        self.remove_some(group, rest).await?;
-        // What could not be removed now may go with the whole: the end tells.
+        // What cannot be removed now may go with the whole: the end tells.
+        let own = own.into_iter().map(PathBuf::from).collect();
+        remover.own(group, &self.workdir, own).await?;
+        group.quietly(group.world.barrier()).await?;
+        let kept = self.keeper.then(|| PathBuf::from(iteration.to_string()));
+        let kept = kept.into_iter().collect();
+        let team = team(group, self.shared);
+        remover.together(group, team, &self.workdir, kept).await?;
+        group.quietly(group.world.barrier()).await?;
         Ok(Vec::new())
     }
 
@@ -239,7 +228,7 @@ impl Workspace for Target {
         gather_texts(group, mine.into_iter().collect()).await
     }
 
-    async fn end(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
+    async fn end(self, group: &Group<'_>, remover: &Remover) -> Result<Vec<String>, ExecError> {
         let Target {
             workdir,
             path,
@@ -255,8 +244,9 @@ impl Workspace for Target {
         };
         let held = keeper && mine.is_none();
         group.quietly(group.world.barrier()).await?;
+        let remover = remover.clone();
         let work = move || {
-            mine.map(|dir| dir.remove(&AtomicBool::new(false), &mut |_| ()))
+            mine.map(|dir| remover.with(|how| dir.remove(how)))
                 .and_then(Result::err)
                 .map(|e: RemoveError| e.to_string())
                 .into_iter()
@@ -273,6 +263,14 @@ impl Workspace for Target {
             ));
         }
         gather_texts(group, left).await
+    }
+}
+
+/// The ranks that see the same directories as this one: all, or those of its host.
+pub(crate) fn team<'g>(group: &'g Group<'_>, shared: bool) -> &'g dyn Communicator {
+    match shared {
+        true => group.world,
+        false => group.host.as_ref(),
     }
 }
 

@@ -15,11 +15,13 @@ use rbench_comm::Combine;
 use rbench_core::Nanos;
 use rbench_plan::MetaPlan;
 use rbench_plan::meta::{Backend, Location, PhaseKind};
+use rbench_sys::anchor::Anchor;
 use rbench_sys::testdir::{self, Made};
-use rbench_sys::{Fs, NullFs, PosixFs};
+use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError};
 
 use crate::group::{ExecError, Group};
-use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, left_behind};
+use crate::removal::{Remover, Trees};
+use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, left_behind, team};
 use crate::thread::in_thread;
 
 /// The directories of a run as this rank sees them.
@@ -252,22 +254,18 @@ impl TestDirs {
         let left = group.attend(in_thread(work), || 0).await?;
         Ok(left.unwrap_or_else(|lost| vec![lost]))
     }
+}
 
-    /// Removes trees that this run made, with everything in them.
-    async fn remove_trees(
-        &self,
-        group: &Group<'_>,
-        paths: Vec<PathBuf>,
-    ) -> Result<Vec<String>, ExecError> {
-        if !self.real {
-            return Ok(Vec::new());
-        }
-        let work = move || {
-            let failed = |path: &PathBuf| testdir::remove_tree(path).err().map(|e| e.to_string());
-            paths.iter().filter_map(failed).collect::<Vec<String>>()
-        };
-        let left = group.attend(in_thread(work), || 0).await?;
-        Ok(left.unwrap_or_else(|lost| vec![lost]))
+/// Trees by their paths.
+struct ByPath;
+
+impl Trees for ByPath {
+    fn anchor(&self, path: &Path) -> Option<Anchor> {
+        testdir::anchor(path).ok().flatten()
+    }
+
+    fn remove(&self, path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
+        testdir::remove_tree(path, how)
     }
 }
 
@@ -297,6 +295,7 @@ impl Workspace for TestDirs {
         iteration: u32,
         own: Vec<String>,
         broken_off: bool,
+        remover: &Remover,
     ) -> Result<Vec<String>, ExecError> {
         let made_now = std::mem::take(&mut self.made_now);
         let kept = |k: &usize| TestDirs::test_dirs(&self.dirs[*k], iteration, self.loops);
@@ -334,9 +333,10 @@ impl Workspace for TestDirs {
             ))
             .await?[0]
             == 1;
-        if mine {
-            let trees = own.into_iter().map(PathBuf::from).collect();
-            left.extend(self.remove_trees(group, trees).await?);
+        let trees = Arc::new(ByPath);
+        if mine && self.real {
+            let own = own.into_iter().map(PathBuf::from).collect();
+            left.extend(remover.own(group, &trees, own).await?);
             group.quietly(group.world.barrier()).await?;
         }
         let not_ours = self.keeps.iter().flat_map(kept);
@@ -352,7 +352,11 @@ impl Workspace for TestDirs {
                     )
                 }),
         );
-        left.extend(self.remove_trees(group, made_now).await?);
+        if self.real {
+            let team = team(group, self.shared);
+            left.extend(remover.together(group, team, &trees, made_now).await?);
+            group.quietly(group.world.barrier()).await?;
+        }
         gather_texts(group, left).await
     }
 
@@ -361,7 +365,7 @@ impl Workspace for TestDirs {
         gather_texts(group, mine.map(|path| left_behind(path)).collect()).await
     }
 
-    async fn end(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
+    async fn end(self, group: &Group<'_>, _remover: &Remover) -> Result<Vec<String>, ExecError> {
         let left = if self.removes {
             self.remove_empty(group, self.made.clone()).await?
         } else {

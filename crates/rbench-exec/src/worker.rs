@@ -167,6 +167,8 @@ pub enum Report {
     },
     /// Has handed over all that it did before that interval; no answer to any command.
     Passed(u64),
+    /// The first of its operations that failed; no answer to any command.
+    Failed(Box<Failure>),
     /// Looked.
     Looked {
         /// What of its files the page cache holds.
@@ -313,15 +315,20 @@ pub fn spawn(
             })
         });
     }
+    let to = Reports {
+        thread,
+        reports: reports.clone(),
+    };
     if config.judged {
-        let to = Reports {
-            thread,
-            reports: reports.clone(),
-        };
+        let to = to.clone();
         meter.tell_passes(move |interval| {
             to.send(Report::Passed(interval));
         });
     }
+    meter.tell_first(move |failure| {
+        // Nobody listens any more when this fails.
+        to.send(Report::Failed(Box::new(failure.clone())));
+    });
     let (stop, log_operations) = (config.stop.clone(), config.log_operations);
     let config = Arc::clone(config);
     let here = Arc::clone(&tally);

@@ -68,6 +68,10 @@ pub(crate) trait Pass<G> {
     /// Directories, from the ground on, that belong to this rank alone.
     fn own_dirs(&self, rank: Rank) -> Vec<String>;
 
+    /// At rank 0: entries that the phases have made and not removed, as far as that is
+    /// known.
+    fn left(&self) -> Option<u64>;
+
     /// Makes what the phases start from, then runs them; whether the group was
     /// stopped.
     async fn run(
@@ -76,6 +80,18 @@ pub(crate) trait Pass<G> {
         ground: &mut G,
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecError>;
+}
+
+/// The warning of a run that a signal ended.
+pub const STOPPED_BY_SIGNAL: &str = "stopped-by-signal";
+
+/// At rank 0, when a stop was asked for and no more rows will come: says by what.
+pub(crate) fn tell_stopped(group: &Group<'_>, listener: &mut dyn Listener) {
+    if let Some(signal) = group.stop_signal() {
+        let message = format!("{signal} ended the run early.");
+        listener.warning(STOPPED_BY_SIGNAL, message);
+    }
+    listener.stopped();
 }
 
 /// Why a group that nobody interrupted has stopped.

@@ -10,6 +10,7 @@ use crate::summary::slowest_rank;
 use crate::text::steady::window;
 
 mod residency;
+mod short;
 mod workers;
 
 /// Share of a phase's median that the tool's own cost may have.
@@ -30,7 +31,7 @@ struct Rule {
     /// The words before the list of phases.
     before: fn(&RunResult) -> String,
     /// The words after it.
-    after: &'static str,
+    after: fn(&RunResult) -> String,
     find: fn(&RunResult, &PhaseResult) -> Option<Finding>,
     over_iterations: Over,
 }
@@ -54,21 +55,21 @@ const RULES: &[Rule] = &[
     Rule {
         code: "errors",
         before: |_| "Operations failed; items, rates and latencies do not include them: ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: errors,
         over_iterations: Over::Total,
     },
     Rule {
         code: "unchecked-blocks",
         before: |_| "Blocks were not verified because their write had failed: ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: unchecked,
         over_iterations: Over::Total,
     },
     Rule {
         code: "open-loop-behind",
         before: |_| "The requested rate was not reached: ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: workers::behind,
         over_iterations: Over::Worst,
     },
@@ -77,7 +78,7 @@ const RULES: &[Rule] = &[
         before: |_| {
             "The rate did not become steady (--steadystate) in the time of the phase: ".into()
         },
-        after: ".",
+        after: |_| ".".into(),
         find: not_steady,
         over_iterations: Over::Worst,
     },
@@ -88,21 +89,21 @@ const RULES: &[Rule] = &[
              data, recording, waiting for a CPU; waits for intended starts and think time do not count): "
                 .into()
         },
-        after: ".",
+        after: |_| ".".into(),
         find: workers::outside_calls,
         over_iterations: Over::Worst,
     },
     Rule {
         code: "stalled",
         before: |_| "No worker of a host finished anything for more than a second: ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: workers::stalled,
         over_iterations: Over::Worst,
     },
     Rule {
         code: "given-up-workers",
         before: |_| "Workers were given up (--op-timeout): ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: workers::given_up,
         over_iterations: Over::Worst,
     },
@@ -112,28 +113,28 @@ const RULES: &[Rule] = &[
             "The rate 'first done' is missing where most operations of the worker that finished first failed: "
                 .into()
         },
-        after: ".",
+        after: |_| ".".into(),
         find: workers::first_failed,
         over_iterations: Over::Worst,
     },
     Rule {
         code: "interrupted-calls",
         before: |_| "Interrupted calls were retried (EINTR): ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: interrupted,
         over_iterations: Over::Total,
     },
     Rule {
         code: "short-transfers",
         before: |_| "Short reads or writes were completed by further calls: ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: continued,
         over_iterations: Over::Total,
     },
     Rule {
         code: "cache-hit",
         before: |_| "The client's memory answered, not the storage: ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: residency::memory_answered,
         over_iterations: Over::Worst,
     },
@@ -142,7 +143,7 @@ const RULES: &[Rule] = &[
         before: |_| {
             "Cold only at first: workers then came back to what they had already read: ".into()
         },
-        after: ". Use larger files or a shorter --time.",
+        after: |_| ". Use larger files or a shorter --time.".into(),
         find: residency::came_round,
         over_iterations: Over::Worst,
     },
@@ -152,7 +153,7 @@ const RULES: &[Rule] = &[
             "There was time to write everything more than once, and the same blocks were overwritten: "
                 .into()
         },
-        after: ".",
+        after: |_| ".".into(),
         find: residency::rewritten,
         over_iterations: Over::Worst,
     },
@@ -163,35 +164,35 @@ const RULES: &[Rule] = &[
              checked: "
                 .into()
         },
-        after: ".",
+        after: |_| ".".into(),
         find: residency::verified_memory,
         over_iterations: Over::Worst,
     },
     Rule {
         code: "short-phase",
         before: |_| "Too short for a trustworthy rate (under 10 ms): ".into(),
-        after: ". Use more items.",
+        after: short::advice,
         find: short_phase,
         over_iterations: Over::Worst,
     },
     Rule {
         code: "straggler",
         before: |_| "A rank took more than 1.5 times as long as the median rank: ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: straggler,
         over_iterations: Over::Worst,
     },
     Rule {
         code: "uneven-hosts",
         before: |_| "Rates per rank differ more than 2 times between hosts: ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: uneven_hosts,
         over_iterations: Over::Worst,
     },
     Rule {
         code: "start-skew",
         before: |_| "Workers did not start together, which lowers the rate: ".into(),
-        after: ".",
+        after: |_| ".".into(),
         find: start_skew,
         over_iterations: Over::Worst,
     },
@@ -202,7 +203,7 @@ const RULES: &[Rule] = &[
              started this far apart: "
                 .into()
         },
-        after: ".",
+        after: |_| ".".into(),
         find: start_unsure,
         over_iterations: Over::Worst,
     },
@@ -216,14 +217,14 @@ const RULES: &[Rule] = &[
                 "rbench's own cost ({cost} for a null operation{host}, measuring included) exceeds 5% of the median of "
             )
         },
-        after: ".",
+        after: |_| ".".into(),
         find: tool_cost,
         over_iterations: Over::Worst,
     },
     Rule {
         code: "latency-above-range",
         before: |_| "Latencies above one hour are outside the histogram's range: ".into(),
-        after: ". Mean and maximum include them exactly.",
+        after: |_| ". Mean and maximum include them exactly.".into(),
         find: above_range,
         over_iterations: Over::Total,
     },
@@ -247,7 +248,12 @@ pub fn find(result: &RunResult) -> Vec<Warning> {
             let list = phases_found(rule, result);
             (!list.is_empty()).then(|| Warning {
                 code: rule.code.to_owned(),
-                message: format!("{}{}{}", (rule.before)(result), list.join(", "), rule.after),
+                message: format!(
+                    "{}{}{}",
+                    (rule.before)(result),
+                    list.join(", "),
+                    (rule.after)(result)
+                ),
             })
         })
         .collect()

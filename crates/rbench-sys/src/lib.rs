@@ -5,6 +5,7 @@
 //! Nothing here measures, waits for other ranks or prints.
 
 pub mod abilities;
+pub mod anchor;
 pub mod background;
 mod buffer;
 pub mod caches;
@@ -27,6 +28,7 @@ pub mod posix;
 pub mod processes;
 mod remove;
 pub mod residency;
+pub mod senders;
 mod space;
 pub mod speed;
 pub mod standing;
@@ -46,7 +48,7 @@ pub use in_use::InUse;
 pub use mountinfo::MountInfo;
 pub use null_fs::NullFs;
 pub use posix::PosixFs;
-pub use remove::RemoveError;
+pub use remove::{Entry, Part, Removal, RemoveError};
 pub use space::{Space, space};
 pub use standing::{Standing, standing};
 pub use trace::{TraceEvent, TraceFs};

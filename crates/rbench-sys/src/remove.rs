@@ -1,12 +1,18 @@
-//! Removing a directory and all that is in it, without following a symbolic
-//! link or entering another mount, in memory that does not depend on the
-//! number of entries.
+//! Removing a directory and all that is in it, by several threads at a time,
+//! without following a symbolic link or entering another mount, in memory that
+//! does not depend on the number of entries.
+//!
+//! A thread that reads a directory removes what it finds, and hands parts of
+//! that to threads that have nothing to do. Whoever is the last one done with
+//! a directory removes it: nobody waits for anybody.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
@@ -27,6 +33,25 @@ const BATCH: usize = 32 << 10;
 /// The deepest tree that is removed: more components do not fit in a path of
 /// the kernel's greatest length.
 const DEPTH_MAX: usize = 2048;
+
+/// Files that a thread hands over at a time.
+const HANDED: usize = 32;
+
+/// Bytes of a helping thread's stack, enough for [`DEPTH_MAX`]; only what is used
+/// takes memory.
+const STACK: usize = 16 << 20;
+
+/// How a directory is removed, and who hears of it.
+#[derive(Clone, Copy)]
+pub struct Removal<'a> {
+    /// Threads that remove, the calling one among them; at least 1.
+    pub threads: u32,
+    /// When it says yes, the removal ends after the entries under way.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// Told the number of entries removed so far, after each, by any of the
+    /// threads.
+    pub progress: &'a (dyn Fn(u64) + Sync),
+}
 
 /// Why something of the directory is still there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +109,30 @@ fn reason(errno: Errno) -> String {
     }
 }
 
+/// An entry of a directory: its name, and `DT_DIR`, `DT_REG` …
+pub type Entry = (CString, u8);
+
+/// Entries of one directory that are to be removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Names of the directories on the way to it, from where the removal begins.
+    pub way: Vec<CString>,
+    /// What is to be removed there, with all that is in it.
+    pub entries: Vec<Entry>,
+}
+
+impl Part {
+    /// Whether all names are plain ones: none leads out of a directory.
+    fn is_plain(&self) -> bool {
+        let plain = |name: &CString| {
+            let name = name.to_bytes();
+            !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/')
+        };
+        let entries = self.entries.iter().map(|(name, _)| name);
+        self.way.iter().chain(entries).all(plain)
+    }
+}
+
 /// Removes the directory `name` of `parent`, open as `directory`; the marker
 /// file goes last. Returns the number of entries removed, without the marker
 /// and the directory itself.
@@ -92,198 +141,478 @@ pub(crate) fn remove(
     name: &CStr,
     path: &Path,
     directory: BorrowedFd<'_>,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(u64),
+    how: Removal<'_>,
 ) -> Result<u64, RemoveError> {
-    let mut removal = Removal {
-        stop,
-        progress,
-        mount: 0,
-        path: path.to_owned(),
-        depth: 0,
-        removed: 0,
-        kept: 0,
-        first: None,
+    let crew = match within_one_mount(parent, directory) {
+        Ok(mount) => Crew::new(how, mount),
+        Err(errno) => return Err(RemoveError::refused(path, errno)),
     };
-    let all = removal.all(parent, name, directory);
-    let directory = path.to_owned();
-    let removed = removal.removed;
-    match (all, removal.first) {
-        (Err(Stopped), _) => Err(RemoveError::Stopped { directory, removed }),
-        (Ok(()), Some((first, errno))) => Err(RemoveError::Kept {
-            directory,
-            removed,
-            kept: removal.kept,
-            first,
+    let emptied = crew.enter(directory, c".", 0).map(|fd| {
+        let root = Arc::new(Node::root(fd, path, Fate::Emptied));
+        crew.work(|crew| crew.visit(&root));
+    });
+    let done = crew.outcome(path)?;
+    let last = emptied.and_then(
+        |()| match unlink(directory, MARKER, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => unlink(parent, name, UnlinkatFlags::RemoveDir),
+            Err(errno) => Err(errno),
+        },
+    );
+    match last {
+        Ok(()) => Ok(done),
+        // Someone else was faster.
+        Err(Errno::ENOENT) => Ok(done),
+        Err(errno) => Err(RemoveError::Kept {
+            directory: path.to_owned(),
+            removed: done,
+            kept: 1,
+            first: path.to_owned(),
             errno,
         }),
-        (Ok(()), None) => Ok(removed),
+    }
+}
+
+/// Removes `parts` of what is below `directory`, which is at `path` and lies on
+/// the mount `mount`. Returns the number of entries removed.
+pub(crate) fn remove_parts(
+    directory: BorrowedFd<'_>,
+    path: &Path,
+    mount: u64,
+    parts: &[Part],
+    how: Removal<'_>,
+) -> Result<u64, RemoveError> {
+    if !parts.iter().all(Part::is_plain) {
+        return Err(RemoveError::refused(path, Errno::EINVAL));
+    }
+    let crew = Crew::new(how, mount);
+    let root = match crew.enter(directory, c".", 0) {
+        Ok(fd) => Arc::new(Node::root(fd, path, Fate::Stays)),
+        Err(Errno::ENOENT) => return Ok(0),
+        Err(errno) => return Err(RemoveError::refused(path, errno)),
+    };
+    {
+        let mut queue = crew.queue();
+        let tasks = parts.iter().rev();
+        queue
+            .tasks
+            .extend(tasks.map(|part| Task::Part(Arc::clone(&root), part)));
+        root.open.fetch_add(queue.tasks.len(), Ordering::Relaxed);
+        crew.waiting.store(queue.tasks.len(), Ordering::Relaxed);
+    }
+    crew.work(|crew| crew.complete(&root));
+    crew.outcome(path)
+}
+
+/// The mount that both `parent` and `directory` in it belong to; `EXDEV` when
+/// these are two.
+pub(crate) fn within_one_mount(
+    parent: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
+) -> Result<u64, Errno> {
+    let (outside, inside) = (mount(parent)?, mount(directory)?);
+    match outside == inside {
+        true => Ok(inside),
+        false => Err(Errno::EXDEV),
     }
 }
 
 struct Stopped;
 
-struct Removal<'a> {
-    stop: &'a AtomicBool,
-    progress: &'a mut dyn FnMut(u64),
-    /// The mount that must not be left.
-    mount: u64,
-    /// The entry at hand, for messages.
-    path: PathBuf,
-    /// Directories between the top and the entry at hand.
-    depth: usize,
-    removed: u64,
-    kept: u64,
-    first: Option<(PathBuf, Errno)>,
+/// What becomes of a directory when everything that was to go has gone from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It goes too.
+    Goes,
+    /// It is looked at until nothing is found but the marker.
+    Emptied,
+    /// It stays.
+    Stays,
 }
 
-impl Removal<'_> {
-    fn all(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        name: &CStr,
-        directory: BorrowedFd<'_>,
-    ) -> Result<(), Stopped> {
-        match (mount(parent), mount(directory)) {
-            (Ok(outside), Ok(inside)) if outside == inside => self.mount = inside,
-            (Ok(_), Ok(_)) => {
-                self.keep(Errno::EXDEV);
-                return Ok(());
+/// A directory from which something is removed.
+struct Node {
+    above: Option<Arc<Node>>,
+    name: CString,
+    path: PathBuf,
+    /// Directories between the top and this one.
+    depth: usize,
+    fd: OwnedFd,
+    fate: Fate,
+    /// Those that are still at it: who reads it, parts that were handed over,
+    /// directories in it.
+    open: AtomicUsize,
+    /// Whether anything was removed from it since it was last read.
+    removed: AtomicBool,
+    /// Whether anything in it stays.
+    keeps: AtomicBool,
+}
+
+impl Node {
+    fn root(fd: OwnedFd, path: &Path, fate: Fate) -> Node {
+        Node {
+            above: None,
+            name: CString::default(),
+            path: path.to_owned(),
+            depth: 0,
+            fd,
+            fate,
+            open: AtomicUsize::new(1),
+            removed: AtomicBool::new(false),
+            keeps: AtomicBool::new(false),
+        }
+    }
+
+    /// The directory `name` in `above`, open as `fd`; known to that one.
+    fn below(above: &Arc<Node>, name: &CStr, fd: OwnedFd, fate: Fate) -> Arc<Node> {
+        above.open.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Node {
+            above: Some(Arc::clone(above)),
+            name: name.to_owned(),
+            depth: above.depth + 1,
+            ..Node::root(fd, &above.join(name), fate)
+        })
+    }
+
+    fn join(&self, name: &CStr) -> PathBuf {
+        self.path.join(OsStr::from_bytes(name.to_bytes()))
+    }
+}
+
+/// What a thread hands to another.
+enum Task<'p> {
+    /// Entries of a directory.
+    Entries(Arc<Node>, Vec<Entry>),
+    /// A part of what is below the top.
+    Part(Arc<Node>, &'p Part),
+}
+
+#[derive(Default)]
+struct Queue<'p> {
+    /// The latest is the next.
+    tasks: Vec<Task<'p>>,
+    over: bool,
+}
+
+/// The threads of a removal.
+struct Crew<'a> {
+    how: Removal<'a>,
+    /// The mount that must not be left.
+    mount: u64,
+    removed: AtomicU64,
+    kept: AtomicU64,
+    first: Mutex<Option<(PathBuf, Errno)>>,
+    stopped: AtomicBool,
+    queue: Mutex<Queue<'a>>,
+    news: Condvar,
+    /// Threads that have nothing to do, and tasks that wait for one.
+    idle: AtomicUsize,
+    waiting: AtomicUsize,
+}
+
+impl<'a> Crew<'a> {
+    fn new(how: Removal<'a>, mount: u64) -> Crew<'a> {
+        Crew {
+            how,
+            mount,
+            removed: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
+            first: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            queue: Mutex::default(),
+            news: Condvar::new(),
+            idle: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Begins with `first`, and ends when everything is done.
+    fn work(&self, first: impl FnOnce(&Self) -> Result<(), Stopped>) {
+        thread::scope(|scope| {
+            for _ in 1..self.how.threads {
+                let helper = thread::Builder::new()
+                    .name("rbench-removal".to_owned())
+                    .stack_size(STACK);
+                // With fewer it only takes longer.
+                if helper.spawn_scoped(scope, || self.help()).is_err() {
+                    break;
+                }
             }
-            (Err(errno), _) | (_, Err(errno)) => {
-                self.keep(errno);
-                return Ok(());
+            if first(self).is_err() {
+                self.end(true);
+            }
+            self.help();
+        });
+    }
+
+    /// Does what others hand over until everything is done.
+    fn help(&self) {
+        while let Some(task) = self.next() {
+            let done = match task {
+                Task::Entries(node, entries) => self
+                    .through(&node, &entries)
+                    .and_then(|()| self.complete(&node)),
+                Task::Part(top, part) => self.part(&top, part),
+            };
+            if done.is_err() {
+                self.end(true);
             }
         }
+    }
+
+    fn next(&self) -> Option<Task<'a>> {
+        let mut queue = self.queue();
         loop {
-            let (removed, kept) = (self.removed, self.kept);
-            self.empty(directory, c".", Some(MARKER))?;
-            if self.kept > kept {
-                return Ok(());
+            if queue.over {
+                return None;
             }
-            // A listing may pass over entries while others are removed.
-            if self.removed == removed {
-                break;
+            if let Some(task) = queue.tasks.pop() {
+                self.waiting.store(queue.tasks.len(), Ordering::Relaxed);
+                return Some(task);
             }
+            self.idle.fetch_add(1, Ordering::Relaxed);
+            queue = self
+                .news
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+            self.idle.fetch_sub(1, Ordering::Relaxed);
         }
-        let last = match unlink(directory, MARKER, UnlinkatFlags::NoRemoveDir) {
-            Ok(()) | Err(Errno::ENOENT) => unlink(parent, name, UnlinkatFlags::RemoveDir),
-            Err(errno) => Err(errno),
-        };
-        if let Err(errno) = last {
-            self.keep(errno);
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue<'a>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing more is to be done.
+    fn end(&self, stopped: bool) {
+        self.stopped.fetch_or(stopped, Ordering::Relaxed);
+        self.queue().over = true;
+        self.news.notify_all();
+    }
+
+    /// How it ended, of the directory at `path`.
+    fn outcome(self, path: &Path) -> Result<u64, RemoveError> {
+        let removed = self.removed.into_inner();
+        let directory = path.to_owned();
+        let first = self.first.into_inner();
+        match first.unwrap_or_else(PoisonError::into_inner) {
+            _ if self.stopped.into_inner() => Err(RemoveError::Stopped { directory, removed }),
+            Some((first, errno)) => Err(RemoveError::Kept {
+                directory,
+                removed,
+                kept: self.kept.into_inner(),
+                first,
+                errno,
+            }),
+            None => Ok(removed),
+        }
+    }
+
+    /// Whether a thread has nothing to do and finds nothing.
+    fn hungry(&self) -> bool {
+        self.idle.load(Ordering::Relaxed) > self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Hands entries of a directory over.
+    fn give(&self, node: &Arc<Node>, entries: Vec<Entry>) {
+        node.open.fetch_add(1, Ordering::Relaxed);
+        let mut queue = self.queue();
+        queue.tasks.push(Task::Entries(Arc::clone(node), entries));
+        self.waiting.store(queue.tasks.len(), Ordering::Relaxed);
+        drop(queue);
+        self.news.notify_one();
+    }
+
+    /// Notes that what is at `path` in a directory stays.
+    fn keep(&self, node: &Node, path: PathBuf, errno: Errno) {
+        node.keeps.store(true, Ordering::Relaxed);
+        self.kept.fetch_add(1, Ordering::Relaxed);
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert((path, errno));
+    }
+
+    /// Counts the entry `name` of a directory as removed, if it is.
+    fn settle(&self, node: &Node, name: &CStr, result: Result<(), Errno>) {
+        match result {
+            Ok(()) => {
+                node.removed.store(true, Ordering::Relaxed);
+                let before = self.removed.fetch_add(1, Ordering::Relaxed);
+                (self.how.progress)(before + 1);
+            }
+            // Someone else was faster.
+            Err(Errno::ENOENT) => {}
+            Err(errno) => self.keep(node, node.join(name), errno),
+        }
+    }
+
+    /// Removes what is in a directory, then itself.
+    fn visit(&self, node: &Arc<Node>) -> Result<(), Stopped> {
+        self.list(node, node.fd.as_fd())?;
+        self.complete(node)
+    }
+
+    /// Removes what a listing finds in a directory, or hands it over.
+    fn list(&self, node: &Arc<Node>, listing: BorrowedFd<'_>) -> Result<(), Stopped> {
+        let spare = (node.fate == Fate::Emptied).then_some(MARKER);
+        let mut buffer = vec![0; BATCH];
+        loop {
+            let records = match dirents::read(listing.as_raw_fd(), &mut buffer) {
+                Ok([]) => return Ok(()),
+                Ok(records) => records,
+                Err(errno) => {
+                    self.keep(node, node.path.clone(), errno);
+                    return Ok(());
+                }
+            };
+            let mut handed = Vec::new();
+            for record in Records(records) {
+                match record.and_then(|record| Ok((record, record.name()?))) {
+                    Ok((record, _)) if record.is_dots() => {}
+                    Ok((_, name)) if Some(name) == spare => {}
+                    Ok((record, name)) => self.one(node, name, record.kind, &mut handed)?,
+                    Err(errno) => self.keep(node, node.path.clone(), errno),
+                }
+            }
+            self.rest(node, &handed)?;
+        }
+    }
+
+    /// The same of entries that are known.
+    fn through(&self, node: &Arc<Node>, entries: &[Entry]) -> Result<(), Stopped> {
+        let mut handed = Vec::new();
+        for (name, kind) in entries {
+            self.one(node, name, *kind, &mut handed)?;
+        }
+        self.rest(node, &handed)
+    }
+
+    /// Removes an entry, or puts it with those that are `handed` over next.
+    fn one(
+        &self,
+        node: &Arc<Node>,
+        name: &CStr,
+        kind: u8,
+        handed: &mut Vec<Entry>,
+    ) -> Result<(), Stopped> {
+        if !self.hungry() {
+            return self.entry(node, name, kind);
+        }
+        handed.push((name.to_owned(), kind));
+        if kind == libc::DT_DIR || handed.len() >= HANDED {
+            self.give(node, std::mem::take(handed));
         }
         Ok(())
     }
 
-    /// Notes that the entry at hand stays.
-    fn keep(&mut self, errno: Errno) {
-        self.kept += 1;
-        self.first.get_or_insert_with(|| (self.path.clone(), errno));
+    /// Removes what nobody was given.
+    fn rest(&self, node: &Arc<Node>, entries: &[Entry]) -> Result<(), Stopped> {
+        entries
+            .iter()
+            .try_for_each(|(name, kind)| self.entry(node, name, *kind))
     }
 
-    /// Counts the entry at hand as removed, if it is.
-    fn settle(&mut self, result: Result<(), Errno>) {
-        match result {
-            Ok(()) => {
-                self.removed += 1;
-                (self.progress)(self.removed);
-            }
-            // Someone else was faster.
-            Err(Errno::ENOENT) => {}
-            Err(errno) => self.keep(errno),
-        }
-    }
-
-    /// Removes what is in the directory `name` but for `spare`.
-    fn empty(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        name: &CStr,
-        spare: Option<&CStr>,
-    ) -> Result<(), Stopped> {
-        let directory = match self.enter(parent, name) {
-            Ok(directory) => directory,
-            Err(Errno::ENOENT) => return Ok(()),
-            Err(errno) => {
-                self.keep(errno);
-                return Ok(());
-            }
-        };
-        let mut buffer = vec![0; BATCH];
-        loop {
-            let records = match dirents::read(directory.as_raw_fd(), &mut buffer) {
-                Ok([]) => return Ok(()),
-                Ok(records) => records,
+    /// Removes a part of what is below the top.
+    fn part(&self, top: &Arc<Node>, part: &Part) -> Result<(), Stopped> {
+        let mut at = Arc::clone(top);
+        for name in &part.way {
+            match self.enter(at.fd.as_fd(), name, at.depth) {
+                Ok(fd) => {
+                    let next = Node::below(&at, name, fd, Fate::Stays);
+                    self.complete(&at)?;
+                    at = next;
+                }
+                Err(Errno::ENOENT) => return self.complete(&at),
                 Err(errno) => {
-                    self.keep(errno);
-                    return Ok(());
-                }
-            };
-            for record in Records(records) {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Err(Stopped);
-                }
-                let named = record.and_then(|record| Ok((record, record.name()?)));
-                match named {
-                    Ok((record, _)) if record.is_dots() => {}
-                    Ok((_, name)) if Some(name) == spare => {}
-                    Ok((record, name)) => {
-                        self.path.push(OsStr::from_bytes(name.to_bytes()));
-                        let done = self.entry(directory.as_fd(), name, record.kind);
-                        self.path.pop();
-                        done?;
-                    }
-                    Err(errno) => self.keep(errno),
+                    self.keep(&at, at.join(name), errno);
+                    return self.complete(&at);
                 }
             }
         }
+        self.through(&at, &part.entries)?;
+        self.complete(&at)
     }
 
     /// Opens a directory of this mount for reading.
-    fn enter(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
-        if self.depth > DEPTH_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let directory = openat(parent, name, flags, Mode::empty())?;
-        if mount(directory.as_fd())? == self.mount {
-            Ok(directory)
-        } else {
-            Err(Errno::EXDEV)
+    fn enter(&self, parent: BorrowedFd<'_>, name: &CStr, depth: usize) -> Result<OwnedFd, Errno> {
+        match depth > DEPTH_MAX {
+            true => Err(Errno::ENAMETOOLONG),
+            false => enter(parent, name, self.mount),
         }
     }
 
-    /// Removes one entry of the open directory `parent`.
-    fn entry(&mut self, parent: BorrowedFd<'_>, name: &CStr, kind: u8) -> Result<(), Stopped> {
+    /// Removes one entry of a directory.
+    fn entry(&self, node: &Arc<Node>, name: &CStr, kind: u8) -> Result<(), Stopped> {
+        if (self.how.stop)() {
+            return Err(Stopped);
+        }
         if kind != libc::DT_DIR {
-            match unlink(parent, name, UnlinkatFlags::NoRemoveDir) {
+            match unlink(node.fd.as_fd(), name, UnlinkatFlags::NoRemoveDir) {
                 // Some file systems do not say what an entry is.
                 Err(Errno::EISDIR) => {}
                 result => {
-                    self.settle(result);
+                    self.settle(node, name, result);
                     return Ok(());
                 }
             }
         }
-        loop {
-            let (removed, kept) = (self.removed, self.kept);
-            self.depth += 1;
-            let emptied = self.empty(parent, name, None);
-            self.depth -= 1;
-            emptied?;
-            if self.kept > kept {
+        match self.enter(node.fd.as_fd(), name, node.depth) {
+            Ok(fd) => self.visit(&Node::below(node, name, fd, Fate::Goes)),
+            Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => {
+                self.keep(node, node.join(name), errno);
+                Ok(())
+            }
+        }
+    }
+
+    /// Somebody is done with his part of a directory: the last one removes it,
+    /// and is done with a part of that above.
+    fn complete(&self, node: &Arc<Node>) -> Result<(), Stopped> {
+        let mut node = Arc::clone(node);
+        while node.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let removed = node.removed.swap(false, Ordering::Relaxed);
+            let keeps = node.keeps.load(Ordering::Relaxed);
+            // A listing may pass over entries while others are removed.
+            let again = match (&node.above, node.fate) {
+                _ if keeps => false,
+                (None, Fate::Emptied) => removed,
+                (Some(above), Fate::Goes) => {
+                    match unlink(above.fd.as_fd(), &node.name, UnlinkatFlags::RemoveDir) {
+                        Err(Errno::ENOTEMPTY | Errno::EEXIST) if removed => true,
+                        result => {
+                            self.settle(above, &node.name, result);
+                            false
+                        }
+                    }
+                }
+                _ => false,
+            };
+            if again {
+                node.open.store(1, Ordering::Relaxed);
+                match self.enter(node.fd.as_fd(), c".", 0) {
+                    Ok(listing) => self.list(&node, listing.as_fd())?,
+                    Err(errno) => self.keep(&node, node.path.clone(), errno),
+                }
+                continue;
+            }
+            let Some(above) = node.above.clone() else {
+                self.end(false);
                 return Ok(());
-            }
-            match unlink(parent, name, UnlinkatFlags::RemoveDir) {
-                // The listing passed over entries while others were removed.
-                Err(Errno::ENOTEMPTY | Errno::EEXIST) if self.removed > removed => {}
-                result => {
-                    self.settle(result);
-                    return Ok(());
-                }
-            }
+            };
+            above.keeps.fetch_or(keeps, Ordering::Relaxed);
+            node = above;
         }
+        Ok(())
+    }
+}
+
+/// Opens a directory for reading, if it belongs to `mount` and no symbolic link
+/// stands in its place.
+pub(crate) fn enter(parent: BorrowedFd<'_>, name: &CStr, on: u64) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let directory = openat(parent, name, flags, Mode::empty())?;
+    match mount(directory.as_fd())? == on {
+        true => Ok(directory),
+        false => Err(Errno::EXDEV),
     }
 }
 

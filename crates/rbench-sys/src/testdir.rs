@@ -3,18 +3,18 @@
 //! own phases make inside is not our business.
 
 use std::ffi::CString;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, open};
 use nix::sys::stat::{FileStat, Mode, SFlag, stat};
 use nix::unistd::{UnlinkatFlags, mkdir};
 
-use crate::remove::{RemoveError, unlink};
-use crate::workdir::{DIRECTORY, SetupError, is_root, remove_entry};
+use crate::anchor::Anchor;
+use crate::remove::{Removal, RemoveError, unlink};
+use crate::workdir::{DIRECTORY, SetupError, enter, is_root, remove_entry};
 
 /// What was done for a directory to be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,19 +80,36 @@ pub fn remove_empty(path: &Path) -> Result<bool, SetupError> {
 /// it is not there. No symbolic link is followed, that at the end of `path`
 /// included, and no other mount entered, that at `path` included. Returns the
 /// number of entries removed, without the directory itself.
-pub fn remove_tree(path: &Path) -> Result<u64, RemoveError> {
-    let refused = |errno| RemoveError::refused(path, errno);
-    // `/` and `..` name no entry of a directory.
-    let name = path.file_name().ok_or_else(|| refused(Errno::EINVAL))?;
-    let name = c_path(Path::new(name)).map_err(refused)?;
-    match open(parent(path), DIRECTORY, Mode::empty()) {
-        Ok(parent) => {
-            let never = AtomicBool::new(false);
-            remove_entry(parent.as_fd(), &name, path, &never, &mut |_| ())
-        }
+pub fn remove_tree(path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
+    match last_step(path) {
+        Ok((parent, name)) => remove_entry(parent.as_fd(), &name, path, how),
         Err(Errno::ENOENT) => Ok(0),
-        Err(errno) => Err(refused(errno)),
+        Err(errno) => Err(RemoveError::refused(path, errno)),
     }
+}
+
+/// The directory `path`, for removing its content together with others, with the same care;
+/// `None` when it is not there.
+///
+/// # Errors
+/// `ENOTDIR` also when it is a symbolic link, `EXDEV` when something is mounted there.
+pub fn anchor(path: &Path) -> Result<Option<Anchor>, Errno> {
+    let found = last_step(path).and_then(|(parent, name)| {
+        let directory = enter(&parent, &name)?;
+        Anchor::new(parent.as_fd(), directory.as_fd(), path, false)
+    });
+    match found {
+        Err(Errno::ENOENT) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// What `path` is in, open, and its name there.
+fn last_step(path: &Path) -> Result<(OwnedFd, CString), Errno> {
+    // `/` and `..` name no entry of a directory.
+    let name = path.file_name().ok_or(Errno::EINVAL)?;
+    let name = c_path(Path::new(name))?;
+    Ok((open(parent(path), DIRECTORY, Mode::empty())?, name))
 }
 
 /// The directory `path`, if it is there.

@@ -8,7 +8,6 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
@@ -16,8 +15,9 @@ use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{FileStat, Mode, fstat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
+use crate::anchor::Anchor;
 use crate::posix::PosixFs;
-use crate::remove::{self, MARKER, RemoveError};
+use crate::remove::{self, MARKER, Removal, RemoveError};
 
 /// A marker before it has its name.
 const NEW_MARKER: &CStr = c".rbench-new";
@@ -285,12 +285,7 @@ impl WorkDir {
 
     /// Removes the directory `relative` in it and everything below, as
     /// [`WorkDir::remove`] does; nothing to do when it is not there.
-    pub fn remove_below(
-        &self,
-        relative: &str,
-        stop: &AtomicBool,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64, RemoveError> {
+    pub fn remove_below(&self, relative: &str, how: Removal<'_>) -> Result<u64, RemoveError> {
         let path = self.path.join(relative);
         let (above, last) = relative.rsplit_once('/').unwrap_or(("", relative));
         let found = component(last).and_then(|name| {
@@ -302,29 +297,48 @@ impl WorkDir {
             Ok((parent, name))
         });
         match found {
-            Ok((parent, name)) => remove_entry(parent.as_fd(), &name, &path, stop, progress),
+            Ok((parent, name)) => remove_entry(parent.as_fd(), &name, &path, how),
             Err(SetupError::Missing(_)) => Ok(0),
             Err(error) => Err(RemoveError::refused(&path, error.errno())),
         }
     }
 
+    /// The directory `relative` in it, or itself without its marker (an empty text), for
+    /// removing its content together with others; `None` when it is not there.
+    ///
+    /// # Errors
+    /// `EXDEV` when something is mounted there.
+    pub fn anchor(&self, relative: &str) -> Result<Option<Anchor>, Errno> {
+        if relative.is_empty() {
+            let whole = Anchor::new(
+                self.parent.as_fd(),
+                self.directory.as_fd(),
+                &self.path,
+                true,
+            );
+            return whole.map(Some);
+        }
+        match self.walk(relative, false) {
+            Ok(directory) => {
+                let (whole, path) = (self.directory.as_fd(), self.path.join(relative));
+                Anchor::new(whole, directory.as_fd(), &path, false).map(Some)
+            }
+            Err(SetupError::Missing(_)) => Ok(None),
+            Err(error) => Err(error.errno()),
+        }
+    }
+
     /// Removes everything in it, then itself. No symbolic link is followed
     /// and no other mount entered. The marker goes last, so that a removal
-    /// that was broken off can be taken up again. When `stop` is set it ends
-    /// after the entry under way; `progress` is told the number of entries
-    /// removed so far, after each. Returns that number.
-    pub fn remove(
-        self,
-        stop: &AtomicBool,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64, RemoveError> {
+    /// that was broken off can be taken up again. Returns the number of entries
+    /// removed.
+    pub fn remove(self, how: Removal<'_>) -> Result<u64, RemoveError> {
         remove::remove(
             self.parent.as_fd(),
             &self.name,
             &self.path,
             self.directory.as_fd(),
-            stop,
-            progress,
+            how,
         )
     }
 }
@@ -367,17 +381,16 @@ pub(crate) fn remove_entry(
     parent: BorrowedFd<'_>,
     name: &CStr,
     path: &Path,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(u64),
+    how: Removal<'_>,
 ) -> Result<u64, RemoveError> {
     match enter(parent, name) {
-        Ok(directory) => remove::remove(parent, name, path, directory.as_fd(), stop, progress),
+        Ok(directory) => remove::remove(parent, name, path, directory.as_fd(), how),
         Err(Errno::ENOENT) => Ok(0),
         Err(errno) => Err(RemoveError::refused(path, errno)),
     }
 }
 
-fn enter(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
+pub(crate) fn enter(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     openat(parent, name, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())
 }
 

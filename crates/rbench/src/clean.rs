@@ -2,14 +2,22 @@
 //! the markers by which it recognises them.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rbench_cli::Clean;
+use rbench_cli::{Clean, Progress};
+use rbench_comm::{Combine, Communicator};
+use rbench_core::Rank;
+use rbench_core::wire::{Reader, Writer};
+use rbench_exec::removal::Remover;
+use rbench_exec::{ExecError, Group, Show as _};
 use rbench_sys::WorkDir;
 use rbench_sys::limits::{Process, host_facts, process_space, this_process};
 
 use crate::launch::Launch;
+use crate::progress::Display;
+use crate::run::{Hosts, Refusal, stop_code};
+use crate::signals::Signals;
 use crate::{FAILED, SUCCESS, complain, print};
 
 /// How every marker starts.
@@ -90,58 +98,143 @@ fn reason_to_stay(marker: &Marker, here: &str, force: bool) -> Option<String> {
     }
 }
 
-/// Removes directories whose runs are dead, and prints which.
-pub fn clean(what: &Clean) -> ExitCode {
+/// The directories in `dir` whose runs are dead: name and marker. What stays is told at once,
+/// and makes the exit code.
+fn dead(what: &Clean, code: &mut u8) -> Vec<(String, Vec<u8>)> {
     let found = match WorkDir::find(&what.dir) {
         Ok(found) => found,
         Err(error) => {
             complain(&error.to_string());
-            return ExitCode::from(FAILED);
+            *code = FAILED;
+            return Vec::new();
         }
     };
     let here = process_space().unwrap_or_default();
-    let (mut said, mut code) = (String::new(), SUCCESS);
-    for (name, bytes) in found {
-        let path = what.dir.join(&name);
-        let Some(marker) = read(&bytes) else {
-            continue;
+    let mut goes = |(name, bytes): &(String, Vec<u8>)| {
+        let Some(marker) = read(bytes) else {
+            return false;
         };
-        if let Some(why) = reason_to_stay(&marker, &here, what.force) {
-            complain(&format!("{} stays: {why}", path.display()));
-            code = FAILED;
-            continue;
+        let why = reason_to_stay(&marker, &here, what.force);
+        if let Some(why) = &why {
+            complain(&format!("{} stays: {why}", what.dir.join(name).display()));
+            *code = FAILED;
         }
+        why.is_none()
+    };
+    found.into_iter().filter(|found| goes(found)).collect()
+}
+
+/// Removes directories whose runs are dead, with all ranks that see them; rank 0 says which
+/// these are, and prints what was removed.
+pub async fn run(
+    comm: &dyn Communicator,
+    launch: &Launch,
+    what: &Clean,
+    signals: &Signals,
+) -> Result<u8, Refusal> {
+    let hosts = Hosts::find(comm).await?;
+    let how = match what.quiet {
+        true => Progress::Off,
+        false => Progress::Auto,
+    };
+    let root = comm.rank() == Rank(0);
+    let display = Display::new(how, root);
+    let group = hosts.group(comm, signals, &display).await?;
+    let (mut said, mut code) = (String::new(), SUCCESS);
+    let found = match root {
+        true => dead(what, &mut code),
+        false => Vec::new(),
+    };
+    let mut message = Writer::default();
+    for (name, marker) in &found {
+        let path = what.dir.join(name);
         if what.dry_run {
             let _ = writeln!(said, "would remove {}", path.display());
-            continue;
+        } else {
+            message.text(name).bytes(marker);
         }
-        match remove(what, &name, &bytes) {
+    }
+    let message = comm.broadcast(Rank(0), message.finish());
+    let message = group.quietly(message).await?;
+    let mut reader = Reader::new(&message);
+    while let Some((name, marker)) = reader.text().zip(reader.bytes()) {
+        if group.stopped().await? {
+            break;
+        }
+        let path = what.dir.join(&name);
+        match remove(&group, launch, what, (&name, marker)).await? {
             // Somebody else has removed it.
             Ok(None) => {}
             Ok(Some(entries)) => {
                 let _ = writeln!(said, "removed {}: {entries} entries", path.display());
             }
             Err(why) => {
-                complain(&why);
+                display.trouble(&why);
                 code = FAILED;
             }
         }
     }
+    display.end();
+    let code = stop_code(&group).unwrap_or(code);
+    if !root {
+        return Ok(code);
+    }
     if said.is_empty() && code == SUCCESS {
         let _ = writeln!(said, "{}: nothing to clean", what.dir.display());
     }
-    ExitCode::from(code.max(print(&said)))
+    Ok(code.max(print(&said)))
 }
 
-/// Removes a run's directory; `None`: it no longer exists.
-fn remove(what: &Clean, name: &str, marker: &[u8]) -> Result<Option<u64>, String> {
-    let run = WorkDir::open(&what.dir, name, marker).map_err(|e| e.to_string())?;
-    let Some(run) = run else {
-        return Ok(None);
+/// Removes a run's directory; how many entries it had. `None`: it no longer exists. At ranks
+/// other than 0 nothing is wrong.
+async fn remove(
+    group: &Group<'_>,
+    launch: &Launch,
+    what: &Clean,
+    (name, marker): (&str, &[u8]),
+) -> Result<Result<Option<u64>, String>, ExecError> {
+    // Rank 0's own directory is where the name starts.
+    let parent = match group.is_root() {
+        true => what.dir.clone(),
+        false => Path::new(&launch.cwd).join(&what.dir),
     };
-    run.remove(&AtomicBool::new(false), &mut |_| ())
-        .map(Some)
-        .map_err(|e| e.to_string())
+    let opened = WorkDir::open(&parent, name, marker);
+    let there = matches!(&opened, Ok(Some(_)));
+    if !group.decided(|| there).await? {
+        return Ok(match opened {
+            Err(error) if group.is_root() => Err(error.to_string()),
+            Err(_) | Ok(_) => Ok(None),
+        });
+    }
+    group.begin_phase(&format!("removal of {name}"), None, None);
+    group.begin_work(group.clock.now());
+    let remover = Remover::new(what.threads).until(group.stop_flag());
+    let found = opened.ok().flatten().map(Arc::new);
+    // A host that sees no such directory cannot help.
+    let team = group.world.split(u32::from(found.is_none()));
+    let team = group.quietly(team).await?;
+    if let Some(found) = &found {
+        let kept = match group.is_root() {
+            true => vec![PathBuf::new()],
+            false => Vec::new(),
+        };
+        remover.shares(group, team.as_ref(), found, &kept).await?;
+    }
+    // The others let go of their descriptors first.
+    let mine = found.and_then(Arc::into_inner);
+    let mine = mine.filter(|_| group.is_root());
+    group.quietly(group.world.barrier()).await?;
+    let rest = move |remover: &Remover| mine.map(|run| remover.with(|how| run.remove(how)));
+    let rest = remover.beside(group, rest).await?;
+    let removed = group
+        .world
+        .all_reduce(Combine::Sum, vec![remover.removed()]);
+    let removed = group.quietly(removed).await?[0];
+    Ok(match rest {
+        Ok(None | Some(Ok(_))) => Ok(Some(removed)),
+        Ok(Some(Err(error))) => Err(error.to_string()),
+        Err(lost) => Err(lost),
+    })
 }
 
 #[cfg(test)]

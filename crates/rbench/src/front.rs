@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rbench_cli::series::Series;
-use rbench_cli::{Invocation, Output, Probe};
+use rbench_cli::{Clean, Invocation, Output, Probe};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_core::event::check_events;
@@ -217,6 +217,8 @@ pub enum Asked {
     Series(Box<Series>),
     /// What a mount can do.
     Probe(Probe),
+    /// What runs left behind goes.
+    Clean(Clean),
 }
 
 /// Reads the command line; its paths start in rank 0's working directory.
@@ -253,6 +255,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         }
         Invocation::Series(series) => Ok(Asked::Series(series)),
         Invocation::Probe(probe) => Ok(Asked::Probe(probe)),
+        Invocation::Clean(clean) => Ok(Asked::Clean(clean)),
         Invocation::Testfs(_)
         | Invocation::Show(_)
         | Invocation::Report(_)
@@ -261,8 +264,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         | Invocation::Compare(_)
         | Invocation::Version
         | Invocation::Fio(_)
-        | Invocation::Verify(_)
-        | Invocation::Clean(_) => Err(Refusal::Usage(
+        | Invocation::Verify(_) => Err(Refusal::Usage(
             "this command runs on one rank only".to_owned(),
         )),
     }

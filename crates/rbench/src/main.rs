@@ -72,13 +72,16 @@ fn main() -> ExitCode {
         Ok(Invocation::Compare(what)) => compare::compare(&what),
         Ok(Invocation::Version) => ExitCode::from(print(&version::text())),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
-        Ok(Invocation::Clean(what)) => clean::clean(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),
         // Workloads, and mistakes too: rank 0's command line counts, and only
         // rank 0 prints.
-        Ok(Invocation::Run(..) | Invocation::Series(_) | Invocation::Probe(_)) | Err(_) => {
-            run::run(&argv)
-        }
+        Ok(
+            Invocation::Run(..)
+            | Invocation::Series(_)
+            | Invocation::Probe(_)
+            | Invocation::Clean(_),
+        )
+        | Err(_) => run::run(&argv),
     }
 }
 

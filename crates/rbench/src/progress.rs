@@ -1,14 +1,15 @@
 //! What rank 0 shows on standard error during a run: a bar on a terminal,
-//! otherwise a line every few seconds.
+//! otherwise a line every few seconds, with the same figures.
 
 use std::cell::{Cell, RefCell};
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rbench_cli::Progress as How;
-use rbench_core::units::{human_count, human_rate};
+use rbench_core::Nanos;
+use rbench_core::units::{human_bandwidth, human_count, human_rate};
 use rbench_exec::{Progress, Show};
 
 use crate::complain;
@@ -16,13 +17,19 @@ use crate::complain;
 /// Time between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
+/// How long a phase or a step has gone on at its first line.
+const FIRST_LINE: Duration = Duration::from_millis(900);
+
 /// Shows progress in one of the ways.
 pub struct Display {
     bar: Option<ProgressBar>,
     lines: bool,
     label: RefCell<String>,
+    /// Whether that is work without a count.
+    step: Cell<bool>,
     begun: Cell<Instant>,
-    last_line: Cell<Instant>,
+    /// The last line of the present phase or step.
+    last_line: Cell<Option<Instant>>,
     /// What is left behind if the run is ended before it has removed it.
     at_risk: RefCell<Option<String>>,
 }
@@ -37,15 +44,22 @@ impl Display {
             bar
         });
         let lines = root && (how == How::Plain || how == How::Auto && !terminal);
-        let now = Cell::new(Instant::now());
         Display {
             bar,
             lines,
             label: RefCell::default(),
-            begun: now.clone(),
-            last_line: now,
+            step: Cell::new(true),
+            begun: Cell::new(Instant::now()),
+            last_line: Cell::new(None),
             at_risk: RefCell::default(),
         }
+    }
+
+    fn begin(&self, label: &str, step: bool) {
+        label.clone_into(&mut self.label.borrow_mut());
+        self.step.set(step);
+        self.begun.set(Instant::now());
+        self.last_line.set(None);
     }
 
     /// What to print on a stop that a launcher may cut short.
@@ -62,38 +76,68 @@ impl Display {
 }
 
 fn style(total: bool) -> ProgressStyle {
-    let template = if total {
-        "{msg:28} {bar:32} {percent:>3}% {pos}/{len}  {rate}  {elapsed}"
-    } else {
-        "{msg:28} {spinner} {pos}  {rate}  {elapsed}"
+    let template = match total {
+        true => "{prefix} {bar:12} {percent:>3}% {wide_msg}",
+        false => "{prefix} {spinner} {wide_msg}",
     };
-    let rate = |state: &ProgressState, out: &mut dyn Write| {
-        // Writing to the bar's own line cannot fail.
-        let _ = write!(out, "{}/s", human_rate(state.per_sec()));
-    };
-    ProgressStyle::with_template(template)
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .with_key("rate", rate)
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// `59 s`, `3:07`, `2:05:09`.
+fn clock(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m}:{s:02}"),
+        (h, m, s) => format!("{h}:{m:02}:{s:02}"),
+    }
+}
+
+/// Whole seconds, a half rounded up.
+fn seconds(time: Nanos) -> u64 {
+    time.as_secs_f64().round() as u64
+}
+
+/// What is known of a phase, in one line; what a narrow terminal may cut off comes last.
+fn figures(progress: &Progress) -> String {
+    let mut line = human_count(progress.items);
+    if let Some(total) = progress.total {
+        // An estimate may be too low.
+        let _ = write!(line, " of {}", human_count(total.max(progress.items)));
+    }
+    if progress.failed > 0 {
+        let _ = write!(line, ", {} failed", human_count(progress.failed));
+    }
+    let _ = write!(line, ", {}/s", human_rate(progress.rate));
+    if progress.bytes > 0 {
+        let _ = write!(line, ", {}", human_bandwidth(progress.bandwidth));
+    }
+    if let Some(left) = progress.left {
+        let _ = write!(line, ", {} left", clock(seconds(left)));
+    }
+    if let Some(elapsed) = progress.elapsed {
+        let _ = write!(line, ", {} elapsed", clock(seconds(elapsed)));
+    }
+    line
 }
 
 impl Show for Display {
     fn step(&self, text: &str) {
+        self.begin(text, true);
         if let Some(bar) = &self.bar {
-            bar.set_message(text.to_owned());
+            bar.set_style(style(false));
+            bar.set_prefix(text.to_owned());
+            bar.set_message("");
         }
     }
 
     fn phase(&self, label: &str, total: Option<u64>) {
-        label.clone_into(&mut self.label.borrow_mut());
-        self.begun.set(Instant::now());
+        self.begin(label, false);
         if let Some(bar) = &self.bar {
-            bar.reset();
+            // Figures of the last phase would be drawn beside this one's.
+            bar.set_message("");
+            bar.set_prefix(label.to_owned());
             bar.set_style(style(total.is_some()));
-            match total {
-                Some(total) => bar.set_length(total),
-                None => bar.unset_length(),
-            }
-            bar.set_message(label.to_owned());
+            bar.reset();
         }
     }
 
@@ -111,21 +155,64 @@ impl Show for Display {
     }
 
     fn progress(&self, progress: Progress) {
+        let since = self.begun.get().elapsed();
+        let counts = !self.step.get() && progress.elapsed.is_some();
+        let figures = match counts {
+            true => figures(&progress),
+            // Nothing is counted yet: its workers open files and the like.
+            false => format!("{} elapsed", clock(since.as_secs())),
+        };
         if let Some(bar) = &self.bar {
-            bar.set_position(progress.items);
+            if let Some(total) = progress.total.filter(|_| counts) {
+                bar.set_style(style(true));
+                bar.set_length(total.max(progress.items + progress.failed));
+            }
+            bar.set_position(progress.items + progress.failed);
+            bar.set_message(figures.clone());
         }
-        if self.lines && self.last_line.get().elapsed() >= LINE_EVERY {
-            self.last_line.set(Instant::now());
-            let seconds = self.begun.get().elapsed().as_secs_f64();
-            let total = progress
-                .total
-                .map_or(String::new(), |t| format!(" of {}", human_count(t)));
-            let rate = human_rate(progress.items as f64 / seconds.max(1e-3));
-            eprintln!(
-                "{}: {}{total}, {rate}/s",
-                self.label.borrow(),
-                human_count(progress.items)
-            );
+        let due = match self.last_line.get() {
+            Some(last) => last.elapsed() >= LINE_EVERY,
+            None => since >= FIRST_LINE,
+        };
+        if self.lines && due {
+            self.last_line.set(Some(Instant::now()));
+            eprintln!("{}: {figures}", self.label.borrow());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_what_is_known() {
+        let progress = Progress {
+            items: 12_000,
+            failed: 3,
+            bytes: 12_000 << 20,
+            total: Some(100_000),
+            elapsed: Some(Nanos(2_400_000_000)),
+            rate: 5000.4,
+            bandwidth: (1_u64 << 30) as f64,
+            left: Some(Nanos(17_600_000_000)),
+        };
+        assert_eq!(
+            figures(&progress),
+            "12,000 of 100,000, 3 failed, 5,000/s, 1.00 GiB/s, 18 s left, 2 s elapsed"
+        );
+        let bare = Progress {
+            items: 7,
+            elapsed: Some(Nanos(600_000_000)),
+            rate: 11.6,
+            ..Progress::default()
+        };
+        assert_eq!(figures(&bare), "7, 11.6/s, 1 s elapsed");
+        let beyond = Progress {
+            total: Some(5),
+            ..bare
+        };
+        assert_eq!(figures(&beyond), "7 of 7, 11.6/s, 1 s elapsed");
+        assert_eq!([59, 187, 7509].map(clock), ["59 s", "3:07", "2:05:09"]);
     }
 }

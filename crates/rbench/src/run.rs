@@ -197,6 +197,7 @@ async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
         Asked::Run(run) => counts(comm, &launch, (&run.0, &run.1), &signals).await,
         Asked::Series(series) => series::run(comm, &launch, &series, &signals).await,
         Asked::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
+        Asked::Clean(asked) => clean::run(comm, &launch, &asked, &signals).await,
     }
 }
 

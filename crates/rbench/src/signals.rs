@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 
+use rbench_core::plain;
 use rbench_exec::Interrupts;
+use rbench_sys::senders::{Sender, Senders};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 const KINDS: [SignalKind; 3] = [
@@ -17,6 +19,8 @@ const KINDS: [SignalKind; 3] = [
 /// The signals of this process.
 pub struct Signals {
     streams: RefCell<Vec<(i32, Signal)>>,
+    /// Who sent them; `None` where that cannot be looked at.
+    senders: Option<Senders>,
     seen: std::cell::Cell<u32>,
     marks: RefCell<Option<Signal>>,
 }
@@ -26,11 +30,14 @@ impl Signals {
     /// cannot be installed keeps its default: it ends this process. That for SIGUSR1 is
     /// there on every rank, since launchers pass it on to all.
     pub fn new() -> Signals {
+        // Before the others, so that it is known when these are heard of.
+        let senders = Senders::watch(&KINDS.map(|kind| kind.as_raw_value())).ok();
         let streams = KINDS
             .iter()
             .filter_map(|kind| Some((kind.as_raw_value(), signal(*kind).ok()?)));
         Signals {
             streams: RefCell::new(streams.collect()),
+            senders,
             seen: std::cell::Cell::new(0),
             marks: RefCell::new(signal(SignalKind::user_defined1()).ok()),
         }
@@ -38,6 +45,32 @@ impl Signals {
 }
 
 impl Interrupts for Signals {
+    fn told(&self, signal: i32) -> String {
+        let name = match SignalKind::from_raw(signal) {
+            kind if kind == SignalKind::interrupt() => "SIGINT".to_owned(),
+            kind if kind == SignalKind::terminate() => "SIGTERM".to_owned(),
+            kind if kind == SignalKind::hangup() => "SIGHUP".to_owned(),
+            _ => format!("signal {signal}"),
+        };
+        match self.senders.as_ref().and_then(|all| all.of(signal)) {
+            None => name,
+            Some(Sender::Kernel) => format!("{name} from the terminal"),
+            // A launcher in another PID namespace, say.
+            Some(Sender::Process { pid: 0, uid, .. }) => {
+                format!("{name} from a process of another PID namespace (user {uid})")
+            }
+            Some(Sender::Process {
+                pid,
+                uid,
+                name: process,
+            }) => {
+                let process =
+                    process.map_or_else(|| "ended".to_owned(), |p| plain(&p).into_owned());
+                format!("{name} from process {pid} ({process}, user {uid})")
+            }
+        }
+    }
+
     fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
         Box::pin(std::future::poll_fn(|context| {
             for (number, stream) in self.streams.borrow_mut().iter_mut() {

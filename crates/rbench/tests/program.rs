@@ -484,6 +484,14 @@ fn a_signal_ends_the_run_with_what_was_measured() {
         assert!(!result.complete);
         assert!(result.phases[0].items > 0 && !result.phases[0].complete);
         assert!(place.entries("target").is_empty());
+        let told = result
+            .warnings
+            .iter()
+            .find(|w| w.code == "stopped-by-signal");
+        let told = &told.expect("it says what ended the run").message;
+        let from = format!("{signal} from process {} (", std::process::id());
+        assert!(told.starts_with(&from), "{told}");
+        assert!(told.contains(" to rank 0 on "), "{told}");
     }
 }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
+use super::StartArgs;
+use crate::values;
 use crate::{Clean, Format, Invocation, Verify};
 
 #[derive(Debug, ClapArgs)]
@@ -27,6 +29,10 @@ pub struct VerifyArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Under mpirun all ranks remove together. Nothing is followed out of a run's directory: no symbolic link, \
+    no mount.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench clean /mnt/fs"
+)]
 pub struct CleanArgs {
     /// The directory that was tested
     dir: PathBuf,
@@ -37,6 +43,14 @@ pub struct CleanArgs {
     /// Only print what would be removed
     #[arg(long)]
     dry_run: bool,
+    /// Threads of each rank that remove
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = values::threads)]
+    threads: u32,
+    /// No progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    pub(super) start: StartArgs,
 }
 
 impl VerifyArgs {
@@ -55,6 +69,8 @@ impl CleanArgs {
             dir: self.dir,
             force: self.force,
             dry_run: self.dry_run,
+            threads: self.threads,
+            quiet: self.quiet,
         })
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct NnArgs {
     #[arg(long, value_name = "N1,N2,…", value_delimiter = ',')]
     ladder: Option<Vec<u32>>,
     /// Files of each worker [default: 200]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     files: Option<u64>,
     /// Bytes written to each file, in one call, and read from it [default: 0]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]

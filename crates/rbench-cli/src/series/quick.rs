@@ -31,7 +31,7 @@ pub(crate) struct QuickArgs {
     #[arg(long, value_name = "SIZE", value_parser = kibibytes)]
     small_file_size: Option<Bytes>,
     /// Small files of each worker; 0: no small files [default: 100]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     small_file_count: Option<u64>,
     /// Workers of each rank [default: 1]
     #[arg(long, short = 'p', value_name = "N")]

@@ -80,7 +80,7 @@ fn a_late_request_to_stop_is_only_for_the_run_that_it_is_of() {
 fn progress_of_an_earlier_run_counts_for_nothing() {
     run(async {
         let world = threads::world(2);
-        let at_the_phase = |group: &Group<'_>| group.begin_phase("phase", Some(100));
+        let at_the_phase = |group: &Group<'_>| group.begin_phase("phase", Some(100), None);
         let (first, other) = form(&world).await;
         at_the_phase(&first);
         at_the_phase(&other);
@@ -91,10 +91,16 @@ fn progress_of_an_earlier_run_counts_for_nothing() {
         at_the_phase(&second);
         at_the_phase(&other);
         attend(&second).await;
-        assert_eq!(*second.heard.borrow(), [0, 0]);
+        assert_eq!(
+            [0, 1].map(|rank| second.progress.items_of(Rank(rank))),
+            [0, 0]
+        );
         other.tell(5);
         attend(&second).await;
-        assert_eq!(*second.heard.borrow(), [0, 5]);
+        assert_eq!(
+            [0, 1].map(|rank| second.progress.items_of(Rank(rank))),
+            [0, 5]
+        );
     });
 }
 

@@ -107,6 +107,7 @@ impl Group<'_> {
         let offset_ns = clocks.offset(self.rank(), at).offset_ns;
         let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
         self.starts_here.set(Some(here));
+        self.begin_work(here);
         let near = near(here, self.clock.now());
         Ok(near.map_err(|far| {
             format!(

@@ -346,6 +346,7 @@ fn every_rule_is_in_the_table_and_in_the_documentation() {
         "never-written",
         "plan",
         "precision-missed",
+        "stopped-by-signal",
         "target-not-shared",
         "unfinished-phase",
         "warm-up-errors",

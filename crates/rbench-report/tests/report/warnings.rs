@@ -323,6 +323,67 @@ fn a_phase_under_ten_milliseconds_is_short_if_it_did_anything() {
 }
 
 #[test]
+fn short_phases_are_told_with_the_option_that_makes_them_longer() {
+    let told = |words: &str, spec: &[(&str, &str)], names: &[&str]| {
+        let short = |name: &&str| {
+            let mut phase = quiet(OpKind::Create);
+            phase.name = (*name).to_owned();
+            phase.elapsed = Nanos(1_000_000);
+            phase
+        };
+        let mut result = of(names.iter().map(short).collect());
+        result.run.command = words.split(' ').map(str::to_owned).collect();
+        for (name, value) in spec {
+            result.spec.insert((*name).to_owned(), (*value).into());
+        }
+        result.warnings.clear();
+        rbench_report::finish(&mut result);
+        message(&result, "short-phase").to_owned()
+    };
+    let meta = [("items", "30"), ("items-per-rank", "120"), ("depth", "1")];
+    let check = |told: String, end: &str| assert!(told.ends_with(end), "{told}");
+    let words = "rbench meta --items 30";
+    check(
+        told(words, &meta, &["file-create"]),
+        "). Use more items: --items 1000, or --time 1.",
+    );
+    check(
+        told(words, &meta, &["tree-create", "file-create"]),
+        "). Use more items: --items 1000, or --time 1.",
+    );
+    check(
+        told(words, &meta, &["tree-create"]),
+        "That many directories are in the tree: --depth and --branch say how many.",
+    );
+    check(
+        told("rbench mdtest -n 120", &meta, &["dir-stat"]),
+        " -n 5000.",
+    );
+    check(
+        told("rbench mdtest -Fb2I30", &meta, &["dir-stat"]),
+        " -I 1000.",
+    );
+    check(
+        told("rbench ops", &[("ops", "10")], &["mkdir"]),
+        " --ops 200, or --time 1.",
+    );
+    let io = [("size", "64KiB")];
+    check(
+        told("rbench io --size 64k", &io, &["write"]),
+        " --size 2M, or --time 1.",
+    );
+    let small = [("size", "64KiB"), ("files", "4")];
+    check(
+        told("rbench io --files 4", &small, &["write"]),
+        " --files 100, or --time 1.",
+    );
+    check(
+        told("rbench fio x.fio", &[], &["write"]),
+        "). Use more items.",
+    );
+}
+
+#[test]
 fn a_rank_may_take_one_and_a_half_times_the_median() {
     let factor = |slow_ns: u64| {
         finds("straggler", |p| {

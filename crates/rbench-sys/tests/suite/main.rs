@@ -4,6 +4,7 @@
 //! looks on with strace, `workdir`, `testdir` and `host` change real (private) mounts.
 
 mod allocations;
+mod anchor;
 mod blocks;
 mod conformance;
 mod engines;

@@ -18,15 +18,20 @@ use rbench_sys::{RemoveError, SetupError};
 use crate::support::{
     Mounted, child, child_with_own_mounts, disk, is_child, place, protect_root, text,
 };
+use crate::workdir::quietly;
 
 /// The sentence that making `path` fails with.
+fn removed_tree(path: &Path) -> Result<u64, RemoveError> {
+    remove_tree(path, quietly(&|| false))
+}
+
 fn refusal(path: &Path) -> String {
     make(path).expect_err(text(path)).to_string()
 }
 
 /// Why nothing of `path` was removed.
 fn untouched(path: &Path) -> Errno {
-    match remove_tree(path).expect_err(text(path)) {
+    match removed_tree(path).expect_err(text(path)) {
         RemoveError::Kept {
             directory,
             removed: 0,
@@ -52,7 +57,7 @@ fn a_directory_is_made_once_and_found_from_then_on() {
     assert!(path.join("more").is_dir());
     let odd = path.join(OsStr::from_bytes(b"no text \xff"));
     assert_eq!(make(&odd), Ok(Made::Made));
-    assert_eq!(remove_tree(&odd), Ok(0));
+    assert_eq!(removed_tree(&odd), Ok(0));
 
     let link = top.path().join("link");
     symlink("out", &link).expect("a new name");
@@ -82,7 +87,7 @@ fn a_relative_path_starts_from_the_current_directory_and_the_mode_is_0775() {
         assert_eq!(found.permissions().mode() & 0o7777, 0o775);
         fs::create_dir(Path::new(path).join("sub")).expect("a new name");
         assert_eq!(remove_empty(Path::new(path)), Ok(false));
-        assert_eq!(remove_tree(Path::new(path)), Ok(1));
+        assert_eq!(removed_tree(Path::new(path)), Ok(1));
         assert_eq!(is_there(Path::new(path)), Ok(false));
     }
     for here in [".", "..", "./"] {
@@ -169,7 +174,7 @@ fn a_directory_right_below_the_root_directory_is_allowed() {
         let out = Path::new("/out");
         assert_eq!(make(out), Ok(Made::Made));
         fs::create_dir(out.join("sub")).expect("a new name");
-        assert_eq!(remove_tree(out), Ok(1));
+        assert_eq!(removed_tree(out), Ok(1));
         assert_eq!(is_there(out), Ok(false));
         assert!(matches!(make(Path::new("/")), Err(SetupError::Root(_))));
         // Back, for the mounts to be taken away by their names.
@@ -213,17 +218,17 @@ fn only_an_empty_directory_is_removed_as_such() {
 fn a_tree_is_removed_with_all_that_is_in_it() {
     let top = disk();
     let path = top.path().join("test-dir.0-0");
-    assert_eq!(remove_tree(&path), Ok(0), "not there");
-    assert_eq!(remove_tree(&path.join("mdtest_tree.0")), Ok(0));
+    assert_eq!(removed_tree(&path), Ok(0), "not there");
+    assert_eq!(removed_tree(&path.join("mdtest_tree.0")), Ok(0));
     assert_eq!(make(&path), Ok(Made::Made));
-    assert_eq!(remove_tree(&path), Ok(0), "only itself");
+    assert_eq!(removed_tree(&path), Ok(0), "only itself");
     assert!(!path.exists());
 
     fs::create_dir_all(path.join("mdtest_tree.0/mdtest_tree.1")).expect("new names");
     for i in 0..2000 {
         fs::write(path.join(format!("mdtest_tree.0/file.mdtest.0.{i}")), "").expect("a new name");
     }
-    assert_eq!(remove_tree(&path), Ok(2002));
+    assert_eq!(removed_tree(&path), Ok(2002));
     assert!(!path.exists());
 }
 
@@ -255,7 +260,7 @@ fn nothing_is_removed_but_the_directory_that_was_named() {
     for nameless in ["/", "//", "..", ".", "", "/proc/..", "a/.."] {
         assert_eq!(untouched(Path::new(nameless)), Errno::EINVAL, "{nameless}");
     }
-    assert_eq!(remove_tree(&out), Ok(3));
+    assert_eq!(removed_tree(&out), Ok(3));
     let kept = fs::read_to_string(outside.join("precious"));
     assert_eq!(kept.expect("it is untouched"), "data");
 }
@@ -282,7 +287,7 @@ fn no_other_mount_is_emptied_neither_inside_nor_at_the_path_itself() {
     drop(other);
     let same = Mounted::bind(&outside, &out);
     assert_eq!(untouched(&out), Errno::EXDEV);
-    let message = remove_tree(&out).expect_err("it stays").to_string();
+    let message = removed_tree(&out).expect_err("it stays").to_string();
     assert_eq!(
         message,
         format!(
@@ -292,7 +297,7 @@ fn no_other_mount_is_emptied_neither_inside_nor_at_the_path_itself() {
     );
     drop(same);
     let inside = Mounted::bind(&outside, &out.join("sub/deep"));
-    let error = remove_tree(&out).expect_err("a mount stays");
+    let error = removed_tree(&out).expect_err("a mount stays");
     assert!(
         matches!(
             &error,
@@ -303,5 +308,5 @@ fn no_other_mount_is_emptied_neither_inside_nor_at_the_path_itself() {
     );
     drop(inside);
     assert!(outside.join("precious").exists());
-    assert_eq!(remove_tree(&out), Ok(2));
+    assert_eq!(removed_tree(&out), Ok(2));
 }

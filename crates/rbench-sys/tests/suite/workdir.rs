@@ -4,13 +4,14 @@ use std::ffi::CString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::mount::MsFlags;
 use nix::unistd::{Uid, setuid};
-use rbench_sys::{Fs, RemoveError, SetupError, WorkDir};
+use rbench_sys::{Fs, Removal, RemoveError, SetupError, WorkDir};
 
 use crate::allocations;
 use crate::support::{
@@ -24,7 +25,17 @@ fn create(parent: &Path) -> WorkDir {
 }
 
 fn remove(directory: WorkDir) -> Result<u64, RemoveError> {
-    directory.remove(&AtomicBool::new(false), &mut |_| ())
+    let never = || false;
+    directory.remove(quietly(&never))
+}
+
+/// As one thread removes, telling nobody.
+pub fn quietly(stop: &(dyn Fn() -> bool + Sync)) -> Removal<'_> {
+    Removal {
+        threads: 1,
+        stop,
+        progress: &|_| (),
+    }
 }
 
 fn is_empty(directory: &Path) -> bool {
@@ -244,8 +255,8 @@ fn a_part_of_the_directory_is_removed_with_the_same_care() {
     let top = disk();
     let made = create(top.path());
     let path = made.path().to_owned();
-    let removed =
-        |relative: &str| made.remove_below(relative, &AtomicBool::new(false), &mut |_| ());
+    let never = || false;
+    let removed = |relative: &str| made.remove_below(relative, quietly(&never));
     made.mkdir_all("a/b/c").expect("new names");
     made.mkdir_all("a/d").expect("new names");
     assert_eq!(removed("a/b"), Ok(1), "c, and b itself");
@@ -316,19 +327,24 @@ fn a_directory_that_turns_into_a_symbolic_link_meanwhile_is_not_followed() {
     }
     // All names are in the first batch of the listing. When the first entry
     // is gone, the others change.
-    let mut swapped = 0;
-    let error = made
-        .remove(&AtomicBool::new(false), &mut |n| {
-            for i in (0..10).filter(|_| n == 1) {
-                let name = path.join(format!("d{i}"));
-                if fs::remove_dir(&name).is_ok() {
-                    symlink(&outside, &name).expect("the name is free");
-                    swapped += 1;
-                }
+    let (swapped, never) = (AtomicU32::new(0), || false);
+    let swap = |n| {
+        for i in (0..10).filter(|_| n == 1) {
+            let name = path.join(format!("d{i}"));
+            if fs::remove_dir(&name).is_ok() {
+                symlink(&outside, &name).expect("the name is free");
+                swapped.fetch_add(1, Ordering::Relaxed);
             }
-        })
+        }
+    };
+    let how = Removal {
+        progress: &swap,
+        ..quietly(&never)
+    };
+    let error = made
+        .remove(how)
         .expect_err("links in place of directories stay");
-    assert_eq!(swapped, 9);
+    assert_eq!(swapped.into_inner(), 9);
     assert!(
         matches!(
             error,
@@ -412,9 +428,9 @@ fn a_part_of_the_directory_on_which_something_is_mounted_stays() {
     let part = made.path().join("a/b");
     let mounted = Mounted::tmpfs(&part, "");
     fs::write(part.join("precious"), "data").expect("a new name");
-    let never = AtomicBool::new(false);
+    let never = || false;
     let error = made
-        .remove_below("a/b", &never, &mut |_| ())
+        .remove_below("a/b", quietly(&never))
         .expect_err("mounts stay");
     assert_eq!(
         error.to_string(),
@@ -425,7 +441,7 @@ fn a_part_of_the_directory_on_which_something_is_mounted_stays() {
     );
     assert!(part.join("precious").exists());
     drop(mounted);
-    assert_eq!(made.remove_below("a/b", &never, &mut |_| ()), Ok(0));
+    assert_eq!(made.remove_below("a/b", quietly(&never)), Ok(0));
     assert_eq!(remove(made), Ok(1));
 }
 
@@ -441,12 +457,19 @@ fn a_large_directory_is_removed_in_constant_memory_and_progress_is_told() {
         let fd = inner.open(&name, rbench_sys::OpenMode::CreateNew, false);
         inner.close(fd.expect("a new name")).expect("it is open");
     }
-    let mut told = Vec::with_capacity(FILES as usize + 1);
+    let told = Mutex::new(Vec::with_capacity(FILES as usize + 1));
+    let tell = |n| told.lock().expect("one thread").push(n);
+    let never = || false;
+    let how = Removal {
+        progress: &tell,
+        ..quietly(&never)
+    };
     let mut removed = Ok(0);
     let peak = allocations::peak_bytes(|| {
-        removed = made.remove(&AtomicBool::new(false), &mut |n| told.push(n));
+        removed = made.remove(how);
     });
     assert_eq!(removed, Ok(FILES + 1));
+    let told = told.into_inner().expect("one thread");
     assert!(told.into_iter().eq(1..=FILES + 1));
     assert!(peak < 100_000, "{peak} bytes for {FILES} entries");
     assert!(is_empty(top.path()));
@@ -470,9 +493,12 @@ fn a_stopped_removal_keeps_the_marker_and_can_be_taken_up_again() {
         made.mkdir_all(&format!("d{i}/sub")).expect("new names");
     }
     let stop = AtomicBool::new(false);
-    let error = made
-        .remove(&stop, &mut |n| stop.store(n == 10, Ordering::Relaxed))
-        .expect_err("it was stopped");
+    let stopped = || stop.load(Ordering::Relaxed);
+    let how = Removal {
+        progress: &|n| stop.store(n == 10, Ordering::Relaxed),
+        ..quietly(&stopped)
+    };
+    let error = made.remove(how).expect_err("it was stopped");
     let directory = top.path().join("rbench.1");
     assert_eq!(
         error,

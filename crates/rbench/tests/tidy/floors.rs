@@ -67,6 +67,7 @@ const HOUSES: &[House] = &[
                 "mountinfo",
                 "own_files",
                 "processes",
+                "senders",
                 "space",
                 "thread",
                 "waiting",
@@ -85,7 +86,13 @@ const HOUSES: &[House] = &[
                 "walk",
             ],
             // What engines and metadata operations are made of.
-            &["engine/buffers", "engine/progress", "fs", "surroundings"],
+            &[
+                "anchor",
+                "engine/buffers",
+                "engine/progress",
+                "fs",
+                "surroundings",
+            ],
             &["engine/synchronous", "fault", "null_fs", "posix", "trace"],
             // Engines that others are made of, and the run's own directory.
             &["abilities/names", "engine/sync", "workdir"],
@@ -130,7 +137,7 @@ const HOUSES: &[House] = &[
             &["marks"],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
-            &["single", "worker", "workload"],
+            &["removal", "single", "worker", "workload"],
             // What operations are made of, and what a phase is.
             &[
                 "ack", "caches", "extents", "hooks", "ops", "phase", "target",

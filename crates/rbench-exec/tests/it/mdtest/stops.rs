@@ -246,7 +246,7 @@ fn a_signal_between_two_iterations_ends_the_run_before_the_next() {
     let mut run = Run::mdtest(&[0, 0, 1], dir.path(), options);
     run.signal = Some(Signal {
         rank: 2,
-        during: "removing what is left",
+        during: "removal",
         at: At::After(Duration::ZERO),
     });
     let outcome = run.go().expect("what was measured is told");

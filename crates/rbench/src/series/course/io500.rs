@@ -5,10 +5,10 @@
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use nix::errno::Errno;
 use rbench_cli::series::{self, Series};
+use rbench_exec::removal::Remover;
 use rbench_plan::io500::{self, FILES, PHASES, Phase, Places, Settings};
 use rbench_plan::series::Cell;
 use rbench_report::schema::{Io500Phase, Io500Result, SeriesKey, SeriesResult};
@@ -23,6 +23,8 @@ use crate::{clean, complain};
 
 /// What is searched and measured, in the run's directory.
 const DATA: &str = "data";
+/// Threads that remove what an interrupted launch left.
+const REMOVING: u32 = 16;
 /// What the stonewalls left, the time stamp, and which files are whole.
 const STATE: &str = "state";
 
@@ -145,9 +147,9 @@ impl Io500 {
 
     /// What has to be done in the run's directory before a phase.
     fn prepare(&self, dir: &WorkDir, phase: &Phase) -> Result<(), String> {
-        let never = AtomicBool::new(false);
+        let remover = Remover::new(REMOVING);
         let remove = |name: &str| {
-            let removed = dir.remove_below(name, &never, &mut |_| ());
+            let removed = remover.with(|how| dir.remove_below(name, how));
             removed.map(drop).map_err(|e| e.to_string())
         };
         if phase.writes() || phase.deletes() {
@@ -362,7 +364,7 @@ impl Course for Io500 {
             }
             return;
         }
-        if let Err(error) = dir.remove(&AtomicBool::new(false), &mut |_| ()) {
+        if let Err(error) = Remover::new(REMOVING).with(|how| dir.remove(how)) {
             complain(&error.to_string());
         }
     }

@@ -1,0 +1,111 @@
+//! Options of fio and mdtest on the command lines of `rbench io` and `rbench meta`: the error says
+//! what they are called here.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// fio's option, and how `rbench io` has it.
+const FIO: &[(&str, &str)] = &[
+    ("--blocksize", "--bs"),
+    ("--bssplit", "--bs-split"),
+    ("--buffer_compress_percentage", "--compress"),
+    ("--dedupe_percentage", "--dedupe"),
+    ("--directory", "--dir"),
+    ("--do_verify", "--verify"),
+    ("--end_fsync", "--fsync end"),
+    ("--filename", "--dir (a directory)"),
+    ("--filesize", "--size"),
+    ("--iodepth", "--depth"),
+    ("--ioengine", "--engine"),
+    ("--loops", "--iterations"),
+    ("--nrfiles", "--files, with --file-size"),
+    ("--numjobs", "--threads"),
+    ("--output", "--out"),
+    ("--output-format", "--format"),
+    ("--ramp_time", "--ramp"),
+    ("--randseed", "--seed"),
+    ("--rate_iops", "--rate"),
+    ("--rate_process", "--arrival"),
+    ("--readwrite", "--rw"),
+    ("--runtime", "--time"),
+    ("--rwmixread", "--mix"),
+    ("--thinktime", "--think"),
+    ("--time_based", "--time"),
+    ("--verify_async", "--verify-threads"),
+];
+
+/// mdtest's option, and how `rbench meta` has it.
+const MDTEST: &[(&str, &str)] = &[
+    ("-b", "--branch"),
+    ("-C", "--phases"),
+    ("-d", "--dir"),
+    ("-D", "--dirs-only"),
+    ("-e", "--read"),
+    ("-E", "--phases"),
+    ("-F", "--files-only"),
+    ("-i", "--iterations"),
+    ("-I", "--items"),
+    ("-L", "--leaf-only"),
+    ("-n", "--items-per-rank"),
+    ("-N", "--shift"),
+    ("-r", "--phases"),
+    ("-R", "--random-order"),
+    ("-T", "--phases"),
+    ("-w", "--write"),
+    ("-W", "--stonewall"),
+    ("-y", "--fsync"),
+    ("-z", "--depth"),
+];
+
+/// The error with a tip, if the command has the option under another name.
+pub fn named(command: Option<&str>, mut error: clap::Error) -> clap::Error {
+    let typed = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(typed)) if error.kind() == ErrorKind::UnknownArgument => typed,
+        _ => return error,
+    };
+    let (tool, table) = match command {
+        Some("io") => ("fio", FIO),
+        Some("meta") => ("mdtest", MDTEST),
+        _ => return error,
+    };
+    let Some((theirs, ours)) = table.iter().find(|(theirs, _)| theirs == typed) else {
+        return error;
+    };
+    let tip = format!(
+        "what {tool} calls {theirs} is {ours} here; rbench {tool} takes {tool}'s own options"
+    );
+    let tips = vec![StyledStr::from(tip)];
+    // A name that only looks alike would mislead.
+    error.remove(ContextKind::SuggestedArg);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::command;
+
+    #[test]
+    fn every_name_is_an_option_of_the_command_and_the_others_are_none() {
+        for (name, table) in [("io", FIO), ("meta", MDTEST)] {
+            let mut command = command();
+            command.build();
+            let command = command.find_subcommand(name).expect("a command");
+            let has = |long: &str| {
+                let mut names = command.get_arguments().filter_map(|arg| arg.get_long());
+                names.any(|name| name == long)
+            };
+            for (theirs, ours) in table {
+                for word in ours.split([' ', ',']) {
+                    let is_one = word.strip_prefix("--").is_none_or(has);
+                    assert!(is_one, "rbench {name} has no {word}");
+                }
+                assert!(
+                    !has(theirs.trim_start_matches('-')),
+                    "{theirs} is one of rbench {name}"
+                );
+            }
+        }
+    }
+}

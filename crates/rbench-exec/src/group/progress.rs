@@ -1,0 +1,294 @@
+//! How far a phase is: each rank tells rank 0, which shows the sum.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use rbench_core::{Failure, Nanos, Rank};
+use tokio::time::Instant;
+
+use super::{Group, NOTE_FAILED, NOTE_PROGRESS, WORDS, pack};
+
+/// Who has told nothing for so long, more than twice the time between two notes, had nothing
+/// new to tell.
+const STALE: Duration = Duration::from_millis(1250);
+
+/// So long after the common start it is shown what there is, even if some ranks have told
+/// nothing yet.
+const COMPLETE_WITHIN: Nanos = Nanos(2_000_000_000);
+
+/// How far a phase is, as rank 0 knows it: of each rank what it told last, half a second ago
+/// or less.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Progress {
+    /// Operations done without error by all ranks.
+    pub items: u64,
+    /// Operations that failed, of all ranks, in this phase.
+    pub failed: u64,
+    /// Bytes that the done ones moved.
+    pub bytes: u64,
+    /// Operations planned by all ranks; `None` when time decides, or nobody knows.
+    pub total: Option<u64>,
+    /// Time since the common start; `None` before it.
+    pub elapsed: Option<Nanos>,
+    /// Operations done without error a second: for each rank those that it told of over its
+    /// time until then, added up.
+    pub rate: f64,
+    /// Bytes a second, in the same way.
+    pub bandwidth: f64,
+    /// Time until the end at that rate, or until the deadline if that is sooner; `None` where
+    /// neither is known.
+    pub left: Option<Nanos>,
+}
+
+/// What a rank told last.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    items: u64,
+    failed: u64,
+    bytes: u64,
+    /// When, after the start; zero before it.
+    elapsed: Nanos,
+    at: Instant,
+}
+
+/// What is known of the present phase.
+#[derive(Debug)]
+pub(super) struct ProgressBook {
+    ranks: RefCell<Vec<Option<Told>>>,
+    total: Cell<Option<u64>>,
+    deadline: Cell<Option<Nanos>>,
+    /// When it started, on this rank's clock.
+    start: Cell<Option<Nanos>>,
+    /// Bytes that this rank has moved.
+    bytes: Cell<u64>,
+    /// What rank 0 was told last: items, failed ones.
+    told: Cell<Option<(u64, u64)>>,
+    /// Whether this rank has told of a failed operation; at rank 0: has shown one.
+    failure: Cell<bool>,
+}
+
+impl ProgressBook {
+    /// Of so many ranks.
+    pub fn new(ranks: usize) -> ProgressBook {
+        ProgressBook {
+            ranks: RefCell::new(vec![None; ranks]),
+            total: Cell::new(None),
+            deadline: Cell::new(None),
+            start: Cell::new(None),
+            bytes: Cell::new(0),
+            told: Cell::new(None),
+            failure: Cell::new(false),
+        }
+    }
+
+    /// A phase begins.
+    pub fn begin(&self, total: Option<u64>, deadline: Option<Nanos>) {
+        self.ranks.borrow_mut().fill(None);
+        self.total.set(total);
+        self.deadline.set(deadline);
+        self.start.set(None);
+        self.bytes.set(0);
+        self.told.set(None);
+    }
+
+    /// What is known to be done of a rank.
+    pub fn items_of(&self, rank: Rank) -> u64 {
+        self.ranks.borrow()[rank.0 as usize].map_or(0, |told| told.items)
+    }
+
+    /// The sum `elapsed` after the start, at this instant; `None` as long as some rank has told
+    /// nothing since.
+    fn sum(&self, elapsed: Option<Nanos>, now: Instant) -> Option<Progress> {
+        let ranks = self.ranks.borrow();
+        let early = elapsed.is_some_and(|elapsed| elapsed <= COMPLETE_WITHIN);
+        if early && ranks.iter().any(Option::is_none) {
+            return None;
+        }
+        let mut sum = Progress {
+            total: self.total.get(),
+            elapsed,
+            ..Progress::default()
+        };
+        for told in ranks.iter().flatten() {
+            sum.items += told.items;
+            sum.failed += told.failed;
+            sum.bytes += told.bytes;
+            // Who has nothing new to tell has done nothing since.
+            let over = match elapsed {
+                Some(elapsed) if now.duration_since(told.at) > STALE => elapsed,
+                _ => told.elapsed,
+            };
+            if over > Nanos(0) {
+                sum.rate += told.items as f64 / over.as_secs_f64();
+                sum.bandwidth += told.bytes as f64 / over.as_secs_f64();
+            }
+        }
+        let by_count = sum.total.filter(|_| sum.rate > 0.0).map(|total| {
+            let missing = total.saturating_sub(sum.items + sum.failed);
+            Nanos((missing as f64 / sum.rate * 1e9) as u64)
+        });
+        let by_time = self.deadline.get().zip(elapsed);
+        let by_time = by_time.map(|(deadline, elapsed)| deadline.since(elapsed));
+        sum.left = match (by_count, by_time) {
+            (Some(count), Some(time)) => Some(count.min(time)),
+            (count, time) => count.or(time),
+        };
+        Some(sum)
+    }
+}
+
+impl Group<'_> {
+    /// The work of the present phase starts at this instant of this rank's clock.
+    pub fn begin_work(&self, start: Nanos) {
+        self.progress.start.set(Some(start));
+    }
+
+    /// Takes down how many bytes this rank has moved in the present phase.
+    pub fn count_bytes(&self, bytes: u64) {
+        self.progress.bytes.set(bytes);
+    }
+
+    /// At rank 0: the present phase, of which nobody could say how much there is to do, has
+    /// `more` to do than what was done.
+    pub fn expect(&self, more: u64) {
+        if self.is_root() && self.progress.total.get().is_none() {
+            let ranks = self.progress.ranks.borrow();
+            let done: u64 = ranks.iter().flatten().map(|told| told.items).sum();
+            self.progress.total.set(Some(done.saturating_add(more)));
+        }
+    }
+
+    /// Time since the start of the phase's work; `None` before it.
+    fn worked_for(&self) -> Option<Nanos> {
+        let start = self.progress.start.get()?;
+        let now = self.clock.now();
+        (now > start).then(|| now.since(start))
+    }
+
+    /// Tells rank 0 how far this rank is; rank 0 shows the sum.
+    pub(super) fn tell(&self, done: u64) {
+        let mine = self.rank();
+        let failed = self.failed.borrow()[mine.0 as usize];
+        let before = self.failed_before.get();
+        let (bytes, elapsed) = (self.progress.bytes.get(), self.worked_for());
+        let at = elapsed.unwrap_or_default().0;
+        self.hear_progress(mine, [done, failed - before.min(failed), bytes, at]);
+        self.check_errors();
+        let news = Some((done, failed));
+        if self.is_root() {
+            if let Some(progress) = self.progress.sum(elapsed, Instant::now()) {
+                self.show.progress(progress);
+            }
+        } else if self.progress.told.replace(news) != news {
+            let words = [self.phase_number.get(), done, failed, bytes, at];
+            self.post_with(Rank(0), NOTE_PROGRESS, words, vec![before]);
+        }
+    }
+
+    /// Takes down what a rank told: items, failed operations, bytes, and ns since the start.
+    pub(super) fn hear_progress(&self, from: Rank, words: [u64; 4]) {
+        let [items, failed, bytes, elapsed] = words;
+        self.progress.ranks.borrow_mut()[from.0 as usize] = Some(Told {
+            items,
+            failed,
+            bytes,
+            elapsed: Nanos(elapsed),
+            at: Instant::now(),
+        });
+    }
+
+    /// Tells people of the first operation that failed on this rank, unless another rank was
+    /// first.
+    pub fn tell_failure(&self, failure: &Failure) {
+        if self.is_root() {
+            let text = self.text_of(failure);
+            self.show_failure(&text);
+        } else if !self.progress.failure.replace(true) {
+            let more = pack(&self.text_of(failure));
+            self.post_with(Rank(0), NOTE_FAILED, [0; WORDS], more);
+        }
+    }
+
+    fn text_of(&self, failure: &Failure) -> String {
+        let (rank, host) = (self.rank(), self.host_name());
+        format!("the first failed operation: rank {rank} on {host}: {failure}")
+    }
+
+    /// At rank 0, once in a run.
+    pub(super) fn show_failure(&self, text: &str) {
+        if !self.progress.failure.replace(true) {
+            self.show.trouble(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A phase of two ranks: what each told (items, failed, bytes, s), and how long ago.
+    fn book(told: [Option<([u64; 3], u64, Duration)>; 2], now: Instant) -> ProgressBook {
+        let book = ProgressBook::new(2);
+        book.begin(Some(1000), Some(Nanos(60 * SECOND)));
+        for (rank, told) in told.into_iter().enumerate() {
+            let told = told.map(|([items, failed, bytes], seconds, ago)| Told {
+                items,
+                failed,
+                bytes,
+                elapsed: Nanos(seconds * SECOND),
+                at: now - ago,
+            });
+            book.ranks.borrow_mut()[rank] = told;
+        }
+        book
+    }
+
+    #[test]
+    fn rates_of_ranks_over_their_own_times_are_added_up() {
+        let now = Instant::now() + Duration::from_secs(100);
+        let recent = Duration::from_millis(500);
+        // What the other told is of a second before.
+        let told = [
+            Some(([80, 2, 8], 2, Duration::ZERO)),
+            Some(([30, 0, 6], 1, recent)),
+        ];
+        let sum = book(told, now)
+            .sum(Some(Nanos(2 * SECOND)), now)
+            .expect("all told");
+        assert_eq!((sum.items, sum.failed, sum.bytes), (110, 2, 14));
+        assert_eq!((sum.rate, sum.bandwidth), (40.0 + 30.0, 4.0 + 6.0));
+        let left = (1000 - 112) as f64 / 70.0;
+        assert_eq!(sum.left, Some(Nanos((left * 1e9) as u64)));
+    }
+
+    #[test]
+    fn who_tells_nothing_new_has_done_nothing_since() {
+        let now = Instant::now() + Duration::from_secs(100);
+        let told = [
+            Some(([80, 0, 0], 4, Duration::ZERO)),
+            Some(([30, 0, 0], 1, Duration::from_secs(3))),
+        ];
+        let sum = book(told, now)
+            .sum(Some(Nanos(4 * SECOND)), now)
+            .expect("all told");
+        assert_eq!(sum.rate, 20.0 + 7.5);
+        // The deadline comes sooner than the items end.
+        let late = book(told, now)
+            .sum(Some(Nanos(59 * SECOND)), now)
+            .expect("all told");
+        assert_eq!(late.left, Some(Nanos(SECOND)));
+    }
+
+    #[test]
+    fn nothing_is_shown_of_a_part_of_the_ranks_at_the_start() {
+        let now = Instant::now() + Duration::from_secs(100);
+        let half = || book([Some(([80, 0, 0], 1, Duration::ZERO)), None], now);
+        assert_eq!(half().sum(Some(Nanos(SECOND)), now), None);
+        let later = half().sum(Some(Nanos(3 * SECOND)), now).expect("late");
+        assert_eq!(later.items, 80);
+        // Before the start nothing is counted.
+        assert!(half().sum(None, now).is_some());
+    }
+}

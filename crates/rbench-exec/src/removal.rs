@@ -1,0 +1,291 @@
+//! Removal of trees by all ranks: each what only it has, then all together what
+//! is left. Of the latter one rank says what is there, and each removes its
+//! share with all its workers; that rank removes what remains.
+
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rbench_comm::{Combine, Communicator};
+use rbench_core::Rank;
+use rbench_core::wire::{Reader, Writer};
+use rbench_sys::anchor::{Anchor, deal};
+use rbench_sys::{Entry, Part, Removal, RemoveError, WorkDir};
+
+use crate::group::{ExecError, Group};
+use crate::pace::StopFlag;
+use crate::thread::in_thread;
+
+/// With so many directories on a level for each that removes, these are dealt.
+const ENOUGH: usize = 16;
+
+/// Where trees lie that are removed by name.
+pub trait Trees: Send + Sync + 'static {
+    /// The tree `name`, if it is there and may be removed.
+    fn anchor(&self, name: &Path) -> Option<Anchor>;
+
+    /// Removes the tree `name`; nothing to do when it is not there.
+    ///
+    /// # Errors
+    /// What stays, and why.
+    fn remove(&self, name: &Path, how: Removal<'_>) -> Result<u64, RemoveError>;
+}
+
+impl Trees for WorkDir {
+    fn anchor(&self, name: &Path) -> Option<Anchor> {
+        WorkDir::anchor(self, name.to_str()?).ok().flatten()
+    }
+
+    fn remove(&self, name: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
+        self.remove_below(&name.to_string_lossy(), how)
+    }
+}
+
+/// What this rank removes with, and how far it is.
+#[derive(Debug, Clone)]
+pub struct Remover {
+    threads: u32,
+    stop: StopFlag,
+    removed: Arc<AtomicU64>,
+}
+
+impl Remover {
+    /// With so many threads, at least one.
+    pub fn new(threads: u32) -> Remover {
+        Remover {
+            threads: threads.max(1),
+            stop: StopFlag::default(),
+            removed: Arc::default(),
+        }
+    }
+
+    /// The same, which ends when `stop` is raised.
+    pub fn until(self, stop: StopFlag) -> Remover {
+        Remover { stop, ..self }
+    }
+
+    /// Entries that this rank has removed.
+    pub fn removed(&self) -> u64 {
+        self.removed.load(Ordering::Relaxed)
+    }
+
+    /// Removes with all threads; `work` is told how.
+    pub fn with<T>(&self, work: impl FnOnce(Removal<'_>) -> T) -> T {
+        let count = |_| {
+            self.removed.fetch_add(1, Ordering::Relaxed);
+        };
+        let stopped = || self.stop.is_raised();
+        work(Removal {
+            threads: self.threads,
+            stop: &stopped,
+            progress: &count,
+        })
+    }
+
+    /// Does `work` beside the control plane, and shows how far it is.
+    pub async fn beside<T: Send + 'static>(
+        &self,
+        group: &Group<'_>,
+        work: impl FnOnce(&Remover) -> T + Send + 'static,
+    ) -> Result<Result<T, String>, ExecError> {
+        let remover = self.clone();
+        let work = in_thread(move || work(&remover));
+        group.attend(work, || self.removed()).await
+    }
+
+    /// Removes what is in a tree so that its threads are in different directories: calls in the
+    /// same one wait for each other. What stays is told by the last removal.
+    fn spread<T: Trees>(&self, trees: &T, name: &Path) {
+        let anchor = (self.threads > 1).then(|| trees.anchor(name)).flatten();
+        let Some(anchor) = anchor else {
+            return;
+        };
+        loop {
+            let before = self.removed();
+            let (parts, _) = anchor.survey(ENOUGH * self.threads as usize);
+            if !parts.is_empty() {
+                self.with(|how| anchor.remove(&parts, how)).ok();
+            }
+            if self.removed() == before {
+                break;
+            }
+        }
+    }
+
+    /// Removes the trees that only this rank has; what stays, as sentences.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn own<T: Trees>(
+        &self,
+        group: &Group<'_>,
+        trees: &Arc<T>,
+        names: Vec<PathBuf>,
+    ) -> Result<Vec<String>, ExecError> {
+        let trees = Arc::clone(trees);
+        let work = move |remover: &Remover| {
+            let failed = |name: &PathBuf| {
+                remover.spread(trees.as_ref(), name);
+                let removed = remover.with(|how| trees.remove(name, how));
+                removed.err().map(|error| error.to_string())
+            };
+            names.iter().filter_map(failed).collect()
+        };
+        let left = self.beside(group, work).await?;
+        Ok(left.unwrap_or_else(|lost| vec![lost]))
+    }
+
+    /// Removes trees together with all ranks of `team`, which see the same ones: `kept` are
+    /// those that this rank looks after. What stays of these, as sentences.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn together<T: Trees>(
+        &self,
+        group: &Group<'_>,
+        team: &dyn Communicator,
+        trees: &Arc<T>,
+        kept: Vec<PathBuf>,
+    ) -> Result<Vec<String>, ExecError> {
+        self.shares(group, team, trees, &kept).await?;
+        let left = self.own(group, trees, kept).await?;
+        group.quietly(team.barrier()).await?;
+        Ok(left)
+    }
+
+    /// The part of it that all do, round by round as long as that removes anything: what
+    /// remains of `kept` are directories without files, and what cannot be removed.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn shares<T: Trees>(
+        &self,
+        group: &Group<'_>,
+        team: &dyn Communicator,
+        trees: &Arc<T>,
+        kept: &[PathBuf],
+    ) -> Result<(), ExecError> {
+        let size = team.size() as usize;
+        if size == 1 && self.threads == 1 {
+            return Ok(());
+        }
+        loop {
+            let (there, names) = (Arc::clone(trees), kept.to_vec());
+            let enough = ENOUGH * size.max(self.threads as usize);
+            let look = move |_: &Remover| {
+                let look = |name: PathBuf| Some((there.anchor(&name)?.survey(enough), name));
+                let found = names.into_iter().filter_map(look);
+                found.collect::<Vec<((Vec<Part>, bool), PathBuf)>>()
+            };
+            // Without the thread it is removed at the end.
+            let found = self.beside(group, look).await?.unwrap_or_default();
+            if let ([((parts, true), _)], true) = (&found[..], team.size() == group.world.size()) {
+                let entries = parts.iter().map(|part| part.entries.len() as u64);
+                group.expect(entries.sum());
+            }
+            let mut message = Writer::default();
+            for ((parts, _), name) in &found {
+                write(&mut message, name, parts);
+            }
+            let all = team.gather(Rank(0), message.finish());
+            let all = group.quietly(all).await?.unwrap_or_default().concat();
+            let all = group.quietly(team.broadcast(Rank(0), all)).await?;
+            if all.is_empty() {
+                return Ok(());
+            }
+            let (there, nth) = (Arc::clone(trees), team.rank().0 as usize);
+            let remove = move |remover: &Remover| {
+                let before = remover.removed();
+                let mut reader = Reader::new(&all);
+                while let Some((name, parts)) = read(&mut reader) {
+                    let own = deal(&parts, nth, size);
+                    if let Some(anchor) = there.anchor(&name).filter(|_| !own.is_empty()) {
+                        // What stays is told by the last removal.
+                        remover.with(|how| anchor.remove(&own, how)).ok();
+                    }
+                }
+                remover.removed() - before
+            };
+            let removed = self.beside(group, remove).await?.unwrap_or(0);
+            let sum = team.all_reduce(Combine::Sum, vec![removed]);
+            if group.quietly(sum).await?[0] == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Appends the parts of a tree; nothing where there are none.
+fn write(message: &mut Writer, name: &Path, parts: &[Part]) {
+    if parts.is_empty() {
+        return;
+    }
+    let name = name.as_os_str().as_bytes();
+    message.bytes(name).number(parts.len() as u64);
+    for part in parts {
+        message.number(part.way.len() as u64);
+        for step in &part.way {
+            message.bytes(step.to_bytes());
+        }
+        message.number(part.entries.len() as u64);
+        for (name, kind) in &part.entries {
+            message.number(u64::from(*kind)).bytes(name.to_bytes());
+        }
+    }
+}
+
+/// Takes what [`write`] has appended.
+fn read(reader: &mut Reader<'_>) -> Option<(PathBuf, Vec<Part>)> {
+    let name = PathBuf::from(OsStr::from_bytes(reader.bytes()?));
+    let mut parts = Vec::new();
+    for _ in 0..reader.number()? {
+        let mut way = Vec::new();
+        for _ in 0..reader.number()? {
+            way.push(CString::new(reader.bytes()?).ok()?);
+        }
+        let mut entries: Vec<Entry> = Vec::new();
+        for _ in 0..reader.number()? {
+            let kind = u8::try_from(reader.number()?).ok()?;
+            entries.push((CString::new(reader.bytes()?).ok()?, kind));
+        }
+        parts.push(Part { way, entries });
+    }
+    Some((name, parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_removed_is_told_as_it_is() {
+        let parts = vec![
+            Part {
+                way: Vec::new(),
+                entries: vec![(c"a b".to_owned(), 4), (c"\xff\n".to_owned(), 0)],
+            },
+            Part {
+                way: vec![c"d".to_owned(), c"e".to_owned()],
+                entries: vec![(c"f".to_owned(), 8)],
+            },
+        ];
+        let mut message = Writer::default();
+        write(&mut message, Path::new("0"), &parts);
+        write(&mut message, Path::new("nothing"), &[]);
+        write(&mut message, Path::new("/x/y"), &parts[1..]);
+        let message = message.finish();
+        let mut reader = Reader::new(&message);
+        assert_eq!(read(&mut reader), Some((PathBuf::from("0"), parts.clone())));
+        assert_eq!(
+            read(&mut reader),
+            Some((PathBuf::from("/x/y"), parts[1..].to_vec()))
+        );
+        assert_eq!(read(&mut reader), None);
+        for end in 1..message.len() {
+            let mut cut = Reader::new(&message[..end]);
+            while read(&mut cut).is_some() {}
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Removal by several threads, and of shares by several at a time: everything
+//! goes, and nothing that is not below.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use nix::errno::Errno;
+use rbench_sys::anchor::{Anchor, deal};
+use rbench_sys::{Part, Removal, RemoveError, WorkDir, testdir};
+
+use crate::support::{Mounted, child_with_own_mounts, disk, is_child, place};
+use crate::workdir::quietly;
+
+const MARK: &[u8] = b"run 1\n";
+
+fn create(parent: &Path) -> WorkDir {
+    WorkDir::create(parent, "rbench.1", MARK).expect("the parent is empty")
+}
+
+/// A tree with directories of very different sizes; how many entries it has.
+fn grow(top: &Path) -> u64 {
+    let mut made = 0;
+    let mut fill = |dir: &Path, files: u64| {
+        if !dir.exists() {
+            fs::create_dir(dir).expect("a new name");
+            made += 1;
+        }
+        for i in 0..files {
+            fs::write(dir.join(format!("f{i}")), "").expect("a new name");
+        }
+        made += files;
+    };
+    fill(&top.join("flat"), 3000);
+    for d in 0..40 {
+        let dir = top.join(format!("d{d}"));
+        fill(&dir, d % 7);
+        for e in 0..d % 5 {
+            fill(&dir.join(format!("e{e}")), 3 * e);
+        }
+    }
+    let mut deep = top.join("deep");
+    for d in 0..60 {
+        fill(&deep, d % 2);
+        deep.push("d");
+    }
+    made
+}
+
+#[test]
+fn several_threads_remove_a_tree_once_and_tell_of_each_entry() {
+    for threads in [1, 2, 5, 16] {
+        let top = disk();
+        let made = create(top.path());
+        let entries = grow(made.path());
+        let (never, told) = (|| false, AtomicU64::new(0));
+        let how = Removal {
+            threads,
+            progress: &|_| {
+                told.fetch_add(1, Ordering::Relaxed);
+            },
+            ..quietly(&never)
+        };
+        assert_eq!(made.remove(how), Ok(entries), "{threads} threads");
+        assert_eq!(told.into_inner(), entries);
+        assert!(!top.path().join("rbench.1").exists());
+    }
+}
+
+#[test]
+fn several_threads_stop_when_they_are_told_to() {
+    let top = disk();
+    let made = create(top.path());
+    grow(made.path());
+    let stop = AtomicBool::new(false);
+    let stopped = || stop.load(Ordering::Relaxed);
+    let how = Removal {
+        threads: 4,
+        progress: &|n| {
+            stop.fetch_or(n >= 100, Ordering::Relaxed);
+        },
+        ..quietly(&stopped)
+    };
+    let error = made.remove(how).expect_err("it was stopped");
+    let RemoveError::Stopped { removed, .. } = error else {
+        panic!("{error}")
+    };
+    // Each thread ends what it is at.
+    assert!((100..200).contains(&removed), "{removed}");
+    assert!(top.path().join("rbench.1/.rbench-run").exists());
+}
+
+/// Removes what `anchor` has the way processes do it together: round by round,
+/// each its share; how many entries, and how many rounds.
+fn together(anchor: &(dyn Fn() -> Anchor + Sync), of: usize, enough: usize) -> (u64, usize) {
+    let mut sum = 0;
+    for round in 0.. {
+        let (parts, _) = anchor().survey(enough);
+        let shares: Vec<Vec<Part>> = (0..of).map(|nth| deal(&parts, nth, of)).collect();
+        let remove = &|share: &Vec<Part>| {
+            let (anchor, never) = (anchor(), || false);
+            match anchor.remove(
+                share,
+                Removal {
+                    threads: 2,
+                    ..quietly(&never)
+                },
+            ) {
+                Ok(removed) | Err(RemoveError::Kept { removed, .. }) => removed,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let removed: u64 = thread::scope(|scope| {
+            let all: Vec<_> = shares
+                .iter()
+                .map(|s| scope.spawn(move || remove(s)))
+                .collect();
+            all.into_iter()
+                .map(|one| one.join().expect("no panic"))
+                .sum()
+        });
+        sum += removed;
+        if removed == 0 {
+            return (sum, round);
+        }
+    }
+    (sum, 0)
+}
+
+#[test]
+fn shares_of_all_leave_nothing_but_the_directories_on_the_way() {
+    for (of, enough) in [(1, 1), (3, 4), (4, 64), (5, 100_000)] {
+        let top = disk();
+        let made = create(top.path());
+        let entries = grow(made.path());
+        let anchor = || made.anchor("").expect("no mount").expect("it is there");
+        let (removed, _) = together(&anchor, of, enough);
+        assert!(removed <= entries);
+        let left = entries - removed;
+        let (parts, whole) = anchor().survey(usize::MAX);
+        assert!(parts.is_empty() && whole, "{parts:?}");
+        assert!(made.path().join(".rbench-run").exists());
+        let never = || false;
+        assert_eq!(made.remove(quietly(&never)), Ok(left));
+    }
+}
+
+#[test]
+fn what_is_listed_stays_within_bounds_and_goes_in_rounds() {
+    let top = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
+    let made = create(top.path());
+    let dir = made.path().join("d");
+    fs::create_dir(&dir).expect("a new name");
+    for i in 0..70_000 {
+        fs::File::create(dir.join(format!("{i}"))).expect("a new name");
+    }
+    let anchor = || made.anchor("d").expect("no mount").expect("it is there");
+    let (parts, whole) = anchor().survey(64);
+    let listed: usize = parts.iter().map(|part| part.entries.len()).sum();
+    assert!(!whole && (65_536..70_000).contains(&listed), "{listed}");
+    assert_eq!(together(&anchor, 4, 64), (70_000, 2));
+}
+
+#[test]
+fn links_in_place_of_what_was_listed_are_not_followed() {
+    let top = disk();
+    let outside = top.path().join("outside");
+    fs::create_dir_all(outside.join("deep")).expect("new names");
+    fs::write(outside.join("deep/precious"), "data").expect("a new name");
+    fs::write(outside.join("precious"), "data").expect("a new name");
+    let made = create(top.path());
+    let path = made.path().to_owned();
+    for name in ["a/deep", "b/deep", "c/deep"] {
+        fs::create_dir_all(path.join(name)).expect("new names");
+    }
+    for name in ["a/precious", "a/deep/precious", "b/deep/precious"] {
+        fs::write(path.join(name), "").expect("a new name");
+    }
+    symlink(&outside, path.join("link")).expect("a new name");
+    let anchor = || made.anchor("").expect("no mount").expect("it is there");
+    // Files below a, b and c, by their whole ways; then the directories themselves.
+    for enough in [100, 1] {
+        let (parts, _) = anchor().survey(enough);
+        assert!(!parts.is_empty());
+        let opened = anchor();
+        let aside = top.path().join("aside");
+        for name in ["a", "b"] {
+            fs::create_dir_all(&aside).expect("a new name");
+            fs::rename(path.join(name), aside.join(name)).expect("the same file system");
+            symlink(&outside, path.join(name)).expect("the name is free");
+        }
+        let never = || false;
+        let how = Removal {
+            threads: 4,
+            ..quietly(&never)
+        };
+        let error = opened
+            .remove(&parts, how)
+            .expect_err("links in place of directories stay");
+        assert!(
+            matches!(
+                error,
+                RemoveError::Kept {
+                    errno: Errno::ENOTDIR | Errno::ELOOP,
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
+        for kept in ["precious", "deep/precious"] {
+            assert_eq!(
+                fs::read_to_string(outside.join(kept)).expect("untouched"),
+                "data"
+            );
+        }
+        for name in ["a", "b"] {
+            fs::remove_file(path.join(name)).expect("the link is still there");
+            fs::rename(aside.join(name), path.join(name)).expect("the same file system");
+        }
+        fs::remove_dir(&aside).expect("empty");
+        if !path.join("link").exists() {
+            symlink(&outside, path.join("link")).expect("a new name");
+        }
+    }
+    // Nor is a link at the top, or a way that leads out.
+    symlink(&outside, path.join("top")).expect("a new name");
+    assert!(made.anchor("top").is_err());
+    assert!(made.anchor("../outside").is_err());
+    assert!(testdir::anchor(&path.join("top")).is_err());
+    let (mut parts, _) = anchor().survey(100);
+    parts[0].way = vec![c"..".to_owned(), c"outside".to_owned()];
+    let never = || false;
+    let refused = anchor().remove(&parts, quietly(&never));
+    assert!(matches!(
+        refused,
+        Err(RemoveError::Kept {
+            errno: Errno::EINVAL,
+            ..
+        })
+    ));
+    assert!(outside.join("deep/precious").exists());
+}
+
+#[test]
+fn no_share_enters_another_mount() {
+    const TEST: &str = "anchor::no_share_enters_another_mount";
+    if !is_child(TEST) {
+        return child_with_own_mounts(TEST);
+    }
+    let place = place();
+    let made = create(&place);
+    let path = made.path().to_owned();
+    for name in ["a/other", "b/other", "c"] {
+        fs::create_dir_all(path.join(name)).expect("new names");
+    }
+    fs::write(path.join("b/other/ours"), "").expect("a new name");
+    let anchor = || made.anchor("").expect("no mount").expect("it is there");
+    // One is there when it is listed, the other one comes in between.
+    let first = Mounted::tmpfs(&path.join("a/other"), "");
+    fs::write(path.join("a/other/precious"), "data").expect("a new name");
+    let (parts, _) = anchor().survey(100);
+    let names: Vec<_> = parts.iter().flat_map(|part| &part.entries).collect();
+    assert_eq!(names.len(), 1, "{parts:?}");
+    let second = Mounted::tmpfs(&path.join("b/other"), "");
+    fs::write(path.join("b/other/ours"), "data").expect("a new name");
+    for parts in [parts, anchor().survey(1).0] {
+        let never = || false;
+        let error = anchor()
+            .remove(&parts, quietly(&never))
+            .expect_err("mounts stay");
+        assert!(
+            matches!(
+                error,
+                RemoveError::Kept {
+                    errno: Errno::EXDEV,
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
+    }
+    assert!(path.join("a/other/precious").exists() && path.join("b/other/ours").exists());
+    assert_eq!(
+        made.anchor("a/other").expect_err("it is mounted"),
+        Errno::EXDEV
+    );
+    drop((first, second));
+    let never = || false;
+    assert!(made.remove(quietly(&never)).is_ok());
+}

@@ -348,8 +348,9 @@ impl<'a> Crew<'a> {
     fn help(&self) {
         while let Some(task) = self.next() {
             let done = match task {
+                // Not handed on: among many idle threads it would only go round.
                 Task::Entries(node, entries) => self
-                    .through(&node, &entries)
+                    .rest(&node, &entries)
                     .and_then(|()| self.complete(&node)),
                 Task::Part(top, part) => self.part(&top, part),
             };
@@ -631,5 +632,48 @@ pub(crate) fn unlink(
             Err(Errno::EINTR) => {}
             result => return result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_handed_over_is_not_handed_on() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let mut entries = Vec::new();
+        for i in 0..HANDED {
+            fs::write(place.path().join(format!("{i}")), "").expect("a new name");
+            entries.push((CString::new(format!("{i}")).expect("no NUL"), libc::DT_REG));
+        }
+        let open = fs::File::open(place.path()).expect("it is there");
+        let stop = AtomicBool::new(false);
+        let how = Removal {
+            threads: 1,
+            stop: &stop,
+            progress: &|_| (),
+        };
+        let crew = Crew::new(how, mount(open.as_fd()).expect("proc is mounted"));
+        let root = Arc::new(Node::root(open.into(), place.path(), Fate::Stays));
+        crew.give(&root, entries);
+        assert!(crew.complete(&root).is_ok());
+        // Others that find nothing, as it looks.
+        crew.idle.store(5, Ordering::Relaxed);
+        thread::scope(|scope| {
+            scope.spawn(|| crew.help());
+            let done = || crew.removed.load(Ordering::Relaxed) == HANDED as u64;
+            for _ in 0..500 {
+                if done() {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            stop.store(true, Ordering::Relaxed);
+            crew.end(false);
+        });
+        assert_eq!(crew.outcome(place.path()), Ok(HANDED as u64));
     }
 }

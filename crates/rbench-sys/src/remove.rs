@@ -650,9 +650,11 @@ mod tests {
             entries.push((CString::new(format!("{i}")).expect("no NUL"), libc::DT_REG));
         }
         let open = fs::File::open(place.path()).expect("it is there");
+        let stop = AtomicBool::new(false);
+        let stopped = || stop.load(Ordering::Relaxed);
         let how = Removal {
             threads: 1,
-            stop: &|| false,
+            stop: &stopped,
             progress: &|_| (),
         };
         let crew = Crew::new(how, mount(open.as_fd()).expect("proc is mounted"));

@@ -109,7 +109,7 @@ fn offset(c: &mut Criterion) {
     };
     let spec = Spec {
         common: Common::default(),
-        workload: Workload::Io(io),
+        workload: Workload::Io(Box::new(io)),
     };
     let facts = Facts {
         host_of: vec![0],

@@ -37,7 +37,7 @@ pub fn offsets(mode: Rw, size: u64) -> Result<Vec<i64>, Failed> {
     };
     let spec = Spec {
         common: Common::default(),
-        workload: Workload::Io(io),
+        workload: Workload::Io(Box::new(io)),
     };
     let facts = Facts {
         host_of: vec![0],

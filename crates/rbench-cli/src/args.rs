@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
 use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::client::Watch;
+use rbench_core::event::Event;
 use rbench_core::ops_table::OpsRow;
+use rbench_core::steady::Criterion;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
 use rbench_plan::find::SizeTest;
@@ -144,6 +146,11 @@ struct Common {
     /// FUSE mount, where they can be found]
     #[arg(long, value_name = "PID|NAME", value_parser = values::watch, help_heading = "Run")]
     watch: Option<Watch>,
+    /// Set the mark NAME and run COMMAND on rank 0's host, this long after the start of the
+    /// first phase [default: 10s]; may be repeated. NAME=SIGUSR1 names the marks that SIGUSR1
+    /// to rank 0 sets. What it costs is reported: docs/marks.md
+    #[arg(long, value_name = "NAME[@TIME]=COMMAND", value_parser = values::event, help_heading = "Run")]
+    event: Vec<Event>,
     #[command(flatten)]
     start: StartArgs,
     #[command(flatten)]
@@ -417,6 +424,22 @@ struct Io {
     /// --time
     #[arg(long, visible_alias = "warmup", value_name = "TIME", value_parser = values::time)]
     ramp: Option<Nanos>,
+    /// End each phase before its --time, as soon as the rate of all workers of all
+    /// ranks together is steady: iops, bw (largest deviation from the mean) or
+    /// iops_slope, bw_slope (regression line), and the limit, such as iops:2% or
+    /// bw_slope:0.3%; needs --time and --ss-dur
+    #[arg(long, visible_alias = "ss", value_name = "WHAT:LIMIT[%]", value_parser = values::criterion)]
+    steadystate: Option<Criterion>,
+    /// With --steadystate: over this time the rate is to be steady (s)
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    ss_dur: Option<Nanos>,
+    /// With --steadystate: look at nothing before this time (s) [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    ss_ramp: Option<Nanos>,
+    /// With --steadystate: time between two values, a multiple of --interval (s)
+    /// [default: 1s, or --interval if that is longer]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    ss_interval: Option<Nanos>,
     /// Pause for this time after every operation of a worker (s)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     think: Option<Nanos>,
@@ -592,6 +615,7 @@ impl Common {
             client_cache: self.client_cache,
             client_counters: self.client_counters,
             watch: self.watch,
+            events: self.event,
         };
         (common, output)
     }
@@ -688,6 +712,12 @@ impl Io {
             fsync: self.fsync,
             time: self.time,
             ramp: self.ramp,
+            steady: spec::SteadyOptions {
+                criterion: self.steadystate,
+                duration: self.ss_dur,
+                ramp: self.ss_ramp,
+                every: self.ss_interval,
+            },
             think: self.think,
             rate: self.rate,
             arrival: self.arrival.map(Arrival::from),
@@ -701,7 +731,7 @@ impl Io {
         Invocation::Run(
             Box::new(Spec {
                 common,
-                workload: Workload::Io(io),
+                workload: Workload::Io(Box::new(io)),
             }),
             output,
         )

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 pub use clap_complete::Shell;
 pub use definitions::{completions, man_pages};
 use rbench_core::client::Watch;
+use rbench_core::event::Event;
 use rbench_core::plain::plain_lines;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::Spec;
@@ -181,6 +182,8 @@ pub enum ShowFormat {
     CsvRanks,
     /// A row for each interval of each operation
     CsvIntervals,
+    /// A row for each mark of each operation
+    CsvMarks,
     /// Markdown
     Md,
     /// Percentiles, for HdrHistogram's plotters
@@ -281,6 +284,8 @@ pub struct Output {
     /// `--watch`: the processes of the file system's client on each host; `None`: those
     /// that serve the mount, where they can be found.
     pub watch: Option<Watch>,
+    /// `--event`, in the order given.
+    pub events: Vec<Event>,
 }
 
 impl Output {

@@ -29,7 +29,7 @@ fn meta(line: &str) -> rbench_plan::spec::Meta {
 fn io(line: &str) -> rbench_plan::spec::Io {
     match read(line) {
         Ok(Invocation::Run(spec, _)) => match spec.workload {
-            Workload::Io(io) => io,
+            Workload::Io(io) => *io,
             Workload::Meta(_)
             | Workload::Ops(_)
             | Workload::Mdtest(_)

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use rbench_core::client::Watch;
+use rbench_core::event::Event;
 use rbench_core::near::nearest;
 use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
+use rbench_core::steady::Criterion;
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::find::{SizeTest, Than};
@@ -31,6 +33,11 @@ pub fn time(text: &str) -> Result<Nanos, String> {
 pub fn watch(text: &str) -> Result<Watch, String> {
     let read = text.parse::<Watch>();
     read.map_err(|why| format!("'{text}': {why}"))
+}
+
+/// `--event`
+pub fn event(text: &str) -> Result<Event, String> {
+    text.parse()
 }
 
 /// A share in per cent, such as `5%` or `2.5`.
@@ -174,6 +181,11 @@ pub struct BlockSplit(pub Vec<Split>);
 
 pub fn distribution(text: &str) -> Result<Distribution, String> {
     shared(text).distribution()
+}
+
+/// `--steadystate`
+pub fn criterion(text: &str) -> Result<Criterion, String> {
+    shared(text).criterion()
 }
 
 pub fn percent(text: &str) -> Result<u32, String> {

@@ -15,6 +15,7 @@ use crate::latency::Latency;
 use crate::op::OpKind;
 use crate::residency::{Residency, Round};
 use crate::spread::{HostSpread, RankSpread};
+use crate::steady::Steadiness;
 use crate::timeline::Timeline;
 use crate::units::Nanos;
 
@@ -415,6 +416,9 @@ pub struct PhaseOutcome {
     pub access: Option<Access>,
     /// Of a search: what it has looked at and found.
     pub found: Option<Found>,
+    /// Of a phase that ends when its rate is steady: whether it became that. Its rows share
+    /// it, but for those that only follow others, such as syncs.
+    pub steady: Option<Steadiness>,
 }
 
 /// The common start of all ranks.

@@ -97,6 +97,21 @@ pub struct Gap {
     pub from: Nanos,
 }
 
+impl Gap {
+    /// Its end, after the common start.
+    pub fn end(&self) -> Nanos {
+        Nanos(self.from.0.saturating_add(self.length.0))
+    }
+}
+
+/// The earliest of the longest.
+fn longest(gaps: impl Iterator<Item = Gap>) -> Option<Gap> {
+    gaps.reduce(|longest, gap| match gap.length > longest.length {
+        true => gap,
+        false => longest,
+    })
+}
+
 /// Bins and slices from the common start on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeline {
@@ -333,17 +348,49 @@ impl Timeline {
     /// included, up to the last one; exact where it is longer than two bins. The earliest
     /// of several; `None` without operations.
     pub fn longest_gap(&self, from: Nanos) -> Option<Gap> {
-        let mut since = from;
-        let mut longest: Option<Gap> = None;
-        for bin in self.bins.iter().filter(|bin| bin.operations() > 0) {
-            let length = bin.first.since(since);
-            if longest.is_none_or(|gap| length > gap.length) {
-                let from = since;
-                longest = Some(Gap { length, from });
+        longest(self.gaps(from))
+    }
+
+    /// The longest of those stretches that lie at least in part behind `after` and
+    /// before `until`.
+    pub fn longest_gap_between(&self, from: Nanos, after: Nanos, until: Nanos) -> Option<Gap> {
+        let touches = |gap: &Gap| gap.end() > after && gap.from < until;
+        longest(self.gaps(from).filter(touches))
+    }
+
+    /// The stretches between bins that are not empty, in which no operation ended.
+    fn gaps(&self, from: Nanos) -> impl Iterator<Item = Gap> {
+        let bins = self.bins.iter().filter(|bin| bin.operations() > 0);
+        bins.scan(from, |since, bin| {
+            let gap = Gap {
+                length: bin.first.since(*since),
+                from: *since,
+            };
+            *since = (*since).max(bin.last);
+            Some(gap)
+        })
+    }
+
+    /// Slices put together to intervals, from the common start on: start, bins and
+    /// latencies of each. Slices that are longer than an interval stay as they are.
+    pub fn intervals(&self) -> Vec<(Nanos, Bin, Latencies)> {
+        let halved = -(self.scale.power + SLICE_BINS.ilog2() as i32);
+        let together = u32::try_from(halved).map_or(1, |halved| 1 << halved);
+        let slices: Vec<(Nanos, Bin, &Latencies)> = self.slices().collect();
+        let join = |slices: &[(Nanos, Bin, &Latencies)]| {
+            let (mut bin, mut latencies) = (Bin::default(), Latencies::default());
+            for (_, part, parts) in slices {
+                bin.merge(*part);
+                latencies.merge(parts);
             }
-            since = since.max(bin.last);
-        }
-        longest
+            (slices[0].0, bin, latencies)
+        };
+        slices.chunks(together).map(join).collect()
+    }
+
+    /// The length of each of [`Timeline::intervals`], s.
+    pub fn interval_width_s(&self) -> f64 {
+        self.slice_width_s().max(self.scale.interval.as_secs_f64())
     }
 }
 
@@ -421,36 +468,68 @@ impl TimelineRecorder {
 
     /// Adds an operation without error that ended at `at` after the common start, moved
     /// `bytes` and took `service`, and `response` from its intended start. Allocates
-    /// only at the end of a slice.
+    /// only at the end of a slice. Whether it ended in another interval than the one
+    /// before.
     #[inline]
-    pub fn done(&mut self, at: Nanos, bytes: u64, service: Nanos, response: Option<Nanos>) {
-        self.go_to(at);
+    pub fn done(&mut self, at: Nanos, bytes: u64, service: Nanos, response: Option<Nanos>) -> bool {
+        let entered = self.go_to(at);
         self.now.items += 1;
         self.now.bytes += bytes;
         self.service.record(service);
         if let (Some(recorder), Some(response)) = (&mut self.response, response) {
             recorder.record(response);
         }
+        entered
     }
 
-    /// Adds an operation that failed at `at` after the common start.
-    pub fn failed(&mut self, at: Nanos) {
-        self.go_to(at);
+    /// Adds an operation that failed at `at` after the common start. Whether it ended in
+    /// another interval than the one before.
+    pub fn failed(&mut self, at: Nanos) -> bool {
+        let entered = self.go_to(at);
         self.now.errors += 1;
+        entered
+    }
+
+    /// The interval of the last operation, or of the last one that was passed over.
+    pub fn interval(&self) -> u64 {
+        self.part.number
+    }
+
+    /// Nothing more is to come of what lies before that interval: hands over what was done
+    /// there. What does come all the same is a further part.
+    pub fn pass(&mut self, interval: u64) {
+        if interval <= self.part.number {
+            return;
+        }
+        self.close_bin();
+        self.put_interval();
+        self.part.number = interval;
+    }
+
+    /// Ends the present bin and slice; the next operation begins others.
+    fn close_bin(&mut self) {
+        if self.width > 0 {
+            self.line.record(self.from, self.now);
+            self.part.bin.merge(std::mem::take(&mut self.now));
+            self.put_latencies();
+            self.width = 0;
+        }
     }
 
     #[inline(always)]
-    fn go_to(&mut self, at: Nanos) {
+    fn go_to(&mut self, at: Nanos) -> bool {
+        let mut entered = false;
         if at.0.wrapping_sub(self.from.0) >= self.width {
-            self.leave(at);
+            entered = self.leave(at);
         }
         self.now.first = self.now.first.min(at);
         self.now.last = self.now.last.max(at);
+        entered
     }
 
-    /// Leaves the present bin for that of `at`.
+    /// Leaves the present bin for that of `at`. Whether that lies in another interval.
     #[cold]
-    fn leave(&mut self, at: Nanos) {
+    fn leave(&mut self, at: Nanos) -> bool {
         let scale = self.line.scale;
         let interval = at.0 / scale.interval.0;
         let slice = |at: Nanos| scale.index(at) / SLICE_BINS;
@@ -473,6 +552,7 @@ impl TimelineRecorder {
         let from = scale.start(index).0.max(starts);
         let to = scale.start(index + 1).0.min(starts + scale.interval.0);
         (self.from, self.width) = (Nanos(from), to - from);
+        other_interval
     }
 
     /// Latencies of the present slice, up to now.
@@ -504,12 +584,8 @@ impl TimelineRecorder {
     /// The timeline of all that was recorded; what is left of the last interval is
     /// handed over.
     pub fn finish(mut self) -> Timeline {
-        if self.width > 0 {
-            self.line.record(self.from, self.now);
-            self.part.bin.merge(self.now);
-            self.put_latencies();
-            self.put_interval();
-        }
+        self.close_bin();
+        self.put_interval();
         self.line.shrink();
         self.line
     }

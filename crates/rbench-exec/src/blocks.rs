@@ -335,9 +335,7 @@ impl BlockRunner {
 
     /// Notes what was due before the deadline and never started.
     fn note_missed(&mut self, gate: &Gate, meter: &mut Meter) {
-        let closed = gate
-            .deadline
-            .filter(|_| !self.over && !gate.stop.is_raised());
+        let closed = gate.end().filter(|_| !self.over && !gate.stop.is_raised());
         let Some(deadline) = closed.filter(|_| !self.exhausted) else {
             return;
         };

@@ -180,6 +180,7 @@ pub fn null_loop(clock: CpuClock, operations: u64) -> Option<(BlockRunner, Gate,
         ack_journal: None,
         buffers: fresh_data(0, 0),
         verify_threads: 0,
+        steady: None,
     };
     let round = plan.rounds(0, 0, (0, 1), 1).into_iter().next()?;
     let runner = blocks::over_nothing(&round.job, (operations, BLOCK), 1).ok()?;

@@ -162,6 +162,7 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
         lanes: walker::ROWS.map(row).into(),
         open_loop: false,
         deadline: None,
+        steady: None,
         wear_out: false,
         framing: Framing::Untimed,
         // Nobody knows who has looked there before.

@@ -17,6 +17,7 @@ use rbench_core::{Clock, Counter, MonotonicClock, Nanos, Rank};
 use rbench_plan::Limits;
 
 use crate::intervals::Intervals;
+use crate::marks::Marks;
 use crate::pace::{Exits, StopFlag};
 use crate::sight::Sight;
 use crate::trap::Trap;
@@ -49,7 +50,13 @@ const NOTE_INTERVAL: u64 = 6;
 const NOTE_INTERVALS_END: u64 = 7;
 
 /// "This is the first of my operations that failed": the text.
-const NOTE_FAILED: u64 = 8;
+const NOTE_FAILED: u64 = 10;
+
+/// "All that was done before this interval you have."
+const NOTE_PASSED: u64 = 8;
+
+/// "The phase ends so long after the common start."
+const NOTE_PHASE_END: u64 = 9;
 
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
@@ -135,6 +142,11 @@ pub trait Interrupts {
     /// Ready with the next signal's number.
     fn next(&self) -> std::pin::Pin<Box<dyn Future<Output = i32> + '_>>;
 
+    /// Ready when a mark is to be set.
+    fn mark(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(std::future::pending())
+    }
+
     /// The signal by its name, with who sent it as far as that is known.
     fn told(&self, signal: i32) -> String {
         format!("signal {signal}")
@@ -189,6 +201,9 @@ pub struct Group<'a> {
     interrupts: &'a dyn Interrupts,
     show: &'a dyn Show,
     stop: RefCell<StopFlag>,
+    /// That of the present phase, and the common start of it by this host's clock.
+    phase_stop: RefCell<StopFlag>,
+    starts_here: Cell<Option<Nanos>>,
     reason: Cell<Option<StopReason>>,
     /// Of a signal: which, from whom, to which rank; of the first that was heard of.
     signal: RefCell<Option<String>>,
@@ -220,6 +235,8 @@ pub struct Group<'a> {
     pub(crate) exits: Arc<Exits>,
     /// What is done in each interval.
     pub intervals: Intervals,
+    /// What happens besides, at rank 0.
+    pub marks: Marks,
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -276,6 +293,8 @@ impl<'a> Group<'a> {
             interrupts,
             show,
             stop: RefCell::new(StopFlag::default()),
+            phase_stop: RefCell::default(),
+            starts_here: Cell::default(),
             reason: Cell::new(None),
             signal: RefCell::default(),
             stuck: Cell::new(false),
@@ -295,6 +314,7 @@ impl<'a> Group<'a> {
             trap: Trap::default(),
             exits: Arc::default(),
             intervals: Intervals::default(),
+            marks: Marks::default(),
         })
     }
 
@@ -405,6 +425,12 @@ impl<'a> Group<'a> {
         self.stop.borrow().clone()
     }
 
+    /// The flag that ends the workers' loops in the present phase: with the group's, or
+    /// by itself.
+    pub fn phase_stop(&self) -> StopFlag {
+        self.phase_stop.borrow().clone()
+    }
+
     /// Why the group was asked to stop, as far as this rank has heard.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.reason.get()
@@ -418,6 +444,9 @@ impl<'a> Group<'a> {
         self.failed_before
             .set(self.failed.borrow()[self.rank().0 as usize]);
         self.start.set(None);
+        self.marks.left();
+        *self.phase_stop.borrow_mut() = self.stop.borrow().follower();
+        self.starts_here.set(None);
         if self.is_root() {
             self.show.phase(label, total);
         }
@@ -471,6 +500,8 @@ impl<'a> Group<'a> {
                 signal = self.interrupts.next() => self.interrupted(signal),
                 note = self.world.next_note() => self.hear(&note?),
                 () = self.intervals.due() => self.pass_on(false),
+                () = self.interrupts.mark(), if self.is_root() => self.marks.signalled(self.clock.now()),
+                happening = self.marks.next() => self.marks.take(happening, self.clock.now()),
                 () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());
@@ -620,6 +651,13 @@ impl<'a> Group<'a> {
             NOTE_INTERVALS_END if note.words[0] == self.phase_number.get() => {
                 self.intervals.one_ended();
             }
+            NOTE_PASSED if note.words[0] == self.phase_number.get() => {
+                self.intervals.rank_passed(note.from, note.words[1]);
+                self.end_if_steady();
+            }
+            NOTE_PHASE_END if note.words[0] == self.phase_number.get() => {
+                self.end_phase(Nanos(note.words[1]));
+            }
             NOTE_PROGRESS if note.words[0] == self.phase_number.get() => {
                 let [_, items, failed, bytes, elapsed, _] = note.words;
                 let before = note.more.first().copied().unwrap_or(0);
@@ -696,8 +734,10 @@ impl<'a> Group<'a> {
 }
 
 mod alive;
+mod events;
 mod intervals;
 mod progress;
+mod steady;
 mod text;
 mod time;
 

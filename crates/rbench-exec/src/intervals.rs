@@ -6,17 +6,27 @@
 //! host, leaders to rank 0. Whatever comes late, because a worker stood still, follows as
 //! a further part: parts of the same interval are added up, in any order. Rank 0 waits a
 //! moment after the end of an interval, so that it mostly tells of it in one part.
+//!
+//! In a phase that ends when its rate is steady, ranks also pass on before which interval
+//! they have passed on everything: rank 0 judges by whole intervals alone.
+
+mod judge;
+mod passed;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rbench_core::Nanos;
 use rbench_core::coarse::CoarseLatency;
+use rbench_core::steady::Steadiness;
 use rbench_core::timeline::{Bin, IntervalPart, Latencies};
+use rbench_core::{Nanos, Rank};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+pub use judge::Judge;
+pub use passed::Passed;
 
 /// How long parts are collected before they are passed on.
 const COLLECT: Duration = Duration::from_millis(50);
@@ -96,6 +106,12 @@ pub struct Intervals {
     come: Notify,
     /// How many of those that pass parts on to this rank have passed on all.
     ended: Cell<u64>,
+    /// In a phase that is judged: how far they are, and since when that is news.
+    passed: RefCell<Option<Passed>>,
+    news_since: Cell<Option<Instant>>,
+    /// At rank 0: who judges, and whether the phase has just become steady.
+    judge: RefCell<Option<Judge>>,
+    verdict: Cell<bool>,
 }
 
 impl Intervals {
@@ -118,6 +134,16 @@ impl Intervals {
         self.parts.borrow_mut().clear();
         self.newest.set(0);
         self.ended.set(0);
+        *self.passed.borrow_mut() = None;
+        *self.judge.borrow_mut() = None;
+        self.news_since.set(None);
+        self.verdict.set(false);
+    }
+
+    /// The phase that begins is judged: at rank 0, by `judge`.
+    pub fn judge_by(&self, passed: Passed, judge: Option<Judge>) {
+        *self.passed.borrow_mut() = Some(passed);
+        *self.judge.borrow_mut() = judge;
     }
 
     /// At rank 0: when all workers begin, on its clock and as the instant `here`.
@@ -125,13 +151,35 @@ impl Intervals {
         self.begun.set(Some(Begun { at, here }));
     }
 
+    /// The rows of the present phase that somebody may be told of: those that are
+    /// reported.
+    pub fn told_rows(&self) -> Vec<IntervalRow> {
+        match self.paused.get() {
+            true => Vec::new(),
+            false => self.rows.borrow().clone(),
+        }
+    }
+
+    /// Whether somebody is told of the intervals of the present phase.
+    fn told(&self) -> bool {
+        self.wanted.get() && !self.paused.get() && !self.rows.borrow().is_empty()
+    }
+
+    /// Whether the present phase is judged.
+    pub fn judged(&self) -> bool {
+        self.passed.borrow().is_some()
+    }
+
     /// Whether workers are to hand over the intervals of the present phase.
     pub fn wanted(&self) -> bool {
-        self.wanted.get() && !self.paused.get() && !self.rows.borrow().is_empty()
+        self.told() || self.judged()
     }
 
     /// Adds what a worker or another rank did.
     pub fn add(&self, row: u64, part: &IntervalPart) {
+        if let Some(judge) = self.judge.borrow_mut().as_mut() {
+            judge.add(row, part.number, &part.bin);
+        }
         let mut parts = self.parts.borrow_mut();
         let since = Instant::now();
         let held = parts.entry((row, part.number)).or_insert_with(|| Held {
@@ -160,7 +208,73 @@ impl Intervals {
 
     fn first_due(&self) -> Option<Instant> {
         let parts = self.parts.borrow();
-        parts.values().map(|held| self.due_at(held)).min()
+        let parts_due = parts.values().map(|held| self.due_at(held));
+        let news_due = self.news().and(self.news_since.get());
+        parts_due.chain(news_due.map(|since| since + COLLECT)).min()
+    }
+
+    /// Away from rank 0: how far all are that pass on to this rank, if the next one is to
+    /// be told that now.
+    fn news(&self) -> Option<u64> {
+        let held = self.parts.borrow().keys().map(|(_, number)| *number).min();
+        let passed = self.passed.borrow();
+        let passed = passed.as_ref().filter(|_| self.judge.borrow().is_none());
+        passed?.news(held)
+    }
+
+    /// The same, once: it is told.
+    pub fn take_passed(&self) -> Option<u64> {
+        let upto = self.news()?;
+        if let Some(passed) = self.passed.borrow_mut().as_mut() {
+            passed.tell(upto);
+        }
+        self.news_since.set(None);
+        Some(upto)
+    }
+
+    /// A worker has handed over all that it did before that interval.
+    pub fn worker_passed(&self, worker: u32, interval: u64) {
+        self.note_passed(|passed| passed.worker(worker, interval));
+    }
+
+    /// A rank has passed on all that was done before that interval.
+    pub fn rank_passed(&self, rank: Rank, interval: u64) {
+        self.note_passed(|passed| passed.rank(rank, interval));
+    }
+
+    fn note_passed(&self, note: impl FnOnce(&mut Passed)) {
+        let mut passed = self.passed.borrow_mut();
+        let Some(passed) = passed.as_mut() else {
+            return;
+        };
+        note(passed);
+        // All have ended: what they have not done any more is no part of the rate.
+        let all = Some(passed.all()).filter(|all| *all < u64::MAX);
+        if let (Some(judge), Some(all)) = (self.judge.borrow_mut().as_mut(), all)
+            && judge.complete(all)
+        {
+            self.verdict.set(true);
+        }
+        if self.news_since.get().is_none() {
+            self.news_since.set(Some(Instant::now()));
+        }
+        self.come.notify_waiters();
+    }
+
+    /// At rank 0: whether the phase has become steady, once.
+    pub fn take_verdict(&self) -> bool {
+        self.verdict.replace(false)
+    }
+
+    /// What came of judging a phase that is over, at rank 0. It went on up to its
+    /// `deadline` after the common start, or to its end; `None`: it was stopped.
+    pub fn found(&self, over: Option<Option<Nanos>>) -> Option<Steadiness> {
+        let mut judge = self.judge.borrow_mut();
+        let judge = judge.as_mut()?;
+        if let Some(deadline) = over {
+            judge.end(deadline);
+        }
+        Some(judge.found())
     }
 
     /// Ready when it is time to pass on what is known of some interval.
@@ -189,6 +303,9 @@ impl Intervals {
     /// come to its end.
     pub fn tell(&self, over: bool) {
         let (parts, rows) = (self.take(over), self.rows.borrow());
+        if !self.told() {
+            return;
+        }
         let observer = self.observer.borrow();
         let (Some(observer), Some(begun)) = (observer.as_ref(), self.begun.get()) else {
             return;

@@ -24,7 +24,7 @@ use crate::blocks::{self, Failures, Iologs, Kept, Lanes, Others, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
-use crate::phase::{Before, Looking, OpRow, Phase};
+use crate::phase::{Before, Looking, OpRow, Phase, SteadyEnd};
 use crate::residency;
 use crate::round::{self, PhaseEnd};
 use crate::target::{Target, Workspace as _};
@@ -312,6 +312,7 @@ impl IoPass<'_> {
             }],
             open_loop: false,
             deadline: None,
+            steady: None,
             wear_out: false,
             framing: Framing::Untimed,
             cache: None,
@@ -540,6 +541,10 @@ impl IoPass<'_> {
             lanes: lanes(&self.io, nth, rw, self.engine.moves_data),
             open_loop: self.io.open_loop.is_some(),
             deadline: time.map(until),
+            steady: self.io.steady.map(|rule| SteadyEnd {
+                rule,
+                from: self.io.ramp,
+            }),
             wear_out: false,
             framing: Framing::Untimed,
             cache,

@@ -22,6 +22,7 @@ pub mod intervals;
 pub mod io;
 pub mod jobs;
 mod live;
+pub mod marks;
 pub mod meta;
 pub mod meter;
 mod needs;

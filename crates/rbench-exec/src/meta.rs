@@ -336,6 +336,7 @@ impl MetaPass<'_> {
             lanes,
             open_loop: plan.open_loop.is_some(),
             deadline: plan.deadline,
+            steady: None,
             wear_out: info.makes(),
             framing: Framing::Untimed,
             cache,

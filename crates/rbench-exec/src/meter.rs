@@ -202,6 +202,17 @@ pub struct Meter {
     waited: Nanos,
     /// With several requests at a time: their account, and how many they are.
     many: Option<(Calls, u64)>,
+    /// Who is told which intervals were handed over in full.
+    passes: Option<Passes>,
+}
+
+/// Takes the interval before which all that a worker did was handed over.
+pub struct Passes(Box<dyn FnMut(u64) + Send>);
+
+impl std::fmt::Debug for Passes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Passes")
+    }
 }
 
 impl Meter {
@@ -238,6 +249,7 @@ impl Meter {
             active: Nanos(0),
             waited: Nanos(0),
             many: None,
+            passes: None,
         }
     }
 
@@ -260,6 +272,11 @@ impl Meter {
     /// Tells of the first operation that fails, outside the timer.
     pub fn tell_first(&mut self, tell: impl FnOnce(&Failure) + Send + 'static) {
         self.first_failure = Some(FirstFailure(Box::new(tell)));
+    }
+
+    /// From now on says whenever all that was done before an interval was handed over.
+    pub fn tell_passes(&mut self, to: impl FnMut(u64) + Send + 'static) {
+        self.passes = Some(Passes(Box::new(to)));
     }
 
     /// Sets the common start, which all times are counted from.
@@ -285,7 +302,7 @@ impl Meter {
             lane.late.record(span.start.since(intended));
         }
         let at = span.end.since(self.common_start);
-        line.done(at, bytes, service, response);
+        let entered = line.done(at, bytes, service, response);
         if self.logs {
             self.details.operations.push(OpTime {
                 row,
@@ -299,6 +316,30 @@ impl Meter {
         self.moved += bytes;
         self.tally.items.store(self.done, Ordering::Relaxed);
         self.tally.bytes.store(self.moved, Ordering::Relaxed);
+        if entered {
+            self.entered(row as usize);
+        }
+    }
+
+    /// A lane has entered another interval.
+    #[cold]
+    fn entered(&mut self, lane: usize) {
+        self.pass(self.lanes[lane].line.interval());
+    }
+
+    /// Hands over all that was done before that interval, and says so where it is asked.
+    fn pass(&mut self, interval: u64) {
+        if let Some(passes) = &mut self.passes {
+            self.lanes
+                .iter_mut()
+                .for_each(|lane| lane.line.pass(interval));
+            (passes.0)(interval);
+        }
+    }
+
+    /// Nothing more is to come, unless the worker is told to go on.
+    pub fn pause(&mut self) {
+        self.pass(u64::MAX);
     }
 
     /// Notes that something went well that is no item, such as an operation
@@ -314,10 +355,14 @@ impl Meter {
     pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
         self.note_failed(&failure);
         self.failed_for.0 += span.end.since(span.start).0;
-        let lane = &mut self.lanes[lane];
+        let number = lane;
+        let lane = &mut self.lanes[number];
         lane.stats.failures.add(self.rank, &self.host, failure);
-        lane.line.failed(span.end.since(self.common_start));
+        let entered = lane.line.failed(span.end.since(self.common_start));
         self.last_end = span.end;
+        if entered {
+            self.entered(number);
+        }
     }
 
     /// Notes a failure outside the timed part, which does not move its end.
@@ -576,6 +621,38 @@ mod tests {
         meter.ran(Nanos(0), &gate);
         let (lanes, _) = meter.into_parts();
         assert_eq!(told(&lanes[0]), [1, 100, 900, 80, 80]);
+    }
+
+    #[test]
+    fn a_worker_says_how_far_it_has_handed_over_all_of_its_lanes() {
+        use std::sync::Mutex;
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut meter = meter(&[OpKind::Read, OpKind::Write]);
+        let (parts, passes) = (Arc::clone(&told), Arc::clone(&told));
+        let note = |told: &Mutex<Vec<[u64; 3]>>, what| told.lock().expect("no panic").push(what);
+        meter.hand_over(|lane| {
+            let parts = Arc::clone(&parts);
+            Box::new(move |part| note(&parts, [lane as u64, part.number, part.bin.operations()]))
+        });
+        meter.tell_passes(move |upto| note(&passes, [9, upto, 0]));
+        meter.start_at(Nanos(0));
+        let second = INTERVAL.0;
+        meter.done(0, span(1, 2), 1);
+        meter.done(1, span(3, 4), 1);
+        // The reads hear nothing of the time that has passed.
+        meter.done(1, span(5, second), 1);
+        meter.failed(1, span(second, 3 * second), failure());
+        meter.pause();
+        let expect = [
+            [1, 0, 1],
+            [0, 0, 1],
+            [9, 1, 0],
+            [1, 1, 1],
+            [9, 3, 0],
+            [1, 3, 1],
+            [9, u64::MAX, 0],
+        ];
+        assert_eq!(*told.lock().expect("no panic"), expect);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 mod exits;
 mod flow;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -36,24 +36,41 @@ pub fn wait_until(clock: CpuClock, at: Nanos) {
     }
 }
 
-/// The group's request to end the phase at the next operation; clones share
-/// it.
+/// The group's request to end the phase at the next operation, or to start none from an
+/// instant on; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct StopFlag(Arc<Flag>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Flag {
-    raised: AtomicBool,
+    /// No operation starts from then on, by the host's clock: [`Flag::NEVER`] until it is
+    /// asked for, [`Flag::AT_ONCE`] once the flag is raised.
+    from: AtomicU64,
     /// What it follows.
     of_all: Option<StopFlag>,
     /// What is raised with it.
     followers: Mutex<Vec<Weak<Flag>>>,
 }
 
+impl Flag {
+    const NEVER: u64 = u64::MAX;
+    const AT_ONCE: u64 = 0;
+}
+
+impl Default for Flag {
+    fn default() -> Flag {
+        Flag {
+            from: AtomicU64::new(Flag::NEVER),
+            of_all: None,
+            followers: Mutex::default(),
+        }
+    }
+}
+
 impl StopFlag {
     /// Asks.
     pub fn raise(&self) {
-        self.0.raised.store(true, Ordering::Relaxed);
+        self.0.from.store(Flag::AT_ONCE, Ordering::Relaxed);
         let followers = self.0.followers.lock();
         for follower in followers.unwrap_or_else(PoisonError::into_inner).iter() {
             if let Some(follower) = follower.upgrade() {
@@ -62,15 +79,34 @@ impl StopFlag {
         }
     }
 
-    /// Set once it was asked.
-    pub fn flag(&self) -> &AtomicBool {
-        &self.0.raised
-    }
-
     /// Whether it was asked.
     #[inline]
     pub fn is_raised(&self) -> bool {
-        self.0.raised.load(Ordering::Relaxed)
+        self.0.from.load(Ordering::Relaxed) == Flag::AT_ONCE
+    }
+
+    /// Asks for an end in time, as a deadline is one: what is due before it is done, and
+    /// so is what belongs to the end of the work. Not for those that follow.
+    pub fn end_at(&self, at: Nanos) {
+        let at = at.0.max(Flag::AT_ONCE + 1);
+        self.0.from.fetch_min(at, Ordering::Relaxed);
+    }
+
+    /// Whether no operation may start at `now`.
+    #[inline]
+    fn is_over(&self, now: Nanos) -> bool {
+        now.0 >= self.0.from.load(Ordering::Relaxed)
+    }
+
+    /// The end that was asked for; `None`: none was.
+    fn end(&self) -> Option<Nanos> {
+        let from = self.0.from.load(Ordering::Relaxed);
+        (from != Flag::NEVER).then_some(Nanos(from))
+    }
+
+    /// The flag that this one follows, or itself.
+    pub fn of_all(&self) -> StopFlag {
+        self.0.of_all.clone().unwrap_or_else(|| self.clone())
     }
 
     /// Whether all were asked, and not only those with this flag.
@@ -140,7 +176,7 @@ pub struct Gate {
     pub start: Nanos,
     /// Stop issuing at this instant.
     pub deadline: Option<Nanos>,
-    /// Stop issuing when raised.
+    /// Stop issuing when raised, or from the instant on that it names.
     pub stop: StopFlag,
     /// How long it waited.
     pub waits: Waits,
@@ -167,16 +203,22 @@ impl Gate {
     /// Whether no further operation may start at `now`.
     #[inline]
     pub fn closed(&self, now: Nanos) -> bool {
-        self.stop.is_raised() || self.deadline.is_some_and(|d| now >= d)
+        self.stop.is_over(now) || self.deadline.is_some_and(|d| now >= d)
+    }
+
+    /// The instant from which on none starts: the deadline, or an earlier end that was
+    /// asked for meanwhile.
+    pub fn end(&self) -> Option<Nanos> {
+        self.deadline.into_iter().chain(self.stop.end()).min()
     }
 
     /// Operations that were due before the deadline, from the intended start
     /// `next` on, and were not started: at most `left`. Zero without a
     /// deadline and after a stop.
     pub fn missed(&self, schedule: &Schedule, next: Nanos, left: u64) -> u64 {
-        match self.deadline {
-            Some(deadline) if next < deadline && !self.stop.is_raised() => {
-                schedule.starts_within(Nanos(deadline.0 - next.0)).min(left)
+        match self.end() {
+            Some(end) if next < end && !self.stop.is_raised() => {
+                schedule.starts_within(Nanos(end.0 - next.0)).min(left)
             }
             _ => 0,
         }
@@ -203,6 +245,8 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rbench_core::random::Stream;
+    use rbench_plan::arrival::Arrival;
 
     #[test]
     fn waiting_ends_at_the_instant_and_not_before() {
@@ -262,6 +306,31 @@ mod tests {
         all.raise();
         assert!(two.is_raised() && two.is_of_all() && one.is_of_all());
         assert!(all.follower().is_raised());
+    }
+
+    #[test]
+    fn an_end_that_was_asked_for_is_a_deadline_and_no_stop() {
+        let all = StopFlag::default();
+        let gate = Gate {
+            clock: CpuClock::KERNEL,
+            start: Nanos(100),
+            deadline: Some(Nanos(900)),
+            stop: all.follower(),
+            waits: Waits::default(),
+        };
+        assert_eq!(gate.end(), Some(Nanos(900)));
+        gate.stop.end_at(Nanos(500));
+        gate.stop.end_at(Nanos(700));
+        assert!(!gate.closed(Nanos(499)) && gate.closed(Nanos(500)));
+        assert_eq!(gate.end(), Some(Nanos(500)), "the earliest holds");
+        assert!(!gate.stop.is_raised() && !all.is_raised());
+        assert_eq!(all.end(), None, "others go on");
+        let schedule = Schedule::new(Arrival::Uniform, 1e9, 0, 1, Stream::new(&[1]));
+        assert_eq!(gate.missed(&schedule, Nanos(500), 10), 0);
+        assert_eq!(gate.missed(&schedule, Nanos(400), 10_000), 100);
+        gate.stop.of_all().raise();
+        assert!(gate.stop.is_raised() && gate.closed(Nanos(0)));
+        assert_eq!(gate.missed(&schedule, Nanos(400), 10_000), 0);
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use rbench_core::outcome::OpStats;
+use rbench_core::outcome::{OpStats, PhaseOutcome};
 use rbench_core::residency::Share;
+use rbench_core::steady::{Steadiness, SteadyRule};
 use rbench_core::{Nanos, OpKind};
 use rbench_plan::jobs::Framing;
 
-use crate::intervals::IntervalRow;
+use crate::intervals::{IntervalRow, Judge};
 use crate::meter::{empty_lane, has_responses};
 use crate::worker::MakeRunner;
 
@@ -39,6 +40,8 @@ pub struct Phase {
     pub open_loop: bool,
     /// Stop issuing after this time.
     pub deadline: Option<Nanos>,
+    /// End before the deadline when the rate of all workers together is steady.
+    pub steady: Option<SteadyEnd>,
     /// After the deadline top up to the worker with the most; in an open loop later
     /// phases only work on what every worker came to.
     pub wear_out: bool,
@@ -62,7 +65,41 @@ pub struct Phase {
     pub make: MakeRunner,
 }
 
+/// When a phase ends because its rate is steady.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SteadyEnd {
+    /// What counts as steady.
+    pub rule: SteadyRule,
+    /// When recording begins, after the common start.
+    pub from: Nanos,
+}
+
+impl OpRow {
+    /// Whether its operations are those of which a steady rate is one: they move data, and
+    /// do not only follow others.
+    fn is_of_the_rate(&self) -> bool {
+        use OpKind::{Read, ReadFile, Write, WriteFile};
+        matches!(self.op, Read | Write | ReadFile | WriteFile)
+    }
+}
+
 impl Phase {
+    /// Who judges whether it is steady, where that ends it; its timelines are of that
+    /// interval.
+    pub fn judge(&self, interval: Nanos) -> Option<Judge> {
+        let SteadyEnd { rule, from } = self.steady?;
+        let counts = self.lanes.iter().map(OpRow::is_of_the_rate).collect();
+        Some(Judge::new(rule, interval, from, counts))
+    }
+
+    /// Puts what came of that into the rows that it is about.
+    pub fn tell_steadiness(&self, rows: &mut [PhaseOutcome], found: Option<Steadiness>) {
+        let both = rows.iter_mut().zip(&self.lanes);
+        for (row, _) in both.filter(|(_, lane)| lane.is_of_the_rate()) {
+            row.steady.clone_from(&found);
+        }
+    }
+
     /// Its rows, as far as they are reported, for those who hear of intervals.
     pub fn interval_rows(&self) -> Vec<IntervalRow> {
         let lanes = self.lanes.iter().filter(|_| self.shown);

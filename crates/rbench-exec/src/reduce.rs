@@ -154,6 +154,7 @@ pub async fn reduce(
             client: None,
             start: group.started(),
             access: None,
+            steady: None,
             found: None,
         });
     }

@@ -6,7 +6,7 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rbench_comm::{Combine, Communicator};
 use rbench_core::Rank;
@@ -73,12 +73,16 @@ impl Remover {
 
     /// Removes with all threads; `work` is told how.
     pub fn with<T>(&self, work: impl FnOnce(Removal<'_>) -> T) -> T {
+        let stop = AtomicBool::new(self.stop.is_raised());
         let count = |_| {
             self.removed.fetch_add(1, Ordering::Relaxed);
+            if self.stop.is_raised() {
+                stop.store(true, Ordering::Relaxed);
+            }
         };
         work(Removal {
             threads: self.threads,
-            stop: self.stop.flag(),
+            stop: &stop,
             progress: &count,
         })
     }

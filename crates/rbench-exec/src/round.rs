@@ -145,6 +145,10 @@ impl WorkerPool {
                             group.tell_failure(&failure);
                             continue;
                         }
+                        Some((worker, Report::Passed(interval))) => {
+                            group.worker_passed(worker, interval);
+                            continue;
+                        }
                         Some((worker, report)) => take(report).map(|answer| (worker, answer)),
                         None => None,
                     };
@@ -235,6 +239,9 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     group
         .intervals
         .begin(phase.interval_rows(), group.interval());
+    if let Some(judge) = phase.judge(group.interval()) {
+        group.judge_by(judge, phase.threads);
+    }
     if phase.before != Before::default() {
         let passed = go_before(group, &phase.before).await?;
         group.agree(passed).await?;
@@ -314,7 +321,9 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         }
     });
     let stonewall = stonewall.filter(|_| !phase.open_loop);
-    let end = merge(group, phase, mine, stonewall, !stopped, stopped).await?;
+    let steady = group.intervals.found((!stopped).then_some(phase.deadline));
+    let mut end = merge(group, phase, mine, stonewall, !stopped, stopped).await?;
+    phase.tell_steadiness(&mut end.rows, steady);
     Ok(PhaseEnd { each, ..end })
 }
 
@@ -569,7 +578,8 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         open_loop: phase.open_loop,
         interval: group.interval(),
         hands_over: group.intervals.wanted(),
-        stop: group.stop_flag(),
+        judged: group.intervals.judged(),
+        stop: group.phase_stop(),
         log_operations: phase.log_operations,
         errors_max: group.limits().errors,
         cpus,

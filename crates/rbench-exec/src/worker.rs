@@ -167,6 +167,8 @@ pub enum Report {
     },
     /// The first of its operations that failed; no answer to any command.
     Failed(Box<Failure>),
+    /// Has handed over all that it did before that interval; no answer to any command.
+    Passed(u64),
     /// Looked.
     Looked {
         /// What of its files the page cache holds.
@@ -198,7 +200,9 @@ pub struct WorkerConfig {
     pub interval: Nanos,
     /// Whether each interval is handed over when it is over.
     pub hands_over: bool,
-    /// The group's request to stop.
+    /// Whether each says how far it has handed over everything.
+    pub judged: bool,
+    /// The request to end the phase.
     pub stop: StopFlag,
     /// Whether start and duration of each operation are kept.
     pub log_operations: bool,
@@ -294,7 +298,7 @@ pub fn spawn(
         Arc::clone(&tally),
         ErrorBudget {
             errors: config.errors_max,
-            stop: config.stop.clone(),
+            stop: config.stop.of_all(),
         },
     );
     if config.hands_over {
@@ -319,6 +323,15 @@ pub fn spawn(
         // Nobody listens any more when this fails.
         to.send(Report::Failed(Box::new(failure.clone())));
     });
+    if config.judged {
+        let to = Reports {
+            thread,
+            reports: reports.clone(),
+        };
+        meter.tell_passes(move |interval| {
+            to.send(Report::Passed(interval));
+        });
+    }
     let (stop, log_operations) = (config.stop.clone(), config.log_operations);
     let config = Arc::clone(config);
     let here = Arc::clone(&tally);
@@ -435,6 +448,7 @@ fn work(
                 return;
             }
         }
+        meter.pause();
         reports.send(Report::Reached {
             issued: runner.issued(),
             done: meter.items(),
@@ -514,6 +528,7 @@ mod tests {
             open_loop: false,
             interval: Nanos(1_000_000_000),
             hands_over: false,
+            judged: false,
             stop: StopFlag::default(),
             log_operations: false,
             errors_max: None,

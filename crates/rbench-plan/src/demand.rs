@@ -210,7 +210,7 @@ mod tests {
             ..spec::Io::default()
         };
         change(&mut io);
-        Workload::Io(io)
+        Workload::Io(Box::new(io))
     }
 
     fn check(got: Demand, bytes: u64, plain_bytes: u64, bytes_at_most: u64, inodes: u64) {

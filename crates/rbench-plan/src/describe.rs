@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::steady::Criterion;
 use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
@@ -390,6 +391,17 @@ fn describe_io(io: &IoPlan) -> Vec<Setting> {
     }
     if let Some(time) = io.time {
         rows.push(Setting::time("time", time));
+    }
+    if let Some(steady) = io.steady {
+        let Criterion { limit, .. } = steady.criterion;
+        let (name, sign) = (steady.criterion.name(), steady.criterion.sign());
+        rows.extend([
+            Setting::text("steadystate", format!("{name}:{limit}{sign}")),
+            Setting::time("ss-dur", steady.duration),
+            Setting::time("ss-interval", steady.every),
+        ]);
+        let ramp = Some(steady.ramp).filter(|ramp| ramp.0 > 0);
+        rows.extend(ramp.map(|ramp| Setting::time("ss-ramp", ramp)));
     }
     for (name, time) in [("ramp", io.ramp), ("think", io.think)] {
         if time.0 > 0 {

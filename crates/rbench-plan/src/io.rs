@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rbench_core::memory::Memory;
 use rbench_core::random::key;
+use rbench_core::steady::SteadyRule;
 use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 
 use crate::jobs::{
@@ -206,6 +207,8 @@ pub struct IoPlan {
     pub time: Option<Nanos>,
     /// Before it nothing is recorded; it comes before `time`.
     pub ramp: Nanos,
+    /// End a phase before `time` when the rate of all workers together is steady.
+    pub steady: Option<SteadyRule>,
     /// Idle after every operation.
     pub think: Nanos,
     /// `Some`: open loop.
@@ -570,6 +573,7 @@ mod tests {
             fsync: FsyncRule::End,
             time: None,
             ramp: Nanos(0),
+            steady: None,
             think: Nanos(0),
             open_loop: None,
             verify: false,

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use rbench_core::memory::Memory;
+use rbench_core::steady::SteadyRule;
 use rbench_core::{Bytes, EngineOptions, Nanos};
 
 use crate::arrival::Arrival;
@@ -462,7 +463,7 @@ pub struct Pace {
     /// The job fails when an operation takes longer.
     pub latency_max: Option<Nanos>,
     /// End when the rate is steady.
-    pub steady: Option<Steady>,
+    pub steady: Option<SteadyRule>,
     /// When `runtime` is over, everybody goes on until he has started as many operations
     /// as the worker that had started most by then.
     pub wear_out: bool,
@@ -495,25 +496,6 @@ pub struct LatencyTarget {
     pub percentile: f64,
     /// The search goes on when a depth is found.
     pub goes_on: bool,
-}
-
-/// `steadystate`
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Steady {
-    /// Of bandwidth (else of IOPS).
-    pub bandwidth: bool,
-    /// By slope of a regression line (else by largest deviation from the mean).
-    pub slope: bool,
-    /// Limit; per cent of the mean if `percent`.
-    pub limit: f64,
-    /// See `limit`.
-    pub percent: bool,
-    /// Window.
-    pub duration: Nanos,
-    /// How often a value is taken.
-    pub every: Nanos,
-    /// Before the first window.
-    pub ramp: Nanos,
 }
 
 /// One job.

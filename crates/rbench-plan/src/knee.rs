@@ -409,7 +409,7 @@ impl Form {
             }
         };
         let decided: &[&str] = match form {
-            Form::Native => &["rate", "arrival", "time"],
+            Form::Native => &["rate", "arrival", "time", "steadystate", "ss"],
             Form::Fio => &[
                 "rate",
                 "rate_iops",

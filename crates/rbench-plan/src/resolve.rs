@@ -368,6 +368,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             ranks - 1
         );
     }
+    let interval = interval(common.interval)?;
     let mut notes = Vec::new();
     let work = match &spec.workload {
         Workload::Meta(meta) => {
@@ -376,7 +377,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         Workload::Ops(ops) => Work::Meta(ops::resolve(ops, common, threads, ranks)?),
         Workload::Mdtest(options) => Work::Meta(mdtest::resolve(options, facts, &mut notes)?),
         Workload::Io(io) => {
-            let plan = io::resolve(io, facts)?;
+            let plan = io::resolve(io, interval, facts)?;
             if plan.verify_threads > 0 && common.pin {
                 refuse!(
                     "--verify-threads and --pin exclude each other: the threads would share the worker's processor"
@@ -420,7 +421,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         work,
         notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
         leave: common.leave,
-        interval: interval(common.interval)?,
+        interval,
         log: common.log.is_some()
             || matches!(&spec.workload, Workload::Mdtest(o) if o.save_operations.is_some()),
     };

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use rbench_core::ops_table::OpsRow;
+use rbench_core::steady::Criterion;
 use rbench_core::{Bytes, Nanos};
 
 use crate::arrival::Arrival;
@@ -186,6 +187,8 @@ pub struct Io {
     pub time: Option<Nanos>,
     /// `--ramp`: before it nothing is recorded.
     pub ramp: Option<Nanos>,
+    /// `--steadystate` and what belongs to it.
+    pub steady: SteadyOptions,
     /// `--think`: idle after every operation.
     pub think: Option<Nanos>,
     /// `--rate`: operations a second over all workers.
@@ -204,6 +207,19 @@ pub struct Io {
     pub dedupe: Option<u32>,
     /// `--no-refill`: buffers are filled once.
     pub no_refill: bool,
+}
+
+/// When a phase of `rbench io` ends before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SteadyOptions {
+    /// `--steadystate`
+    pub criterion: Option<Criterion>,
+    /// `--ss-dur`: the window.
+    pub duration: Option<Nanos>,
+    /// `--ss-ramp`: what comes before the first window.
+    pub ramp: Option<Nanos>,
+    /// `--ss-interval`: how often a value is taken.
+    pub every: Option<Nanos>,
 }
 
 /// `rbench find`
@@ -320,7 +336,7 @@ pub enum Workload {
     /// `rbench mdtest`
     Mdtest(Box<Mdtest>),
     /// `rbench io`
-    Io(Io),
+    Io(Box<Io>),
     /// `rbench fio`
     Fio(Box<Fio>),
     /// `rbench ior`

@@ -1,9 +1,9 @@
-//! Tidy tables: one row an operation, a host, a rank or an interval; columns are
+//! Tidy tables: one row an operation, a host, a rank, an interval or a mark; columns are
 //! named as the fields of the result file, so that a table needs no explanation
 //! of its own. What is unknown is empty.
 
 use crate::hist::Hist;
-use crate::schema::{PhaseResult, RunResult};
+use crate::schema::{MarkResult, PhaseResult, RunResult};
 use crate::table::printable;
 
 /// One row for each operation of each phase and iteration.
@@ -206,6 +206,80 @@ pub fn intervals(results: &[RunResult]) -> String {
         }
     }
     table.finish()
+}
+
+/// One row for each mark of each operation; of a mark outside of all phases one.
+pub fn marks(results: &[RunResult]) -> String {
+    let mut table = Table::new(&[
+        "run",
+        "iteration",
+        "name",
+        "mark",
+        "at",
+        "t_s",
+        "gap_s",
+        "gap_from_s",
+        "gap_rank",
+        "gap_host",
+        "standstill_s",
+        "standstill_from_s",
+        "empty_share",
+        "interval_s",
+        "intervals_before",
+        "p99_before_ns",
+        "intervals_after",
+        "recovered_s",
+        "command",
+        "command_took_s",
+        "command_status",
+        "command_signal",
+    ]);
+    for result in results {
+        for mark in &result.marks {
+            let rows = result.phases.iter().filter(|phase| mark.is_in(phase));
+            let mut rows = rows.map(Some).collect::<Vec<Option<&PhaseResult>>>();
+            if mark.rows.is_empty() {
+                rows.push(None);
+            }
+            for phase in rows {
+                table.row(of_mark(result, mark, phase));
+            }
+        }
+    }
+    table.finish()
+}
+
+fn of_mark(result: &RunResult, mark: &MarkResult, phase: Option<&PhaseResult>) -> Vec<String> {
+    let mut cells = match phase {
+        Some(phase) => key(result, phase),
+        None => vec![result.run.id.clone(), String::new(), String::new()],
+    };
+    let cost = phase.and_then(|phase| phase.marks.iter().find(|cost| cost.name == mark.name));
+    let gap = cost.and_then(|cost| cost.longest_gap.as_ref());
+    let standstill = cost.and_then(|cost| cost.standstill);
+    let command = mark.command.as_ref();
+    cells.extend([
+        mark.name.clone(),
+        mark.at.clone(),
+        some(mark.t_s),
+        some(gap.map(|gap| gap.length_s)),
+        some(gap.map(|gap| gap.from_s)),
+        some(gap.and_then(|gap| gap.rank)),
+        some(gap.map(|gap| &gap.host)),
+        some(standstill.map(|still| still.length_s)),
+        some(standstill.map(|still| still.from_s)),
+        some(cost.and(phase).and_then(|phase| phase.empty_share)),
+        some(cost.map(|cost| cost.interval_s)),
+        some(cost.map(|cost| cost.intervals_before)),
+        some(cost.and_then(|cost| cost.p99_before_ns)),
+        some(cost.map(|cost| cost.intervals_after)),
+        some(cost.and_then(|cost| cost.recovered_s)),
+        some(command.map(|command| &command.command)),
+        some(command.and_then(|command| command.took_s)),
+        some(command.and_then(|command| command.status)),
+        some(command.and_then(|command| command.signal)),
+    ]);
+    cells
 }
 
 fn phases(results: &[RunResult]) -> impl Iterator<Item = (&RunResult, &PhaseResult)> {

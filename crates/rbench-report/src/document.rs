@@ -70,6 +70,9 @@ impl Document {
         for run in self.runs_mut() {
             run.phases.retain(|phase| names.contains(&phase.name));
             run.summary.retain(|row| names.contains(&row.name));
+            let kept = |row: &String| names.contains(row);
+            run.marks
+                .retain(|mark| mark.rows.is_empty() || mark.rows.iter().any(kept));
         }
     }
 }

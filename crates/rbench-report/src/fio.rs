@@ -23,6 +23,7 @@ use jiff::tz::Offset;
 use rbench_core::Nanos;
 pub use rbench_core::Unified;
 use rbench_core::job::JobOutcome;
+use rbench_core::steady::{self, Criterion};
 
 pub use form::render;
 pub use json::json;
@@ -103,14 +104,8 @@ pub struct Target {
 /// The result of `steadystate`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steadiness {
-    /// Judged by bandwidth (else by IOPS).
-    pub bandwidth: bool,
-    /// Judged by the slope (else by the largest deviation from the mean).
-    pub slope: bool,
-    /// The limit.
-    pub limit: f64,
-    /// Whether it is percent of the mean.
-    pub percent: bool,
+    /// What it was judged by.
+    pub criterion: Criterion,
     /// Length of the window.
     pub duration: Nanos,
     /// Whether the limit was kept.
@@ -122,66 +117,24 @@ pub struct Steadiness {
 }
 
 impl Steadiness {
-    /// fio's name of the criterion: `iops_slope`, `bw`, …
-    fn criterion(&self) -> &'static str {
-        match (self.bandwidth, self.slope) {
-            (true, true) => "bw_slope",
-            (true, false) => "bw",
-            (false, true) => "iops_slope",
-            (false, false) => "iops",
-        }
-    }
-
     /// What it is judged by: a value for each second.
-    fn values(&self) -> &[u64] {
-        match self.bandwidth {
+    fn values(&self) -> impl ExactSizeIterator<Item = f64> + Clone {
+        let values = match self.criterion.bandwidth {
             true => &self.bytes_per_s,
             false => &self.iops,
-        }
-    }
-
-    /// The largest distance of a value from the mean.
-    fn max_deviation(&self) -> f64 {
-        let mean = mean(self.values());
-        let distances = self.values().iter().map(|v| (*v as f64 - mean).abs());
-        distances.fold(0.0, f64::max)
-    }
-
-    /// The slope of the line through the values (least squares), per second.
-    fn slope_per_s(&self) -> f64 {
-        let (mean_y, n) = (mean(self.values()), self.values().len() as f64);
-        let mean_x = (n - 1.0) / 2.0;
-        let (mut xy, mut xx) = (0.0, 0.0);
-        for (x, y) in self.values().iter().enumerate() {
-            let dx = x as f64 - mean_x;
-            xy += dx * (*y as f64 - mean_y);
-            xx += dx * dx;
-        }
-        if xx > 0.0 { xy / xx } else { 0.0 }
+        };
+        values.iter().map(|value| *value as f64)
     }
 
     /// What is compared with the limit.
     fn reached(&self) -> f64 {
-        let value = match self.slope {
-            true => self.slope_per_s(),
-            false => self.max_deviation(),
-        };
-        match (self.percent, mean(self.values())) {
-            (true, mean) if mean > 0.0 => 100.0 * value / mean,
-            (true, _) => 0.0,
-            (false, _) => value,
-        }
-    }
-
-    /// The sign after limits that are relative.
-    fn sign(&self) -> &'static str {
-        if self.percent { "%" } else { "" }
+        self.criterion.measure(self.values()).unwrap_or(0.0)
     }
 }
 
 /// 0 without values.
 fn mean(values: &[u64]) -> f64 {
-    values.iter().sum::<u64>() as f64 / values.len().max(1) as f64
+    steady::mean(values.iter().map(|value| *value as f64))
 }
 
 /// Adds an entry, or what it holds to the last one if both are of a group that is

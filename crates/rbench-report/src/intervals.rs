@@ -11,7 +11,7 @@ use rbench_core::timeline::{Bin, IntervalPart, Latencies, Timeline};
 use rbench_core::{Nanos, OpKind};
 use serde::{Deserialize, Serialize};
 
-use crate::schema::{PhaseResult, Warning};
+use crate::schema::{MarkResult, PhaseMark, PhaseResult, Warning};
 
 /// What all workers did in an interval of a phase, or a part of it: parts with the same
 /// phase and number are to be added up.
@@ -170,11 +170,12 @@ impl Unfinished {
         self.lines.remove(&(iteration, name.to_owned()));
     }
 
-    /// The rows as far as they are known, and what is to be said of them.
-    pub fn phases(mut self) -> (Vec<PhaseResult>, Option<Warning>) {
+    /// The rows as far as they are known, with what `marks` of the run cost them, and what
+    /// is to be said of them.
+    pub fn phases(mut self, marks: &[MarkResult]) -> (Vec<PhaseResult>, Option<Warning>) {
         let rows = std::mem::take(&mut self.rows);
         let lines = rows.into_iter().filter_map(|row| self.lines.remove(&row));
-        let phases: Vec<PhaseResult> = lines.filter_map(|lines| phase(&lines)).collect();
+        let phases: Vec<PhaseResult> = lines.filter_map(|lines| phase(&lines, marks)).collect();
         let told = phases.iter().map(|phase| {
             let known = rbench_core::units::human_nanos(phase.elapsed_s * 1e9);
             format!("{} ({known})", phase.label)
@@ -193,7 +194,7 @@ impl Unfinished {
 }
 
 /// A row from its lines.
-fn phase(lines: &[IntervalLine]) -> Option<PhaseResult> {
+fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
     let first = lines.first()?;
     let interval = Nanos(first.interval_ns);
     let mut timeline = Timeline::new(interval);
@@ -249,9 +250,11 @@ fn phase(lines: &[IntervalLine]) -> Option<PhaseResult> {
         client: None,
         access: None,
         found: None,
+        steady: None,
         start: None,
     };
-    let mut phase = PhaseResult::from(&outcome);
+    let marked = PhaseMark::of(marks, outcome.iteration, &outcome.name);
+    let mut phase = PhaseResult::with_marks(&outcome, &marked);
     if all.errors > 0 {
         phase.errors.insert("UNKNOWN".to_owned(), all.errors);
     }

@@ -1,8 +1,8 @@
 //! The journal: what a run has so far, as lines of JSON, and the reading of
 //! journals and finished results.
 //!
-//! The first line describes the run, each further line is one finished phase, or an
-//! interval of the phase that runs. A crash tears at most the last line, which is
+//! The first line describes the run, each further line is one finished phase, an
+//! interval of the phase that runs, or a mark. A crash tears at most the last line, which is
 //! ignored.
 
 use std::borrow::Cow;
@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 
 use crate::intervals::{IntervalLine, Unfinished};
 use crate::schema::{
-    Calibration, FioEntryResult, Forms, HostUseResult, PhaseResult, RepetitionResult, Run,
-    RunResult, SCHEMA, SettingResult, Target, Warning, World, reads_schema, same_major,
+    Calibration, FioEntryResult, Forms, HostUseResult, MarkResult, PhaseResult, RepetitionResult,
+    Run, RunResult, SCHEMA, SettingResult, Target, Warning, World, reads_schema, same_major,
 };
 
 /// The name of the journal's schema.
@@ -83,6 +83,8 @@ struct PhaseLine<'a> {
     fio_hosts: Option<Cow<'a, [HostUseResult]>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interval: Option<Cow<'a, IntervalLine>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mark: Option<Cow<'a, MarkResult>>,
 }
 
 #[derive(Deserialize)]
@@ -133,6 +135,24 @@ pub fn interval_line(interval: &IntervalLine) -> String {
     })
 }
 
+/// The line of a mark that was set just now, and again when its command has ended, with
+/// its newline: the later one counts.
+pub fn mark_line(mark: &MarkResult) -> String {
+    line(&PhaseLine {
+        mark: Some(Cow::Borrowed(mark)),
+        ..PhaseLine::default()
+    })
+}
+
+/// Adds a mark, or what has become known of it.
+fn put_mark(marks: &mut Vec<MarkResult>, mark: MarkResult) {
+    let same = |one: &&mut MarkResult| (&one.name, &one.at) == (&mark.name, &mark.at);
+    match marks.iter_mut().find(same) {
+        Some(known) => *known = mark,
+        None => marks.push(mark),
+    }
+}
+
 fn line(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string(value).expect("the schema's types always serialise");
     text.push('\n');
@@ -165,13 +185,18 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
     check_schema(parse(first, 1)?, |name| same_major(name, JOURNAL_SCHEMA))?;
     let mut header: Header = parse(first, 1)?;
     let (mut phases, mut unfinished) = (Vec::new(), Unfinished::default());
+    let mut marks = Vec::new();
     for (i, text) in rest.iter().enumerate() {
         let PhaseLine {
             phase,
             fio,
             fio_hosts,
             interval,
+            mark,
         } = parse(text, i + 2)?;
+        if let Some(mark) = mark {
+            put_mark(&mut marks, mark.into_owned());
+        }
         if let Some(phase) = phase {
             unfinished.ended(phase.iteration, &phase.name);
             phases.push(phase.into_owned());
@@ -185,7 +210,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
             form.hosts = fio_hosts.map_or_else(|| std::mem::take(&mut form.hosts), Cow::into_owned);
         }
     }
-    let (begun, warning) = unfinished.phases();
+    let (begun, warning) = unfinished.phases(&marks);
     phases.extend(begun);
     let mut result = RunResult {
         schema: SCHEMA.to_owned(),
@@ -197,6 +222,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         client_counters: Vec::new(),
         settings: header.settings.into_owned(),
         repetition: header.repetition.map(Cow::into_owned),
+        marks,
         phases,
         summary: Vec::new(),
         warnings: header.warnings.into_owned(),

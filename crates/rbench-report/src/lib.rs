@@ -90,6 +90,10 @@ pub const RENDERERS: &[Renderer] = &[
         render: |all, _| Ok(csv::intervals(&runs(all))),
     },
     Renderer {
+        name: "csv-marks",
+        render: |all, _| Ok(csv::marks(&runs(all))),
+    },
+    Renderer {
         name: "md",
         render: |all, _| each(all, "\n", |result| Ok(markdown::render(result))),
     },

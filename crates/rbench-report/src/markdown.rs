@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::schema::RunResult;
 use crate::table::{NONE, printable};
-use crate::text::{header, iterations, row};
+use crate::text::{header, iterations, marks, row, steady};
 
 /// The report of a run.
 pub fn render(result: &RunResult) -> String {
@@ -38,6 +38,13 @@ pub fn render(result: &RunResult) -> String {
     }
     out.push('\n');
     table(&mut out, result);
+    for (i, line) in marks::lines(result).iter().enumerate() {
+        let above = if i == 0 { "\n" } else { "" };
+        let _ = writeln!(out, "{above}- {}", words(line));
+    }
+    for line in steady::lines(result) {
+        let _ = write!(out, "\nSteady state of {}\n", words(&line));
+    }
     out
 }
 

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::schema::{PhaseResult, RunResult, SeriesResult};
 use crate::table::printable;
-use crate::text::{failures, header};
+use crate::text::{failures, header, marks};
 use crate::{Document, json};
 
 mod charts;
@@ -112,7 +112,7 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
             // Below each other: they are too wide for less than the whole page.
             @for (result, name) in results.iter().zip(names) {
                 @if results.len() > 1 { h4 { (name) } }
-                (tables::operations(result)) (tables::summary(result)) (tables::client(result))
+                (tables::operations(result)) (tables::steady(result)) (tables::summary(result)) (marked(result)) (tables::client(result))
             }
         }
         section id="charts" {
@@ -165,6 +165,17 @@ fn warnings(result: &RunResult) -> Markup {
             @for warning in &result.warnings { li { b { (printable(&warning.code)) ": " } (printable(&warning.message)) } }
             @for failure in &failed { li { b { "failed: " } (printable(failure)) } }
         } }
+    }
+}
+
+/// What each mark cost.
+fn marked(result: &RunResult) -> Markup {
+    let lines = marks::lines(result);
+    html! {
+        @if !lines.is_empty() {
+            h4 { "Marks" }
+            ul { @for line in &lines { li { (printable(line)) } } }
+        }
     }
 }
 

@@ -14,12 +14,14 @@ mod fio_machine;
 mod forms;
 mod io500;
 mod knee;
+mod marks;
 mod phase;
 mod probe;
 mod repetition;
 mod residency;
 mod series;
 mod settings;
+mod steady;
 mod surroundings;
 mod timeline;
 
@@ -48,6 +50,8 @@ pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use io500::{Io500Phase, Io500Result};
 pub(crate) use knee::BEHIND;
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
+pub(crate) use marks::IN_A_ROW;
+pub use marks::{MarkCommand, MarkCost, MarkResult, PhaseMark, StandstillResult};
 pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,
     LatenessResult, PhaseResult, RankResult, StonewallResult,
@@ -64,6 +68,7 @@ pub use series::{
     CellResult, CellValue, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep,
 };
 pub use settings::{IterationResult, SettingResult};
+pub use steady::SteadyResult;
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};
 pub use timeline::{GapResult, SliceTimes, TimelineRow};
 
@@ -101,6 +106,9 @@ pub struct RunResult {
     /// are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<RepetitionResult>,
+    /// Moments that have a name (`--event`, SIGUSR1), in the order in which they were set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<MarkResult>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.

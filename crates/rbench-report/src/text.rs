@@ -6,7 +6,9 @@ pub(crate) mod caches;
 pub(crate) mod client;
 pub(crate) mod details;
 pub(crate) mod header;
+pub(crate) mod marks;
 mod percentiles;
+pub(crate) mod steady;
 mod totals;
 
 use rbench_core::FailureKind;
@@ -33,9 +35,11 @@ pub fn render(result: &RunResult, view: View) -> String {
             true => totals::render(result, view),
             false => phases(result, view),
         },
+        steady::render(result, view),
         details(percentiles::render),
         details::found(result, view),
         details(caches::render),
+        marks::render(result, view),
         client::cost(result, view),
         client::counters(result, view),
         details::by_host(result, view),

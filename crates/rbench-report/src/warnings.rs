@@ -7,6 +7,7 @@ use rbench_core::units::{human_count, human_nanos};
 
 use crate::schema::{HostResult, PhaseResult, RunResult, Warning};
 use crate::summary::slowest_rank;
+use crate::text::steady::window;
 
 mod residency;
 mod short;
@@ -70,6 +71,15 @@ const RULES: &[Rule] = &[
         before: |_| "The requested rate was not reached: ".into(),
         after: |_| ".".into(),
         find: workers::behind,
+        over_iterations: Over::Worst,
+    },
+    Rule {
+        code: "not-steady",
+        before: |_| {
+            "The rate did not become steady (--steadystate) in the time of the phase: ".into()
+        },
+        after: |_| ".".into(),
+        find: not_steady,
         over_iterations: Over::Worst,
     },
     Rule {
@@ -341,6 +351,15 @@ fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 
 fn errors(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     count(phase.error_count())
+}
+
+fn not_steady(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let steady = phase.steady.as_ref().filter(|steady| !steady.attained)?;
+    // Who was stopped had no time for it.
+    phase.complete.then(|| Finding {
+        weight: steady.value.unwrap_or(f64::INFINITY).abs(),
+        note: window(steady),
+    })
 }
 
 fn unchecked(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {

@@ -6,6 +6,7 @@
 
 pub mod abilities;
 pub mod anchor;
+pub mod background;
 mod buffer;
 pub mod caches;
 mod calls;

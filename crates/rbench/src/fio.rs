@@ -547,10 +547,7 @@ fn with_steadiness(entry: FioEntry, all: &[&JobPlan]) -> FioEntry {
     let steady = rule.map(|rule| {
         let window = &entry.outcome.steady_window;
         Steadiness {
-            bandwidth: rule.bandwidth,
-            slope: rule.slope,
-            limit: rule.limit,
-            percent: rule.percent,
+            criterion: rule.criterion,
             duration: rule.duration,
             attained: entry.outcome.steady == Some(true),
             iops: window.iter().map(|(ios, _)| *ios).collect(),

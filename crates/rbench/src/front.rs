@@ -9,6 +9,7 @@ use rbench_cli::series::Series;
 use rbench_cli::{Clean, Invocation, Output, Probe};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
+use rbench_core::event::check_events;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
 use rbench_core::outcome::OpTime;
@@ -232,6 +233,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
             Refusal::Usage("--hlog and --out name the same file".to_owned()),
         ),
         Invocation::Run(mut spec, output) => {
+            check_events(&output.events).map_err(Refusal::Usage)?;
             mdtest::anchor(&mut spec, cwd);
             ior::anchor(&mut spec, cwd);
             spec.common.log = spec.common.log.take().map(|prefix| cwd.join(prefix));

@@ -21,6 +21,7 @@ mod hlog;
 mod ior;
 mod launch;
 mod man;
+mod marks;
 mod mdtest;
 mod operations;
 mod page;

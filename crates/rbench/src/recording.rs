@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use rbench_cli::Output;
 use rbench_comm::Clocks;
@@ -13,10 +14,10 @@ use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_exec::intervals::{IntervalRow, Observer, Span};
-use rbench_exec::{Ending, ExecError, Listener};
+use rbench_exec::{Ending, ExecError, Group, Listener};
 use rbench_plan::Plan;
 use rbench_report::intervals::{IntervalLine, IntervalOf};
-use rbench_report::schema::{ClientCounters, Warning};
+use rbench_report::schema::{ClientCounters, PhaseMark, Warning};
 use rbench_report::{PhaseResult, RunResult, journal, repetition};
 
 use crate::complain;
@@ -24,9 +25,13 @@ use crate::files::{Replace, ResultFile};
 use crate::front::{FrontEnd, Scope};
 use crate::hlog::IntervalLog;
 use crate::launch::Launch;
+use crate::marks::{MarkList, MarkRecorder, not_run};
 use crate::progress::Display;
 use crate::result::{Frame, note_drifts, warning};
 use crate::run::publish;
+
+/// How long commands of `--event` may go on when all phases are over.
+const COMMANDS_TURN: Duration = Duration::from_secs(10);
 
 /// The run and where its results go.
 pub struct Job<'j> {
@@ -146,6 +151,8 @@ pub struct Recording<'r> {
     starts: Vec<Option<CommonStart>>,
     /// Notes found before the result is begun, each once.
     noted: Vec<Warning>,
+    /// At rank 0: what was marked so far.
+    marks: Rc<MarkList>,
     begun: Nanos,
 }
 
@@ -187,6 +194,7 @@ impl<'r> Recording<'r> {
             },
             starts: Vec::new(),
             noted: Vec::new(),
+            marks: Rc::default(),
             begun: MonotonicClock.now(),
         }
     }
@@ -198,17 +206,26 @@ impl<'r> Recording<'r> {
         }
     }
 
-    /// Whether intervals of phases that run are wanted.
-    pub fn takes_intervals(&self) -> bool {
-        self.output.out.is_some() || self.output.hlog.is_some()
-    }
-
-    /// Who takes them, at rank 0.
-    pub fn observer(&self) -> Rc<dyn Observer> {
-        Rc::new(Written {
-            file: Rc::clone(&self.report.file),
-            log: Rc::clone(&self.report.log),
-        })
+    /// From now on takes the intervals of phases that run, if somebody wants them, and the
+    /// marks.
+    pub fn observe(&self, group: &Group<'_>) {
+        let file = || Rc::clone(&self.report.file);
+        if self.output.out.is_some() || self.output.hlog.is_some() {
+            let written = || -> Rc<dyn Observer> {
+                Rc::new(Written {
+                    file: file(),
+                    log: Rc::clone(&self.report.log),
+                })
+            };
+            group.intervals.observe(group.is_root().then(written));
+        }
+        if group.is_root() {
+            let recorder = MarkRecorder {
+                list: Rc::clone(&self.marks),
+                file: file(),
+            };
+            group.marks.observe(&self.output.events, Rc::new(recorder));
+        }
     }
 
     /// Adds what is known of the clocks at the end: how they drifted, and how
@@ -229,6 +246,28 @@ impl<'r> Recording<'r> {
     /// Adds what the file system's clients counted.
     pub fn clients(&mut self, counters: Vec<ClientCounters>) {
         self.report.result.client_counters = counters;
+    }
+
+    /// Ends what commands of `--event` have started, and adds what is known of them; if the
+    /// run has come to its own end, they may come to theirs.
+    pub async fn end_commands(&mut self, group: &Group<'_>, well: bool) {
+        let patience = match group.stop_reason() {
+            None if well => COMMANDS_TURN,
+            _ => Duration::ZERO,
+        };
+        group.end_commands(patience).await;
+        let mut found = self.marks.warnings();
+        let result = &mut self.report.result;
+        found.retain(|warning| !result.warnings.contains(warning));
+        if self.report.published.is_some() {
+            // What was never started is no surprise to whoever interrupted.
+            let complaints = found.iter().map(|warning| &warning.message);
+            complaints.for_each(|message| complain(message));
+            return;
+        }
+        result.warnings.extend(found);
+        result.warnings.extend(not_run(&group.marks.not_started()));
+        result.marks = self.marks.all();
     }
 
     /// Nothing more will be measured.
@@ -296,7 +335,8 @@ impl Listener for Recording<'_> {
     }
 
     fn row(&mut self, outcome: PhaseOutcome) {
-        let phase = PhaseResult::from(&outcome);
+        let marks = PhaseMark::of(&self.marks.all(), outcome.iteration, &outcome.name);
+        let phase = PhaseResult::with_marks(&outcome, &marks);
         let line = journal::phase_line(&phase);
         let appended = self
             .report
@@ -321,6 +361,8 @@ impl Listener for Recording<'_> {
     fn stopped(&mut self) {
         self.display.end();
         self.report.signalled = true;
+        self.report.result.marks = self.marks.all();
+        self.report.result.warnings.extend(self.marks.warnings());
         publish(&mut self.report, self.plan, self.launch, self.output);
     }
 

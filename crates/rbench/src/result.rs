@@ -108,6 +108,7 @@ impl Frame<'_> {
                 .map(|s| (s.name.to_owned(), setting(s)))
                 .collect(),
             client_counters: Vec::new(),
+            marks: Vec::new(),
             repetition: self.repetition(),
             phases: Vec::new(),
             summary: Vec::new(),

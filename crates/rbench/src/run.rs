@@ -552,10 +552,7 @@ async fn measure(
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
     let me = (group.rank(), group.host_name());
     let mut recording = Recording::new(&frame, job, display, me);
-    if recording.takes_intervals() {
-        let observer = group.is_root().then(|| recording.observer());
-        group.intervals.observe(observer);
-    }
+    recording.observe(group);
     // Launchers end their ranks soon after a signal.
     let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
     if leaves && group.world.size() > 1 {
@@ -568,6 +565,7 @@ async fn measure(
     let clients = client_counters::begin(group, recording.output(), parent).await?;
     let outcome = execute(group, plan, &place, run_key, &mut recording).await;
     recording.ended();
+    recording.end_commands(group, outcome.is_ok()).await;
     if outcome.is_ok()
         && let Some(clients) = clients
     {

@@ -1,5 +1,5 @@
 //! SIGINT, SIGTERM and SIGHUP: the first asks the group to stop, the second ends
-//! the process at once.
+//! the process at once. SIGUSR1 sets a mark.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -22,11 +22,13 @@ pub struct Signals {
     /// Who sent them; `None` where that cannot be looked at.
     senders: Option<Senders>,
     seen: std::cell::Cell<u32>,
+    marks: RefCell<Option<Signal>>,
 }
 
 impl Signals {
     /// Installs the handlers; called within the runtime. A signal whose handler
-    /// cannot be installed keeps its default: it ends this process.
+    /// cannot be installed keeps its default: it ends this process. That for SIGUSR1 is
+    /// there on every rank, since launchers pass it on to all.
     pub fn new() -> Signals {
         // Before the others, so that it is known when these are heard of.
         let senders = Senders::watch(&KINDS.map(|kind| kind.as_raw_value())).ok();
@@ -37,6 +39,7 @@ impl Signals {
             streams: RefCell::new(streams.collect()),
             senders,
             seen: std::cell::Cell::new(0),
+            marks: RefCell::new(signal(SignalKind::user_defined1()).ok()),
         }
     }
 }
@@ -80,6 +83,16 @@ impl Interrupts for Signals {
                 }
             }
             std::task::Poll::Pending
+        }))
+    }
+
+    fn mark(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(std::future::poll_fn(|context| {
+            let mut marks = self.marks.borrow_mut();
+            match marks.as_mut().map(|stream| stream.poll_recv(context)) {
+                Some(std::task::Poll::Ready(Some(()))) => std::task::Poll::Ready(()),
+                Some(_) | None => std::task::Poll::Pending,
+            }
         }))
     }
 }

@@ -3,9 +3,10 @@
 
 use super::pattern::{self, Contents, DataPattern};
 use rbench_core::Nanos;
+use rbench_core::steady::Criterion;
 use rbench_plan::jobs::{Checksum, Distribution, Each, RangeSync, VerifyPattern};
 use rbench_plan::process::{MemoryPolicy, Nodes};
-use rbench_plan::spec::fio::{Check, Criterion, Extent, Split};
+use rbench_plan::spec::fio::{Check, Extent, Split};
 
 /// Most numbers of a range.
 const LIST_MAX: u32 = 1 << 16;

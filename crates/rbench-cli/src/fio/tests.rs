@@ -7,7 +7,7 @@ use rbench_core::Nanos;
 use rbench_plan::jobs::{
     Checksum, ContinueOn, Directions, Distribution, Each, Fallocate, FileService, VerifyPattern,
 };
-use rbench_plan::spec::fio::{Check, Criterion, Extent, Settings, SyncMode};
+use rbench_plan::spec::fio::{Check, Extent, Settings, SyncMode};
 
 use super::*;
 use crate::{Communicator, Progress, parse};

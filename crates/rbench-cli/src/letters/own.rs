@@ -82,6 +82,14 @@ impl<L: Line> Own<L> {
             "Report CPU time and memory of the client: a process, or all of a name",
         ),
         named(
+            "event",
+            Value("NAME[@TIME]=CMD", |l, v| {
+                l.output().events.push(values::event(text(v)?)?);
+                Ok(())
+            }),
+            "Set a mark and run CMD after TIME in the first phase; may be repeated",
+        ),
+        named(
             "private-dirs",
             Nothing(|l| l.leave().private_dirs = true),
             "Allow each host a file system of its own there",

@@ -131,6 +131,9 @@ const SAMPLES: &[Sample] = &[
     ("--client-cache 2g", |l| {
         l.output.client_cache = Some(Bytes(2 << 30));
     }),
+    ("--event failover=SIGUSR1", |l| {
+        l.output.events = vec!["failover=SIGUSR1".parse().expect("an event")];
+    }),
     ("--watch mfsmount", |l| {
         l.output.watch = Some(rbench_core::client::Watch::Name("mfsmount".to_owned()));
     }),

@@ -117,6 +117,40 @@ fn intervals_are_handed_over_when_the_next_one_has_begun() {
 }
 
 #[test]
+fn what_is_passed_over_is_handed_over_and_the_timeline_stays_the_same() {
+    let second = 1000 * MS;
+    let times = [5, 10, second + 7, 2 * second - 3, 5 * second, 4 * second];
+    let taken = Arc::new(Mutex::new(Vec::new()));
+    let mut recorder = TimelineRecorder::new(Nanos(second), false);
+    let into = Arc::clone(&taken);
+    recorder.hand_over_to(Box::new(move |part| {
+        into.lock().expect("nobody panics").push(part)
+    }));
+    let told = || -> Vec<(u64, u64)> {
+        let parts = taken.lock().expect("nobody panics");
+        parts.iter().map(|p| (p.number, p.bin.items)).collect()
+    };
+    let mut done = |at: u64| {
+        let entered = recorder.done(Nanos(at), 10, Nanos(at % 1000), None);
+        (entered, recorder.interval())
+    };
+    assert_eq!([done(5), done(10)], [(false, 0); 2]);
+    assert_eq!((done(second + 7), told()), ((true, 1), vec![(0, 2)]));
+    assert_eq!(done(2 * second - 3), (false, 1));
+    recorder.pass(1);
+    assert_eq!(told(), [(0, 2)], "more may come of the present one");
+    recorder.pass(4);
+    assert_eq!((told().last(), recorder.interval()), (Some(&(1, 2)), 4));
+    recorder.pass(u64::MAX);
+    for late in [5 * second, 4 * second] {
+        assert!(recorder.done(Nanos(late), 10, Nanos(late % 1000), None));
+    }
+    let line = recorder.finish();
+    assert_eq!(told(), [(0, 2), (1, 2), (5, 1), (4, 1)]);
+    assert_eq!(line, parts(second, &times).1);
+}
+
+#[test]
 fn an_open_loop_alone_has_response_times() {
     let mut recorder = TimelineRecorder::new(INTERVAL, false);
     recorder.done(Nanos(5), 1, Nanos(3), Some(Nanos(4)));
@@ -124,6 +158,46 @@ fn an_open_loop_alone_has_response_times() {
     let (_, _, latencies) = line.slices().next().expect("there is one");
     assert_eq!(latencies.service.count(), 1);
     assert!(latencies.response.is_empty());
+}
+
+#[test]
+fn a_gap_counts_where_any_of_it_lies() {
+    // Nothing from 1 to 4 s, and from 6 to 8 s.
+    let times: Vec<u64> = [0, 1, 4, 5, 6, 8].map(|s| s * 1000 * MS).to_vec();
+    let line = recorded(&times);
+    let s = |s: f64| Nanos((s * 1e9) as u64);
+    let gap = |after: f64, until: f64| {
+        let gap = line.longest_gap_between(Nanos(0), s(after), s(until));
+        gap.map(|gap| (gap.from.as_secs_f64(), gap.length.as_secs_f64()))
+    };
+    assert_eq!(gap(0.0, 9.0), Some((1.0, 3.0)));
+    assert_eq!(gap(3.9, 9.0), Some((1.0, 3.0)), "it began before");
+    assert_eq!(gap(4.0, 9.0), Some((6.0, 2.0)));
+    assert_eq!(gap(4.0, 5.5), Some((4.0, 1.0)));
+    assert_eq!(gap(8.0, 9.0), None);
+}
+
+#[test]
+fn intervals_are_slices_put_together() {
+    for seconds in [1_u64, 7, 100, 1000] {
+        let times: Vec<u64> = (0..seconds * 3).map(|i| i * 333 * MS).collect();
+        let line = recorded(&times);
+        let intervals = line.intervals();
+        let width = line.interval_width_s();
+        let slices = line.slices().count() as f64 * line.slice_width_s();
+        assert_eq!(
+            intervals.len(),
+            (slices / width).ceil() as usize,
+            "{seconds}"
+        );
+        assert!(width >= 1.0 && (seconds > 255 || width == 1.0), "{seconds}");
+        for (i, (start, bin, latencies)) in intervals.iter().enumerate() {
+            assert_eq!(start.as_secs_f64(), i as f64 * width);
+            let end = start.0 + (width * 1e9) as u64;
+            let here = times.iter().filter(|t| (start.0..end).contains(t)).count() as u64;
+            assert_eq!((bin.items, latencies.service.count()), (here, here));
+        }
+    }
 }
 
 proptest! {

@@ -1,10 +1,7 @@
-//! What a job looks for while it runs: the depth that keeps a latency, and a
-//! steady rate.
-
-use std::collections::VecDeque;
+//! What a job looks for while it runs: the depth that keeps a latency.
 
 use rbench_core::Nanos;
-use rbench_plan::jobs::{LatencyTarget, Steady};
+use rbench_plan::jobs::LatencyTarget;
 
 /// How far the search of a depth has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,79 +118,6 @@ impl DepthSearch {
     }
 }
 
-/// Watches whether the rate has become steady.
-#[derive(Debug, Clone)]
-pub struct SteadyWatch {
-    rule: Steady,
-    values: VecDeque<(f64, f64)>,
-    room: usize,
-    reached: bool,
-}
-
-impl SteadyWatch {
-    /// Nothing seen yet. The window holds as many values as are taken in its time.
-    pub fn new(rule: Steady) -> SteadyWatch {
-        let room = (rule.duration.0 / rule.every.0.max(1)).max(2) as usize;
-        SteadyWatch {
-            rule,
-            values: VecDeque::with_capacity(room),
-            room,
-            reached: false,
-        }
-    }
-
-    /// Operations and bytes per second, second by second.
-    pub fn window(&self) -> Vec<(u64, u64)> {
-        let whole = |(ios, bytes): &(f64, f64)| (ios.round() as u64, bytes.round() as u64);
-        self.values.iter().map(whole).collect()
-    }
-
-    /// Whether it was steady.
-    pub fn reached(&self) -> bool {
-        self.reached
-    }
-
-    /// Takes operations and bytes per second in the second that ended
-    /// `elapsed` after the start of recording; whether the rate is steady now.
-    pub fn note(&mut self, elapsed: Nanos, rates: (f64, f64)) -> bool {
-        if elapsed < self.rule.ramp {
-            return false;
-        }
-        if self.values.len() == self.room {
-            self.values.pop_front();
-        }
-        self.values.push_back(rates);
-        if self.values.len() == self.room {
-            self.reached |= self.measure() <= self.rule.limit;
-        }
-        self.reached
-    }
-
-    /// Slope of the regression line by second, or the largest deviation from
-    /// the mean; in per cent of the mean where asked for.
-    fn measure(&self) -> f64 {
-        let n = self.values.len() as f64;
-        let pick = |(ios, bytes): &(f64, f64)| if self.rule.bandwidth { *bytes } else { *ios };
-        let rates = || self.values.iter().map(pick);
-        let mean = rates().sum::<f64>() / n;
-        let value = if self.rule.slope {
-            let middle = (n - 1.0) / 2.0;
-            let seconds = |i: usize| i as f64 - middle;
-            let rise = rates().enumerate().map(|(i, v)| seconds(i) * (v - mean));
-            let run = (0..self.values.len()).map(|i| seconds(i) * seconds(i));
-            let (rise, run): (f64, f64) = (rise.sum(), run.sum());
-            (rise / run).abs()
-        } else {
-            rates().map(|v| (v - mean).abs()).fold(0.0, f64::max)
-        };
-        match (self.rule.percent, mean > 0.0) {
-            (true, true) => value / mean * 100.0,
-            (true, false) => f64::INFINITY,
-            (false, _) => value,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,46 +161,5 @@ mod tests {
         assert_eq!(found(64, 1_650), 16);
         assert_eq!(found(32, 1_000_000), 32);
         assert_eq!(found(64, 50), 0);
-    }
-
-    fn rule(slope: bool, limit: f64, percent: bool) -> Steady {
-        Steady {
-            bandwidth: false,
-            slope,
-            limit,
-            percent,
-            duration: Nanos(5_000_000_000),
-            every: Nanos::SECOND,
-            ramp: Nanos(2_000_000_000),
-        }
-    }
-
-    fn steady_after(rule: Steady, rates: impl Iterator<Item = f64>) -> Option<u64> {
-        let mut watch = SteadyWatch::new(rule);
-        (1_u64..)
-            .zip(rates)
-            .find(|(s, rate)| watch.note(Nanos(s * 1_000_000_000), (*rate, 0.0)))
-            .map(|(s, _)| s)
-    }
-
-    #[test]
-    fn a_constant_rate_is_steady_when_the_first_window_is_full() {
-        assert_eq!(
-            steady_after(rule(true, 0.3, true), std::iter::repeat_n(100.0, 20)),
-            Some(6)
-        );
-        assert_eq!(
-            steady_after(rule(false, 1.0, false), std::iter::repeat_n(100.0, 20)),
-            Some(6)
-        );
-    }
-
-    #[test]
-    fn a_rising_rate_is_steady_only_by_a_limit_above_its_slope() {
-        let rising = || (0..20).map(|i| 1000.0 + f64::from(i) * 10.0);
-        assert_eq!(steady_after(rule(true, 9.9, false), rising()), None);
-        assert_eq!(steady_after(rule(true, 10.1, false), rising()), Some(6));
-        assert_eq!(steady_after(rule(true, 0.5, true), rising()), None);
-        assert_eq!(steady_after(rule(false, 20.1, false), rising()), Some(6));
     }
 }

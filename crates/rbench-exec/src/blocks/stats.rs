@@ -3,11 +3,12 @@
 
 use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, LogHistogram, LogSample, Series};
 use rbench_core::outcome::{Measured, OpStats};
+use rbench_core::steady::{Rates, SteadyWatch};
 use rbench_core::{Direction, Latency, Nanos};
 use rbench_plan::jobs::{Each, JobPlan, Logs};
 
 use super::moving::Moving;
-use super::search::{DepthSearch, Stage, SteadyWatch};
+use super::search::{DepthSearch, Stage};
 use super::stretch::{Kind, Stretches};
 use crate::meter::Span;
 
@@ -135,6 +136,8 @@ pub struct JobStats {
     search: Option<DepthSearch>,
     steady: Option<SteadyWatch>,
     steady_every: Nanos,
+    /// When the first value is taken, after the start of recording.
+    steady_from: Nanos,
     logs: Logs,
     logs_samples: bool,
     next_window: Nanos,
@@ -251,6 +254,11 @@ impl JobStats {
                 .map(|target| DepthSearch::new(target, job.depth)),
             steady: pace.steady.map(SteadyWatch::new),
             steady_every: pace.steady.map_or(Nanos::SECOND, |steady| steady.every),
+            // As with fio: a value behind the ramp lies behind it as a whole.
+            steady_from: pace.steady.map_or(Nanos(0), |steady| match steady.ramp.0 {
+                0 => Nanos(0),
+                ramp => Nanos(ramp.saturating_add(steady.every.0)),
+            }),
             logs,
             logs_samples,
             next_window: Nanos(0),
@@ -545,7 +553,8 @@ impl JobStats {
             side.at_second = (side.ios, side.bytes);
         }
         if let Some(steady) = &mut self.steady
-            && steady.note(now.since(self.from), (ios, bytes))
+            && now.since(self.from) >= self.steady_from
+            && steady.note(Rates { ios, bytes })
         {
             self.verdict = self.verdict.or(Some(Verdict::Steady));
         }
@@ -683,7 +692,10 @@ impl JobStats {
             depths: self.depths(),
             latency_depth: self.search.as_ref().map_or(0, DepthSearch::found),
             steady: steady.map(SteadyWatch::reached),
-            steady_window: steady.map_or_else(Vec::new, SteadyWatch::window),
+            steady_window: steady.map_or_else(Vec::new, |steady| {
+                let whole = |rates: Rates| (rates.ios.round() as u64, rates.bytes.round() as u64);
+                steady.window().map(whole).collect()
+            }),
             moved: self.moving.as_ref().map(Moving::moved).unwrap_or_default(),
             ..JobOutcome::default()
         }

@@ -17,10 +17,11 @@ impl Group<'_> {
             let words = [phase, row, number, response, 0];
             self.post_with(self.next_on_the_way(), NOTE_INTERVAL, words, more);
         }
+        self.tell_passed();
     }
 
     /// Who hears of this rank's intervals.
-    fn next_on_the_way(&self) -> Rank {
+    pub(super) fn next_on_the_way(&self) -> Rank {
         let mine = self.host_of[self.rank().0 as usize];
         let leader = self.host_of.iter().position(|host| *host == mine);
         match self.is_leader() {
@@ -35,6 +36,7 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn settle_intervals(&self) -> Result<(), ExecError> {
+        self.marks.left();
         if !self.intervals.wanted() {
             return Ok(());
         }

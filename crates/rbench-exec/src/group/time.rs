@@ -70,6 +70,16 @@ impl Group<'_> {
         self.start.get()
     }
 
+    /// How far ahead an instant lies that rank 0 names and all are to hear of before it.
+    pub(super) fn lead(&self) -> Nanos {
+        if self.world.size() == 1 {
+            return Nanos(1_000_000);
+        }
+        // A waiting rank looks every 2 ms at the latest; news takes log2(ranks) hops.
+        let hops = u64::from(u32::BITS - self.world.size().leading_zeros());
+        Nanos(6_000_000 + hops * 3_000_000)
+    }
+
     /// The common start of a phase on this rank's clock: rank 0 names an
     /// instant far enough ahead for everybody to hear of it. The inner error,
     /// this rank's alone, is why it cannot start with the others, as a sentence.
@@ -78,15 +88,7 @@ impl Group<'_> {
     /// When the ranks cannot talk.
     pub async fn common_start(&self) -> Result<Result<Nanos, String>, ExecError> {
         let now = self.clock.now();
-        let lead = if self.world.size() == 1 {
-            Nanos(1_000_000)
-        } else {
-            // A waiting rank looks every 2 ms at the latest; news takes
-            // log2(ranks) hops.
-            let hops = u64::from(u32::BITS - self.world.size().leading_zeros());
-            Nanos(6_000_000 + hops * 3_000_000)
-        };
-        let at = (now.0 + lead.0).to_le_bytes().to_vec();
+        let at = (now.0 + self.lead().0).to_le_bytes().to_vec();
         let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
         let at = heard
             .first_chunk::<8>()
@@ -98,11 +100,14 @@ impl Group<'_> {
         }));
         if self.is_root() {
             let ahead = Duration::from(at.since(self.clock.now()));
-            self.intervals.started(at, Instant::now() + ahead);
+            let here = Instant::now() + ahead;
+            self.intervals.started(at, here);
+            self.marks.started(&self.intervals.told_rows(), at, here);
         }
         let offset_ns = clocks.offset(self.rank(), at).offset_ns;
         let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
         self.begin_work(here);
+        self.starts_here.set(Some(here));
         let near = near(here, self.clock.now());
         Ok(near.map_err(|far| {
             format!(

@@ -252,6 +252,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                 open_loop: false,
                 // Only should nobody notice.
                 deadline: Some(Nanos(60 * SECOND)),
+                steady: None,
                 wear_out: false,
                 framing: Framing::Untimed,
                 cache: None,

@@ -130,6 +130,7 @@ fn phase() -> Phase {
         }],
         open_loop: true,
         deadline: None,
+        steady: None,
         wear_out: false,
         framing: Framing::Untimed,
         cache: None,

@@ -314,7 +314,7 @@ impl<'r> Run<'r> {
 
     pub fn io(hosts: &'r [u32], dir: &'r Path, io: Io) -> Run<'r> {
         Run {
-            workload: Workload::Io(io),
+            workload: Workload::Io(Box::new(io)),
             ..Run::meta(hosts, dir, Meta::default())
         }
     }
@@ -389,7 +389,8 @@ impl<'r> Run<'r> {
                     .collect();
                 let group = Group::form(comm, names, hosts.to_vec(), clocks.clone(), &ear, &ear)
                     .await?
-                    .with_limits(plan.limits);
+                    .with_limits(plan.limits)
+                    .with_interval(plan.interval);
                 let group = match caches.is_empty() {
                     true => group,
                     false => group.with_caches(caches.clone()),

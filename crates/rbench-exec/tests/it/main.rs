@@ -21,6 +21,7 @@ mod mdtest;
 mod meta;
 mod mounts;
 mod ops;
+mod steady;
 mod synced;
 mod truth;
 mod unprepared;

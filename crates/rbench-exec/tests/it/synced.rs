@@ -26,7 +26,7 @@ fn unsynced(line: &str) -> (bool, bool) {
         Workload::Mdtest(options) => Run::mdtest(&[0], mount.path(), *options),
         Workload::Fio(jobs) => Run::fio(&[0], mount.path(), *jobs),
         Workload::Meta(meta) => Run::meta(&[0], mount.path(), meta),
-        Workload::Io(io) => Run::io(&[0], mount.path(), io),
+        Workload::Io(io) => Run::io(&[0], mount.path(), *io),
         Workload::Ior(options) => Run::ior(&[0], mount.path(), *options),
         Workload::Ops(_) => panic!("its rows are another test's"),
         Workload::Find(_) => panic!("it writes nothing"),

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::steady::{Criterion, SteadyRule};
 use rbench_core::{Nanos, plain};
 
 use super::{Facts, PlanError};
@@ -12,12 +13,12 @@ use crate::io::COMPRESS_CHUNK;
 use crate::jobs::{
     Advised, BufferContent, Buffers, ContinueOn, Distribution, Each, Errors, Exit, Fallocate,
     Favourites, FileNames, FileService, Files, Flow, Framing, JobPlan, JobsPlan, LatencyTarget,
-    Others, Pace, Pattern, Standing, Steady, Submission, Syncing, WorkingSet,
+    Others, Pace, Pattern, Standing, Submission, Syncing, WorkingSet,
 };
 use crate::name_ops::NameOp;
 use crate::pattern::shares_files;
 use crate::shift;
-use crate::spec::fio::{Criterion, Extent, Fio, Job, Settings, SyncMode};
+use crate::spec::fio::{Extent, Fio, Job, Settings, SyncMode};
 
 mod blocks;
 mod course;
@@ -703,7 +704,7 @@ fn latency_target(s: &Settings) -> Result<Option<LatencyTarget>, PlanError> {
     }))
 }
 
-fn steady(s: &Settings) -> Result<Option<Steady>, PlanError> {
+fn steady(s: &Settings) -> Result<Option<SteadyRule>, PlanError> {
     let duration = s.steadystate_duration.filter(|time| time.0 > 0);
     let Some(duration) = duration else {
         if s.steadystate.is_some() {
@@ -725,11 +726,8 @@ fn steady(s: &Settings) -> Result<Option<Steady>, PlanError> {
         limit: 0.01,
         percent: true,
     });
-    Ok(Some(Steady {
-        bandwidth: criterion.bandwidth,
-        slope: criterion.slope,
-        limit: criterion.limit,
-        percent: criterion.percent,
+    Ok(Some(SteadyRule {
+        criterion,
         duration,
         every,
         ramp: s.steadystate_ramp_time.unwrap_or_default(),

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rbench_core::steady::SteadyRule;
+use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
 use super::{Facts, PlanError, blocks, nonzero_time, open_loop};
@@ -24,7 +26,8 @@ const OPTIONS: blocks::Options = blocks::Options {
     fixed: "--bs",
 };
 
-pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError> {
+/// `interval`: of the timelines.
+pub(super) fn resolve(io: &spec::Io, interval: Nanos, facts: &Facts) -> Result<IoPlan, PlanError> {
     let small = small_files(io)?;
     let default_size = small.map_or(Bytes(256 << 20), |s| s.size);
     let size = io.size.unwrap_or(default_size);
@@ -69,6 +72,7 @@ pub(super) fn resolve(io: &spec::Io, facts: &Facts) -> Result<IoPlan, PlanError>
         fsync: fsync_rule(io, &phases)?,
         time: nonzero_time("--time", io.time)?,
         ramp: ramp(io, small)?,
+        steady: steady(io, interval)?,
         think: think(io, small)?,
         open_loop: open_loop(io.rate, io.arrival)?,
         verify: io.verify,
@@ -403,6 +407,56 @@ fn ramp(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
         refuse!("--ramp and --files exclude each other: it comes before the blocks of a file");
     }
     Ok(ramp.unwrap_or(Nanos(0)))
+}
+
+/// The most values of a window: all of them are kept.
+const STEADY_VALUES_MAX: u64 = 100_000;
+
+fn steady(io: &spec::Io, interval: Nanos) -> Result<Option<SteadyRule>, PlanError> {
+    let given = io.steady;
+    let Some(criterion) = given.criterion else {
+        for (flag, time) in [
+            ("--ss-dur", given.duration),
+            ("--ss-ramp", given.ramp),
+            ("--ss-interval", given.every),
+        ] {
+            if time.is_some() {
+                refuse!("{flag} needs --steadystate, what it is about");
+            }
+        }
+        return Ok(None);
+    };
+    let Some(limit) = nonzero_time("--time", io.time)? else {
+        refuse!("--steadystate needs --time, after which a phase ends that does not become steady");
+    };
+    let Some(duration) = nonzero_time("--ss-dur", given.duration)? else {
+        refuse!("--steadystate needs --ss-dur, the time over which the rate is to be steady");
+    };
+    let every = nonzero_time("--ss-interval", given.every)?;
+    let every = every.unwrap_or(Nanos(INTERVAL.0.max(interval.0)));
+    if !every.0.is_multiple_of(interval.0) {
+        refuse!(
+            "--ss-interval {every} is no multiple of --interval {interval}, in which operations are counted"
+        );
+    }
+    let values = duration.0 / every.0;
+    if !duration.0.is_multiple_of(every.0) || !(2..=STEADY_VALUES_MAX).contains(&values) {
+        refuse!(
+            "--ss-dur {duration} is not 2 to {STEADY_VALUES_MAX} times --ss-interval {every}, how often a value is taken"
+        );
+    }
+    let ramp = given.ramp.unwrap_or_default();
+    if ramp.0.saturating_add(duration.0) > limit.0 {
+        refuse!(
+            "--time {limit} is shorter than --ss-ramp {ramp} and --ss-dur {duration} together: no window would be over"
+        );
+    }
+    Ok(Some(SteadyRule {
+        criterion,
+        duration,
+        every,
+        ramp,
+    }))
 }
 
 fn think(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {

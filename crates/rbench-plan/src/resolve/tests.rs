@@ -4,6 +4,7 @@ use crate::describe::{Setting, SettingValue};
 use crate::io::{FsyncRule, Layout as IoLayout, Rw};
 use crate::jobs::Distribution;
 use rbench_core::Rank;
+use rbench_core::steady::Criterion;
 
 const KIB: u64 = 1024;
 
@@ -62,7 +63,7 @@ fn io(
     resolve(
         &Spec {
             common,
-            workload: Workload::Io(io),
+            workload: Workload::Io(Box::new(io)),
         },
         facts,
     )
@@ -420,6 +421,48 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
         (i.ramp, i.time) = (Some(Nanos::SECOND), Some(Nanos::SECOND));
         (i.files, i.file_size, i.size) = (Some(1), Some(Bytes(4096)), None);
     });
+    let steady = |i: &mut spec::Io, seconds: [u64; 4]| {
+        let [time, duration, every, ramp] = seconds.map(|s| Some(Nanos(s * SECOND)));
+        i.time = time;
+        i.steady = spec::SteadyOptions {
+            criterion: Some(Criterion {
+                bandwidth: false,
+                slope: false,
+                limit: 2.0,
+                percent: true,
+            }),
+            duration,
+            every,
+            ramp,
+        };
+    };
+    const SECOND: u64 = Nanos::SECOND.0;
+    check_io("--steadystate needs --time", |_, i| {
+        steady(i, [9, 4, 1, 0]);
+        i.time = None;
+    });
+    check_io("--steadystate needs --ss-dur", |_, i| {
+        steady(i, [9, 4, 1, 0]);
+        i.steady.duration = None;
+    });
+    check_io("--ss-ramp needs --steadystate", |_, i| {
+        steady(i, [9, 4, 1, 0]);
+        (i.steady.criterion, i.steady.duration) = (None, None);
+    });
+    check_io("no multiple of --interval 60", |c, i| {
+        steady(i, [900, 400, 100, 0]);
+        c.interval = Some(Nanos(60 * SECOND));
+    });
+    check_io(
+        "--ss-dur 4.00 s is not 2 to 100000 times --ss-interval 3.00 s",
+        |_, i| {
+            steady(i, [9, 4, 3, 0]);
+        },
+    );
+    check_io("--ss-dur 4.00 s is not 2 to", |_, i| {
+        steady(i, [9, 4, 4, 0])
+    });
+    check_io("no window would be over", |_, i| steady(i, [9, 4, 1, 6]));
     check_io("--think and --files exclude", |_, i| {
         i.think = Some(Nanos(1));
         (i.files, i.file_size, i.size) = (Some(1), Some(Bytes(4096)), None);

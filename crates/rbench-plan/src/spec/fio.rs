@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use rbench_core::memory::MemoryKind;
+use rbench_core::steady::Criterion;
 use rbench_core::{Nanos, StatType};
 
 use crate::iolog::Skip;
@@ -71,19 +72,6 @@ pub enum Check {
     Off,
     /// By this.
     With(Checksum),
-}
-
-/// `steadystate`
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Criterion {
-    /// Of bandwidth (else of IOPS).
-    pub bandwidth: bool,
-    /// By slope (else by deviation from the mean).
-    pub slope: bool,
-    /// Limit.
-    pub limit: f64,
-    /// The limit is in per cent of the mean.
-    pub percent: bool,
 }
 
 /// Options of particular engines by their names in fio.

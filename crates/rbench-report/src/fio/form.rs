@@ -1,6 +1,7 @@
 //! fio's outputs from a result file: what [`FioForm`] holds of them, there and
 //! back.
 
+use rbench_core::steady::Criterion;
 use rbench_core::{Nanos, Unified};
 
 use super::{FioEntry, FioRun, Form, Machine, Steadiness, Target, add, json, normal, terse};
@@ -106,10 +107,12 @@ impl FioEntry {
                 percentile: target.percentile,
             }),
             steady: entry.steady.as_ref().map(|steady| Steadiness {
-                bandwidth: steady.bandwidth,
-                slope: steady.slope,
-                limit: steady.limit,
-                percent: steady.percent,
+                criterion: Criterion {
+                    bandwidth: steady.bandwidth,
+                    slope: steady.slope,
+                    limit: steady.limit,
+                    percent: steady.percent,
+                },
                 duration: Nanos(steady.duration_ns),
                 attained: steady.attained,
                 iops: steady.iops.clone(),
@@ -164,10 +167,10 @@ impl From<&FioEntry> for FioEntryResult {
                 percentile: target.percentile,
             }),
             steady: steady.as_ref().map(|steady| FioSteadyResult {
-                bandwidth: steady.bandwidth,
-                slope: steady.slope,
-                limit: steady.limit,
-                percent: steady.percent,
+                bandwidth: steady.criterion.bandwidth,
+                slope: steady.criterion.slope,
+                limit: steady.criterion.limit,
+                percent: steady.criterion.percent,
                 duration_ns: steady.duration.0,
                 attained: steady.attained,
                 iops: steady.iops.clone(),

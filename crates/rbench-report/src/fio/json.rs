@@ -5,6 +5,7 @@
 
 use rbench_core::Latency;
 use rbench_core::job::Series;
+use rbench_core::steady::{self, Criterion, max_deviation};
 
 use super::measured::{
     self, BOUNDS, Direction, Shown, Way, of_time, parts, percentiles, stddev_ns,
@@ -242,28 +243,29 @@ fn target(entry: &FioEntry) -> [(&'static str, Json); 6] {
     ]
 }
 
-fn steadystate(steady: &Steadiness) -> Json {
-    let (criterion, sign) = (steady.criterion(), steady.sign());
+fn steadystate(found: &Steadiness) -> Json {
+    let Criterion { slope, limit, .. } = found.criterion;
+    let (criterion, sign) = (found.criterion.name(), found.criterion.sign());
     let text = |value: f64| format!("{value:.6}{sign}");
     let whole_mean = |all: &[u64]| Json::from(mean(all) as u64);
     let list = |all: &[u64]| Json::List(all.iter().copied().map(Json::from).collect());
     let data = Json::map([
-        ("bw_mean", whole_mean(&steady.bytes_per_s)),
-        ("iops_mean", whole_mean(&steady.iops)),
-        ("iops", list(&steady.iops)),
-        ("bw", list(&steady.bytes_per_s)),
+        ("bw_mean", whole_mean(&found.bytes_per_s)),
+        ("iops_mean", whole_mean(&found.iops)),
+        ("iops", list(&found.iops)),
+        ("bw", list(&found.bytes_per_s)),
     ]);
     let of = |this: bool, value: f64| Json::from(if this { value } else { 0.0 });
     Json::map([
         (
             "ss",
-            Json::from(format!("{criterion}:{}", text(steady.limit)).as_str()),
+            Json::from(format!("{criterion}:{}", text(limit)).as_str()),
         ),
-        ("duration", Json::from(steady.duration.0 / 1_000_000_000)),
-        ("attained", Json::from(u64::from(steady.attained))),
-        ("criterion", Json::from(text(steady.reached()).as_str())),
-        ("max_deviation", of(!steady.slope, steady.max_deviation())),
-        ("slope", of(steady.slope, steady.slope_per_s())),
+        ("duration", Json::from(found.duration.0 / 1_000_000_000)),
+        ("attained", Json::from(u64::from(found.attained))),
+        ("criterion", Json::from(text(found.reached()).as_str())),
+        ("max_deviation", of(!slope, max_deviation(found.values()))),
+        ("slope", of(slope, steady::slope(found.values()))),
         ("data", data),
     ])
 }

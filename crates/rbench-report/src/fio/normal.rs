@@ -284,8 +284,16 @@ fn push_details(out: &mut String, shown: &Shown) {
 }
 
 fn push_steady(out: &mut String, steady: &Steadiness, form: Form) {
-    let of = if steady.bandwidth { "bw" } else { "iops" };
-    let by = if steady.slope { "slope" } else { "mean dev" };
+    let of = if steady.criterion.bandwidth {
+        "bw"
+    } else {
+        "iops"
+    };
+    let by = if steady.criterion.slope {
+        "slope"
+    } else {
+        "mean dev"
+    };
     let _ = writeln!(
         out,
         "  steadystate  : attained={}, bw={}, iops={}, {of} {by}={:.3}{}",
@@ -293,7 +301,7 @@ fn push_steady(out: &mut String, steady: &Steadiness, form: Form) {
         form.bandwidth(mean(&steady.bytes_per_s) as u64),
         form.short(mean(&steady.iops) as u64),
         steady.reached(),
-        steady.sign(),
+        steady.criterion.sign(),
     );
 }
 

@@ -8,6 +8,7 @@ use rbench_core::units::human_nanos;
 use super::svg::{Axis, Content, chart};
 use crate::hist::Hist;
 use crate::schema::{PhaseResult, TimelineRow};
+use crate::table::printable;
 
 /// Most points of a percentile curve.
 const POINTS: u32 = 10;
@@ -163,6 +164,8 @@ fn rate(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     });
     let content = Content {
         lines: vec![(0, points.collect())],
+        posts: posts(phase),
+        loud: true,
         ..Content::default()
     };
     Some(Chart {
@@ -203,6 +206,8 @@ fn latency(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
     let content = Content {
         tiles,
         lines,
+        posts: posts(phase),
+        loud: true,
         ..Content::default()
     };
     Some(Chart {
@@ -210,6 +215,24 @@ fn latency(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
         keys,
         svg: chart(&Axis::time(bounds.end_s), &bounds.latencies(), &content),
     })
+}
+
+/// The marks of a phase, where they were set.
+fn posts(phase: &PhaseResult) -> Vec<(f64, String)> {
+    let marks = phase.marks.iter();
+    marks
+        .map(|mark| (mark.t_s, short_name(&mark.name)))
+        .collect()
+}
+
+/// A name that has room in half a chart.
+fn short_name(name: &str) -> String {
+    const MOST: usize = 18;
+    let name = printable(name);
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name,
+    }
 }
 
 /// Most columns of a heat map: neighbouring slices are put together.

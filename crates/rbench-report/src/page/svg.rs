@@ -20,6 +20,9 @@ use plotters_svg::SVGBackend;
 /// Size of a chart in its own units: legible at the width of a phone.
 const SIZE: (u32, u32) = (380, 230);
 const FONT_SIZE: f64 = 12.0;
+/// How far below each other names of posts stand, and how many, before it starts again.
+const NAME_HEIGHT: i32 = 14;
+const NAMES_BELOW: usize = 5;
 
 /// Lines and tiles; the names are those of style.css.
 pub const ACCENT: RGBColor = RGBColor(0x0B, 0x63, 0xC4);
@@ -178,6 +181,8 @@ pub struct Content {
     pub limits: Vec<(usize, f64, String)>,
     /// Where along the axis something is, with its name.
     pub posts: Vec<(f64, String)>,
+    /// Whether these stand out.
+    pub loud: bool,
     /// Points that are good, as a disc, or bad, as a cross.
     pub marks: Vec<((f64, f64), bool)>,
 }
@@ -234,12 +239,17 @@ fn draw(area: &Area<'_>, x: &Axis, y: &Axis, content: &Content) -> Drawn {
         let dots = points.iter().filter(|_| content.dots);
         chart.draw_series(dots.map(|point| Circle::new(*point, 3, color.filled())))?;
     }
-    draw_notes(&mut chart, (x, y), content)?;
+    draw_notes(area, &mut chart, (x, y), content)?;
     area.present()
 }
 
 /// Limits, posts and marks, over the lines.
-fn draw_notes(chart: &mut Context<'_, '_>, (x, y): (&Axis, &Axis), content: &Content) -> Drawn {
+fn draw_notes(
+    area: &Area<'_>,
+    chart: &mut Context<'_, '_>,
+    (x, y): (&Axis, &Axis),
+    content: &Content,
+) -> Drawn {
     let style = |horizontal: HPos, vertical: VPos| {
         let font = FontDesc::new(FontFamily::SansSerif, FONT_SIZE, FontStyle::Normal);
         TextStyle::from(font).pos(Pos::new(horizontal, vertical))
@@ -255,16 +265,20 @@ fn draw_notes(chart: &mut Context<'_, '_>, (x, y): (&Axis, &Axis), content: &Con
         );
         chart.draw_series([name])?;
     }
-    for (place, name) in &content.posts {
+    let color = if content.loud { BAD } else { QUIET };
+    for (i, (place, name)) in content.posts.iter().enumerate() {
         let ends = [(*place, y.range.start), (*place, y.range.end)];
-        chart.draw_series(LineSeries::new(ends, QUIET.stroke_width(1)))?;
+        chart.draw_series(LineSeries::new(ends, color.stroke_width(1)))?;
         // On the side that has room for it; a plain blank at an end would be lost.
         let (side, name) = match 2.0 * place > x.range.start + x.range.end {
             true => (HPos::Right, format!("{name}\u{a0}")),
             false => (HPos::Left, format!("\u{a0}{name}")),
         };
-        let place = (*place, y.range.end);
-        chart.draw_series([Text::new(name, place, style(side, VPos::Top))])?;
+        // Names of neighbours stand below each other.
+        let (left, top) = chart.backend_coord(&(*place, y.range.end));
+        let below = NAME_HEIGHT * (i % NAMES_BELOW) as i32;
+        let text = Text::new(name, (left, top + below), style(side, VPos::Top));
+        area.draw(&text)?;
     }
     for (place, good) in &content.marks {
         match good {

@@ -6,7 +6,7 @@ use crate::schema::{HostResult, PhaseResult, RankResult, RunResult};
 use crate::summary::BYTES_PER_S;
 use crate::table::{NONE, printable};
 use crate::text::client::{Shared, of_phase, watched};
-use crate::text::{iterations, latencies, row};
+use crate::text::{iterations, latencies, row, steady};
 use crate::warnings::{STRAGGLER_FACTOR, is_short};
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
@@ -83,6 +83,15 @@ pub fn summary(result: &RunResult) -> Markup {
                 }
             } }
         } }
+    } }
+}
+
+/// Whether phases became steady that end then; nothing without any.
+pub fn steady(result: &RunResult) -> Markup {
+    let lines = steady::lines(result);
+    html! { @if !lines.is_empty() {
+        h4 { "Steady state" }
+        ul { @for line in &lines { li { (printable(line)) } } }
     } }
 }
 

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CameRoundResult, ClientCostResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult,
-    ResidencyResult, TimelineRow, WorkersResult, timeline as slices,
+    MarkCost, PhaseMark, ResidencyResult, SteadyResult, TimelineRow, WorkersResult, marks,
+    timeline as slices,
 };
 use crate::hist::Hist;
 
@@ -137,6 +138,10 @@ pub struct PhaseResult {
     /// operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_share: Option<f64>,
+    /// What each mark that was set while the phase ran cost this row, by time; without
+    /// those behind its last operation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<MarkCost>,
     /// When measuring began, s after the common start: 0, except for jobs with a
     /// start delay, a ramp or data to be written before it is read back.
     #[serde(default)]
@@ -153,6 +158,9 @@ pub struct PhaseResult {
     /// no client was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCostResult>,
+    /// Of a phase that ends when its rate is steady: whether it became that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyResult>,
 }
 
 impl PhaseResult {
@@ -323,6 +331,13 @@ pub struct RankResult {
 
 impl From<&PhaseOutcome> for PhaseResult {
     fn from(outcome: &PhaseOutcome) -> PhaseResult {
+        PhaseResult::with_marks(outcome, &[])
+    }
+}
+
+impl PhaseResult {
+    /// The row of a phase in which these marks were set, by time.
+    pub fn with_marks(outcome: &PhaseOutcome, marked: &[PhaseMark]) -> PhaseResult {
         // Taken apart whole: a field added to the outcome cannot be forgotten.
         let PhaseOutcome {
             iteration,
@@ -365,6 +380,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             start,
             access,
             found,
+            steady,
         } = outcome;
         PhaseResult {
             iteration: *iteration,
@@ -404,6 +420,7 @@ impl From<&PhaseOutcome> for PhaseResult {
                 .as_ref()
                 .map(|longest| GapResult::of(longest.gap, Some(longest.rank), &longest.host)),
             empty_share: slices::empty_share(timeline, *measured_from),
+            marks: marks::costs(outcome, marked),
             measured_from_s: measured_from.as_secs_f64(),
             set_aside_s: set_aside.as_secs_f64(),
             busy: effort.busy(),
@@ -416,6 +433,7 @@ impl From<&PhaseOutcome> for PhaseResult {
             found: found.map(|found| FoundResult::of(found, *elapsed)),
             residency: ResidencyResult::of(outcome),
             client: client.as_ref().map(ClientCostResult::from),
+            steady: steady.as_ref().map(SteadyResult::from),
             start_error_s: start.map(|start| start.error.as_secs_f64()),
         }
     }

@@ -103,6 +103,7 @@ impl Made {
             start: None,
             access: None,
             found: None,
+            steady: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
             self.add_host(&mut all, h as u32, host);
@@ -270,6 +271,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
         },
         spec,
         client_counters: Vec::new(),
+        marks: Vec::new(),
         repetition: None,
         settings,
         phases: phases.iter().map(PhaseResult::from).collect(),

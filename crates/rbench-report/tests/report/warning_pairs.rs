@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{CommonStart, PhaseOutcome, Retries};
 use rbench_core::residency::{CacheLook, Evidence, Pages, Requests, Residency, Round, Share};
+use rbench_core::steady::{Criterion, Rates, Steadiness, SteadyRule};
 use rbench_core::timeline::Gap;
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::{RunResult, warnings};
@@ -23,6 +24,32 @@ struct Pair {
 }
 
 const MS: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MS;
+
+/// A window of two seconds whose values are 25 % away from their mean.
+fn steady(attained_at: Option<Nanos>) -> Steadiness {
+    let rates = |ios: f64| Rates {
+        ios,
+        bytes: ios * 4096.0,
+    };
+    Steadiness {
+        rule: SteadyRule {
+            criterion: Criterion {
+                bandwidth: false,
+                slope: false,
+                limit: 20.0,
+                percent: true,
+            },
+            duration: Nanos(2 * SECOND),
+            every: Nanos(SECOND),
+            ramp: Nanos(0),
+        },
+        attained_at,
+        window_from: Some(Nanos(2 * SECOND)),
+        value: Some(25.0),
+        window: vec![rates(750.0), rates(1250.0)],
+    }
+}
 
 const PAIRS: &[Pair] = &[
     Pair {
@@ -42,6 +69,12 @@ const PAIRS: &[Pair] = &[
         op: OpKind::Write,
         raises: |p| p.unissued = 21,
         does_not: |p| p.unissued = 20,
+    },
+    Pair {
+        code: "not-steady",
+        op: OpKind::Write,
+        raises: |p| p.steady = Some(steady(None)),
+        does_not: |p| p.steady = Some(steady(Some(Nanos(4 * SECOND)))),
     },
     Pair {
         code: "time-outside-calls",
@@ -304,6 +337,8 @@ fn every_rule_is_in_the_table_and_in_the_documentation() {
     // What the run itself finds, before or after its phases.
     let of_the_run = [
         "ended-early",
+        "event-failed",
+        "event-not-run",
         "fits-in-client-cache",
         "fits-in-memory",
         "left-behind",

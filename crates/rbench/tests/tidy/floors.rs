@@ -35,7 +35,8 @@ const HOUSES: &[House] = &[
             ],
             &["units"],
             &[
-                "client", "clock", "effort", "failure", "latency", "machine", "moved",
+                "client", "clock", "effort", "event", "failure", "latency", "machine", "moved",
+                "steady",
             ],
             &["coarse", "job"],
             &["timeline"],
@@ -51,6 +52,7 @@ const HOUSES: &[House] = &[
             // Facts of the host and its kernel, single calls.
             &[
                 "abilities/attempt",
+                "background",
                 "buffer",
                 "caches",
                 "calls",
@@ -131,6 +133,8 @@ const HOUSES: &[House] = &[
                 "thread",
                 "trap",
             ],
+            // Who hears of what phases do.
+            &["marks"],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
             &["removal", "single", "worker", "workload"],

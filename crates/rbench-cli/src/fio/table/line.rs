@@ -256,6 +256,15 @@ pub const OWN: &[Opt] = &[
         },
     ),
     value(
+        "rbench-event",
+        "NAME[@TIME]=CMD",
+        "Set a mark and run CMD after TIME in the first phase; may be repeated",
+        |l, v| {
+            l.output.events.push(values::event(v)?);
+            Ok(())
+        },
+    ),
+    value(
         "iterations",
         "N",
         "Run all jobs N times, each time as groups of their own",

@@ -2,6 +2,7 @@
 
 use rbench_core::StatType;
 use rbench_core::memory::MemoryKind;
+use rbench_core::steady::Criterion;
 use rbench_plan::iolog::Skip;
 use rbench_plan::jobs::{Advised, ExitWhat, FileLock, RangeSync, Unified};
 use rbench_plan::process::{MemoryPolicy, Nodes};
@@ -624,6 +625,9 @@ const LINE_OPTIONS: &[LineSample] = &[
     }),
     ("--rbench-watch=17", |l| {
         l.output.watch = Some(rbench_core::client::Watch::Process(17));
+    }),
+    ("--rbench-event=failover@3s=true", |l| {
+        l.output.events = vec!["failover@3s=true".parse().expect("an event")];
     }),
     ("--iterations=2", |l| l.iterations = Some(2)),
     ("--shift=2", |l| l.shift = Some(2)),

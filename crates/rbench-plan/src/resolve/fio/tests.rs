@@ -738,9 +738,10 @@ fn rates_limits_and_searches_are_checked_together() {
         .steady
         .expect("a window")
     };
-    assert!(steady(None).slope && !steady(None).bandwidth);
+    let default = steady(None).criterion;
+    assert!(default.slope && !default.bandwidth);
     assert_eq!(
-        (steady(Some(criterion)).limit, steady(None).limit),
+        (steady(Some(criterion)).criterion.limit, default.limit),
         (10.0, 0.01)
     );
 }

@@ -4,6 +4,7 @@
 use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
 use rbench_core::latency::BUCKETS;
 use rbench_core::machine::{CpuIdle, DiskUse, HostUse};
+use rbench_core::steady::Criterion;
 use rbench_core::{Latency, Nanos};
 use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Steadiness, Target, Unified};
 use serde_json::Value;
@@ -395,10 +396,12 @@ fn steady(json: &Value) -> Steadiness {
         values.iter().map(int).collect()
     };
     Steadiness {
-        bandwidth: criterion.starts_with("bw"),
-        slope: criterion.ends_with("slope"),
-        limit: limit.trim_end_matches('%').parse().expect("a number"),
-        percent: limit.ends_with('%'),
+        criterion: Criterion {
+            bandwidth: criterion.starts_with("bw"),
+            slope: criterion.ends_with("slope"),
+            limit: limit.trim_end_matches('%').parse().expect("a number"),
+            percent: limit.ends_with('%'),
+        },
         duration: Nanos(int(&json["duration"]) * 1_000_000_000),
         attained: int(&json["attained"]) == 1,
         iops: list("iops"),

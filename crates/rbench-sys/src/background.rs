@@ -1,0 +1,281 @@
+//! A command of the user's that runs beside the measuring, in a process group of its own
+//! that does not outlive us.
+//!
+//! The leader of the group is a guard: a shell that waits for the end of its standard
+//! input, which only we hold, and then ends the group. So the group also ends when we are
+//! killed, and as long as the guard is there, no other group has its number.
+
+use std::fs;
+use std::io::{self, Read, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+/// What the guard does; 2 s are what the rest of the group has after SIGTERM.
+const GUARD: &str = "trap '' HUP INT TERM; read -r _; kill -s TERM 0; sleep 2; kill -s KILL 0";
+
+/// How long it is waited for what a command that has failed said last.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Most of a line that is kept, bytes.
+const LINE_MAX: usize = 200;
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// From its start to its end.
+    pub took: Duration,
+    /// Its exit status; `None` if a signal ended it, or if it was never started.
+    pub status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// If it failed: the first line on its standard error, or why it could not be started.
+    pub said: Option<String>,
+}
+
+/// A command that was started. When it is dropped, nothing of its group is left.
+#[derive(Debug)]
+pub struct Background {
+    guard: Child,
+    /// The guard waits for its end.
+    leash: Option<ChildStdin>,
+    running: Arc<AtomicBool>,
+}
+
+impl Background {
+    /// Starts `sh -c command` and tells of its end in a thread of its own. Its standard
+    /// input is empty; what it prints goes to our standard error by way of pipes, so that
+    /// what outlives it, because it has left its group, holds nothing of ours open.
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    pub fn start(
+        command: &str,
+        when_ended: impl FnOnce(CommandEnd) + Send + 'static,
+    ) -> io::Result<Background> {
+        let mut guard = Command::new("sh")
+            .args(["-c", GUARD])
+            // Launchers signal whole process groups.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let running = Arc::new(AtomicBool::new(true));
+        let background = Background {
+            leash: guard.stdin.take(),
+            guard,
+            running: Arc::clone(&running),
+        };
+        let began = Instant::now();
+        let mut child = Command::new("sh")
+            .args(["-c", command])
+            .process_group(background.group().as_raw())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (sender, first_line) = channel();
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        in_thread(move || relay(output, None))?;
+        in_thread(move || relay(errors, Some(&sender)))?;
+        in_thread(move || {
+            let end = wait(&mut child, began, &first_line);
+            running.store(false, Ordering::Release);
+            when_ended(end);
+        })?;
+        Ok(background)
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_raw(self.guard.id() as i32)
+    }
+
+    /// Whether the command itself has not ended.
+    pub fn is_running(&self) -> bool {
+        self.running.load(Ordering::Acquire)
+    }
+
+    /// Whether anything of its group is left.
+    pub fn has_processes(&self) -> bool {
+        let guard = self.guard.id();
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return self.is_running();
+        };
+        let numbers = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers
+            .filter(|number: &u32| *number != guard)
+            .any(|number| group_of(number) == Some(guard))
+    }
+
+    /// Asks all of its group to end (SIGTERM).
+    pub fn ask_to_end(&self) {
+        // The guard is of the group, so the group exists.
+        let _ = killpg(self.group(), Signal::SIGTERM);
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // The guard is killed, too, and only then waited for: until then its number, and
+        // that of the group, are nobody else's.
+        let _ = killpg(self.group(), Signal::SIGKILL);
+        drop(self.leash.take());
+        let _ = self.guard.wait();
+    }
+}
+
+/// The process group of a process that has not ended.
+fn group_of(number: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    // The name may hold anything, even parentheses.
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut fields = fields.split_whitespace();
+    let ended = matches!(fields.next()?, "Z" | "X" | "x");
+    fields.nth(1)?.parse().ok().filter(|_| !ended)
+}
+
+fn in_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = std::thread::Builder::new().name("rbench-event".to_owned());
+    thread.spawn(work).map(drop)
+}
+
+fn wait(child: &mut Child, began: Instant, first_line: &Receiver<String>) -> CommandEnd {
+    let status = child.wait();
+    let took = began.elapsed();
+    let failed = !status.as_ref().is_ok_and(ExitStatus::success);
+    CommandEnd {
+        took,
+        status: status.as_ref().ok().and_then(ExitStatus::code),
+        signal: status.as_ref().ok().and_then(ExitStatusExt::signal),
+        said: match status {
+            Err(error) => Some(error.to_string()),
+            Ok(_) if failed => first_line.recv_timeout(LAST_WORDS).ok(),
+            Ok(_) => None,
+        },
+    }
+}
+
+/// Passes on what comes to our standard error, and tells of the first line that is not
+/// empty.
+fn relay(from: Option<impl Read>, mut first_line: Option<&Sender<String>>) {
+    let Some(mut from) = from else {
+        return;
+    };
+    let (mut buffer, mut line) = ([0; 4096], Vec::new());
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        let bytes = &buffer[..length];
+        // A standard error that is closed is no reason to hold the command up.
+        let _ = io::stderr().write_all(bytes);
+        if let Some(sender) = first_line {
+            line.extend_from_slice(bytes);
+            if tell(&mut line, false, sender) {
+                first_line = None;
+            }
+        }
+    }
+    if let Some(sender) = first_line {
+        tell(&mut line, true, sender);
+    }
+}
+
+/// Tells of the first line of `text` that is not empty, if it is whole; whether it did.
+fn tell(text: &mut Vec<u8>, over: bool, to: &Sender<String>) -> bool {
+    let begin = text.iter().position(|byte| !byte.is_ascii_whitespace());
+    text.drain(..begin.unwrap_or(text.len()));
+    let end = text.iter().position(|byte| *byte == b'\n');
+    let over = over || text.len() >= LINE_MAX;
+    match end.or((over && !text.is_empty()).then_some(text.len())) {
+        Some(end) => {
+            let line = String::from_utf8_lossy(&text[..end.min(LINE_MAX)]);
+            // Nobody may wait for it.
+            let _ = to.send(line.trim_end().to_owned());
+            true
+        }
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn start(command: &str) -> (Background, Receiver<CommandEnd>) {
+        let (sender, ended) = channel();
+        let tell = move |end| drop(sender.send(end));
+        (Background::start(command, tell).expect("sh"), ended)
+    }
+
+    fn wait_until(what: &str, holds: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !holds() {
+            assert!(begun.elapsed() < PATIENCE, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn it_tells_how_the_command_ended() {
+        let (background, ended) =
+            start("sleep 0.2; echo; echo no such thing >&2; echo 2nd >&2; exit 3");
+        let end = ended.recv_timeout(PATIENCE).expect("it ends");
+        assert_eq!((end.status, end.signal), (Some(3), None));
+        assert_eq!(end.said.as_deref(), Some("no such thing"));
+        assert!(end.took >= Duration::from_millis(200));
+        assert!(!background.is_running());
+        let (_background, ended) = start("echo warning >&2");
+        let end = ended.recv_timeout(PATIENCE).expect("it ends");
+        assert_eq!((end.status, end.said), (Some(0), None));
+        let (_background, ended) = start("kill -9 $$");
+        let end = ended.recv_timeout(PATIENCE).expect("it ends");
+        assert_eq!((end.status, end.signal), (None, Some(9)));
+    }
+
+    #[test]
+    fn nothing_of_its_group_outlives_it() {
+        let (background, ended) = start("trap '' TERM; sleep 1000 & sleep 1000");
+        wait_until("it runs", || background.has_processes());
+        let group = background.guard.id();
+        background.ask_to_end();
+        assert!(background.is_running(), "it does not listen");
+        drop(background);
+        let end = ended.recv_timeout(PATIENCE).expect("it ends");
+        assert_eq!(end.signal, Some(9));
+        let of_group = |number: &u32| group_of(*number) == Some(group);
+        let left = || {
+            let entries = fs::read_dir("/proc").expect("/proc").flatten();
+            let numbers = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
+            numbers.filter(of_group).count()
+        };
+        wait_until("nothing is left", || left() == 0);
+    }
+
+    #[test]
+    fn what_listens_ends_by_itself() {
+        let (background, ended) = start("sleep 1000 & echo started; exit 0");
+        ended.recv_timeout(PATIENCE).expect("it ends");
+        wait_until("the sleep is there", || background.has_processes());
+        background.ask_to_end();
+        wait_until("the sleep has ended", || !background.has_processes());
+    }
+
+    #[test]
+    fn the_guard_ends_the_group_when_nobody_holds_it() {
+        let (mut background, ended) = start("exec sleep 1000");
+        // As when we are killed.
+        drop(background.leash.take());
+        let end = ended.recv_timeout(PATIENCE).expect("it ends");
+        assert_eq!(end.signal, Some(15));
+        wait_until("nothing is left", || !background.has_processes());
+    }
+}

@@ -1,0 +1,149 @@
+//! Marks of a run (`--event`, SIGUSR1) as rank 0 keeps them: for the result, and in its
+//! journal as soon as they are set.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rbench_exec::marks::{Ended, Mark, MarkObserver, MarkedPhase};
+use rbench_report::journal;
+use rbench_report::schema::{MarkCommand, MarkResult, Warning};
+
+use crate::recording::SharedFile;
+use crate::result::warning;
+
+/// The warning of a command that failed, or had to be ended.
+const FAILED: &str = "event-failed";
+/// The warning of a command that was never started.
+const NOT_RUN: &str = "event-not-run";
+
+/// The marks that were set so far, in this order.
+#[derive(Default)]
+pub struct MarkList(RefCell<Vec<MarkResult>>);
+
+impl MarkList {
+    /// As they are known now.
+    pub fn all(&self) -> Vec<MarkResult> {
+        self.0.borrow().clone()
+    }
+
+    /// What is to be said of their commands.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let marks = self.0.borrow();
+        let of = |mark: &MarkResult| {
+            let why = failure(mark.command.as_ref()?)?;
+            Some(warning(
+                FAILED,
+                format!("The command of --event {} {why}.", mark.name),
+            ))
+        };
+        marks.iter().filter_map(of).collect()
+    }
+}
+
+/// What is to be said when these commands were never started.
+pub fn not_run(names: &[String]) -> Vec<Warning> {
+    let of = |name: &String| {
+        let why = "its time had not come when the last phase ended";
+        warning(
+            NOT_RUN,
+            format!("The command of --event {name} was not run: {why}."),
+        )
+    };
+    names.iter().map(of).collect()
+}
+
+/// Why a command is no success, if it has ended.
+fn failure(command: &MarkCommand) -> Option<String> {
+    let MarkCommand {
+        took_s,
+        status,
+        signal,
+        said,
+        cut_off,
+        ..
+    } = command;
+    took_s.as_ref()?;
+    let why = match (cut_off, status, signal) {
+        (true, ..) => "still ran at the end of the run and was ended".to_owned(),
+        (false, Some(0), _) => return None,
+        (false, Some(status), _) => format!("failed with exit status {status}"),
+        (false, None, Some(signal)) => format!("was ended by signal {signal}"),
+        (false, None, None) => "could not be started".to_owned(),
+    };
+    Some(match said {
+        Some(said) => format!("{why}: {}", said.trim_end_matches('.')),
+        None => why,
+    })
+}
+
+/// Takes marks while the run goes on.
+pub struct MarkRecorder {
+    /// Where they are kept.
+    pub list: Rc<MarkList>,
+    /// The result file that is being made.
+    pub file: SharedFile,
+}
+
+impl MarkRecorder {
+    fn note(&self, mark: &MarkResult) {
+        if let Some(file) = self.file.borrow_mut().as_mut() {
+            // The result has all of them at the end, and says so if it cannot be written
+            // either.
+            let _ = file.note(&journal::mark_line(mark));
+        }
+    }
+}
+
+impl MarkObserver for MarkRecorder {
+    fn set(&self, mark: Mark) {
+        let Mark {
+            number: _,
+            name,
+            at,
+            phase,
+            command,
+        } = mark;
+        let t_s = phase
+            .as_ref()
+            .map(|phase| at.since(phase.start).as_secs_f64());
+        let (iteration, rows) = match phase {
+            Some(MarkedPhase {
+                iteration, rows, ..
+            }) => (Some(iteration), rows),
+            None => (None, Vec::new()),
+        };
+        let mark = MarkResult {
+            name,
+            at: format!("{:.3}", jiff::Timestamp::now()),
+            iteration,
+            rows,
+            t_s,
+            command: command.map(|command| MarkCommand {
+                command,
+                took_s: None,
+                status: None,
+                signal: None,
+                said: None,
+                cut_off: false,
+            }),
+        };
+        self.note(&mark);
+        self.list.0.borrow_mut().push(mark);
+    }
+
+    fn ended(&self, number: u32, ended: Ended) {
+        let Ended { end, cut_off } = ended;
+        let mut marks = self.list.0.borrow_mut();
+        let Some(mark) = marks.get_mut(number as usize) else {
+            return;
+        };
+        if let Some(command) = &mut mark.command {
+            command.took_s = Some(end.took.as_secs_f64());
+            command.status = end.status;
+            command.signal = end.signal;
+            command.said = end.said;
+            command.cut_off = cut_off;
+        }
+        self.note(mark);
+    }
+}

@@ -4,8 +4,10 @@
 //! Without an MPI launcher nothing here calls MPI, so that a run on a single
 //! host starts at once and needs no working MPI.
 
-use crate::arrival::{Arrival, Watch};
-use crate::launcher::{first_of_host, launched_ranks, launcher};
+use crate::arrival::Arrival;
+use crate::launcher::launcher;
+#[cfg(feature = "mpi")]
+use crate::launcher::{first_of_host, launched_ranks};
 use crate::solo::Solo;
 use crate::{CommError, Communicator};
 
@@ -28,17 +30,17 @@ pub enum Choice {
 /// the thread is panicking, MPI is left without being finalized, upon which
 /// the launcher ends the other ranks.
 #[derive(Debug)]
-pub struct World {
-    inner: Inner,
-    /// Until all ranks are together.
-    watch: Option<Watch>,
-}
+pub struct World(Inner);
 
 #[derive(Debug)]
 enum Inner {
     Solo(Solo),
     #[cfg(feature = "mpi")]
-    Mpi(crate::mpi::MpiWorld),
+    Mpi {
+        world: crate::mpi::MpiWorld,
+        /// Until all ranks are together.
+        watch: Option<crate::mpi::Watch>,
+    },
 }
 
 /// Starts the communicator of all ranks; under MPI a collective call, to be
@@ -60,10 +62,7 @@ pub fn start(
 ) -> Result<World, CommError> {
     let launcher = launcher(&env);
     match (choice, launcher) {
-        (Choice::Solo, _) | (Choice::Auto, None) => Ok(World {
-            inner: Inner::Solo(Solo::new()),
-            watch: None,
-        }),
+        (Choice::Solo, _) | (Choice::Auto, None) => Ok(World(Inner::Solo(Solo::new()))),
         (Choice::Auto | Choice::Mpi, launcher) => start_mpi(launcher, arrival, env),
     }
 }
@@ -74,12 +73,10 @@ fn start_mpi(
     arrival: Arrival,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<World, CommError> {
-    let watch = Watch::begin(arrival.clone(), first_of_host(&env));
+    let watch = crate::mpi::Watch::begin(arrival.clone(), first_of_host(&env));
     let world = crate::mpi::MpiWorld::start((launcher, launched_ranks(&env)), &arrival, &watch)?;
-    Ok(World {
-        inner: Inner::Mpi(world),
-        watch: Some(watch),
-    })
+    let watch = Some(watch);
+    Ok(World(Inner::Mpi { world, watch }))
 }
 
 #[cfg(not(feature = "mpi"))]
@@ -101,16 +98,19 @@ fn start_mpi(
 impl World {
     /// The group of all ranks.
     pub fn communicator(&self) -> &dyn Communicator {
-        match &self.inner {
+        match &self.0 {
             Inner::Solo(solo) => solo,
             #[cfg(feature = "mpi")]
-            Inner::Mpi(world) => world.communicator(),
+            Inner::Mpi { world, .. } => world.communicator(),
         }
     }
 
     /// All ranks have been heard of: nobody looks on any more.
     pub fn together(&mut self) {
-        self.watch = None;
+        #[cfg(feature = "mpi")]
+        if let Inner::Mpi { watch, .. } = &mut self.0 {
+            *watch = None;
+        }
     }
 
     /// Ends communication; a collective call, which waits quietly for all ranks
@@ -122,20 +122,20 @@ impl World {
     /// When this rank abandoned a collective that the others did not
     /// complete, or MPI reports an error. MPI is then not finalized.
     pub fn finish(self) -> Result<(), CommError> {
-        match self.inner {
+        match self.0 {
             Inner::Solo(_) => Ok(()),
             #[cfg(feature = "mpi")]
-            Inner::Mpi(world) => world.finish(),
+            Inner::Mpi { world, .. } => world.finish(),
         }
     }
 
     /// Ends this process and all other ranks at once with the exit code
     /// `code`, for the case that others no longer answer.
     pub fn abort(&self, code: i32) -> ! {
-        match &self.inner {
+        match &self.0 {
             Inner::Solo(_) => {}
             #[cfg(feature = "mpi")]
-            Inner::Mpi(world) => world.abort(code),
+            Inner::Mpi { world, .. } => world.abort(code),
         }
         std::process::exit(code)
     }

@@ -9,6 +9,7 @@ mod notes;
 mod request;
 mod roll_call;
 mod session;
+mod watch;
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -24,7 +25,8 @@ use self::request::{Pauses, Pending};
 use self::roll_call::RollCall;
 pub(crate) use self::session::library;
 use self::session::{Session, check, returns_errors};
-use crate::arrival::{Arrival, Watch};
+pub(crate) use self::watch::Watch;
+use crate::arrival::Arrival;
 use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member};
 
 /// How long [`Communicator::send`] and [`Communicator::receive`] wait.

@@ -17,8 +17,9 @@ use rbench_core::wire::{Reader, Writer};
 use super::request::{Pauses, Pending};
 use super::session::{self, Session};
 use super::u8_type;
+use super::watch::{Stage, Watch};
 use crate::CommError;
-use crate::arrival::{Arrival, Stage, Watch};
+use crate::arrival::Arrival;
 
 /// To rank 0: who this is.
 const HELLO: c_int = 2;

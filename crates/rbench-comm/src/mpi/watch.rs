@@ -1,0 +1,276 @@
+//! What is said when ranks do not come together at the start, and after how long everybody
+//! ends.
+//!
+//! MPI may wait for ever for a rank that was never started or that its network does not
+//! reach, with the main thread inside of it. So a thread of its own looks on.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rbench_core::Rank;
+use rbench_core::plain::{plain, ranges};
+
+use crate::arrival::Arrival;
+
+/// What a rank waits for, for its report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// For MPI itself.
+    Starting,
+    /// Rank 0: for a first message of each other rank. Who has sent one, and its host.
+    Calling {
+        /// Number of ranks.
+        size: u32,
+        /// By rank.
+        heard: BTreeMap<u32, String>,
+    },
+    /// Another rank: for the first answers.
+    Answering {
+        /// This rank.
+        me: Rank,
+        /// Those that it has not heard of.
+        missing: Vec<u32>,
+    },
+    /// Rank 0: all have answered; for the first collective operations.
+    Joining {
+        /// Number of ranks.
+        size: u32,
+    },
+    /// Another rank: for the same, of which rank 0 tells.
+    Following,
+}
+
+/// Who looks on while the ranks come together. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// `None` once the ranks are together.
+    stage: Mutex<Option<Stage>>,
+    changed: Condvar,
+}
+
+impl Watch {
+    /// Looks on from now; `speaks`: whether this rank reports. All end.
+    pub(crate) fn begin(arrival: Arrival, speaks: bool) -> Watch {
+        let shared = Arc::new(Shared {
+            stage: Mutex::new(Some(Stage::Starting)),
+            changed: Condvar::new(),
+        });
+        let watch = Watch(Arc::clone(&shared));
+        // Without a thread nobody looks on; the ranks may well come together.
+        let _ = std::thread::Builder::new()
+            .name("rbench-start".to_owned())
+            .spawn(move || shared.look_on(&arrival, speaks));
+        watch
+    }
+
+    /// From now on the rank waits for this.
+    pub(crate) fn at(&self, stage: Stage) {
+        *self.0.lock() = Some(stage);
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<Stage>> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look_on(&self, arrival: &Arrival, speaks: bool) {
+        let notice = arrival
+            .limit
+            .map_or(arrival.notice, |limit| arrival.notice.min(limit));
+        let Some(stage) = self.still_after(notice) else {
+            return;
+        };
+        let say = |text: Option<String>| text.filter(|_| speaks).as_deref().map(arrival.say);
+        if arrival.limit.is_none_or(|limit| limit > notice) {
+            say(sentence(&stage, arrival, notice));
+        }
+        let Some(limit) = arrival.limit else { return };
+        let Some(stage) = self.still_after(limit.saturating_sub(notice)) else {
+            return;
+        };
+        say(last_sentence(&stage, arrival, limit));
+        (arrival.end)()
+    }
+
+    /// What the rank waits for if they are not together after this time.
+    fn still_after(&self, time: Duration) -> Option<Stage> {
+        let together = |stage: &mut Option<Stage>| stage.is_some();
+        let waited = self.changed.wait_timeout_while(self.lock(), time, together);
+        let (stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        stage.clone()
+    }
+}
+
+/// What is said while there is hope.
+fn sentence(stage: &Stage, arrival: &Arrival, waited: Duration) -> Option<String> {
+    let end = match arrival.limit {
+        Some(limit) => format!(
+            "everybody ends after {} s (--start-timeout)",
+            limit.as_secs()
+        ),
+        None => "waiting on".to_owned(),
+    };
+    let facts = facts(stage, &arrival.host)?;
+    let (waited, advice) = (waited.as_secs(), advice(stage));
+    Some(format!(
+        "{waited} s after the start {facts}; {end}\n{advice}"
+    ))
+}
+
+/// What is said at the end.
+fn last_sentence(stage: &Stage, arrival: &Arrival, limit: Duration) -> Option<String> {
+    let facts = facts(stage, &arrival.host)?;
+    let (limit, advice) = (limit.as_secs(), advice(stage));
+    Some(format!(
+        "the ranks have not come together within {limit} s (--start-timeout): {facts}\n{advice}"
+    ))
+}
+
+/// `None` where another rank tells.
+fn facts(stage: &Stage, host: &str) -> Option<String> {
+    let host = plain(host);
+    Some(match stage {
+        Stage::Starting => format!("MPI_Init on host {host} still waits for other ranks"),
+        Stage::Calling { size, heard } => {
+            let missing: Vec<u32> = (1..*size)
+                .filter(|rank| !heard.contains_key(rank))
+                .collect();
+            let mut hosts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+            hosts.entry(&host).or_default().push(0);
+            for (rank, host) in heard {
+                hosts.entry(host).or_default().push(*rank);
+            }
+            let there = hosts
+                .iter()
+                .map(|(host, ranks)| format!("{} ({})", plain(host), ranks_text(ranks)));
+            format!(
+                "rank 0 has not heard of {} of {size} ranks: {}; it has heard of {}",
+                missing.len(),
+                ranges(&missing),
+                there.collect::<Vec<_>>().join(", ")
+            )
+        }
+        Stage::Answering { me, missing } => format!(
+            "rank {me} on host {host} has no message from {}",
+            ranks_text(missing)
+        ),
+        Stage::Joining { size } => format!(
+            "rank 0 has heard of all {size} ranks, but the first operation of all of them \
+             together does not come to its end: hosts may reach this one and not each other"
+        ),
+        Stage::Following => return None,
+    })
+}
+
+fn ranks_text(ranks: &[u32]) -> String {
+    match ranks {
+        [one] => format!("rank {one}"),
+        several => format!("ranks {}", ranges(several)),
+    }
+}
+
+fn advice(stage: &Stage) -> &'static str {
+    match stage {
+        Stage::Starting => {
+            "Look whether all ranks were started: can every host be logged into without a question \
+             (ssh HOST true: host keys), and does each have this program and the same MPI library?"
+        }
+        _ => {
+            "MPI may use a network that the hosts do not share: name the right one, with Open MPI by \
+             --mca btl_tcp_if_include 192.168.1.0/24, with MPICH by -iface; look for a firewall between \
+             the hosts, and whether all have the same rbench and MPI library (rbench version)"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn arrival(notice_ms: u64, limit_ms: Option<u64>) -> Arrival {
+        Arrival {
+            host: "a".to_owned(),
+            program: "rbench".to_owned(),
+            notice: Duration::from_millis(notice_ms),
+            limit: limit_ms.map(Duration::from_millis),
+            say: |_| {},
+            end: || std::process::exit(1),
+        }
+    }
+
+    #[test]
+    fn rank_0_names_who_is_missing_and_where_it_has_heard_of_the_others() {
+        let heard = [(1, "a"), (4, "b"), (5, "b"), (7, "\u{1b}c")];
+        let stage = Stage::Calling {
+            size: 9,
+            heard: heard.map(|(rank, host)| (rank, host.to_owned())).into(),
+        };
+        let text = sentence(
+            &stage,
+            &arrival(20_000, Some(120_000)),
+            Duration::from_secs(20),
+        )
+        .expect("rank 0 tells");
+        let start = "20 s after the start rank 0 has not heard of 4 of 9 ranks: 2-3,6,8; it has \
+                     heard of \\u{1b}c (rank 7), a (ranks 0-1), b (ranks 4-5); everybody ends \
+                     after 120 s (--start-timeout)\nMPI may use";
+        assert!(text.starts_with(start), "{text}");
+        assert!(text.contains("btl_tcp_if_include"), "{text}");
+    }
+
+    #[test]
+    fn others_name_themselves_and_whom_they_wait_for() {
+        let stage = Stage::Answering {
+            me: Rank(4),
+            missing: vec![0, 3],
+        };
+        let text = last_sentence(&stage, &arrival(1, Some(1)), Duration::from_secs(120))
+            .expect("it tells");
+        let start = "the ranks have not come together within 120 s (--start-timeout): rank 4 on \
+                     host a has no message from ranks 0,3\n";
+        assert!(text.starts_with(start), "{text}");
+        let starting = facts(&Stage::Starting, "b").expect("it tells");
+        assert_eq!(starting, "MPI_Init on host b still waits for other ranks");
+        assert_eq!(facts(&Stage::Following, "b"), None);
+        assert!(advice(&Stage::Starting).contains("host keys"));
+    }
+
+    #[test]
+    fn it_is_said_while_the_ranks_are_apart_and_never_after() {
+        static SAID: AtomicU32 = AtomicU32::new(0);
+        let mut arrival = arrival(20, None);
+        arrival.say = |_| {
+            SAID.fetch_add(1, Ordering::Relaxed);
+        };
+        let watch = Watch::begin(arrival.clone(), true);
+        while SAID.load(Ordering::Relaxed) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(watch);
+        arrival.notice = Duration::from_secs(3600);
+        let shared = {
+            let watch = Watch::begin(arrival, true);
+            watch.at(Stage::Joining { size: 2 });
+            Arc::clone(&watch.0)
+        };
+        // Who looks on has gone, and said nothing.
+        while Arc::strong_count(&shared) > 1 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(SAID.load(Ordering::Relaxed), 1);
+    }
+}

@@ -89,7 +89,7 @@ def on_bed(program):
     mount = pathlib.Path("/tmp/rbench-testbed/mnt")
     launch = f"exec mpirun -np 12 --hostfile $RBENCH_BED_HOSTFILE {program} {' '.join(FIO)} --directory={mount} --rw=trimwrite"
     done = run([BED, "run", "sh", "-c", launch], expect=2, quiet=True)
-    wanted = "giving back a range of a file (job job): fuse (mfsmaster:9421) refuses it (fallocate: EOPNOTSUPP) on client1, client2, client3"
+    wanted = "giving back a range of a file (job job): fuse (mfs#10.77.0.1:9421) refuses it (fallocate: EOPNOTSUPP) on client1, client2, client3"
     check(f"rbench: {wanted}\n" in done.stderr, f"{done.stderr}")
     left = run([BED, "run", "ls", "-A", mount], quiet=True).stdout
     check(".needs-" not in left and "job" not in left, f"left: {left}")

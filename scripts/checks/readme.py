@@ -65,9 +65,11 @@ class Trace:
         self.folder = str(folder)
 
     def on_data(self, *names):
-        """Calls of these names on files of data: not on the marker of a run."""
+        """Calls of these names on files of data: not on the marker of a run, and not where it is tried beforehand what the
+        run needs."""
         for name, words, value in self.calls:
-            if name in names and f"<{self.folder}/" in words and ".rbench-run" not in words and value >= 0:
+            own = ".rbench-run" in words or ".needs-" in words
+            if name in names and f"<{self.folder}/" in words and not own and value >= 0:
                 yield name, words, value
 
     def sizes(self, name):

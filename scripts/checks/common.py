@@ -204,6 +204,19 @@ def in_session(session):
     return sorted(found)
 
 
+def ranks_of(out):
+    """The processes on this machine that run rbench with the result file `out`: its ranks, whichever host they play."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if (process / "comm").read_text().strip() == "rbench" and str(out).encode() in words:
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
 def meta_items(ranks, nodes=4, each=100):
     """The items of a whole metadata run with a private tree for each rank."""
     tree, items = ranks * nodes, ranks * nodes * each

@@ -5,6 +5,7 @@ usage: suite.py PROGRAM          on this host, on the built-in file system
        suite.py PROGRAM bed      on three hosts with MooseFS (the bed is up: scripts/testbed up)
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -13,8 +14,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
-from common import PATIENCE_S, check, finish, heading, mpirun, result, run, wait_until
+from common import PATIENCE_S, check, finish, heading, mpirun, ranks_of, result, run, wait_until
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 SCALE = "0.0001"
@@ -101,6 +103,13 @@ def cells(document):
     return [(cell["index"], cell["name"], words(cell), items(cell), cell["error"]) for cell in document["cells"]]
 
 
+def send(out, number):
+    """A signal to all ranks of a run that are there."""
+    for pid in ranks_of(out):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 def interrupted(place, out, arguments):
     """Starts a suite, and ends it when half of its cells are there."""
     journal = pathlib.Path(f"{out}.journal")
@@ -114,7 +123,11 @@ def interrupted(place, out, arguments):
         return lines > planned // 2 or process.poll() is not None
 
     wait_until(half, 10 * PATIENCE_S)
+    # Cells are short, and a launcher on a busy machine is slow: the ranks stand still until its signal reaches them.
+    send(out, signal.SIGSTOP)
     process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    send(out, signal.SIGCONT)
     process.wait(timeout=PATIENCE_S)
     return planned
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from common import PATIENCE_S, check, finish, heading, mpirun, result, run, wait_until
+from common import PATIENCE_S, check, finish, heading, mpirun, ranks_of, result, run, wait_until
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 # A rank that takes no part uses less of a processor.
@@ -79,18 +79,6 @@ def product(place, folder):
 def processor_seconds(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def ranks_of(out):
-    found = []
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if (process / "comm").read_text().strip() == "rbench" and str(out).encode() in words:
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
 
 
 def idle(place, folder):

@@ -18,6 +18,7 @@ use rbench_plan::Limits;
 
 use crate::intervals::Intervals;
 use crate::marks::Marks;
+use crate::mounts::Mounts;
 use crate::pace::{Exits, StopFlag};
 use crate::sight::Sight;
 use crate::trap::Trap;
@@ -58,6 +59,12 @@ const NOTE_PHASE_END: u64 = 9;
 /// "This is the first of my operations that failed": the text.
 const NOTE_FAILED: u64 = 10;
 
+/// "My mount no longer answers": [`DeadMount::to_text`](crate::mounts::DeadMount::to_text).
+const NOTE_DEAD_MOUNT: u64 = 11;
+
+/// "All my operations fail, and my mount answers": one of them.
+const NOTE_ALL_FAIL: u64 = 12;
+
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
 
@@ -81,6 +88,8 @@ pub enum StopReason {
     Start,
     /// What was to end the run early has happened.
     Trigger,
+    /// A mount no longer answers.
+    DeadMount,
 }
 
 impl StopReason {
@@ -92,6 +101,7 @@ impl StopReason {
             StopReason::Stuck => 1001,
             StopReason::Start => 1002,
             StopReason::Trigger => 1003,
+            StopReason::DeadMount => 1004,
         }
     }
 
@@ -101,6 +111,7 @@ impl StopReason {
             1001 => StopReason::Stuck,
             1002 => StopReason::Start,
             1003 => StopReason::Trigger,
+            1004 => StopReason::DeadMount,
             number => StopReason::Signal(number as i32),
         }
     }
@@ -237,6 +248,10 @@ pub struct Group<'a> {
     pub intervals: Intervals,
     /// What happens besides, at rank 0.
     pub marks: Marks,
+    /// Mounts that no longer answer.
+    pub mounts: Rc<Mounts>,
+    /// The present phase, for people.
+    label: RefCell<String>,
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -315,6 +330,8 @@ impl<'a> Group<'a> {
             exits: Arc::default(),
             intervals: Intervals::default(),
             marks: Marks::default(),
+            mounts: Rc::default(),
+            label: RefCell::default(),
         })
     }
 
@@ -445,6 +462,8 @@ impl<'a> Group<'a> {
             .set(self.failed.borrow()[self.rank().0 as usize]);
         self.start.set(None);
         self.marks.left();
+        self.mounts.begin();
+        label.clone_into(&mut self.label.borrow_mut());
         *self.phase_stop.borrow_mut() = self.stop.borrow().follower();
         self.starts_here.set(None);
         if self.is_root() {
@@ -502,6 +521,7 @@ impl<'a> Group<'a> {
                 () = self.intervals.due() => self.pass_on(false),
                 () = self.interrupts.mark(), if self.is_root() => self.marks.signalled(self.clock.now()),
                 happening = self.marks.next() => self.marks.take(happening, self.clock.now()),
+                verdict = self.mounts.next() => self.mount_answered(verdict),
                 () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());
@@ -671,6 +691,12 @@ impl<'a> Group<'a> {
             NOTE_FAILED => unpack(&note.more)
                 .into_iter()
                 .for_each(|text| self.show_failure(&text)),
+            NOTE_DEAD_MOUNT => unpack(&note.more)
+                .into_iter()
+                .for_each(|text| self.read_dead_mount(note.from, &text)),
+            NOTE_ALL_FAIL => unpack(&note.more)
+                .into_iter()
+                .for_each(|text| self.every_fails(note.from, &text)),
             _ => {}
         }
     }
@@ -736,6 +762,7 @@ impl<'a> Group<'a> {
 mod alive;
 mod events;
 mod intervals;
+mod mounts;
 mod progress;
 mod steady;
 mod text;

@@ -170,8 +170,9 @@ impl Calls {
     }
 }
 
-/// Who is told of the first operation that fails.
-struct FirstFailure(Box<dyn FnOnce(&Failure) + Send>);
+/// Who is told of the first operation that fails, and of the first that says that the mount is
+/// lost.
+struct FirstFailure(Box<dyn FnMut(&Failure) + Send>);
 
 impl std::fmt::Debug for FirstFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -192,6 +193,8 @@ pub struct Meter {
     moved: u64,
     others: u64,
     first_failure: Option<FirstFailure>,
+    /// Whether it was told of one that says that the mount is lost.
+    told_of_loss: bool,
     details: Details,
     logs: bool,
     failed: u64,
@@ -241,6 +244,7 @@ impl Meter {
             moved: 0,
             others: 0,
             first_failure: None,
+            told_of_loss: false,
             details: Details::default(),
             logs: false,
             failed: 0,
@@ -274,8 +278,9 @@ impl Meter {
         self.passes = Some(Passes(Box::new(to)));
     }
 
-    /// Tells of the first operation that fails, outside the timer.
-    pub fn tell_first(&mut self, tell: impl FnOnce(&Failure) + Send + 'static) {
+    /// Tells of the first operation that fails, and of the first whose failure says that the
+    /// mount is lost, outside the timer.
+    pub fn tell_first(&mut self, tell: impl FnMut(&Failure) + Send + 'static) {
         self.first_failure = Some(FirstFailure(Box::new(tell)));
     }
 
@@ -376,7 +381,10 @@ impl Meter {
     fn note_failed(&mut self, failure: &Failure) {
         self.failed += 1;
         self.tally.failed.store(self.failed, Ordering::Relaxed);
-        if let Some(FirstFailure(tell)) = self.first_failure.take() {
+        let lost = failure.kind.says_the_mount_is_lost();
+        let news = self.failed == 1 || lost && !self.told_of_loss;
+        if let Some(FirstFailure(tell)) = self.first_failure.as_mut().filter(|_| news) {
+            self.told_of_loss |= lost;
             tell(failure);
         }
         if self.patience.errors.is_some_and(|most| self.failed > most) {

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::client;
 use crate::group::{ExecError, Group, StopReason, WorkerResources};
+use crate::lost;
 use crate::phase::{Before, Phase};
 use crate::reduce::{self, Part};
 use crate::residency::{self, Glance, Seen};
@@ -147,6 +148,7 @@ impl WorkerPool {
                         }
                         Some((_, Report::Failed(failure))) => {
                             group.tell_failure(&failure);
+                            group.doubt_mount(&failure);
                             continue;
                         }
                         Some((worker, report)) => take(report).map(|answer| (worker, answer)),
@@ -183,6 +185,7 @@ impl WorkerPool {
                     ready.planned = ready.planned.saturating_add(planned);
                 }
                 Err(failure) => {
+                    group.doubt_mount(&failure);
                     ready.trouble.get_or_insert_with(|| failure.to_string());
                 }
             }
@@ -304,6 +307,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     group.attend(hands.dismiss(), || 0).await?;
     group.settle_intervals().await?;
     group.settle_errors().await?;
+    group.settle_mounts().await?;
     let stopped = group.stopped().await?;
     // Every rank is done by here: waiting for the slowest one is counted.
     let glances = before.zip(after).map(|(before, after)| [before, after]);
@@ -402,7 +406,7 @@ pub async fn run_freely(
                 break;
             }
         }
-        if group.stop_flag().is_raised() {
+        if group.phase_stop().is_raised() {
             break;
         }
     }
@@ -412,6 +416,7 @@ pub async fn run_freely(
         Err(error) => return Err(error),
     };
     group.settle_errors().await?;
+    group.settle_mounts().await?;
     let stopped = group.stopped().await?;
     let mut ends = Vec::new();
     let mut done = done.into_iter();
@@ -528,6 +533,9 @@ async fn merge(
         stonewall,
         complete,
     };
+    if failed {
+        lost::gather(group, phase, &part.outcomes).await?;
+    }
     let mut rows = reduce::reduce(group, phase, part).await?;
     residency::gather(group, phase, seen, &mut rows).await?;
     client::gather(group, client, &mut rows).await?;
@@ -625,6 +633,7 @@ async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(WorkerPool, u64), 
         Ok(planned) => Ok((hands, planned)),
         Err(error) => {
             group.attend(hands.dismiss(), || 0).await?;
+            group.settle_mounts().await?;
             Err(error)
         }
     }

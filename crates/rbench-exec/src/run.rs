@@ -122,6 +122,7 @@ async fn iterate<G: Workspace, P: Pass<G>>(
         if broken_off && ending.trouble.is_none() && group.is_root() {
             tell_stopped(group, listener);
         }
+        group.share_dead_mounts().await?;
         if broken_off && group.any_stuck().await? {
             // Removing would wait as well.
             ending.left = ground.leave(group).await?;

@@ -167,7 +167,8 @@ pub enum Report {
     },
     /// Has handed over all that it did before that interval; no answer to any command.
     Passed(u64),
-    /// The first of its operations that failed; no answer to any command.
+    /// The first of its operations that failed, or the first that says that the mount is lost;
+    /// no answer to any command.
     Failed(Box<Failure>),
     /// Looked.
     Looked {

@@ -304,6 +304,8 @@ pub struct Limits {
     pub errors: Option<u64>,
     /// Longest time of one operation; `None`: it may take as long as it takes.
     pub operation: Option<Nanos>,
+    /// Whether the run goes on where a mount no longer answers.
+    pub outlives_dead_mounts: bool,
 }
 
 fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
@@ -317,6 +319,7 @@ fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
     Ok(Limits {
         errors,
         operation: nonzero_time("--op-timeout", given.op_timeout)?,
+        outlives_dead_mounts: given.on_dead_mount == Some(OnError::Continue),
     })
 }
 

@@ -85,9 +85,11 @@ pub struct LimitOptions {
     pub max_errors: Option<u64>,
     /// `--op-timeout`: longest time of one operation.
     pub op_timeout: Option<Nanos>,
+    /// `--on-dead-mount`
+    pub on_dead_mount: Option<OnError>,
 }
 
-/// `--on-error`
+/// `--on-error`, `--on-dead-mount`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     /// Count it and go on.

@@ -13,6 +13,7 @@ mod clean;
 mod client_counters;
 mod compare;
 mod data_size;
+mod dead_mounts;
 mod embedded;
 mod files;
 mod fio;

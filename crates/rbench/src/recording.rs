@@ -14,6 +14,7 @@ use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_exec::intervals::{IntervalRow, Observer, Span};
+use rbench_exec::mounts::Mounts;
 use rbench_exec::{Ending, ExecError, Group, Listener};
 use rbench_plan::Plan;
 use rbench_report::intervals::{IntervalLine, IntervalOf};
@@ -21,6 +22,7 @@ use rbench_report::schema::{ClientCounters, PhaseMark, Warning};
 use rbench_report::{PhaseResult, RunResult, journal, repetition};
 
 use crate::complain;
+use crate::dead_mounts;
 use crate::files::{Replace, ResultFile};
 use crate::front::{FrontEnd, Scope};
 use crate::hlog::IntervalLog;
@@ -153,6 +155,8 @@ pub struct Recording<'r> {
     noted: Vec<Warning>,
     /// At rank 0: what was marked so far.
     marks: Rc<MarkList>,
+    /// Those that no longer answer, as the group knows of them.
+    mounts: Rc<Mounts>,
     begun: Nanos,
 }
 
@@ -163,6 +167,7 @@ impl<'r> Recording<'r> {
         job: Job<'r>,
         display: &'r Display,
         (rank, host): (Rank, &'r str),
+        mounts: &Rc<Mounts>,
     ) -> Recording<'r> {
         let Job {
             plan,
@@ -195,6 +200,7 @@ impl<'r> Recording<'r> {
             starts: Vec::new(),
             noted: Vec::new(),
             marks: Rc::default(),
+            mounts: Rc::clone(mounts),
             begun: MonotonicClock.now(),
         }
     }
@@ -278,6 +284,7 @@ impl<'r> Recording<'r> {
     /// What the run hands over when it ended that way.
     pub fn end(self, outcome: Result<Ending, ExecError>) -> Report {
         let mut report = self.report;
+        report.result.dead_mounts = dead_mounts::results(self.mounts.found());
         match outcome {
             Ok(ending) => {
                 report.kept = ending.kept;
@@ -362,6 +369,7 @@ impl Listener for Recording<'_> {
         self.display.end();
         self.report.signalled = true;
         self.report.result.marks = self.marks.all();
+        self.report.result.dead_mounts = dead_mounts::results(self.mounts.found());
         self.report.result.warnings.extend(self.marks.warnings());
         publish(&mut self.report, self.plan, self.launch, self.output);
     }

@@ -48,7 +48,13 @@ use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
 pub const ENDED_EARLY: &str = "ended-early";
 
 /// Warnings of something that went wrong; the others explain numbers.
-const WRONG: [&str; 3] = ["errors", "unchecked-blocks", "left-behind"];
+const WRONG: [&str; 5] = [
+    "errors",
+    "dead-mount",
+    "stalled",
+    "unchecked-blocks",
+    "left-behind",
+];
 
 /// Why a run has no report. It is the same on every rank; rank 0 prints it.
 pub enum Refusal {
@@ -294,8 +300,9 @@ pub async fn once(
     let group = group.with_caches(cache_of);
     // The built-in file system is this program: it is only watched when that is asked for.
     if output.watch.is_some() || !plan.embedded() {
-        client::watch(&group, output.watch.clone(), places).await?;
+        client::watch(&group, output.watch.clone(), places.clone()).await?;
     }
+    group.watch_mounts(places).await?;
     let scope = Scope {
         plan: &plan,
         launch,
@@ -551,7 +558,7 @@ async fn measure(
     };
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
     let me = (group.rank(), group.host_name());
-    let mut recording = Recording::new(&frame, job, display, me);
+    let mut recording = Recording::new(&frame, job, display, me, &group.mounts);
     recording.observe(group);
     // Launchers end their ranks soon after a signal.
     let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
@@ -743,6 +750,10 @@ fn tell_trouble(result: &RunResult, people: bool) {
 pub fn stop_code(group: &Group<'_>) -> Option<u8> {
     match group.stop_reason()? {
         StopReason::Signal(number) => Some(128 + number as u8),
-        StopReason::Errors | StopReason::Stuck | StopReason::Start | StopReason::Trigger => None,
+        StopReason::Errors
+        | StopReason::Stuck
+        | StopReason::Start
+        | StopReason::Trigger
+        | StopReason::DeadMount => None,
     }
 }

@@ -22,6 +22,7 @@ use crate::{Communicator, Format, Invocation, Output, Progress, Start, Stop};
 use crate::{fio, ior, mdtest, values};
 
 mod after;
+mod commands;
 mod compare;
 mod foreign;
 mod limits;
@@ -120,6 +121,8 @@ struct Common {
     untried: bool,
     #[command(flatten)]
     limits: limits::LimitArgs,
+    #[command(flatten)]
+    commands: commands::CommandArgs,
     /// Seed of everything random [default: random, noted in the result]
     #[arg(long, value_name = "N", help_heading = "Run")]
     seed: Option<u64>,
@@ -581,6 +584,7 @@ impl Common {
             log: self.log,
             keep: self.keep,
             limits: self.limits.into(),
+            commands: self.commands.into(),
             leave: spec::Leave {
                 private_dirs: self.private_dirs,
                 overfill: self.overfill,

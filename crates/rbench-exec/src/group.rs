@@ -75,48 +75,6 @@ const AWAY: Duration = Duration::from_secs(2);
 /// How often ranks say that they are there.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 
-/// Why the group was asked to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopReason {
-    /// A signal with this number reached one of the ranks.
-    Signal(i32),
-    /// More operations failed than may.
-    Errors,
-    /// An operation did not return in the time it may take.
-    Stuck,
-    /// A rank could not start together with the others.
-    Start,
-    /// What was to end the run early has happened.
-    Trigger,
-    /// A mount no longer answers.
-    DeadMount,
-}
-
-impl StopReason {
-    /// As a number above 0, for messages.
-    fn code(self) -> u64 {
-        match self {
-            StopReason::Signal(number) => u64::from(number.unsigned_abs()),
-            StopReason::Errors => 1000,
-            StopReason::Stuck => 1001,
-            StopReason::Start => 1002,
-            StopReason::Trigger => 1003,
-            StopReason::DeadMount => 1004,
-        }
-    }
-
-    fn of_code(code: u64) -> StopReason {
-        match code {
-            1000 => StopReason::Errors,
-            1001 => StopReason::Stuck,
-            1002 => StopReason::Start,
-            1003 => StopReason::Trigger,
-            1004 => StopReason::DeadMount,
-            number => StopReason::Signal(number as i32),
-        }
-    }
-}
-
 /// Why a run ended before its time. The text is one sentence, the same on
 /// every rank where the group still answers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -250,6 +208,8 @@ pub struct Group<'a> {
     pub marks: Marks,
     /// Mounts that no longer answer.
     pub mounts: Rc<Mounts>,
+    /// What is run around phases.
+    pub hooks: Rc<PhaseHooks>,
     /// The present phase, for people.
     label: RefCell<String>,
 }
@@ -331,6 +291,7 @@ impl<'a> Group<'a> {
             intervals: Intervals::default(),
             marks: Marks::default(),
             mounts: Rc::default(),
+            hooks: Rc::default(),
             label: RefCell::default(),
         })
     }
@@ -338,6 +299,12 @@ impl<'a> Group<'a> {
     /// The same group with limits at which it stops.
     pub fn with_limits(self, limits: Limits) -> Group<'a> {
         Group { limits, ..self }
+    }
+
+    /// The same group with commands around its phases, the same on all ranks.
+    pub fn with_hooks(self, hooks: PhaseHooks) -> Group<'a> {
+        let hooks = Rc::new(hooks);
+        Group { hooks, ..self }
     }
 
     /// The same group with timelines of that interval, the same on all ranks.
@@ -761,15 +728,19 @@ impl<'a> Group<'a> {
 
 mod alive;
 mod events;
+mod hooks;
 mod intervals;
 mod mounts;
 mod progress;
+mod reason;
 mod steady;
 mod text;
 mod time;
 
+pub use hooks::{HookedPhase, PhaseHooks};
 pub use progress::Progress;
 use progress::ProgressBook;
+pub use reason::StopReason;
 use text::{pack, unpack};
 
 #[cfg(test)]

@@ -498,6 +498,7 @@ impl<'w> JobRound<'w> {
                     .max()
                     .unwrap_or_default(),
                 command: None,
+                name: None,
             },
             make: Arc::new(move |thread| {
                 let mut clone = thread;
@@ -691,6 +692,7 @@ impl<'w> JobRound<'w> {
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
                 unsynced: true,
+                aside: false,
             }],
             open_loop: false,
             deadline: None,

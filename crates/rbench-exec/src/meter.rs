@@ -105,6 +105,8 @@ struct Lane {
     /// Its timeline is still empty.
     stats: OpStats,
     line: TimelineRecorder,
+    /// Its operations belong to no other's time.
+    aside: bool,
 }
 
 impl Lane {
@@ -113,11 +115,16 @@ impl Lane {
         Lane {
             line: TimelineRecorder::new(interval, stats.response.is_some()),
             stats,
+            aside: false,
         }
     }
 
     fn end(self) -> OpStats {
-        let Lane { mut stats, line } = self;
+        let Lane {
+            mut stats,
+            line,
+            aside: _,
+        } = self;
         stats.timeline = line.finish();
         stats.shrink();
         stats
@@ -266,9 +273,18 @@ impl Meter {
         self.details.operations.reserve(room.min(1 << 20));
     }
 
-    /// From now on hands over each lane's intervals: by the lane's number.
+    /// The operations of these lanes belong to no other's time: [`Meter::aside`].
+    pub fn set_aside(&mut self, lanes: &[bool]) {
+        for (lane, aside) in self.lanes.iter_mut().zip(lanes) {
+            lane.aside = *aside;
+        }
+    }
+
+    /// From now on hands over each lane's intervals, by the lane's number; not of what is
+    /// done aside, which may be shown or not.
     pub fn hand_over(&mut self, to: impl Fn(usize) -> HandOver) {
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
+        let lanes = self.lanes.iter_mut().enumerate();
+        for (number, lane) in lanes.filter(|(_, lane)| !lane.aside) {
             lane.line.hand_over_to(to(number));
         }
     }
@@ -295,7 +311,9 @@ impl Meter {
     pub fn done(&mut self, lane: usize, span: Span, bytes: u64) {
         let service = span.end.since(span.start);
         let row = lane as u32;
-        let Lane { stats: lane, line } = &mut self.lanes[lane];
+        let Lane {
+            stats: lane, line, ..
+        } = &mut self.lanes[lane];
         lane.items += 1;
         lane.bytes += bytes;
         lane.service.record(service);
@@ -353,6 +371,24 @@ impl Meter {
     pub fn went_on(&mut self) {
         self.others += 1;
         self.tally.others.store(self.others, Ordering::Relaxed);
+    }
+
+    /// Notes an operation of a lane that is set aside: it went well, is none of the worker's
+    /// items, and moves nobody's end.
+    pub fn aside(&mut self, lane: usize, span: Span) {
+        let service = span.end.since(span.start);
+        let (from, to) = (
+            span.start.since(self.common_start),
+            span.end.since(self.common_start),
+        );
+        let Lane { stats, line, .. } = &mut self.lanes[lane];
+        stats.items += 1;
+        stats.service.record(service);
+        line.done(to, 0, service, None);
+        let aside = Nanos(0);
+        let now = Measured { from, to, aside };
+        stats.measured = Some(stats.measured.map_or(now, |known| known.joined(now)));
+        self.went_on();
     }
 
     /// Notes an operation that failed.
@@ -428,7 +464,11 @@ impl Meter {
             },
             false => Measured::NOTHING,
         };
-        (0..self.lanes.len()).for_each(|lane| self.measured(lane, measured));
+        for lane in 0..self.lanes.len() {
+            if !self.lanes[lane].aside {
+                self.measured(lane, measured);
+            }
+        }
     }
 
     /// Notes operations of an open loop that were due and never started.
@@ -514,7 +554,8 @@ impl Meter {
 
     /// Where the worker's time went.
     fn effort(&self) -> Effort {
-        let done = self.stats().map(|lane| lane.service.total());
+        let own = self.lanes.iter().filter(|lane| !lane.aside);
+        let done = own.map(|lane| lane.stats.service.total());
         let recorded = Nanos(done.fold(self.failed_for.0, |sum, lane| sum + lane.0));
         let (in_calls, full) = match self.many {
             None => (recorded, recorded),
@@ -550,9 +591,21 @@ impl Meter {
     /// The lanes, and what stays with the rank.
     pub fn into_parts(mut self) -> (Vec<OpStats>, Details) {
         let effort = self.effort();
-        let all = self.lanes.iter_mut().map(|lane| &mut lane.stats);
-        all.filter(|lane| lane.operations() > 0)
-            .for_each(|lane| lane.effort = effort);
+        for lane in &mut self.lanes {
+            let stats = &mut lane.stats;
+            let total = stats.service.total();
+            stats.effort = match (stats.operations(), lane.aside) {
+                (0, _) => Effort::default(),
+                (_, false) => effort,
+                (_, true) => Effort {
+                    workers: 1,
+                    active: total,
+                    in_calls: total,
+                    full: total,
+                    ..Effort::default()
+                },
+            };
+        }
         let lanes = self.lanes.into_iter().map(Lane::end).collect();
         (lanes, self.details)
     }
@@ -618,6 +671,25 @@ mod tests {
         let early = |lane: &OpStats| lane.stonewalled.as_ref().map(Latency::count);
         assert_eq!((early(&lanes[0]), early(&lanes[1])), (Some(1), Some(1)));
         assert_eq!(lanes[0].service.count(), 2);
+    }
+
+    #[test]
+    fn what_is_done_aside_moves_nobodys_end_and_is_in_nobodys_time() {
+        let (gate, mut meter) = (gate(), meter(&[OpKind::Write, OpKind::Close]));
+        meter.set_aside(&[false, true]);
+        meter.start_at(Nanos(1_000));
+        meter.done(0, span(1_100, 1_150), 1);
+        meter.ran(Nanos(1_000), &gate);
+        meter.aside(1, span(2_000, 2_300));
+        meter.aside(1, span(2_400, 2_500));
+        meter.measured_from(Nanos(1_100));
+        assert_eq!((meter.last_end(), meter.items()), (Nanos(150), 1));
+        let (lanes, _) = meter.into_parts();
+        assert_eq!(told(&lanes[0]), [1, 150, 0, 50, 50]);
+        assert_eq!(told(&lanes[1]), [1, 400, 0, 400, 400]);
+        let measured = lanes[1].measured.map(|m| (m.from, m.to));
+        assert_eq!(measured, Some((Nanos(1_000), Nanos(1_500))));
+        assert_eq!((lanes[1].items, lanes[1].service.count()), (2, 2));
     }
 
     #[test]

@@ -123,7 +123,15 @@ impl DeadMount {
         let number = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
         let [op, path, error] = &self.first;
         let after = number(self.after.map(|after| after.0));
-        let all = [&self.mount, &self.answer, &self.phase, &after, op, path, error];
+        let all = [
+            &self.mount,
+            &self.answer,
+            &self.phase,
+            &after,
+            op,
+            path,
+            error,
+        ];
         all.map(|text| text.replace(BETWEEN, " "))
             .join(&BETWEEN.to_string())
     }
@@ -302,7 +310,8 @@ impl Mounts {
         };
         let answer = async {
             loop {
-                let next = std::future::poll_fn(|context| self.answer.borrow_mut().poll_recv(context));
+                let next =
+                    std::future::poll_fn(|context| self.answer.borrow_mut().poll_recv(context));
                 if let Some((at, verdict)) = next.await
                     && self.is_of_the_question(&at)
                 {
@@ -323,7 +332,9 @@ impl Mounts {
 
     fn is_of_the_question(&self, at: &Arc<AtomicUsize>) -> bool {
         let question = self.question.borrow();
-        question.as_ref().is_some_and(|asked| Arc::ptr_eq(&asked.at, at))
+        question
+            .as_ref()
+            .is_some_and(|asked| Arc::ptr_eq(&asked.at, at))
     }
 
     /// The answer is known; the mount that is lost, with what it said.
@@ -365,9 +376,8 @@ impl Mounts {
         let Some(dead) = found.iter_mut().find(|dead| dead.host == host) else {
             return;
         };
-        let same = |known: &&mut RowErrors| {
-            (known.iteration, &known.name) == (row.iteration, &row.name)
-        };
+        let same =
+            |known: &&mut RowErrors| (known.iteration, &known.name) == (row.iteration, &row.name);
         match dead.rows.iter_mut().find(same) {
             Some(known) => add_kinds(&mut known.kinds, &row.kinds),
             None => dead.rows.push(row),
@@ -474,7 +484,16 @@ mod tests {
     #[test]
     fn only_failures_for_some_time_are_a_reason_to_ask() {
         let mounts = Mounts::default();
-        let looks = [(5, 0), (5, 1), (6, 2), (6, 3), (6, 3), (6, 4), (6, 9), (7, 9)];
+        let looks = [
+            (5, 0),
+            (5, 1),
+            (6, 2),
+            (6, 3),
+            (6, 3),
+            (6, 4),
+            (6, 9),
+            (7, 9),
+        ];
         let found = looks.map(|(done, failed)| mounts.only_failures(done, failed));
         let expect = [false, false, false, false, false, false, true, false];
         assert_eq!(found, expect);

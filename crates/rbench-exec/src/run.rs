@@ -50,6 +50,7 @@ pub async fn execute(
         Work::Meta(work) => {
             let ground = Target::set_up(group, place).await?;
             let (shared, path) = (ground.shared(), ground.path().to_owned());
+            group.hooks.work_in(&path);
             residency::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| meta::pass(plan, work, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
@@ -58,6 +59,7 @@ pub async fn execute(
         Work::Io(work) => {
             let ground = Target::set_up(group, place).await?;
             let (shared, path) = (ground.shared(), ground.path().to_owned());
+            group.hooks.work_in(&path);
             residency::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| io::pass(plan, work, run_key, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;

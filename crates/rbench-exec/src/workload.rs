@@ -117,7 +117,10 @@ pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
                         0 => String::new(),
                         several => format!(" (as on {several} other hosts)"),
                     };
-                    format!("the mount {} on {} no longer answers{others}", dead.mount, dead.host)
+                    format!(
+                        "the mount {} on {} no longer answers{others}",
+                        dead.mount, dead.host
+                    )
                 }
             }
         )),

@@ -251,20 +251,18 @@ pub fn find(result: &RunResult) -> Vec<Warning> {
 }
 
 fn by_rules(result: &RunResult) -> impl Iterator<Item = Warning> {
-    RULES
-        .iter()
-        .filter_map(|rule| {
-            let list = phases_found(rule, result);
-            (!list.is_empty()).then(|| Warning {
-                code: rule.code.to_owned(),
-                message: format!(
-                    "{}{}{}",
-                    (rule.before)(result),
-                    list.join(", "),
-                    (rule.after)(result)
-                ),
-            })
+    RULES.iter().filter_map(|rule| {
+        let list = phases_found(rule, result);
+        (!list.is_empty()).then(|| Warning {
+            code: rule.code.to_owned(),
+            message: format!(
+                "{}{}{}",
+                (rule.before)(result),
+                list.join(", "),
+                (rule.after)(result)
+            ),
         })
+    })
 }
 
 /// One entry for each phase name in which the rule found something.

@@ -37,6 +37,7 @@ mod show;
 mod signals;
 mod status;
 mod surroundings;
+mod target;
 #[cfg(feature = "testfs")]
 mod testfs;
 mod verify;

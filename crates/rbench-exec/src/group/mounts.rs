@@ -90,7 +90,11 @@ impl Group<'_> {
 
     /// At rank 0: a host has a dead mount, which is told once.
     pub fn hear_of_dead_mount(&self, dead: DeadMount) {
-        let text = told(&dead, self.host_names.len() > 1, !self.limits.outlives_dead_mounts);
+        let text = told(
+            &dead,
+            self.host_names.len() > 1,
+            !self.limits.outlives_dead_mounts,
+        );
         if self.mounts.add(dead) {
             self.show.trouble(&text);
         }
@@ -146,7 +150,9 @@ impl Group<'_> {
     pub async fn share_dead_mounts(&self) -> Result<(), ExecError> {
         let mine = self.mounts.dead();
         let any = vec![u64::from(mine.is_some())];
-        let any = self.quietly(self.host.all_reduce(Combine::Max, any)).await?;
+        let any = self
+            .quietly(self.host.all_reduce(Combine::Max, any))
+            .await?;
         if any[0] == 0 {
             return Ok(());
         }

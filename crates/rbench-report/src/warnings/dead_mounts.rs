@@ -33,7 +33,11 @@ pub(super) fn warning(dead: &DeadMountResult) -> Warning {
     let what = match (failed, rows.is_empty()) {
         (_, true) => "no row has operations of it".to_owned(),
         (1, _) => format!("1 operation failed there: {}", list(rows)),
-        (n, _) => format!("{} operations failed there: {}", human_count(*n), list(rows)),
+        (n, _) => format!(
+            "{} operations failed there: {}",
+            human_count(*n),
+            list(rows)
+        ),
     };
     Warning {
         code: CODE.to_owned(),

@@ -18,6 +18,13 @@ const ASIDE_SHARE: f64 = 0.01;
 /// What took no longer than this, all workers together, has none: it is 1 % of ten seconds.
 const ASIDE_LEAST: Nanos = Nanos(100_000_000);
 
+/// Whether what was done aside is worth a row: how long it took beside the time of the workers
+/// without it, both added up over the workers.
+fn took_long(aside: Nanos, others: Nanos) -> bool {
+    let all = others.0.saturating_add(aside.0);
+    aside > ASIDE_LEAST && aside.0 as f64 > ASIDE_SHARE * all as f64
+}
+
 /// What a lane is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpRow {
@@ -126,9 +133,7 @@ impl Phase {
                 .filter(|(_, lane)| !lane.aside)
                 .map(|(row, _)| row.effort);
             let time = others.map(|effort| effort.active.0.saturating_add(effort.waited.0));
-            let took = row.service.total().0;
-            let all = time.max().unwrap_or(0).saturating_add(took);
-            took > ASIDE_LEAST.0 && took as f64 > ASIDE_SHARE * all as f64
+            took_long(row.service.total(), Nanos(time.max().unwrap_or(0)))
         };
         if rows.len() != self.lanes.len() || !self.lanes.iter().any(|lane| lane.aside) {
             return;
@@ -201,4 +206,26 @@ pub struct Before {
     pub command: Option<String>,
     /// What the commands that all hosts run around it know it by; `None`: they are not run.
     pub name: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_aside_has_a_row_when_it_took_more_than_one_percent_and_a_tenth_of_a_second() {
+        let ms = |n: u64| Nanos(n * 1_000_000);
+        for (aside, others, expect) in [
+            (0, 0, false),
+            (100, 0, false),
+            (101, 0, true),
+            (101, 9_900, true),
+            (101, 10_100, false),
+            (5_000, 400_000, true),
+            (3_000, 400_000, false),
+        ] {
+            let found = took_long(ms(aside), ms(others));
+            assert_eq!(found, expect, "{aside} ms beside {others} ms");
+        }
+    }
 }

@@ -28,6 +28,24 @@ pub async fn execute(
     run_key: u64,
     listener: &mut dyn Listener,
 ) -> Result<Ending, ExecError> {
+    let ended = carry_out(group, plan, place, run_key, listener).await;
+    let broken = match &ended {
+        Ok(ending) => ending.trouble.is_some(),
+        Err(ExecError::SetUp(_)) => true,
+        // Nothing was begun, or the ranks can no longer talk.
+        Err(_) => return ended,
+    };
+    group.examine_mounts_if(broken).await?;
+    ended
+}
+
+async fn carry_out(
+    group: &Group<'_>,
+    plan: &Plan,
+    place: &Place<'_>,
+    run_key: u64,
+    listener: &mut dyn Listener,
+) -> Result<Ending, ExecError> {
     preflight(group, plan).await?;
     let spots = spots::of(plan, place);
     if !plan.leave.private_dirs {

@@ -9,7 +9,7 @@ use rbench_sys::mountinfo;
 use tokio::time::sleep;
 
 use super::{ExecError, Group, NOTE_ALL_FAIL, NOTE_DEAD_MOUNT, StopReason, WORDS, pack};
-use crate::mounts::{DeadMount, PATIENCE, Verdict, WatchedMount};
+use crate::mounts::{DeadMount, Doubt, PATIENCE, Verdict, WatchedMount};
 use crate::thread::in_thread;
 
 /// How often it is looked whether the answer has come.
@@ -51,11 +51,9 @@ impl Group<'_> {
     /// What was asked has answered, or has not for too long.
     pub(super) fn mount_answered(&self, verdict: Verdict) {
         let lost = self.mounts.answered(verdict);
-        let Some(doubt) = self.mounts.doubt() else {
-            return;
-        };
+        let doubt = self.mounts.doubt();
         let Some((mount, answer)) = lost else {
-            if self.mounts.is_failing() {
+            if let Some(doubt) = doubt.filter(|_| self.mounts.is_failing()) {
                 let text = doubt.failure.to_string();
                 match self.is_root() {
                     true => self.every_fails(self.rank(), &text),
@@ -64,14 +62,24 @@ impl Group<'_> {
             }
             return;
         };
-        let Failure { op, path, kind, .. } = doubt.failure;
+        let (first, after) = match doubt {
+            Some(Doubt { failure, after }) => {
+                let Failure { op, path, kind, .. } = failure;
+                ([op.name().to_owned(), path, kind.name()], after)
+            }
+            // It was asked although no operation has failed.
+            None => (
+                ["statfs".to_owned(), mount.clone(), answer.name()],
+                self.worked_for(),
+            ),
+        };
         let dead = DeadMount {
             host: self.host_name().to_owned(),
             mount,
             answer: answer.name(),
             phase: self.label.borrow().clone(),
-            after: doubt.after,
-            first: [op.name().to_owned(), path, kind.name()],
+            after,
+            first,
             at: self.clock.now(),
             rows: Vec::new(),
         };
@@ -138,6 +146,34 @@ impl Group<'_> {
         self.quietly(answered).await?;
         if self.mounts.dead().is_some() && !self.limits.outlives_dead_mounts {
             self.note_stop(StopReason::DeadMount);
+        }
+        Ok(())
+    }
+
+    /// At the end of a run, on all ranks: if it could not go on, as it seems to any of them,
+    /// whether that was because a mount is dead, also if no operation of a phase has told so;
+    /// rank 0 knows of it afterwards.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn examine_mounts_if(&self, broken: bool) -> Result<(), ExecError> {
+        let any = vec![u64::from(broken)];
+        let any = self
+            .quietly(self.world.all_reduce(Combine::Max, any))
+            .await?;
+        if any[0] == 0 {
+            return Ok(());
+        }
+        self.mounts.ask();
+        self.settle_mounts().await?;
+        let mine = self
+            .mounts
+            .dead()
+            .map_or(String::new(), |dead| dead.to_text());
+        let all = self.world.gather(Rank(0), mine.into_bytes());
+        let all = self.quietly(all).await?.unwrap_or_default();
+        for (rank, text) in (0..).map(Rank).zip(&all) {
+            self.read_dead_mount(rank, &String::from_utf8_lossy(text));
         }
         Ok(())
     }

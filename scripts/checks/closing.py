@@ -21,7 +21,9 @@ def measured(program, folder, name, latency, words):
     before = files.stats()
     out = folder / f"{name}.json"
     done = run([program, *[str(word).replace("MOUNT", str(files.mountpoint)) for word in words], "--out", out])
-    requests = {kind: files.stats()[kind]["count"] - before[kind]["count"] for kind in ("flush", "fsync")}
+    after = files.stats()
+    count = lambda stats, kind: stats.get(kind, {"count": 0})["count"]
+    requests = {kind: count(after, kind) - count(before, kind) for kind in ("flush", "fsync")}
     files.end()
     document = result(out)
     for phase in document["phases"]:

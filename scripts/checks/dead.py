@@ -1,8 +1,8 @@
 """A mount that dies in the middle of a run: killed, aborted, on one of two hosts; frozen; and what only looks like it.
 
 usage: dead.py PROGRAM [--mpirun MPIRUN]     on this machine, on the built-in file system
-       dead.py PROGRAM --bed                 on three hosts with MooseFS: the client of client3 is frozen, then killed (the bed
-                                             is up: scripts/testbed up; it has no client on client3 afterwards)
+       dead.py PROGRAM --bed                 on three hosts with MooseFS: the client of client3 is frozen, then killed and
+                                             mounted again (the bed is up: scripts/testbed up)
 """
 
 import argparse
@@ -282,7 +282,7 @@ def of_bed(name):
     return pathlib.Path(run([BED, "run", "sh", "-c", f"echo ${name}"], quiet=True).stdout.strip())
 
 
-def mounting(mount, since):
+def mounting(mount):
     """The client that was started last for this mount: those that are dead have another number, too."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
@@ -292,7 +292,7 @@ def mounting(mount, since):
                 found.append((int((process / "stat").read_text().rpartition(")")[2].split()[19]), int(process.name)))
         except OSError:
             continue
-    check(found != [], f"there is a client of {mount}, started by {since}")
+    check(found != [], f"there is a client of {mount}")
     return max(found)[1] if found else 0
 
 
@@ -307,6 +307,9 @@ def on_bed(program, folder):
         "io": f"io --dir {mount} --rw write,read --size 8M --direct --time {{time}} --interval 100ms",
         "fio": f"fio --name=j --directory={mount} --rw=randwrite --size=8M --direct=1 --unlink=1 --time_based --runtime={{time}}",
     }
+
+    def listing():
+        return set(run([BED, "run", "ls", "-A", mount], quiet=True).stdout.split())
 
     def start(name, what, time_s):
         out = folder / f"{what}-{name}.json"
@@ -328,33 +331,32 @@ def on_bed(program, folder):
         check(len(told) == 1 and "client3" in told[0], f"{name}: a line for the stall: {document['warnings']}")
         check(document.get("dead_mounts", []) == [], f"{name}: nobody is dead")
         print(f"   {told and told[0]}", flush=True)
-    remounts = []
-    for number, name in enumerate(commands):
+    for name in commands:
         heading(f"{name}: the client of client3 is killed")
+        before = listing()
         job = start(name, "killed", 20)
         os.kill(client, signal.SIGKILL)
         job.says(rf"the mount {mount} on client3 no longer answers .*; the run ends when the other hosts have done the phase")
         document = job.ends()
         dead = one_finding(document, name, mount, "client3")
-        row = document["phases"][0]
-        for host in row["hosts"]:
-            check((host["errors"] > 0) == (host["host"] == "client3"), f"{name}: {host['host']} has {host['errors']} errors")
+        for row in document["phases"]:
+            for host in row["hosts"]:
+                well = host["errors"] == 0 or host["host"] == "client3"
+                check(well, f"{name} {row['name']}: {host['host']} has {host['errors']} errors")
         print(f"   {dead and dead['failed']} operations failed on client3; "
               f"{[warning['message'] for warning in document['warnings'] if warning['code'] == 'dead-mount']}", flush=True)
-        listing = run([BED, "run", "ls", "-A", mount], quiet=True).stdout.split()
-        check(listing == [] or name == "fio", f"{name}: the other hosts have removed everything: {listing}")
-        if number + 1 == len(commands):
-            break
-        # The next one needs a client again.
+        left = listing() - before
+        # Files of jobs belong to their ranks: those of client3 stay.
+        check(left == set() or name == "fio", f"{name}: the other hosts have removed everything: {left}")
+        # Whatever comes next needs a client again; it ends with the bed.
         run([BED, "run", "--on", "client3", "umount", "-l", mount], quiet=True)
         line = f"exec mfsmount -f -c {state}/etc/mfsmount.cfg -H {master} -o mfsnice=0,mfserroronnospace {mount}"
-        remounts.append(subprocess.Popen([BED, "run", "--on", "client3", "sh", "-c", line]))
+        subprocess.Popen([BED, "run", "--on", "client3", "sh", "-c", line], start_new_session=True)
         there = wait_until(lambda: "fuse" in run([BED, "run", "--on", "client3", "stat", "-f", "-c", "%T", mount],
                                                  quiet=True, expect=None).stdout)
         check(there, "client3 has its mount again")
-        client = mounting(mount, remounts[-1].pid)
-    for process in remounts:
-        process.wait(timeout=PATIENCE_S)
+        client = mounting(mount)
+        (state / "client3" / "mount.pid").write_text(f"{client}\n")
 
 
 def main():

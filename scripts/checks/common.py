@@ -238,7 +238,8 @@ class Testfs:
     def __init__(self, program, *options, faults=False):
         self.mountpoint = pathlib.Path(tempfile.mkdtemp(prefix="rbench-check-"))
         self.stats_file = pathlib.Path(f"{self.mountpoint}.stats")
-        command = [program, "testfs", self.mountpoint, "--stats", self.stats_file, "--memory", "2g", *options]
+        memory = [] if "--passthrough" in options else ["--memory", "2g"]
+        command = [program, "testfs", self.mountpoint, "--stats", self.stats_file, *memory, *options]
         self.fault_file = pathlib.Path(f"{self.mountpoint}.faults")
         if faults:
             command += ["--fault-log", self.fault_file]

@@ -15,15 +15,17 @@ use rbench_plan::find::SizeTest;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
-use rbench_plan::spec::{self, OnError, Spec, Workload};
+use rbench_plan::spec::{self, Spec, Workload};
 
 use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
 use crate::{Communicator, Format, Invocation, Output, Progress, Start, Stop};
 use crate::{fio, ior, mdtest, values};
 
 mod after;
+mod commands;
 mod compare;
 mod foreign;
+mod limits;
 mod probe;
 mod repeats;
 mod results;
@@ -117,16 +119,10 @@ struct Common {
     /// Do not try beforehand what the run needs of the file system
     #[arg(long, help_heading = "Run")]
     untried: bool,
-    /// What to do after a failed operation [default: continue]
-    #[arg(long, value_name = "continue|stop", value_parser = values::on_error, help_heading = "Run")]
-    on_error: Option<OnError>,
-    /// End the run after more than N failed operations [default: no limit]
-    #[arg(long, value_name = "N", value_parser = values::amount::<u64>, help_heading = "Run")]
-    max_errors: Option<u64>,
-    /// Give up on an operation that takes longer than this (s): the run ends and
-    /// reports what was measured [default: never]
-    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
-    op_timeout: Option<Nanos>,
+    #[command(flatten)]
+    limits: limits::LimitArgs,
+    #[command(flatten)]
+    commands: commands::CommandArgs,
     /// Seed of everything random [default: random, noted in the result]
     #[arg(long, value_name = "N", help_heading = "Run")]
     seed: Option<u64>,
@@ -587,11 +583,8 @@ impl Common {
             interval: self.interval,
             log: self.log,
             keep: self.keep,
-            limits: spec::LimitOptions {
-                on_error: self.on_error,
-                max_errors: self.max_errors,
-                op_timeout: self.op_timeout,
-            },
+            limits: self.limits.into(),
+            commands: self.commands.into(),
             leave: spec::Leave {
                 private_dirs: self.private_dirs,
                 overfill: self.overfill,

@@ -45,6 +45,40 @@ impl FailureKind {
             FailureKind::Command => "the command ended badly".to_owned(),
         }
     }
+
+    /// Whether it says by itself that the file system is no longer there: what serves a mount
+    /// has ended or was cut off (`ENOTCONN`, `ECONNABORTED`, `ESHUTDOWN`), or its server does
+    /// not know it any more (`ESTALE`). One file may have gone stale alone.
+    pub fn says_the_mount_is_lost(self) -> bool {
+        let lost = [
+            Errno::ENOTCONN,
+            Errno::ECONNABORTED,
+            Errno::ESHUTDOWN,
+            Errno::ESTALE,
+        ];
+        lost.into_iter().any(|errno| self == errno.into())
+    }
+
+    /// Whether operations on a mount that is lost may fail like this: as above, or with what
+    /// clients answer when nothing is left behind them.
+    pub fn may_be_of_a_lost_mount(self) -> bool {
+        let beside = [
+            Errno::EIO,
+            Errno::ENXIO,
+            Errno::ENODEV,
+            Errno::EREMOTEIO,
+            Errno::ETIMEDOUT,
+            Errno::EHOSTDOWN,
+            Errno::EHOSTUNREACH,
+            Errno::ENETDOWN,
+            Errno::ENETUNREACH,
+            Errno::ENETRESET,
+            Errno::ECONNRESET,
+            Errno::ECONNREFUSED,
+            Errno::EPIPE,
+        ];
+        self.says_the_mount_is_lost() || beside.into_iter().any(|errno| self == errno.into())
+    }
 }
 
 impl From<Errno> for FailureKind {
@@ -214,6 +248,22 @@ mod tests {
         assert_eq!(ab, ba);
         assert_eq!(ab.total(), 2);
         assert_eq!(ab.iter().next().map(|(_, _, e)| e.host.as_str()), Some("a"));
+    }
+
+    #[test]
+    fn what_a_file_system_that_is_there_answers_is_no_loss_of_it() {
+        let of = |errno: Errno| {
+            let kind = FailureKind::from(errno);
+            (kind.says_the_mount_is_lost(), kind.may_be_of_a_lost_mount())
+        };
+        for errno in [Errno::ENOTCONN, Errno::ECONNABORTED, Errno::ESTALE] {
+            assert_eq!(of(errno), (true, true), "{errno}");
+        }
+        assert_eq!(of(Errno::EIO), (false, true));
+        for errno in [Errno::ENOSPC, Errno::EACCES, Errno::ENOENT, Errno::EROFS] {
+            assert_eq!(of(errno), (false, false), "{errno}");
+        }
+        assert!(!FailureKind::Mismatch.may_be_of_a_lost_mount());
     }
 
     #[test]

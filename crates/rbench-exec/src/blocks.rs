@@ -561,6 +561,8 @@ impl Runner for BlockRunner {
             sync,
             open: _,
             close: _,
+            closing: _,
+            flushing: _,
         } = self.context.lanes;
         self.tell_framed(meter);
         meter.again_of([read, write, trim, sync], counts.again);

@@ -153,6 +153,7 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
         name: name.to_owned(),
         label: label.to_owned(),
         unsynced: false,
+        aside: false,
     };
     let search = Arc::clone(search);
     Phase {
@@ -171,7 +172,10 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
         threads: plan.threads,
         lanes_of: Vec::new(),
         log_operations: plan.log,
-        before: Before::default(),
+        before: Before {
+            name: Some("find".to_owned()),
+            ..Before::default()
+        },
         make: Arc::new(move |thread| Ok(Box::new(Walker::new(Arc::clone(&search), thread)))),
     }
 }

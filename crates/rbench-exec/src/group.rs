@@ -18,6 +18,7 @@ use rbench_plan::Limits;
 
 use crate::intervals::Intervals;
 use crate::marks::Marks;
+use crate::mounts::Mounts;
 use crate::pace::{Exits, StopFlag};
 use crate::sight::Sight;
 use crate::trap::Trap;
@@ -58,6 +59,12 @@ const NOTE_PHASE_END: u64 = 9;
 /// "This is the first of my operations that failed": the text.
 const NOTE_FAILED: u64 = 10;
 
+/// "My mount no longer answers": [`DeadMount::to_text`](crate::mounts::DeadMount::to_text).
+const NOTE_DEAD_MOUNT: u64 = 11;
+
+/// "All my operations fail, and my mount answers": one of them.
+const NOTE_ALL_FAIL: u64 = 12;
+
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
 
@@ -67,44 +74,6 @@ const AWAY: Duration = Duration::from_secs(2);
 
 /// How often ranks say that they are there.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
-
-/// Why the group was asked to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopReason {
-    /// A signal with this number reached one of the ranks.
-    Signal(i32),
-    /// More operations failed than may.
-    Errors,
-    /// An operation did not return in the time it may take.
-    Stuck,
-    /// A rank could not start together with the others.
-    Start,
-    /// What was to end the run early has happened.
-    Trigger,
-}
-
-impl StopReason {
-    /// As a number above 0, for messages.
-    fn code(self) -> u64 {
-        match self {
-            StopReason::Signal(number) => u64::from(number.unsigned_abs()),
-            StopReason::Errors => 1000,
-            StopReason::Stuck => 1001,
-            StopReason::Start => 1002,
-            StopReason::Trigger => 1003,
-        }
-    }
-
-    fn of_code(code: u64) -> StopReason {
-        match code {
-            1000 => StopReason::Errors,
-            1001 => StopReason::Stuck,
-            1002 => StopReason::Start,
-            1003 => StopReason::Trigger,
-            number => StopReason::Signal(number as i32),
-        }
-    }
-}
 
 /// Why a run ended before its time. The text is one sentence, the same on
 /// every rank where the group still answers.
@@ -237,6 +206,12 @@ pub struct Group<'a> {
     pub intervals: Intervals,
     /// What happens besides, at rank 0.
     pub marks: Marks,
+    /// Mounts that no longer answer.
+    pub mounts: Rc<Mounts>,
+    /// What is run around phases.
+    pub hooks: Rc<PhaseHooks>,
+    /// The present phase, for people.
+    label: RefCell<String>,
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -315,12 +290,21 @@ impl<'a> Group<'a> {
             exits: Arc::default(),
             intervals: Intervals::default(),
             marks: Marks::default(),
+            mounts: Rc::default(),
+            hooks: Rc::default(),
+            label: RefCell::default(),
         })
     }
 
     /// The same group with limits at which it stops.
     pub fn with_limits(self, limits: Limits) -> Group<'a> {
         Group { limits, ..self }
+    }
+
+    /// The same group with commands around its phases, the same on all ranks.
+    pub fn with_hooks(self, hooks: PhaseHooks) -> Group<'a> {
+        let hooks = Rc::new(hooks);
+        Group { hooks, ..self }
     }
 
     /// The same group with timelines of that interval, the same on all ranks.
@@ -445,6 +429,8 @@ impl<'a> Group<'a> {
             .set(self.failed.borrow()[self.rank().0 as usize]);
         self.start.set(None);
         self.marks.left();
+        self.mounts.begin();
+        label.clone_into(&mut self.label.borrow_mut());
         *self.phase_stop.borrow_mut() = self.stop.borrow().follower();
         self.starts_here.set(None);
         if self.is_root() {
@@ -502,6 +488,7 @@ impl<'a> Group<'a> {
                 () = self.intervals.due() => self.pass_on(false),
                 () = self.interrupts.mark(), if self.is_root() => self.marks.signalled(self.clock.now()),
                 happening = self.marks.next() => self.marks.take(happening, self.clock.now()),
+                verdict = self.mounts.next() => self.mount_answered(verdict),
                 () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());
@@ -671,6 +658,12 @@ impl<'a> Group<'a> {
             NOTE_FAILED => unpack(&note.more)
                 .into_iter()
                 .for_each(|text| self.show_failure(&text)),
+            NOTE_DEAD_MOUNT => unpack(&note.more)
+                .into_iter()
+                .for_each(|text| self.read_dead_mount(note.from, &text)),
+            NOTE_ALL_FAIL => unpack(&note.more)
+                .into_iter()
+                .for_each(|text| self.every_fails(note.from, &text)),
             _ => {}
         }
     }
@@ -735,14 +728,19 @@ impl<'a> Group<'a> {
 
 mod alive;
 mod events;
+mod hooks;
 mod intervals;
+mod mounts;
 mod progress;
+mod reason;
 mod steady;
 mod text;
 mod time;
 
+pub use hooks::{HookedPhase, PhaseHooks};
 pub use progress::Progress;
 use progress::ProgressBook;
+pub use reason::StopReason;
 use text::{pack, unpack};
 
 #[cfg(test)]

@@ -309,6 +309,7 @@ impl IoPass<'_> {
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
                 unsynced: true,
+                aside: false,
             }],
             open_loop: false,
             deadline: None,
@@ -496,11 +497,13 @@ impl IoPass<'_> {
         let write = rw.writes().then_some(usize::from(rw.reads()));
         let behind = |wanted: bool| write.filter(|_| wanted).map(|lane| lane + 1);
         let closes = self.io.fsync == FsyncRule::Close;
+        let closing = lanes(&self.io, 0, rw, self.engine).len() - 1;
         let lanes = Lanes {
             read: rw.reads().then_some(0),
             write,
             sync: behind(!closes && self.io.fsync != FsyncRule::Never),
             close: behind(closes),
+            closing: (self.engine.uses_files && behind(closes).is_none()).then_some(closing),
             ..Lanes::default()
         };
         let mut kept = self.kept(self.step(round.step));
@@ -538,7 +541,7 @@ impl IoPass<'_> {
             iteration: self.iteration,
             label: rw.label().to_owned(),
             shown: true,
-            lanes: lanes(&self.io, nth, rw, self.engine.moves_data),
+            lanes: lanes(&self.io, nth, rw, self.engine),
             open_loop: self.io.open_loop.is_some(),
             deadline: time.map(until),
             steady: self.io.steady.map(|rule| SteadyEnd {
@@ -552,7 +555,10 @@ impl IoPass<'_> {
             threads: self.plan.threads,
             lanes_of: Vec::new(),
             log_operations: self.plan.log,
-            before: Before::default(),
+            before: Before {
+                name: Some(names(&self.io, nth, rw).0),
+                ..Before::default()
+            },
             make,
         }
     }
@@ -569,28 +575,33 @@ fn unmade_because(end: &PhaseEnd) -> Result<(), String> {
     })
 }
 
-/// The rows of a phase. Phases that stand more than once in `--rw` carry
-/// their position.
-fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<OpRow> {
+/// What a phase is called, for machines and for people. Phases that stand more than once in
+/// `--rw` carry their position.
+fn names(io: &IoPlan, nth: usize, rw: Rw) -> (String, String) {
     let twice = io.phases.iter().filter(|other| **other == rw).count() > 1;
-    let (name, label) = if twice {
-        (
-            format!("{}-{}", rw.name(), nth + 1),
-            format!("{} ({})", rw.label(), nth + 1),
-        )
-    } else {
-        (rw.name().to_owned(), rw.label().to_owned())
-    };
+    if !twice {
+        return (rw.name().to_owned(), rw.label().to_owned());
+    }
+    (
+        format!("{}-{}", rw.name(), nth + 1),
+        format!("{} ({})", rw.label(), nth + 1),
+    )
+}
+
+/// The rows of a phase.
+fn lanes(io: &IoPlan, nth: usize, rw: Rw, engine: &EngineInfo) -> Vec<OpRow> {
+    let (name, label) = names(io, nth, rw);
     let mixed = rw.reads() && rw.writes();
     let lane = |op: OpKind, suffix: &str, words: &str| {
         let writes = matches!(op, OpKind::Write | OpKind::WriteFile);
-        let unsynced = writes && moves_data && !io.fsync.syncs();
+        let unsynced = writes && engine.moves_data && !io.fsync.syncs();
         if suffix.is_empty() {
             OpRow {
                 op,
                 name: name.clone(),
                 label: label.clone(),
                 unsynced,
+                aside: false,
             }
         } else {
             OpRow {
@@ -598,6 +609,7 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<OpRow> {
                 name: format!("{name}-{suffix}"),
                 label: format!("{label}: {words}"),
                 unsynced,
+                aside: false,
             }
         }
     };
@@ -626,6 +638,13 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<OpRow> {
             FsyncRule::Close => lanes.push(lane(OpKind::Close, "close", "close")),
             FsyncRule::Never => {}
         }
+    }
+    // The last one: closes that are not timed with the writes.
+    if engine.uses_files && !(rw.writes() && io.fsync == FsyncRule::Close) {
+        lanes.push(OpRow {
+            aside: true,
+            ..lane(OpKind::Close, "closing", "closing")
+        });
     }
     lanes
 }

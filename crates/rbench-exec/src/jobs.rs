@@ -27,7 +27,7 @@ use crate::live::LiveStats;
 use crate::phase::{Before, Looking, OpRow, Phase};
 use crate::residency;
 use crate::round;
-use crate::target::gather_texts;
+use crate::target::{gather_texts, left_behind};
 use crate::thread::in_thread;
 use crate::workload::{Ending, Listener, stopped_by_itself, tell_stopped};
 
@@ -369,10 +369,11 @@ impl<'w> JobRound<'w> {
         if end.stopped && group.is_root() && interrupted {
             tell_stopped(group, listener);
         }
+        group.share_dead_mounts().await?;
         let paths = self.to_remove(group, &state.made);
         let left = if end.stopped && group.any_stuck().await? {
             // Removing would wait as well.
-            let texts = left_as_they_are(&paths);
+            let texts = left_as_they_are(&paths, left_behind);
             gather_texts(group, texts.into_iter().collect()).await?
         } else {
             remove(group, paths).await?
@@ -497,6 +498,7 @@ impl<'w> JobRound<'w> {
                     .max()
                     .unwrap_or_default(),
                 command: None,
+                name: None,
             },
             make: Arc::new(move |thread| {
                 let mut clone = thread;
@@ -690,6 +692,7 @@ impl<'w> JobRound<'w> {
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
                 unsynced: true,
+                aside: false,
             }],
             open_loop: false,
             deadline: None,

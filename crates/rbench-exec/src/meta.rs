@@ -136,13 +136,22 @@ impl MetaPass<'_> {
     }
 
     /// What comes before a phase: a pause before the first one of each kind of
-    /// item, and the user's command.
+    /// item, and the user's commands.
     fn before(&self, plan: &PhasePlan) -> Before {
         let items = plan.kind.info().items;
         let first = self.meta.kinds().find(|k| k.info().items == items);
+        let name = match plan.showing {
+            Showing::Row(name) => Some(name.to_owned()),
+            Showing::Phase => Some(plan.kind.info().name.to_owned()),
+            Showing::Untimed => None,
+        };
         match items {
-            None => Before::default(),
+            None => Before {
+                name,
+                ..Before::default()
+            },
             Some(_) => Before {
+                name,
                 pause: if first == Some(plan.kind) {
                     self.meta.around.pause
                 } else {
@@ -268,6 +277,7 @@ impl MetaPass<'_> {
             name: name.to_owned(),
             label: label.to_owned(),
             unsynced: info.kind == PhaseKind::FileCreate && self.meta.leaves_unsynced(),
+            aside: false,
         };
         let (name, label) = match plan.showing {
             Showing::Row(name) => (name, name),

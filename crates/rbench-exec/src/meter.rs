@@ -105,6 +105,8 @@ struct Lane {
     /// Its timeline is still empty.
     stats: OpStats,
     line: TimelineRecorder,
+    /// Its operations belong to no other's time.
+    aside: bool,
 }
 
 impl Lane {
@@ -113,11 +115,16 @@ impl Lane {
         Lane {
             line: TimelineRecorder::new(interval, stats.response.is_some()),
             stats,
+            aside: false,
         }
     }
 
     fn end(self) -> OpStats {
-        let Lane { mut stats, line } = self;
+        let Lane {
+            mut stats,
+            line,
+            aside: _,
+        } = self;
         stats.timeline = line.finish();
         stats.shrink();
         stats
@@ -170,8 +177,9 @@ impl Calls {
     }
 }
 
-/// Who is told of the first operation that fails.
-struct FirstFailure(Box<dyn FnOnce(&Failure) + Send>);
+/// Who is told of the first operation that fails, and of the first that says that the mount is
+/// lost.
+struct FirstFailure(Box<dyn FnMut(&Failure) + Send>);
 
 impl std::fmt::Debug for FirstFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -192,6 +200,8 @@ pub struct Meter {
     moved: u64,
     others: u64,
     first_failure: Option<FirstFailure>,
+    /// Whether it was told of one that says that the mount is lost.
+    told_of_loss: bool,
     details: Details,
     logs: bool,
     failed: u64,
@@ -241,6 +251,7 @@ impl Meter {
             moved: 0,
             others: 0,
             first_failure: None,
+            told_of_loss: false,
             details: Details::default(),
             logs: false,
             failed: 0,
@@ -262,9 +273,18 @@ impl Meter {
         self.details.operations.reserve(room.min(1 << 20));
     }
 
-    /// From now on hands over each lane's intervals: by the lane's number.
+    /// The operations of these lanes belong to no other's time: [`Meter::aside`].
+    pub fn set_aside(&mut self, lanes: &[bool]) {
+        for (lane, aside) in self.lanes.iter_mut().zip(lanes) {
+            lane.aside = *aside;
+        }
+    }
+
+    /// From now on hands over each lane's intervals, by the lane's number; not of what is
+    /// done aside, which may be shown or not.
     pub fn hand_over(&mut self, to: impl Fn(usize) -> HandOver) {
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
+        let lanes = self.lanes.iter_mut().enumerate();
+        for (number, lane) in lanes.filter(|(_, lane)| !lane.aside) {
             lane.line.hand_over_to(to(number));
         }
     }
@@ -274,8 +294,9 @@ impl Meter {
         self.passes = Some(Passes(Box::new(to)));
     }
 
-    /// Tells of the first operation that fails, outside the timer.
-    pub fn tell_first(&mut self, tell: impl FnOnce(&Failure) + Send + 'static) {
+    /// Tells of the first operation that fails, and of the first whose failure says that the
+    /// mount is lost, outside the timer.
+    pub fn tell_first(&mut self, tell: impl FnMut(&Failure) + Send + 'static) {
         self.first_failure = Some(FirstFailure(Box::new(tell)));
     }
 
@@ -290,7 +311,9 @@ impl Meter {
     pub fn done(&mut self, lane: usize, span: Span, bytes: u64) {
         let service = span.end.since(span.start);
         let row = lane as u32;
-        let Lane { stats: lane, line } = &mut self.lanes[lane];
+        let Lane {
+            stats: lane, line, ..
+        } = &mut self.lanes[lane];
         lane.items += 1;
         lane.bytes += bytes;
         lane.service.record(service);
@@ -350,6 +373,24 @@ impl Meter {
         self.tally.others.store(self.others, Ordering::Relaxed);
     }
 
+    /// Notes an operation of a lane that is set aside: it went well, is none of the worker's
+    /// items, and moves nobody's end.
+    pub fn aside(&mut self, lane: usize, span: Span) {
+        let service = span.end.since(span.start);
+        let (from, to) = (
+            span.start.since(self.common_start),
+            span.end.since(self.common_start),
+        );
+        let Lane { stats, line, .. } = &mut self.lanes[lane];
+        stats.items += 1;
+        stats.service.record(service);
+        line.done(to, 0, service, None);
+        let aside = Nanos(0);
+        let now = Measured { from, to, aside };
+        stats.measured = Some(stats.measured.map_or(now, |known| known.joined(now)));
+        self.went_on();
+    }
+
     /// Notes an operation that failed.
     #[cold]
     pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
@@ -376,7 +417,10 @@ impl Meter {
     fn note_failed(&mut self, failure: &Failure) {
         self.failed += 1;
         self.tally.failed.store(self.failed, Ordering::Relaxed);
-        if let Some(FirstFailure(tell)) = self.first_failure.take() {
+        let lost = failure.kind.says_the_mount_is_lost();
+        let news = self.failed == 1 || lost && !self.told_of_loss;
+        if let Some(FirstFailure(tell)) = self.first_failure.as_mut().filter(|_| news) {
+            self.told_of_loss |= lost;
             tell(failure);
         }
         if self.patience.errors.is_some_and(|most| self.failed > most) {
@@ -420,7 +464,11 @@ impl Meter {
             },
             false => Measured::NOTHING,
         };
-        (0..self.lanes.len()).for_each(|lane| self.measured(lane, measured));
+        for lane in 0..self.lanes.len() {
+            if !self.lanes[lane].aside {
+                self.measured(lane, measured);
+            }
+        }
     }
 
     /// Notes operations of an open loop that were due and never started.
@@ -506,7 +554,8 @@ impl Meter {
 
     /// Where the worker's time went.
     fn effort(&self) -> Effort {
-        let done = self.stats().map(|lane| lane.service.total());
+        let own = self.lanes.iter().filter(|lane| !lane.aside);
+        let done = own.map(|lane| lane.stats.service.total());
         let recorded = Nanos(done.fold(self.failed_for.0, |sum, lane| sum + lane.0));
         let (in_calls, full) = match self.many {
             None => (recorded, recorded),
@@ -542,9 +591,21 @@ impl Meter {
     /// The lanes, and what stays with the rank.
     pub fn into_parts(mut self) -> (Vec<OpStats>, Details) {
         let effort = self.effort();
-        let all = self.lanes.iter_mut().map(|lane| &mut lane.stats);
-        all.filter(|lane| lane.operations() > 0)
-            .for_each(|lane| lane.effort = effort);
+        for lane in &mut self.lanes {
+            let stats = &mut lane.stats;
+            let total = stats.service.total();
+            stats.effort = match (stats.operations(), lane.aside) {
+                (0, _) => Effort::default(),
+                (_, false) => effort,
+                (_, true) => Effort {
+                    workers: 1,
+                    active: total,
+                    in_calls: total,
+                    full: total,
+                    ..Effort::default()
+                },
+            };
+        }
         let lanes = self.lanes.into_iter().map(Lane::end).collect();
         (lanes, self.details)
     }
@@ -610,6 +671,25 @@ mod tests {
         let early = |lane: &OpStats| lane.stonewalled.as_ref().map(Latency::count);
         assert_eq!((early(&lanes[0]), early(&lanes[1])), (Some(1), Some(1)));
         assert_eq!(lanes[0].service.count(), 2);
+    }
+
+    #[test]
+    fn what_is_done_aside_moves_nobodys_end_and_is_in_nobodys_time() {
+        let (gate, mut meter) = (gate(), meter(&[OpKind::Write, OpKind::Close]));
+        meter.set_aside(&[false, true]);
+        meter.start_at(Nanos(1_000));
+        meter.done(0, span(1_100, 1_150), 1);
+        meter.ran(Nanos(1_000), &gate);
+        meter.aside(1, span(2_000, 2_300));
+        meter.aside(1, span(2_400, 2_500));
+        meter.measured_from(Nanos(1_100));
+        assert_eq!((meter.last_end(), meter.items()), (Nanos(150), 1));
+        let (lanes, _) = meter.into_parts();
+        assert_eq!(told(&lanes[0]), [1, 150, 0, 50, 50]);
+        assert_eq!(told(&lanes[1]), [1, 400, 0, 400, 400]);
+        let measured = lanes[1].measured.map(|m| (m.from, m.to));
+        assert_eq!(measured, Some((Nanos(1_000), Nanos(1_500))));
+        assert_eq!((lanes[1].items, lanes[1].service.count()), (2, 2));
     }
 
     #[test]

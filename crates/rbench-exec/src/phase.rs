@@ -12,6 +12,19 @@ use crate::intervals::{IntervalRow, Judge};
 use crate::meter::{empty_lane, has_responses};
 use crate::worker::MakeRunner;
 
+/// Share of the workers' time from which on what was done aside has a row.
+const ASIDE_SHARE: f64 = 0.01;
+
+/// What took no longer than this, all workers together, has none: it is 1 % of ten seconds.
+const ASIDE_LEAST: Nanos = Nanos(100_000_000);
+
+/// Whether what was done aside is worth a row: how long it took beside the time of the workers
+/// without it, both added up over the workers.
+fn took_long(aside: Nanos, others: Nanos) -> bool {
+    let all = others.0.saturating_add(aside.0);
+    aside > ASIDE_LEAST && aside.0 as f64 > ASIDE_SHARE * all as f64
+}
+
 /// What a lane is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpRow {
@@ -24,6 +37,9 @@ pub struct OpRow {
     /// Whether what it writes stays unsynced: nothing in the phase brings it to
     /// stable storage.
     pub unsynced: bool,
+    /// Whether its operations belong to no other's time and rate, such as the closes at the end:
+    /// the row is only shown when they took long.
+    pub aside: bool,
 }
 
 /// A phase to run. The same on every rank but for `make`.
@@ -100,6 +116,37 @@ impl Phase {
         }
     }
 
+    /// Leaves out the rows of what was done aside, unless it took more than [`ASIDE_SHARE`] of
+    /// the time of the workers that did it and more than [`ASIDE_LEAST`], or something of it
+    /// failed. All rows are there, in order.
+    pub fn drop_asides(&self, rows: &mut Vec<PhaseOutcome>) {
+        let whole = 0..self.lanes.len();
+        let counts = |number: usize, row: &PhaseOutcome, rows: &[PhaseOutcome]| {
+            if !self.lanes[number].aside || row.failures.total() > 0 {
+                return true;
+            }
+            let own = self.lanes_of.iter().find(|own| own.contains(&number));
+            let job = &rows[own.unwrap_or(&whole).clone()];
+            // Each of the other rows has all of the workers' time.
+            let others = job.iter().zip(&self.lanes[own.unwrap_or(&whole).clone()]);
+            let others = others
+                .filter(|(_, lane)| !lane.aside)
+                .map(|(row, _)| row.effort);
+            let time = others.map(|effort| effort.active.0.saturating_add(effort.waited.0));
+            took_long(row.service.total(), Nanos(time.max().unwrap_or(0)))
+        };
+        if rows.len() != self.lanes.len() || !self.lanes.iter().any(|lane| lane.aside) {
+            return;
+        }
+        let kept: Vec<bool> = rows
+            .iter()
+            .enumerate()
+            .map(|(number, row)| counts(number, row, rows))
+            .collect();
+        let mut kept = kept.into_iter();
+        rows.retain(|_| kept.next().unwrap_or(true));
+    }
+
     /// Its rows, as far as they are reported, for those who hear of intervals.
     pub fn interval_rows(&self) -> Vec<IntervalRow> {
         let lanes = self.lanes.iter().filter(|_| self.shown);
@@ -157,4 +204,28 @@ pub struct Before {
     pub pause: Nanos,
     /// A shell command of the user's.
     pub command: Option<String>,
+    /// What the commands that all hosts run around it know it by; `None`: they are not run.
+    pub name: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_aside_has_a_row_when_it_took_more_than_one_percent_and_a_tenth_of_a_second() {
+        let ms = |n: u64| Nanos(n * 1_000_000);
+        for (aside, others, expect) in [
+            (0, 0, false),
+            (100, 0, false),
+            (101, 0, true),
+            (101, 9_900, true),
+            (101, 10_100, false),
+            (5_000, 400_000, true),
+            (3_000, 400_000, false),
+        ] {
+            let found = took_long(ms(aside), ms(others));
+            assert_eq!(found, expect, "{aside} ms beside {others} ms");
+        }
+    }
 }

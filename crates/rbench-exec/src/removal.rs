@@ -124,6 +124,10 @@ impl Remover {
         trees: &Arc<T>,
         names: Vec<PathBuf>,
     ) -> Result<Vec<String>, ExecError> {
+        // What is left of it all is told by who looks after it.
+        if group.untouchable().is_some() {
+            return Ok(Vec::new());
+        }
         let trees = Arc::clone(trees);
         let work = move |remover: &Remover| {
             let failed = |name: &PathBuf| {
@@ -150,7 +154,10 @@ impl Remover {
         kept: Vec<PathBuf>,
     ) -> Result<Vec<String>, ExecError> {
         self.shares(group, team, trees, &kept).await?;
-        let left = self.own(group, trees, kept).await?;
+        let left = match group.untouchable() {
+            Some(why) => kept.iter().map(|name| left_untouched(name, &why)).collect(),
+            None => self.own(group, trees, kept).await?,
+        };
         group.quietly(team.barrier()).await?;
         Ok(left)
     }
@@ -171,6 +178,8 @@ impl Remover {
         if size == 1 && self.threads == 1 {
             return Ok(());
         }
+        let untouched = group.untouchable().is_some();
+        let kept = if untouched { &[] } else { kept };
         loop {
             let (there, names) = (Arc::clone(trees), kept.to_vec());
             let enough = ENOUGH * size.max(self.threads as usize);
@@ -201,7 +210,10 @@ impl Remover {
                 let mut reader = Reader::new(&all);
                 while let Some((name, parts)) = read(&mut reader) {
                     let own = deal(&parts, nth, size);
-                    if let Some(anchor) = there.anchor(&name).filter(|_| !own.is_empty()) {
+                    if own.is_empty() || untouched {
+                        continue;
+                    }
+                    if let Some(anchor) = there.anchor(&name) {
                         // What stays is told by the last removal.
                         remover.with(|how| anchor.remove(&own, how)).ok();
                     }
@@ -215,6 +227,11 @@ impl Remover {
             }
         }
     }
+}
+
+/// That something was not removed, as this host's mount is dead.
+pub fn left_untouched(path: &Path, why: &str) -> String {
+    format!("{} is left behind: {why}", path.display())
 }
 
 /// Appends the parts of a tree; nothing where there are none.

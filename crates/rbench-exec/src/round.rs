@@ -3,50 +3,25 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rbench_comm::Combine;
 use rbench_core::Nanos;
 use rbench_core::outcome::{Details, PhaseOutcome, Stonewall, WorkerOutcome};
 use rbench_core::residency::Pages;
 use rbench_plan::jobs::Framing;
-use rbench_sys::{command, limits};
+use rbench_sys::limits;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::Instant;
 
 use crate::client;
 use crate::group::{ExecError, Group, StopReason, WorkerResources};
-use crate::phase::{Before, Phase};
+use crate::lost;
+use crate::phase::Phase;
 use crate::reduce::{self, Part};
 use crate::residency::{self, Glance, Seen};
 use crate::stuck::StuckDetector;
-use crate::thread::in_thread;
 use crate::worker::{Command, OwnLanes, Report, Stage, Worker, WorkerConfig, spawn};
 
-/// Does what comes before a phase; a stop ends the pause.
-async fn go_before(group: &Group<'_>, before: &Before) -> Result<Result<(), String>, ExecError> {
-    if before.pause > Nanos(0) {
-        group.step("pausing");
-        let stop = group.stop_flag();
-        let end = Instant::now() + Duration::from(before.pause);
-        let pause = async {
-            while Instant::now() < end && !stop.is_raised() {
-                let left = end - Instant::now();
-                tokio::time::sleep(left.min(Duration::from_millis(100))).await;
-            }
-        };
-        group.attend(pause, || 0).await?;
-    }
-    // Who asked for a stop waits for no further command.
-    let stopped = group.stop_flag().is_raised();
-    match before.command.clone().filter(|_| !stopped) {
-        Some(text) => {
-            let done = in_thread(move || command::run(&text));
-            Ok(group.attend(done, || 0).await?.and_then(|result| result))
-        }
-        None => Ok(Ok(())),
-    }
-}
+mod around;
 
 /// What a phase gave, beside its rows at rank 0.
 #[derive(Debug)]
@@ -147,6 +122,7 @@ impl WorkerPool {
                         }
                         Some((_, Report::Failed(failure))) => {
                             group.tell_failure(&failure);
+                            group.doubt_mount(&failure);
                             continue;
                         }
                         Some((worker, report)) => take(report).map(|answer| (worker, answer)),
@@ -183,6 +159,7 @@ impl WorkerPool {
                     ready.planned = ready.planned.saturating_add(planned);
                 }
                 Err(failure) => {
+                    group.doubt_mount(&failure);
                     ready.trouble.get_or_insert_with(|| failure.to_string());
                 }
             }
@@ -234,6 +211,16 @@ impl WorkerPool {
 /// When no worker of any rank could be prepared (the same error on every rank)
 /// or the ranks cannot talk.
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
+    let hooked = around::before_phase(group, phase).await?;
+    let end = measure(group, phase).await?;
+    around::after_phase(group, phase, end.stopped).await?;
+    // What the command before the phase has left running ends with the phase.
+    drop(hooked);
+    Ok(end)
+}
+
+/// The same without the commands around it.
+async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total, phase.deadline);
     group
@@ -242,8 +229,8 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     if let Some(judge) = phase.judge(group.interval()) {
         group.judge_by(judge, phase.threads);
     }
-    if phase.before != Before::default() {
-        let passed = go_before(group, &phase.before).await?;
+    if phase.before.pause > Nanos(0) || phase.before.command.is_some() {
+        let passed = around::go_before(group, &phase.before).await?;
         group.agree(passed).await?;
     }
     let (hands, planned) = prepare(group, phase).await?;
@@ -304,6 +291,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     group.attend(hands.dismiss(), || 0).await?;
     group.settle_intervals().await?;
     group.settle_errors().await?;
+    group.settle_mounts().await?;
     let stopped = group.stopped().await?;
     // Every rank is done by here: waiting for the slowest one is counted.
     let glances = before.zip(after).map(|(before, after)| [before, after]);
@@ -324,6 +312,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let steady = group.intervals.found((!stopped).then_some(phase.deadline));
     let mut end = merge(group, phase, mine, stonewall, !stopped, stopped).await?;
     phase.tell_steadiness(&mut end.rows, steady);
+    phase.drop_asides(&mut end.rows);
     Ok(PhaseEnd { each, ..end })
 }
 
@@ -402,7 +391,7 @@ pub async fn run_freely(
                 break;
             }
         }
-        if group.stop_flag().is_raised() {
+        if group.phase_stop().is_raised() {
             break;
         }
     }
@@ -412,6 +401,7 @@ pub async fn run_freely(
         Err(error) => return Err(error),
     };
     group.settle_errors().await?;
+    group.settle_mounts().await?;
     let stopped = group.stopped().await?;
     let mut ends = Vec::new();
     let mut done = done.into_iter();
@@ -427,7 +417,7 @@ pub async fn run_freely(
 /// One phase of this rank by itself.
 async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>, ExecError> {
     let cpu_before = cpu();
-    if let Err(message) = go_before(group, &phase.before).await? {
+    if let Err(message) = around::go_before(group, &phase.before).await? {
         return Ok(Err(message));
     }
     let hands = match spawn_workers(group, phase) {
@@ -528,6 +518,9 @@ async fn merge(
         stonewall,
         complete,
     };
+    if failed {
+        lost::gather(group, phase, &part.outcomes).await?;
+    }
     let mut rows = reduce::reduce(group, phase, part).await?;
     residency::gather(group, phase, seen, &mut rows).await?;
     client::gather(group, client, &mut rows).await?;
@@ -590,7 +583,11 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         let numbers = phase.own_lanes(thread as usize);
         OwnLanes {
             first: numbers.start,
-            ops: phase.lanes[numbers].iter().map(|lane| lane.op).collect(),
+            ops: phase.lanes[numbers.clone()]
+                .iter()
+                .map(|lane| lane.op)
+                .collect(),
+            aside: phase.lanes[numbers].iter().map(|lane| lane.aside).collect(),
         }
     };
     let (sender, reports) = unbounded_channel();
@@ -625,6 +622,7 @@ async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(WorkerPool, u64), 
         Ok(planned) => Ok((hands, planned)),
         Err(error) => {
             group.attend(hands.dismiss(), || 0).await?;
+            group.settle_mounts().await?;
             Err(error)
         }
     }

@@ -28,6 +28,24 @@ pub async fn execute(
     run_key: u64,
     listener: &mut dyn Listener,
 ) -> Result<Ending, ExecError> {
+    let ended = carry_out(group, plan, place, run_key, listener).await;
+    let broken = match &ended {
+        Ok(ending) => ending.trouble.is_some(),
+        Err(ExecError::SetUp(_)) => true,
+        // Nothing was begun, or the ranks can no longer talk.
+        Err(_) => return ended,
+    };
+    group.examine_mounts_if(broken).await?;
+    ended
+}
+
+async fn carry_out(
+    group: &Group<'_>,
+    plan: &Plan,
+    place: &Place<'_>,
+    run_key: u64,
+    listener: &mut dyn Listener,
+) -> Result<Ending, ExecError> {
     preflight(group, plan).await?;
     let spots = spots::of(plan, place);
     if !plan.leave.private_dirs {
@@ -50,6 +68,7 @@ pub async fn execute(
         Work::Meta(work) => {
             let ground = Target::set_up(group, place).await?;
             let (shared, path) = (ground.shared(), ground.path().to_owned());
+            group.hooks.work_in(&path);
             residency::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| meta::pass(plan, work, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
@@ -58,6 +77,7 @@ pub async fn execute(
         Work::Io(work) => {
             let ground = Target::set_up(group, place).await?;
             let (shared, path) = (ground.shared(), ground.path().to_owned());
+            group.hooks.work_in(&path);
             residency::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| io::pass(plan, work, run_key, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
@@ -122,6 +142,7 @@ async fn iterate<G: Workspace, P: Pass<G>>(
         if broken_off && ending.trouble.is_none() && group.is_root() {
             tell_stopped(group, listener);
         }
+        group.share_dead_mounts().await?;
         if broken_off && group.any_stuck().await? {
             // Removing would wait as well.
             ending.left = ground.leave(group).await?;

@@ -227,7 +227,7 @@ fn lane_of(call: &str, lanes: &[OpRow]) -> Option<usize> {
         _ if call.trim_start_matches('p').starts_with("write") => &[OpKind::Write],
         _ => &[OpKind::Read],
     };
-    let find = |op: &OpKind| lanes.iter().position(|lane| lane.op == *op);
+    let find = |op: &OpKind| lanes.iter().position(|lane| lane.op == *op && !lane.aside);
     ops.iter()
         .find_map(find)
         .or((!lanes.is_empty()).then_some(0))
@@ -243,6 +243,7 @@ mod tests {
             name: String::new(),
             label: String::new(),
             unsynced: false,
+            aside: false,
         };
         ops.iter().map(lane).collect()
     }

@@ -13,7 +13,7 @@ use rbench_sys::{Fs, OpenMode, RemoveError, WorkDir};
 
 use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
-use crate::removal::Remover;
+use crate::removal::{Remover, left_untouched};
 use crate::thread::in_thread;
 
 /// How long another host may take to see a directory that rank 0 has made:
@@ -229,6 +229,13 @@ impl Workspace for Target {
     }
 
     async fn end(self, group: &Group<'_>, remover: &Remover) -> Result<Vec<String>, ExecError> {
+        if let Some(why) = group.untouchable() {
+            let mine = self.keeper.then(|| left_untouched(&self.path, &why));
+            // Closing it may wait for ever.
+            std::mem::forget(self);
+            group.quietly(group.world.barrier()).await?;
+            return gather_texts(group, mine.into_iter().collect()).await;
+        }
         let Target {
             workdir,
             path,

@@ -20,7 +20,7 @@ use rbench_sys::testdir::{self, Made};
 use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError};
 
 use crate::group::{ExecError, Group};
-use crate::removal::{Remover, Trees};
+use crate::removal::{Remover, Trees, left_untouched};
 use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, left_behind, team};
 use crate::thread::in_thread;
 
@@ -232,6 +232,10 @@ impl TestDirs {
         group: &Group<'_>,
         paths: Vec<PathBuf>,
     ) -> Result<Vec<String>, ExecError> {
+        if let Some(why) = group.untouchable() {
+            let left = |path: &PathBuf| left_untouched(path, &why);
+            return Ok(paths.iter().map(left).collect());
+        }
         if !self.real {
             for path in paths {
                 if let Ok(path) = c_path(&path) {
@@ -300,6 +304,7 @@ impl Workspace for TestDirs {
         let made_now = std::mem::take(&mut self.made_now);
         let kept = |k: &usize| TestDirs::test_dirs(&self.dirs[*k], iteration, self.loops);
         let mut left = Vec::new();
+        let real = self.real && group.untouchable().is_none();
         if !broken_off {
             if self.removes {
                 let dirs = self.keeps.iter().flat_map(kept).collect();
@@ -312,7 +317,7 @@ impl Workspace for TestDirs {
             left.extend(
                 there
                     .iter()
-                    .filter(|p| self.real && testdir::is_there(p).unwrap_or(false))
+                    .filter(|p| real && testdir::is_there(p).unwrap_or(false))
                     .map(|path| {
                         format!(
                             "{} was left as it is: this run was not to remove it",
@@ -344,7 +349,7 @@ impl Workspace for TestDirs {
         left.extend(
             not_ours
                 .filter(|dir| !ours.contains(dir))
-                .filter(|dir| self.real && testdir::is_there(dir).unwrap_or(true))
+                .filter(|dir| real && testdir::is_there(dir).unwrap_or(true))
                 .map(|dir| {
                     format!(
                         "{} was left with what is in it: it was there before this run",

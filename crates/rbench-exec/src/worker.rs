@@ -167,7 +167,8 @@ pub enum Report {
     },
     /// Has handed over all that it did before that interval; no answer to any command.
     Passed(u64),
-    /// The first of its operations that failed; no answer to any command.
+    /// The first of its operations that failed, or the first that says that the mount is lost;
+    /// no answer to any command.
     Failed(Box<Failure>),
     /// Looked.
     Looked {
@@ -273,6 +274,8 @@ pub struct OwnLanes {
     pub first: usize,
     /// The operation of each.
     pub ops: Vec<OpKind>,
+    /// Whether each belongs to no other's time.
+    pub aside: Vec<bool>,
 }
 
 /// Starts worker `thread` of the config with lanes of its own; it prepares at
@@ -301,6 +304,7 @@ pub fn spawn(
             stop: config.stop.of_all(),
         },
     );
+    meter.set_aside(&lanes.aside);
     if config.hands_over {
         let first = lanes.first;
         meter.hand_over(|lane| {
@@ -536,6 +540,7 @@ mod tests {
         let lanes = OwnLanes {
             first: 0,
             ops: vec![OpKind::Read],
+            aside: vec![false],
         };
         let worker =
             spawn(&Arc::new(config), 0, lanes, make, sender).expect("a thread is to be had");

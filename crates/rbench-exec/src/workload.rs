@@ -108,6 +108,22 @@ pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
         (StopReason::Stuck, _) => {
             Some("an operation did not return in the time of --op-timeout".to_owned())
         }
+        (StopReason::DeadMount, _) => Some(format!(
+            "{}, and that was to end the run (--on-dead-mount stop)",
+            match &group.mounts.found()[..] {
+                [] => "a mount no longer answers".to_owned(),
+                [dead, others @ ..] => {
+                    let others = match others.len() {
+                        0 => String::new(),
+                        several => format!(" (as on {several} other hosts)"),
+                    };
+                    format!(
+                        "the mount {} on {} no longer answers{others}",
+                        dead.mount, dead.host
+                    )
+                }
+            }
+        )),
         (StopReason::Start, _) => Some("a rank could not start with the others".to_owned()),
     }
 }

@@ -13,7 +13,7 @@ use crate::meta::{
     Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
     UNTIL_THE_DEADLINE,
 };
-use crate::resolve::{Plan, Work};
+use crate::resolve::{PhaseCommands, Plan, Work};
 use crate::tree::ItemKind;
 
 /// A setting of a run.
@@ -124,6 +124,7 @@ impl Plan {
         if self.drop_caches {
             rows.push(Setting::yes("drop-caches"));
         }
+        rows.extend(describe_commands(&self.commands));
         rows.extend(yes_rows(&[
             ("private-dirs", self.leave.private_dirs),
             ("overfill", self.leave.overfill),
@@ -131,6 +132,24 @@ impl Plan {
         ]));
         rows
     }
+}
+
+fn describe_commands(commands: &PhaseCommands) -> Vec<Setting> {
+    let PhaseCommands {
+        before,
+        after,
+        patience,
+    } = commands;
+    let both = [("before-phase", before), ("after-phase", after)];
+    let given = both.into_iter().filter_map(|(name, command)| {
+        let command = command.as_deref()?;
+        Some(Setting::text(name, command))
+    });
+    let mut rows: Vec<Setting> = given.collect();
+    if !rows.is_empty() {
+        rows.push(Setting::time("hook-timeout", *patience));
+    }
+    rows
 }
 
 impl Plan {

@@ -35,5 +35,7 @@ pub use find::FindPlan;
 pub use io::IoPlan;
 pub use meta::MetaPlan;
 pub use name_ops::NameOp;
-pub use resolve::{Facts, Limits, Plan, PlanError, Until, Work, resolve, task_counts};
+pub use resolve::{
+    Facts, Limits, PhaseCommands, Plan, PlanError, Until, Work, resolve, task_counts,
+};
 pub use spec::Spec;

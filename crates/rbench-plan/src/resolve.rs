@@ -15,7 +15,7 @@ use crate::meta::{
     PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::shift;
-use crate::spec::{self, OnError, Spec, Workload};
+use crate::spec::{self, Spec, Workload};
 use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
 
 /// The shortest `--interval`.
@@ -35,11 +35,13 @@ mod ior;
 mod mdtest;
 mod ops;
 mod repeats;
+mod surroundings;
 mod timed;
 mod workers;
 
 use mdtest::counts;
 pub use repeats::Until;
+pub use surroundings::{Limits, PhaseCommands};
 use timed::Timed;
 
 /// What is known of the world when a Spec is resolved; the same on all ranks.
@@ -135,6 +137,8 @@ pub struct Plan {
     pub keep: bool,
     /// When the run ends by itself.
     pub limits: Limits,
+    /// What is run around each phase.
+    pub commands: PhaseCommands,
     /// The workload.
     pub work: Work,
     /// What was rounded or implied, for the report.
@@ -296,30 +300,6 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     }
 }
 
-/// Limits at which a run stops by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
-    /// Failed operations of all ranks that are still borne; `None`: any
-    /// number.
-    pub errors: Option<u64>,
-    /// Longest time of one operation; `None`: it may take as long as it takes.
-    pub operation: Option<Nanos>,
-}
-
-fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
-    let errors = match (given.on_error, given.max_errors) {
-        (Some(OnError::Stop), Some(_)) => {
-            refuse!("--on-error stop and --max-errors exclude each other")
-        }
-        (Some(OnError::Stop), None) => Some(0),
-        (_, most) => most,
-    };
-    Ok(Limits {
-        errors,
-        operation: nonzero_time("--op-timeout", given.op_timeout)?,
-    })
-}
-
 /// Shorter intervals would be many, and longer ones lose too much in a crash.
 fn interval(given: Option<Nanos>) -> Result<Nanos, PlanError> {
     let interval = given.unwrap_or(INTERVAL);
@@ -417,7 +397,8 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         drop_caches: common.drop_caches,
         // Without its data a journal is of no use.
         keep: common.keep || journaled,
-        limits: limits(&common.limits)?,
+        limits: surroundings::limits(&common.limits)?,
+        commands: surroundings::commands(&common.commands)?,
         work,
         notes: notes.iter().map(|note| plain(note).into_owned()).collect(),
         leave: common.leave,

@@ -47,6 +47,8 @@ pub struct Common {
     pub keep: bool,
     /// When the run ends by itself.
     pub limits: LimitOptions,
+    /// What is run around each phase.
+    pub commands: CommandOptions,
     /// What the target may be.
     pub leave: Leave,
 }
@@ -85,9 +87,22 @@ pub struct LimitOptions {
     pub max_errors: Option<u64>,
     /// `--op-timeout`: longest time of one operation.
     pub op_timeout: Option<Nanos>,
+    /// `--on-dead-mount`
+    pub on_dead_mount: Option<OnError>,
 }
 
-/// `--on-error`
+/// Commands around each phase.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CommandOptions {
+    /// `--before-phase`
+    pub before: Option<String>,
+    /// `--after-phase`
+    pub after: Option<String>,
+    /// `--hook-timeout`: the longest time of one.
+    pub timeout: Option<Nanos>,
+}
+
+/// `--on-error`, `--on-dead-mount`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     /// Count it and go on.

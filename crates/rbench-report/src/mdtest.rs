@@ -237,7 +237,8 @@ pub(crate) fn remarks(result: &RunResult) -> String {
         ),
     };
     for phase in &result.phases {
-        for example in &phase.error_examples {
+        let examples = phase.error_examples.iter();
+        for example in examples.filter(|e| !result.is_of_dead_mounts(phase, &e.error, e.count)) {
             let text = failure(&place(phase), example);
             let _ = writeln!(out, "rbench: {}", printable(&text));
         }

@@ -8,6 +8,7 @@ mod client;
 mod client_cost;
 mod comparison;
 mod crowd;
+mod dead_mounts;
 mod effort;
 mod fio;
 mod fio_machine;
@@ -40,6 +41,7 @@ pub use comparison::{
     ComparisonResult, NotCompared, Samples,
 };
 pub use crowd::{CrowdResult, HostCrowdResult, QuantilesResult};
+pub use dead_mounts::{DeadMountResult, DeadMountRow};
 pub use effort::{GivenUpResult, WorkersResult};
 pub use fio::{
     ExactHist, FioDirectionResult, FioEntryResult, FioForm, FioOutcomeResult, FioShownResult,
@@ -109,6 +111,9 @@ pub struct RunResult {
     /// Moments that have a name (`--event`, SIGUSR1), in the order in which they were set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<MarkResult>,
+    /// Mounts that no longer answered, at most one of each host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dead_mounts: Vec<DeadMountResult>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.

@@ -303,12 +303,13 @@ pub(crate) fn failure(place: &str, example: &ErrorExample) -> String {
 }
 
 /// The first failure of each kind of each phase, as sentences; except damaged
-/// blocks, which ranks name one by one.
+/// blocks, which ranks name one by one, and those of dead mounts.
 pub fn failures(result: &RunResult) -> Vec<String> {
     let mismatch = FailureKind::Mismatch.name();
     let of = |phase: &PhaseResult| {
         let examples = phase.error_examples.iter();
-        let others = examples.filter(|e| e.error != mismatch);
+        let told = |e: &ErrorExample| result.is_of_dead_mounts(phase, &e.error, e.count);
+        let others = examples.filter(|e| e.error != mismatch && !told(e));
         others
             .map(|e| failure(&phase.label, e))
             .collect::<Vec<String>>()

@@ -9,6 +9,7 @@ use crate::schema::{HostResult, PhaseResult, RunResult, Warning};
 use crate::summary::slowest_rank;
 use crate::text::steady::window;
 
+mod dead_mounts;
 mod residency;
 mod short;
 mod workers;
@@ -232,7 +233,10 @@ const RULES: &[Rule] = &[
 
 /// The codes of the rules of this module.
 pub fn codes() -> impl Iterator<Item = &'static str> {
-    RULES.iter().map(|rule| rule.code)
+    RULES
+        .iter()
+        .map(|rule| rule.code)
+        .chain([dead_mounts::CODE])
 }
 
 /// Whether `code` belongs to a rule of this module.
@@ -240,23 +244,25 @@ pub fn is_rule_code(code: &str) -> bool {
     codes().any(|known| known == code)
 }
 
-/// Everything that the rules find, at most one warning a rule.
+/// Everything that the rules find, at most one warning a rule, behind one for each dead mount.
 pub fn find(result: &RunResult) -> Vec<Warning> {
-    RULES
-        .iter()
-        .filter_map(|rule| {
-            let list = phases_found(rule, result);
-            (!list.is_empty()).then(|| Warning {
-                code: rule.code.to_owned(),
-                message: format!(
-                    "{}{}{}",
-                    (rule.before)(result),
-                    list.join(", "),
-                    (rule.after)(result)
-                ),
-            })
+    let dead = result.dead_mounts.iter().map(dead_mounts::warning);
+    dead.chain(by_rules(result)).collect()
+}
+
+fn by_rules(result: &RunResult) -> impl Iterator<Item = Warning> {
+    RULES.iter().filter_map(|rule| {
+        let list = phases_found(rule, result);
+        (!list.is_empty()).then(|| Warning {
+            code: rule.code.to_owned(),
+            message: format!(
+                "{}{}{}",
+                (rule.before)(result),
+                list.join(", "),
+                (rule.after)(result)
+            ),
         })
-        .collect()
+    })
 }
 
 /// One entry for each phase name in which the rule found something.
@@ -349,8 +355,15 @@ fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-fn errors(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    count(phase.error_count())
+/// What failed on dead mounts is told of once.
+fn errors(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let told = result.failed_on_dead_mounts(phase);
+    count(phase.error_count().saturating_sub(told))
+}
+
+/// Whether a dead mount is why ranks and hosts differ.
+fn is_torn(result: &RunResult, phase: &PhaseResult) -> bool {
+    result.failed_on_dead_mounts(phase) > 0
 }
 
 fn not_steady(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
@@ -415,10 +428,10 @@ pub(crate) fn is_short(phase: &PhaseResult) -> bool {
 }
 
 /// Ranks are not compared in short phases, where the scheduler decides.
-fn straggler(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+fn straggler(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (slowest, median) = slowest_rank(phase)?;
     let factor = slowest.elapsed_s / median;
-    let compares = !is_short(phase) && !phase.one_each;
+    let compares = !is_short(phase) && !phase.one_each && !is_torn(result, phase);
     (compares && median > 0.0 && factor > STRAGGLER_FACTOR).then(|| Finding {
         weight: factor,
         note: format!(
@@ -441,7 +454,8 @@ fn uneven_hosts(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (low, slow) = rates.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let (high, fast) = rates.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let factor = high / low;
-    (!is_short(phase) && !phase.one_each && factor > UNEVEN_FACTOR).then(|| Finding {
+    let compares = !is_short(phase) && !phase.one_each && !is_torn(result, phase);
+    (compares && factor > UNEVEN_FACTOR).then(|| Finding {
         weight: factor,
         note: format!("{fast} {factor:.1} times {slow}"),
     })

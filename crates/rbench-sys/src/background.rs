@@ -39,6 +39,17 @@ pub struct CommandEnd {
     pub said: Option<String>,
 }
 
+/// How a command is started.
+#[derive(Debug, Clone, Default)]
+pub struct Start<'c> {
+    /// What `sh -c` gets.
+    pub command: &'c str,
+    /// Added to the environment.
+    pub environment: &'c [(&'static str, String)],
+    /// Put before each line that it prints.
+    pub prefix: String,
+}
+
 /// A command that was started. When it is dropped, nothing of its group is left.
 #[derive(Debug)]
 pub struct Background {
@@ -49,14 +60,29 @@ pub struct Background {
 }
 
 impl Background {
+    /// Starts `sh -c command` as it is: see [`Background::start_as`].
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    pub fn start(
+        command: &str,
+        when_ended: impl FnOnce(CommandEnd) + Send + 'static,
+    ) -> io::Result<Background> {
+        let start = Start {
+            command,
+            ..Start::default()
+        };
+        Background::start_as(&start, when_ended)
+    }
+
     /// Starts `sh -c command` and tells of its end in a thread of its own. Its standard
     /// input is empty; what it prints goes to our standard error by way of pipes, so that
     /// what outlives it, because it has left its group, holds nothing of ours open.
     ///
     /// # Errors
     /// Why it cannot be started.
-    pub fn start(
-        command: &str,
+    pub fn start_as(
+        start: &Start<'_>,
         when_ended: impl FnOnce(CommandEnd) + Send + 'static,
     ) -> io::Result<Background> {
         let mut guard = Command::new("sh")
@@ -75,7 +101,8 @@ impl Background {
         };
         let began = Instant::now();
         let mut child = Command::new("sh")
-            .args(["-c", command])
+            .args(["-c", start.command])
+            .envs(start.environment.iter().map(|(name, value)| (name, value)))
             .process_group(background.group().as_raw())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -83,8 +110,9 @@ impl Background {
             .spawn()?;
         let (sender, first_line) = channel();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
-        in_thread(move || relay(output, None))?;
-        in_thread(move || relay(errors, Some(&sender)))?;
+        let (here, there) = (start.prefix.clone(), start.prefix.clone());
+        in_thread(move || relay(output, &here, None))?;
+        in_thread(move || relay(errors, &there, Some(&sender)))?;
         in_thread(move || {
             let end = wait(&mut child, began, &first_line);
             running.store(false, Ordering::Release);
@@ -164,17 +192,18 @@ fn wait(child: &mut Child, began: Instant, first_line: &Receiver<String>) -> Com
     }
 }
 
-/// Passes on what comes to our standard error, and tells of the first line that is not
-/// empty.
-fn relay(from: Option<impl Read>, mut first_line: Option<&Sender<String>>) {
+/// Passes on what comes to our standard error, with `prefix` before each line, and tells of
+/// the first line that is not empty.
+fn relay(from: Option<impl Read>, prefix: &str, mut first_line: Option<&Sender<String>>) {
     let Some(mut from) = from else {
         return;
     };
     let (mut buffer, mut line) = ([0; 4096], Vec::new());
+    let mut begun = false;
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         let bytes = &buffer[..length];
         // A standard error that is closed is no reason to hold the command up.
-        let _ = io::stderr().write_all(bytes);
+        let _ = io::stderr().write_all(&prefixed(bytes, prefix, &mut begun));
         if let Some(sender) = first_line {
             line.extend_from_slice(bytes);
             if tell(&mut line, false, sender) {
@@ -185,6 +214,19 @@ fn relay(from: Option<impl Read>, mut first_line: Option<&Sender<String>>) {
     if let Some(sender) = first_line {
         tell(&mut line, true, sender);
     }
+}
+
+/// `bytes` with `prefix` before each line; `begun`: whether the last line has begun before, and
+/// is not over.
+fn prefixed(bytes: &[u8], prefix: &str, begun: &mut bool) -> Vec<u8> {
+    let mut all = Vec::with_capacity(bytes.len() + prefix.len());
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        if !std::mem::replace(begun, !line.ends_with(b"\n")) {
+            all.extend_from_slice(prefix.as_bytes());
+        }
+        all.extend_from_slice(line);
+    }
+    all
 }
 
 /// Tells of the first line of `text` that is not empty, if it is whole; whether it did.
@@ -239,6 +281,32 @@ mod tests {
         let (_background, ended) = start("kill -9 $$");
         let end = ended.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!((end.status, end.signal), (None, Some(9)));
+    }
+
+    #[test]
+    fn each_line_has_the_prefix_however_it_comes() {
+        let mut begun = false;
+        let mut all = Vec::new();
+        for part in ["a", "b\nc\n\nd", "e", "\n", "f"] {
+            all.extend(prefixed(part.as_bytes(), "h: ", &mut begun));
+        }
+        assert_eq!(all, b"h: ab\nh: c\nh: \nh: de\nh: f");
+        let all = prefixed(b"a\nb", "", &mut false);
+        assert_eq!(all, b"a\nb");
+    }
+
+    #[test]
+    fn what_is_added_to_the_environment_reaches_the_command() {
+        let (sender, ended) = channel();
+        let start = Start {
+            command: "test \"$RBENCH_PHASE\" = 'a b'",
+            environment: &[("RBENCH_PHASE", "a b".to_owned())],
+            ..Start::default()
+        };
+        let tell = move |end| drop(sender.send(end));
+        let _background = Background::start_as(&start, tell).expect("sh");
+        let end = ended.recv_timeout(PATIENCE).expect("it ends");
+        assert_eq!(end.status, Some(0));
     }
 
     #[test]

@@ -34,6 +34,17 @@ impl From<Mount> for MountInfo {
     }
 }
 
+/// Whether a mount of that type and source is still where it was, as the kernel's table says:
+/// the file system itself is not asked.
+pub fn is_mounted(mount: &MountInfo) -> io::Result<bool> {
+    let same = |found: Mount| {
+        (found.mount_point == mount.mount_point)
+            && (found.fs_type == mount.fs_type)
+            && found.source == mount.source
+    };
+    Ok(mounts(&table()?).any(same))
+}
+
 /// The mount that `path` lies on, by the longest mount point in front of it
 /// and the last of several mounts at the same place. `path` is absolute and
 /// has no symbolic links in it.

@@ -13,6 +13,7 @@ mod clean;
 mod client_counters;
 mod compare;
 mod data_size;
+mod dead_mounts;
 mod embedded;
 mod files;
 mod fio;
@@ -36,6 +37,7 @@ mod show;
 mod signals;
 mod status;
 mod surroundings;
+mod target;
 #[cfg(feature = "testfs")]
 mod testfs;
 mod verify;

@@ -13,7 +13,9 @@ use rbench_core::machine::HostUse;
 use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
+use rbench_exec::group::PhaseHooks;
 use rbench_exec::intervals::{IntervalRow, Observer, Span};
+use rbench_exec::mounts::Mounts;
 use rbench_exec::{Ending, ExecError, Group, Listener};
 use rbench_plan::Plan;
 use rbench_report::intervals::{IntervalLine, IntervalOf};
@@ -21,6 +23,7 @@ use rbench_report::schema::{ClientCounters, PhaseMark, Warning};
 use rbench_report::{PhaseResult, RunResult, journal, repetition};
 
 use crate::complain;
+use crate::dead_mounts;
 use crate::files::{Replace, ResultFile};
 use crate::front::{FrontEnd, Scope};
 use crate::hlog::IntervalLog;
@@ -29,6 +32,9 @@ use crate::marks::{MarkList, MarkRecorder, not_run};
 use crate::progress::Display;
 use crate::result::{Frame, note_drifts, warning};
 use crate::run::publish;
+
+/// The warning of a command of `--after-phase` that failed.
+const AFTER_PHASE_FAILED: &str = "after-phase-failed";
 
 /// How long commands of `--event` may go on when all phases are over.
 const COMMANDS_TURN: Duration = Duration::from_secs(10);
@@ -153,6 +159,10 @@ pub struct Recording<'r> {
     noted: Vec<Warning>,
     /// At rank 0: what was marked so far.
     marks: Rc<MarkList>,
+    /// Those that no longer answer, as the group knows of them.
+    mounts: Rc<Mounts>,
+    /// What is run around phases, and what went wrong with that.
+    hooks: Rc<PhaseHooks>,
     begun: Nanos,
 }
 
@@ -162,7 +172,7 @@ impl<'r> Recording<'r> {
         frame: &'r Frame<'r>,
         job: Job<'r>,
         display: &'r Display,
-        (rank, host): (Rank, &'r str),
+        group: &'r Group<'_>,
     ) -> Recording<'r> {
         let Job {
             plan,
@@ -177,8 +187,8 @@ impl<'r> Recording<'r> {
             frame,
             output,
             launch,
-            rank,
-            host,
+            rank: group.rank(),
+            host: group.host_name(),
             report: Report {
                 result: frame.result(true),
                 file: SharedFile::default(),
@@ -195,6 +205,8 @@ impl<'r> Recording<'r> {
             starts: Vec::new(),
             noted: Vec::new(),
             marks: Rc::default(),
+            mounts: Rc::clone(&group.mounts),
+            hooks: Rc::clone(&group.hooks),
             begun: MonotonicClock.now(),
         }
     }
@@ -270,14 +282,28 @@ impl<'r> Recording<'r> {
         result.marks = self.marks.all();
     }
 
+    /// Adds what went wrong with commands after phases.
+    fn note_hooks(&mut self) {
+        let failed = self.hooks.take_warnings().into_iter();
+        let failed = failed.map(|text| warning(AFTER_PHASE_FAILED, format!("{text}.")));
+        // Phases of several iterations fail alike.
+        for warning in failed {
+            if !self.report.result.warnings.contains(&warning) {
+                self.report.result.warnings.push(warning);
+            }
+        }
+    }
+
     /// Nothing more will be measured.
     pub fn ended(&mut self) {
         self.report.front.end();
     }
 
     /// What the run hands over when it ended that way.
-    pub fn end(self, outcome: Result<Ending, ExecError>) -> Report {
+    pub fn end(mut self, outcome: Result<Ending, ExecError>) -> Report {
+        self.note_hooks();
         let mut report = self.report;
+        report.result.dead_mounts = dead_mounts::results(self.mounts.found());
         match outcome {
             Ok(ending) => {
                 report.kept = ending.kept;
@@ -348,6 +374,7 @@ impl Listener for Recording<'_> {
             self.report.trouble = Some(trouble);
         }
         self.report.result.phases.push(phase);
+        self.note_hooks();
         self.starts.push(outcome.start);
     }
 
@@ -362,6 +389,7 @@ impl Listener for Recording<'_> {
         self.display.end();
         self.report.signalled = true;
         self.report.result.marks = self.marks.all();
+        self.report.result.dead_mounts = dead_mounts::results(self.mounts.found());
         self.report.result.warnings.extend(self.marks.warnings());
         publish(&mut self.report, self.plan, self.launch, self.output);
     }

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use rbench_comm::{
 };
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Bytes, Clock as _, MonotonicClock, Rank};
-use rbench_exec::group::WorkerResources;
+use rbench_core::{Clock as _, MonotonicClock, Rank};
+use rbench_exec::group::{PhaseHooks, WorkerResources};
 use rbench_exec::{
     ExecError, Group, Place, Show as _, StopReason, ack, caches, calibrate, client, execute,
 };
@@ -24,12 +24,11 @@ use rbench_plan::{Facts, Plan, Spec, Work, resolve, task_counts};
 use rbench_report::{RunResult, json, text};
 use rbench_sys::engine::{self, ENGINES};
 use rbench_sys::identity::identity;
-use rbench_sys::limits::{HostFacts, available_memory, host_facts};
+use rbench_sys::limits::{HostFacts, host_facts};
 
 use crate::clean;
 use crate::client_counters;
 use crate::data_size;
-use crate::embedded::Embedded;
 use crate::files;
 use crate::front::{self, Asked, FrontEnd, Scope};
 use crate::launch::Launch;
@@ -41,6 +40,7 @@ use crate::round_trip;
 use crate::series;
 use crate::signals::Signals;
 use crate::surroundings;
+use crate::target;
 use crate::version;
 use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
 
@@ -48,7 +48,13 @@ use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
 pub const ENDED_EARLY: &str = "ended-early";
 
 /// Warnings of something that went wrong; the others explain numbers.
-const WRONG: [&str; 3] = ["errors", "unchecked-blocks", "left-behind"];
+const WRONG: [&str; 5] = [
+    "errors",
+    "dead-mount",
+    "stalled",
+    "unchecked-blocks",
+    "left-behind",
+];
 
 /// Why a run has no report. It is the same on every rank; rank 0 prints it.
 pub enum Refusal {
@@ -288,14 +294,17 @@ pub async fn once(
             own_files: !one_file_table(&plan),
         });
 
-    let (parent, embedded) = target_directory(&group, &plan, launch).await?;
-    let places = places(&plan, launch, &parent);
+    let (parent, embedded) = target::directory(&group, &plan, launch).await?;
+    let places = target::places(&plan, launch, &parent);
     let cache_of = caches(&group, &identity().kernel, places.clone()).await?;
-    let group = group.with_caches(cache_of);
+    let commands = plan.commands.clone();
+    let hooks = PhaseHooks::new(commands, &launch.run_id, plan.iterations, &parent);
+    let group = group.with_caches(cache_of).with_hooks(hooks);
     // The built-in file system is this program: it is only watched when that is asked for.
     if output.watch.is_some() || !plan.embedded() {
-        client::watch(&group, output.watch.clone(), places).await?;
+        client::watch(&group, output.watch.clone(), places.clone()).await?;
     }
+    group.watch_mounts(places).await?;
     let scope = Scope {
         plan: &plan,
         launch,
@@ -454,57 +463,6 @@ async fn check_digests(comm: &dyn Communicator, plan: &Plan) -> Result<(), Refus
     ))
 }
 
-/// The directory to test: the user's, or this host's built-in file system, which
-/// ends when the second value is dropped.
-async fn target_directory(
-    group: &Group<'_>,
-    plan: &Plan,
-    launch: &Launch,
-) -> Result<(PathBuf, Option<Embedded>), Refusal> {
-    if !plan.embedded() {
-        let dir = plan.first_dir().map_or(Path::new("."), PathBuf::as_path);
-        return Ok((Path::new(&launch.cwd).join(dir), None));
-    }
-    let mounted = if group.is_leader() {
-        let here = plan.data_bytes() / u64::from(plan.ranks) * u64::from(group.host.size());
-        room_for(here).and_then(Embedded::mount).map(Some)
-    } else {
-        Ok(None)
-    };
-    let mounted = group.agree(mounted).await?;
-    let path = mounted.as_ref().map_or(Vec::new(), |m| {
-        m.path().as_os_str().as_encoded_bytes().to_vec()
-    });
-    let path = group.quietly(group.host.broadcast(Rank(0), path)).await?;
-    Ok((
-        PathBuf::from(String::from_utf8_lossy(&path).into_owned()),
-        mounted,
-    ))
-}
-
-/// All directories that the run works in, as absolute paths; `parent` is the
-/// built-in file system if that is used.
-fn places(plan: &Plan, launch: &Launch, parent: &Path) -> Vec<PathBuf> {
-    if plan.embedded() {
-        return vec![parent.to_owned()];
-    }
-    let cwd = Path::new(&launch.cwd);
-    plan.places().iter().map(|place| cwd.join(place)).collect()
-}
-
-/// Memory for the built-in file system: half of what is available.
-pub fn room_for(data: u64) -> Result<Bytes, String> {
-    let half = available_memory().map_or(1 << 30, |all| all.0 / 2);
-    if data > half {
-        return Err(format!(
-            "the run needs {} MiB, but the built-in file system has only {} MiB of memory: give a directory with --dir",
-            data >> 20,
-            half >> 20
-        ));
-    }
-    Ok(Bytes(half))
-}
-
 /// Measures, and journals each phase as it ends.
 async fn measure(
     group: &Group<'_>,
@@ -550,8 +508,7 @@ async fn measure(
         recorder: None,
     };
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
-    let me = (group.rank(), group.host_name());
-    let mut recording = Recording::new(&frame, job, display, me);
+    let mut recording = Recording::new(&frame, job, display, group);
     recording.observe(group);
     // Launchers end their ranks soon after a signal.
     let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
@@ -743,6 +700,10 @@ fn tell_trouble(result: &RunResult, people: bool) {
 pub fn stop_code(group: &Group<'_>) -> Option<u8> {
     match group.stop_reason()? {
         StopReason::Signal(number) => Some(128 + number as u8),
-        StopReason::Errors | StopReason::Stuck | StopReason::Start | StopReason::Trigger => None,
+        StopReason::Errors
+        | StopReason::Stuck
+        | StopReason::Start
+        | StopReason::Trigger
+        | StopReason::DeadMount => None,
     }
 }

@@ -58,6 +58,13 @@ impl<L: Line> Own<L> {
             "Give up on an operation that takes longer (s) [default: never]",
         ),
         named(
+            "on-dead-mount",
+            Value("WHAT", |l, v| {
+                put(&mut l.limits().on_dead_mount, v, values::on_error)
+            }),
+            "When a mount no longer answers: stop, continue [default: stop]",
+        ),
+        named(
             "drop-caches",
             Nothing(|l| *l.drop_caches() = true),
             "Drop the kernel's caches before phases that read or stat (needs root)",

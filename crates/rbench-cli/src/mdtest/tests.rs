@@ -149,6 +149,9 @@ const SAMPLES: &[Sample] = &[
     ("--op-timeout 2m", |l| {
         l.limits.op_timeout = Some(Nanos(120_000_000_000));
     }),
+    ("--on-dead-mount continue", |l| {
+        l.limits.on_dead_mount = Some(OnError::Continue);
+    }),
     ("--communicator solo", |l| {
         l.output.start.communicator = Communicator::Solo;
     }),

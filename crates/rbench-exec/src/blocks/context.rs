@@ -53,6 +53,10 @@ pub struct Lanes {
     pub open: Option<usize>,
     /// Of closes, where they are timed.
     pub close: Option<usize>,
+    /// Of closes that are in nobody's time.
+    pub closing: Option<usize>,
+    /// Of syncs that only belong to the end of a file's or the job's writes.
+    pub flushing: Option<usize>,
 }
 
 impl Lanes {

@@ -182,6 +182,11 @@ impl Handles {
         fd.map_or(-1, |fd| fd.as_raw_fd())
     }
 
+    /// Whether a file is open.
+    pub fn is_open(&self, file: u64) -> bool {
+        self.all[file as usize].fd.is_some()
+    }
+
     /// Opens all of them.
     ///
     /// # Errors

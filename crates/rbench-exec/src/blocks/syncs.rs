@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 use rbench_core::clock::spin_cycles;
-use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_core::{Clock as _, Failure, FailureKind, MonotonicClock, Nanos, OpKind};
 use rbench_plan::NameOp;
 use rbench_plan::jobs::RangeSync;
 use rbench_sys::{Request, Transfer};
@@ -166,9 +166,10 @@ impl BlockRunner {
             // What failed is not tried again.
             self.files.clean(file);
             self.note_covered(synced.is_ok());
-            match synced {
-                Ok(()) => meter.went_on(),
-                Err(failure) => self.trouble(failure, Some(span), meter),
+            match (synced, self.context.lanes.flushing) {
+                (Ok(()), Some(lane)) => meter.aside(lane, span),
+                (Ok(()), None) => meter.went_on(),
+                (Err(failure), _) => self.trouble(failure, Some(span), meter),
             }
         }
     }
@@ -198,11 +199,25 @@ impl BlockRunner {
         self.close(file, meter);
     }
 
-    /// Closes a file, untimed.
+    /// Closes a file, outside the time of the operations.
     pub(super) fn close(&mut self, file: u64, meter: &mut Meter) {
-        match self.files.close(file, self.engine.as_mut()) {
-            Ok(()) => meter.went_on(),
-            Err(failure) => {
+        let lane = self
+            .context
+            .lanes
+            .closing
+            .filter(|_| self.files.is_open(file));
+        let start = lane.map_or(Nanos(0), |_| MonotonicClock.now());
+        match (self.files.close(file, self.engine.as_mut()), lane) {
+            (Ok(()), Some(lane)) => {
+                let span = Span {
+                    intended: None,
+                    start,
+                    end: MonotonicClock.now(),
+                };
+                meter.aside(lane, span);
+            }
+            (Ok(()), None) => meter.went_on(),
+            (Err(failure), _) => {
                 self.not_closed(file);
                 self.trouble(failure, None, meter);
             }
@@ -348,8 +363,10 @@ impl BlockRunner {
             }
             Some(_) => false,
         };
-        match self.context.lanes.sync {
-            Some(lane) if recorded => meter.done(lane, span, 0),
+        let lanes = self.context.lanes;
+        match (lanes.sync, lanes.flushing) {
+            (Some(lane), _) if recorded => meter.done(lane, span, 0),
+            (_, Some(lane)) if !reported => meter.aside(lane, span),
             _ => meter.went_on(),
         }
     }

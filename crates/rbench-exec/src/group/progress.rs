@@ -96,6 +96,11 @@ impl ProgressBook {
         self.ranks.borrow()[rank.0 as usize].map_or(0, |told| told.items)
     }
 
+    /// Whether a rank is known to have tried anything in the phase.
+    pub fn has_tried(&self, rank: Rank) -> bool {
+        self.ranks.borrow()[rank.0 as usize].is_some_and(|told| told.items + told.failed > 0)
+    }
+
     /// The sum `elapsed` after the start, at this instant; `None` as long as some rank has told
     /// nothing since.
     fn sum(&self, elapsed: Option<Nanos>, now: Instant) -> Option<Progress> {
@@ -159,7 +164,7 @@ impl Group<'_> {
     }
 
     /// Time since the start of the phase's work; `None` before it.
-    fn worked_for(&self) -> Option<Nanos> {
+    pub(super) fn worked_for(&self) -> Option<Nanos> {
         let start = self.progress.start.get()?;
         let now = self.clock.now();
         (now > start).then(|| now.since(start))
@@ -173,6 +178,7 @@ impl Group<'_> {
         let (bytes, elapsed) = (self.progress.bytes.get(), self.worked_for());
         let at = elapsed.unwrap_or_default().0;
         self.hear_progress(mine, [done, failed - before.min(failed), bytes, at]);
+        self.look_at_failures(done, failed - before.min(failed));
         self.check_errors();
         let news = Some((done, failed));
         if self.is_root() {

@@ -1,7 +1,7 @@
 //! Removing the files of jobs with `unlink`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use rbench_plan::NameOp;
@@ -12,7 +12,8 @@ use super::layout::paths_of;
 use super::layout::{self, Whose};
 use super::{JobRound, Member};
 use crate::group::{ExecError, Group};
-use crate::target::{gather_texts, left_behind};
+use crate::removal::left_untouched;
+use crate::target::gather_texts;
 use crate::thread::in_thread;
 
 impl JobRound<'_> {
@@ -102,6 +103,10 @@ pub(super) async fn remove(
     group: &Group<'_>,
     paths: Vec<Leftover>,
 ) -> Result<Vec<String>, ExecError> {
+    if let Some(why) = group.untouchable() {
+        let texts = left_as_they_are(&paths, |path| left_untouched(path, &why));
+        return gather_texts(group, texts.into_iter().collect()).await;
+    }
     let work = in_thread(move || {
         let failed = |Leftover { path, directory }| {
             let removed = match directory {
@@ -123,9 +128,12 @@ pub(super) async fn remove(
 }
 
 /// That files are not removed, which may be many.
-pub(super) fn left_as_they_are(paths: &[Leftover]) -> Option<String> {
+pub(super) fn left_as_they_are(
+    paths: &[Leftover],
+    why: impl Fn(&Path) -> String,
+) -> Option<String> {
     let (first, others) = paths.split_first()?;
-    let text = left_behind(&first.path);
+    let text = why(&first.path);
     Some(match others.len() {
         0 => text,
         others => format!("{text}; so are {others} other files of this rank with unlink"),

@@ -34,6 +34,7 @@ pub fn rows(job: &JobPlan, name: &str) -> (Vec<OpRow>, Lanes) {
     let mut all: Vec<OpRow> = Vec::new();
     let framed = job.framing.is_timed();
     let mut lane = |wanted: bool, (op, suffix, words): (OpKind, &str, &str)| {
+        let aside = matches!(suffix, "closing" | "flush");
         let moves = matches!(op, OpKind::Read | OpKind::Write);
         wanted.then(|| {
             all.push(OpRow {
@@ -48,6 +49,7 @@ pub fn rows(job: &JobPlan, name: &str) -> (Vec<OpRow>, Lanes) {
                     false => format!("{name}: {words}"),
                 },
                 unsynced: op == OpKind::Write && find(job).moves_data && !job.syncing.any(),
+                aside,
             });
             all.len() - 1
         })
@@ -58,6 +60,11 @@ pub fn rows(job: &JobPlan, name: &str) -> (Vec<OpRow>, Lanes) {
         Some(op) => (op.kind(), op.row().0, op.row().1),
     };
     let syncs = sync || framed && write && job.syncing.end_fsync;
+    let syncing = &job.syncing;
+    let flushes = syncing.end_fsync || syncing.end_syncfs || syncing.fsync_on_close;
+    let flushes = !framed && write && flushes;
+    let moves = job.names.is_none() && find(job).uses_files;
+    let closes = !framed && moves && (read || write || trim);
     let words = if framed {
         ("fsync", "fsyncs")
     } else {
@@ -73,6 +80,8 @@ pub fn rows(job: &JobPlan, name: &str) -> (Vec<OpRow>, Lanes) {
             framed && job.syncing.close,
             (OpKind::Close, "close", "closes"),
         ),
+        flushing: lane(flushes, (OpKind::Fsync, "flush", "fsync at the end")),
+        closing: lane(closes, (OpKind::Close, "closing", "closing")),
     };
     (all, lanes)
 }

@@ -251,11 +251,12 @@ pub fn stonewalls(result: &RunResult, view: View) -> String {
     table.render(view)
 }
 
-/// The first failure of each kind.
+/// The first failure of each kind, but for those of dead mounts.
 pub fn errors(result: &RunResult, view: View) -> String {
     let mut lines = String::new();
     for phase in &result.phases {
-        for example in &phase.error_examples {
+        let examples = phase.error_examples.iter();
+        for example in examples.filter(|e| !result.is_of_dead_mounts(phase, &e.error, e.count)) {
             lines.push_str(&error_line(result, phase, example, view));
         }
     }

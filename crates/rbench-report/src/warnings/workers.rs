@@ -3,7 +3,7 @@
 
 use rbench_core::units::{human_count, human_nanos};
 
-use super::{Finding, is_short, seconds};
+use super::{Finding, is_short, is_torn, seconds};
 use crate::schema::{PhaseResult, RunResult, WorkersResult};
 
 /// Least share of the workers' time that should go into calls.
@@ -136,9 +136,9 @@ pub(super) fn given_up(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-pub(super) fn first_failed(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+pub(super) fn first_failed(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let host = phase.first_failed.as_ref()?;
-    Some(Finding {
+    (!is_torn(result, phase)).then(|| Finding {
         weight: 0.0,
         note: format!("on {host}"),
     })

@@ -272,6 +272,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
         spec,
         client_counters: Vec::new(),
         marks: Vec::new(),
+        dead_mounts: Vec::new(),
         repetition: None,
         settings,
         phases: phases.iter().map(PhaseResult::from).collect(),

@@ -10,6 +10,7 @@ mod client;
 mod compare;
 mod compare_series;
 mod crowd;
+mod dead_mounts;
 mod fio;
 mod fixtures;
 mod golden;

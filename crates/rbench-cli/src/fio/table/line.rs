@@ -309,6 +309,16 @@ pub const OWN: &[Opt] = &[
             Ok(())
         },
     ),
+    value(
+        "on-dead-mount",
+        "WHAT",
+        "When a mount no longer answers: stop, continue",
+        |l, v| {
+            l.limits.on_dead_mount = Some(values::on_error(v)?);
+            Ok(())
+        },
+    )
+    .default("stop"),
     plain(
         "private-dirs",
         "Allow each host a file system of its own under the files",

@@ -645,6 +645,9 @@ const LINE_OPTIONS: &[LineSample] = &[
     ("--op-timeout=2m", |l| {
         l.limits.op_timeout = Some(Nanos(120_000_000_000));
     }),
+    ("--on-dead-mount=continue", |l| {
+        l.limits.on_dead_mount = Some(OnError::Continue);
+    }),
     ("--communicator=solo", |l| {
         l.output.start.communicator = Communicator::Solo
     }),

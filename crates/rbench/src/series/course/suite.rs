@@ -12,7 +12,7 @@ use rbench_report::schema::{LeftOut, SeriesKey, SeriesStep};
 use super::{Around, Course};
 use crate::WITHOUT_TESTFS;
 use crate::embedded::Embedded;
-use crate::run::room_for;
+use crate::target::room_for;
 
 /// What `{dir}` is in a dry run without a directory.
 pub(super) const ANY_DIR: &str = "DIR";

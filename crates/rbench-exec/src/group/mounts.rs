@@ -1,0 +1,252 @@
+//! Mounts that no longer answer: asking, telling rank 0 and people, and ending the run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rbench_comm::Combine;
+use rbench_core::{Failure, Rank};
+use rbench_sys::mountinfo;
+use tokio::time::sleep;
+
+use super::{ExecError, Group, NOTE_ALL_FAIL, NOTE_DEAD_MOUNT, StopReason, WORDS, pack};
+use crate::mounts::{DeadMount, Doubt, PATIENCE, Verdict, WatchedMount};
+use crate::thread::in_thread;
+
+/// How often it is looked whether the answer has come.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+impl Group<'_> {
+    /// From now on the mounts of these directories are asked when operations fail. Every rank
+    /// calls this.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn watch_mounts(&self, dirs: Vec<PathBuf>) -> Result<(), ExecError> {
+        let plain = |dir: PathBuf| WatchedMount { dir, mount: None };
+        let without = dirs.iter().cloned().map(plain).collect();
+        let find = in_thread(move || find(dirs));
+        let found = tokio::time::timeout(PATIENCE, find);
+        let found = self.attend(found, || 0).await?;
+        self.mounts
+            .watch(found.ok().and_then(Result::ok).unwrap_or(without));
+        Ok(())
+    }
+
+    /// An operation of this rank has failed: the mount is asked if that says that it is lost.
+    pub fn doubt_mount(&self, failure: &Failure) {
+        self.mounts.note(failure, self.worked_for());
+        if failure.kind.says_the_mount_is_lost() {
+            self.mounts.ask();
+        }
+    }
+
+    /// So many operations of this rank are done and have failed in the phase: the mount is
+    /// asked if for some time there were only failures.
+    pub(super) fn look_at_failures(&self, done: u64, failed: u64) {
+        if self.mounts.only_failures(done, failed) {
+            self.mounts.ask();
+        }
+    }
+
+    /// What was asked has answered, or has not for too long.
+    pub(super) fn mount_answered(&self, verdict: Verdict) {
+        let lost = self.mounts.answered(verdict);
+        let doubt = self.mounts.doubt();
+        let Some((mount, answer)) = lost else {
+            if let Some(doubt) = doubt.filter(|_| self.mounts.is_failing()) {
+                let text = doubt.failure.to_string();
+                match self.is_root() {
+                    true => self.every_fails(self.rank(), &text),
+                    false => self.post_with(Rank(0), NOTE_ALL_FAIL, [0; WORDS], pack(&text)),
+                }
+            }
+            return;
+        };
+        let (first, after) = match doubt {
+            Some(Doubt { failure, after }) => {
+                let Failure { op, path, kind, .. } = failure;
+                ([op.name().to_owned(), path, kind.name()], after)
+            }
+            // It was asked although no operation has failed.
+            None => (
+                ["statfs".to_owned(), mount.clone(), answer.name()],
+                self.worked_for(),
+            ),
+        };
+        let dead = DeadMount {
+            host: self.host_name().to_owned(),
+            mount,
+            answer: answer.name(),
+            phase: self.label.borrow().clone(),
+            after,
+            first,
+            at: self.clock.now(),
+            rows: Vec::new(),
+        };
+        if self.is_root() {
+            self.hear_of_dead_mount(dead.clone());
+        } else {
+            let more = pack(&dead.to_text());
+            self.post_with(Rank(0), NOTE_DEAD_MOUNT, [0; WORDS], more);
+        }
+        self.mounts.note_dead(dead);
+        if !self.limits.outlives_dead_mounts {
+            // Those of this rank have nothing more to measure; other hosts go on.
+            self.phase_stop().raise();
+        }
+    }
+
+    /// At rank 0: a host has a dead mount, which is told once.
+    pub fn hear_of_dead_mount(&self, dead: DeadMount) {
+        let text = told(
+            &dead,
+            self.host_names.len() > 1,
+            !self.limits.outlives_dead_mounts,
+        );
+        if self.mounts.add(dead) {
+            self.show.trouble(&text);
+        }
+    }
+
+    /// At rank 0: the same, as another rank has told it.
+    pub(super) fn read_dead_mount(&self, from: Rank, text: &str) {
+        let dead = DeadMount::of_text(self.host_name_of(from), text, self.clock.now());
+        dead.into_iter()
+            .for_each(|dead| self.hear_of_dead_mount(dead));
+    }
+
+    /// At rank 0: every operation of a rank fails, and its mount answers all the same.
+    pub(super) fn every_fails(&self, rank: Rank, text: &str) {
+        let host = self.host_of[rank.0 as usize];
+        let ranks = (0..).zip(&self.host_of).filter(|(_, of)| **of == host);
+        // Who has done nothing says nothing.
+        let counts = ranks.map(|(rank, _)| rank);
+        let counts = counts.filter(|other| self.progress.has_tried(Rank(*other)));
+        if self.mounts.every_fails(rank.0, host, counts) {
+            let host = self.host_name_of(rank);
+            self.show.trouble(&format!(
+                "every operation on {host} fails, for example {text}; its mount answers all the same"
+            ));
+        }
+    }
+
+    /// At the end of a phase: waits for what was asked to answer, so that all that is to be
+    /// known of this rank's mount is known. The group stops if it is dead and that is to end
+    /// the run.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn settle_mounts(&self) -> Result<(), ExecError> {
+        let answered = async {
+            while self.mounts.is_asked() {
+                sleep(LOOK_EVERY).await;
+            }
+            Ok::<(), ExecError>(())
+        };
+        self.quietly(answered).await?;
+        if self.mounts.dead().is_some() && !self.limits.outlives_dead_mounts {
+            self.note_stop(StopReason::DeadMount);
+        }
+        Ok(())
+    }
+
+    /// At the end of a run, on all ranks: if it could not go on, as it seems to any of them,
+    /// whether that was because a mount is dead, also if no operation of a phase has told so;
+    /// rank 0 knows of it afterwards.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn examine_mounts_if(&self, broken: bool) -> Result<(), ExecError> {
+        let any = vec![u64::from(broken)];
+        let any = self
+            .quietly(self.world.all_reduce(Combine::Max, any))
+            .await?;
+        if any[0] == 0 {
+            return Ok(());
+        }
+        self.mounts.ask();
+        self.settle_mounts().await?;
+        let mine = self
+            .mounts
+            .dead()
+            .map_or(String::new(), |dead| dead.to_text());
+        let all = self.world.gather(Rank(0), mine.into_bytes());
+        let all = self.quietly(all).await?.unwrap_or_default();
+        for (rank, text) in (0..).map(Rank).zip(&all) {
+            self.read_dead_mount(rank, &String::from_utf8_lossy(text));
+        }
+        Ok(())
+    }
+
+    /// Before anything is removed, on all ranks: those of a host learn whether any of them
+    /// has found its mount dead.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn share_dead_mounts(&self) -> Result<(), ExecError> {
+        let mine = self.mounts.dead();
+        let any = vec![u64::from(mine.is_some())];
+        let any = self
+            .quietly(self.host.all_reduce(Combine::Max, any))
+            .await?;
+        if any[0] == 0 {
+            return Ok(());
+        }
+        let text = mine.map_or(String::new(), |dead| dead.to_text());
+        let texts = self.host.gather(Rank(0), text.into_bytes());
+        let texts = self.quietly(texts).await?.unwrap_or_default();
+        let first = texts.into_iter().find(|text| !text.is_empty());
+        let told = self.host.broadcast(Rank(0), first.unwrap_or_default());
+        let told = String::from_utf8_lossy(&self.quietly(told).await?).into_owned();
+        let dead = DeadMount::of_text(self.host_name(), &told, self.clock.now());
+        dead.into_iter()
+            .for_each(|dead| self.mounts.note_dead(dead));
+        Ok(())
+    }
+
+    /// Why nothing is to be touched on this host any more: its mount is dead.
+    pub fn untouchable(&self) -> Option<String> {
+        let dead = self.mounts.dead()?;
+        Some(format!("{} no longer answers", dead.mount))
+    }
+}
+
+/// What people are told.
+fn told(dead: &DeadMount, several: bool, ends: bool) -> String {
+    let DeadMount {
+        host,
+        mount,
+        answer,
+        phase,
+        after,
+        first: [op, path, error],
+        at: _,
+        rows: _,
+    } = dead;
+    let when = match after {
+        Some(after) => format!("{:.1} s into {phase}", after.as_secs_f64()),
+        None => format!("before {phase}"),
+    };
+    let then = match (ends, several) {
+        (true, true) => "; the run ends when the other hosts have done the phase",
+        (true, false) => "; the run ends",
+        (false, _) => "; the run goes on",
+    };
+    format!(
+        "the mount {mount} on {host} no longer answers ({answer}), {when}: {op} {path}: {error}{then} (--on-dead-mount {})",
+        if ends { "stop" } else { "continue" },
+    )
+}
+
+/// One directory on each mount.
+fn find(dirs: Vec<PathBuf>) -> Vec<WatchedMount> {
+    let mut all: Vec<WatchedMount> = Vec::new();
+    for dir in dirs {
+        // What is yet to be made lies where its parent does.
+        let mount = dir.ancestors().find_map(|dir| mountinfo::of(dir).ok());
+        if mount.is_none() || all.iter().all(|known| known.mount != mount) {
+            all.push(WatchedMount { dir, mount });
+        }
+    }
+    all
+}

@@ -1,0 +1,43 @@
+//! Why a group stops.
+
+/// Why the group was asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// A signal with this number reached one of the ranks.
+    Signal(i32),
+    /// More operations failed than may.
+    Errors,
+    /// An operation did not return in the time it may take.
+    Stuck,
+    /// A rank could not start together with the others.
+    Start,
+    /// What was to end the run early has happened.
+    Trigger,
+    /// A mount no longer answers.
+    DeadMount,
+}
+
+impl StopReason {
+    /// As a number above 0, for messages.
+    pub(super) fn code(self) -> u64 {
+        match self {
+            StopReason::Signal(number) => u64::from(number.unsigned_abs()),
+            StopReason::Errors => 1000,
+            StopReason::Stuck => 1001,
+            StopReason::Start => 1002,
+            StopReason::Trigger => 1003,
+            StopReason::DeadMount => 1004,
+        }
+    }
+
+    pub(super) fn of_code(code: u64) -> StopReason {
+        match code {
+            1000 => StopReason::Errors,
+            1001 => StopReason::Stuck,
+            1002 => StopReason::Start,
+            1003 => StopReason::Trigger,
+            1004 => StopReason::DeadMount,
+            number => StopReason::Signal(number as i32),
+        }
+    }
+}

@@ -1,0 +1,535 @@
+//! Mounts that no longer answer: what each rank knows of those of its host, and rank 0 of
+//! all hosts.
+//!
+//! That a mount is dead is found out by asking it. Whether it is asked follows from the
+//! operations that fail: one that says so by itself, or nothing but failures.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rbench_core::{Failure, FailureKind, Nanos};
+use rbench_sys::mountinfo::{self, MountInfo};
+use rbench_sys::space;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep_until};
+
+/// How long a mount has to answer while operations on it fail.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// After an answer it is not asked again for so long.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+
+/// So many looks one after the other, half a second apart, with failed operations and none
+/// that was done, are a reason to ask.
+const FAILING_LOOKS: u32 = 2;
+
+/// A directory that the run works in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchedMount {
+    /// The directory, which is asked.
+    pub dir: PathBuf,
+    /// Its mount; `None` if that is not known.
+    pub mount: Option<MountInfo>,
+}
+
+impl WatchedMount {
+    /// Where it is mounted, as far as that is known.
+    fn place(&self) -> String {
+        let place = self.mount.as_ref().map_or(&self.dir, |m| &m.mount_point);
+        place.display().to_string()
+    }
+
+    /// Asks by a call that FUSE and network file systems pass on (statfs), and looks whether
+    /// the mount is in the kernel's table; `None`: it is there.
+    fn ask(&self) -> Option<Answer> {
+        match space(&self.dir) {
+            Err(errno) if FailureKind::from(errno).may_be_of_a_lost_mount() => {
+                return Some(Answer::Error(errno));
+            }
+            // Also that the directory is not there: the file system has answered.
+            Ok(_) | Err(_) => {}
+        }
+        let mount = self.mount.as_ref()?;
+        (!mountinfo::is_mounted(mount).unwrap_or(true)).then_some(Answer::Unmounted)
+    }
+}
+
+/// How a mount that is dead has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// statfs(2) of it failed.
+    Error(Errno),
+    /// Not within [`PATIENCE`].
+    Nothing,
+    /// It is no longer mounted.
+    Unmounted,
+}
+
+impl Answer {
+    /// In result files and reports: the error's name, `nothing`, `unmounted`.
+    pub fn name(self) -> String {
+        match self {
+            Answer::Error(errno) => FailureKind::from(errno).name(),
+            Answer::Nothing => "nothing".to_owned(),
+            Answer::Unmounted => "unmounted".to_owned(),
+        }
+    }
+}
+
+/// A mount that no longer answers on a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadMount {
+    /// The host.
+    pub host: String,
+    /// Where it is mounted.
+    pub mount: String,
+    /// How it answered: [`Answer::name`].
+    pub answer: String,
+    /// The phase that ran, for people.
+    pub phase: String,
+    /// How long after its start the first operation failed that led there; `None` before it.
+    pub after: Option<Nanos>,
+    /// That operation: its name, its path, the name of its error.
+    pub first: [String; 3],
+    /// When rank 0 heard of it, on its clock.
+    pub at: Nanos,
+    /// What failed there, row by row.
+    pub rows: Vec<RowErrors>,
+}
+
+/// Operations of a row that failed on a dead mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowErrors {
+    /// The pass over all phases, from 0.
+    pub iteration: u32,
+    /// The row, for machines.
+    pub name: String,
+    /// The row, for people.
+    pub label: String,
+    /// How many, by kind.
+    pub kinds: Vec<(FailureKind, u64)>,
+}
+
+/// No text that is told has it.
+const BETWEEN: char = '\0';
+
+impl DeadMount {
+    /// For other ranks; without the rows.
+    pub fn to_text(&self) -> String {
+        let number = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
+        let [op, path, error] = &self.first;
+        let after = number(self.after.map(|after| after.0));
+        let all = [
+            &self.mount,
+            &self.answer,
+            &self.phase,
+            &after,
+            op,
+            path,
+            error,
+        ];
+        all.map(|text| text.replace(BETWEEN, " "))
+            .join(&BETWEEN.to_string())
+    }
+
+    /// What a rank of `host` has told, heard of `at`; `None` if it is no such text.
+    pub fn of_text(host: &str, text: &str, at: Nanos) -> Option<DeadMount> {
+        let mut parts = text.split(BETWEEN);
+        let mut next = || parts.next().map(str::to_owned);
+        let (mount, answer, phase, after) = (next()?, next()?, next()?, next()?);
+        let first = [next()?, next()?, next()?];
+        Some(DeadMount {
+            host: host.to_owned(),
+            mount,
+            answer,
+            phase,
+            after: after.parse().ok().map(Nanos),
+            first,
+            at,
+            rows: Vec::new(),
+        })
+    }
+}
+
+/// The failed operation for which a mount is doubted.
+#[derive(Debug, Clone)]
+pub struct Doubt {
+    /// The operation.
+    pub failure: Failure,
+    /// After the start of its phase; `None` before it.
+    pub after: Option<Nanos>,
+}
+
+/// What a mount that was asked is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// There.
+    Alive,
+    /// Lost: the number of the directory, and what it answered.
+    Lost(usize, Answer),
+}
+
+/// A question under way.
+#[derive(Debug)]
+struct Question {
+    until: Instant,
+    /// The directory that is asked.
+    at: Arc<AtomicUsize>,
+}
+
+/// The mounts of a run as a rank knows them.
+pub struct Mounts {
+    watched: RefCell<Vec<WatchedMount>>,
+    doubt: RefCell<Option<Doubt>>,
+    question: RefCell<Option<Question>>,
+    answered: Cell<Option<Instant>>,
+    /// Operations done and failed at the last look, and looks with nothing but failures.
+    seen: Cell<(u64, u64)>,
+    failing: Cell<u32>,
+    /// Of this rank's host, as far as this rank has found out or was told.
+    dead: RefCell<Option<DeadMount>>,
+    /// At rank 0: of all hosts, one of each.
+    found: RefCell<Vec<DeadMount>>,
+    /// At rank 0: ranks on which every operation fails, and hosts of which that was told.
+    all_fail: RefCell<Vec<u32>>,
+    told: RefCell<Vec<u32>>,
+    answers: UnboundedSender<(Arc<AtomicUsize>, Verdict)>,
+    answer: RefCell<UnboundedReceiver<(Arc<AtomicUsize>, Verdict)>>,
+}
+
+impl Default for Mounts {
+    fn default() -> Mounts {
+        let (answers, answer) = unbounded_channel();
+        Mounts {
+            watched: RefCell::default(),
+            doubt: RefCell::default(),
+            question: RefCell::default(),
+            answered: Cell::default(),
+            seen: Cell::default(),
+            failing: Cell::default(),
+            dead: RefCell::default(),
+            found: RefCell::default(),
+            all_fail: RefCell::default(),
+            told: RefCell::default(),
+            answers,
+            answer: RefCell::new(answer),
+        }
+    }
+}
+
+impl Mounts {
+    /// From now on these are asked.
+    pub fn watch(&self, watched: Vec<WatchedMount>) {
+        *self.watched.borrow_mut() = watched;
+    }
+
+    /// A phase begins.
+    pub fn begin(&self) {
+        self.doubt.replace(None);
+        self.seen.set((0, 0));
+        self.failing.set(0);
+        self.all_fail.borrow_mut().clear();
+    }
+
+    /// An operation has failed: it is remembered unless an earlier one said more.
+    pub fn note(&self, failure: &Failure, after: Option<Nanos>) {
+        let lost = |failure: &Failure| failure.kind.says_the_mount_is_lost();
+        let mut doubt = self.doubt.borrow_mut();
+        let more = doubt
+            .as_ref()
+            .is_none_or(|known| lost(failure) && !lost(&known.failure));
+        if more {
+            let failure = failure.clone();
+            *doubt = Some(Doubt { failure, after });
+        }
+    }
+
+    /// The operation that was remembered.
+    pub fn doubt(&self) -> Option<Doubt> {
+        self.doubt.borrow().clone()
+    }
+
+    /// Takes down how many operations of the phase were done and failed by now; whether for
+    /// some time there were only failures.
+    pub fn only_failures(&self, done: u64, failed: u64) -> bool {
+        let (done_before, failed_before) = self.seen.replace((done, failed));
+        let only = done == done_before && failed > failed_before;
+        self.failing.set(match only {
+            true => self.failing.get().saturating_add(1),
+            false => 0,
+        });
+        self.failing.get() >= FAILING_LOOKS
+    }
+
+    /// Whether for some time there were only failures.
+    pub fn is_failing(&self) -> bool {
+        self.failing.get() >= FAILING_LOOKS
+    }
+
+    /// Asks the mounts in a thread of its own, unless they are being asked or have answered
+    /// just now.
+    pub fn ask(&self) {
+        let now = Instant::now();
+        let recent = self.answered.get().is_some_and(|at| now < at + ASK_AGAIN);
+        let known = recent || self.is_asked() || self.dead.borrow().is_some();
+        let watched = self.watched.borrow().clone();
+        if known || watched.is_empty() {
+            return;
+        }
+        let at = Arc::new(AtomicUsize::new(0));
+        let (answers, here) = (self.answers.clone(), Arc::clone(&at));
+        let thread = std::thread::Builder::new().name("rbench-mount".to_owned());
+        let started = thread.spawn(move || {
+            let verdict = look(&watched, &here);
+            // The run may be over.
+            let _ = answers.send((here, verdict));
+        });
+        if started.is_ok() {
+            let until = now + PATIENCE;
+            *self.question.borrow_mut() = Some(Question { until, at });
+        }
+    }
+
+    /// Whether an answer is waited for.
+    pub fn is_asked(&self) -> bool {
+        self.question.borrow().is_some()
+    }
+
+    /// Ready with the answer, or when it has taken too long.
+    pub async fn next(&self) -> Verdict {
+        let until = self.question.borrow().as_ref().map(|asked| asked.until);
+        let late = async {
+            match until {
+                Some(until) => sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        let answer = async {
+            loop {
+                let next =
+                    std::future::poll_fn(|context| self.answer.borrow_mut().poll_recv(context));
+                if let Some((at, verdict)) = next.await
+                    && self.is_of_the_question(&at)
+                {
+                    return verdict;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            verdict = answer => verdict,
+            () = late => {
+                let question = self.question.borrow();
+                let at = question.as_ref().map_or(0, |asked| asked.at.load(Ordering::Relaxed));
+                Verdict::Lost(at, Answer::Nothing)
+            }
+        }
+    }
+
+    fn is_of_the_question(&self, at: &Arc<AtomicUsize>) -> bool {
+        let question = self.question.borrow();
+        question
+            .as_ref()
+            .is_some_and(|asked| Arc::ptr_eq(&asked.at, at))
+    }
+
+    /// The answer is known; the mount that is lost, with what it said.
+    pub fn answered(&self, verdict: Verdict) -> Option<(String, Answer)> {
+        self.question.replace(None);
+        self.answered.set(Some(Instant::now()));
+        match verdict {
+            Verdict::Alive => None,
+            Verdict::Lost(number, answer) => {
+                let watched = self.watched.borrow();
+                Some((watched.get(number)?.place(), answer))
+            }
+        }
+    }
+
+    /// This host's mount is dead.
+    pub fn note_dead(&self, dead: DeadMount) {
+        self.dead.borrow_mut().get_or_insert(dead);
+    }
+
+    /// The dead mount of this host, as far as this rank knows of it.
+    pub fn dead(&self) -> Option<DeadMount> {
+        self.dead.borrow().clone()
+    }
+
+    /// At rank 0: takes down a dead mount; whether its host had none so far.
+    pub fn add(&self, dead: DeadMount) -> bool {
+        let mut found = self.found.borrow_mut();
+        let new = found.iter().all(|known| known.host != dead.host);
+        if new {
+            found.push(dead);
+        }
+        new
+    }
+
+    /// At rank 0: adds what failed on the dead mount of a host; nothing where it has none.
+    pub fn add_errors(&self, host: &str, row: RowErrors) {
+        let mut found = self.found.borrow_mut();
+        let Some(dead) = found.iter_mut().find(|dead| dead.host == host) else {
+            return;
+        };
+        let same =
+            |known: &&mut RowErrors| (known.iteration, &known.name) == (row.iteration, &row.name);
+        match dead.rows.iter_mut().find(same) {
+            Some(known) => add_kinds(&mut known.kinds, &row.kinds),
+            None => dead.rows.push(row),
+        }
+    }
+
+    /// At rank 0: the dead mounts of all hosts.
+    pub fn found(&self) -> Vec<DeadMount> {
+        self.found.borrow().clone()
+    }
+
+    /// At rank 0: every operation of a rank fails; whether that is so on all ranks of its
+    /// `host` that `count`, and has not been told yet.
+    pub fn every_fails(&self, rank: u32, host: u32, counts: impl Iterator<Item = u32>) -> bool {
+        let mut all = self.all_fail.borrow_mut();
+        if !all.contains(&rank) {
+            all.push(rank);
+        }
+        let mut told = self.told.borrow_mut();
+        let news = !told.contains(&host) && counts.into_iter().all(|rank| all.contains(&rank));
+        if news {
+            told.push(host);
+        }
+        news
+    }
+}
+
+fn add_kinds(kinds: &mut Vec<(FailureKind, u64)>, more: &[(FailureKind, u64)]) {
+    for (kind, count) in more {
+        match kinds.iter_mut().find(|(known, _)| known == kind) {
+            Some((_, sum)) => *sum += count,
+            None => kinds.push((*kind, *count)),
+        }
+    }
+    kinds.sort_unstable_by_key(|(kind, _)| *kind);
+}
+
+/// Asks one after the other, and tells which it is at.
+fn look(watched: &[WatchedMount], at: &AtomicUsize) -> Verdict {
+    for (number, mount) in watched.iter().enumerate() {
+        at.store(number, Ordering::Relaxed);
+        if let Some(answer) = mount.ask() {
+            return Verdict::Lost(number, answer);
+        }
+    }
+    Verdict::Alive
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use rbench_core::OpKind;
+
+    fn dead(host: &str) -> DeadMount {
+        DeadMount {
+            host: host.to_owned(),
+            mount: "/mnt/a b".to_owned(),
+            answer: Answer::Error(Errno::ENOTCONN).name(),
+            phase: "File creation".to_owned(),
+            after: Some(Nanos(7)),
+            first: ["create", "/mnt/a b/f", "ENOTCONN"].map(str::to_owned),
+            at: Nanos(3),
+            rows: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_dead_mount_is_told_as_it_is() {
+        let silent = DeadMount {
+            answer: Answer::Nothing.name(),
+            after: None,
+            ..dead("h")
+        };
+        for dead in [dead("h"), silent] {
+            let told = DeadMount::of_text("h", &dead.to_text(), Nanos(3));
+            assert_eq!(told, Some(dead));
+        }
+        assert_eq!(DeadMount::of_text("h", "a\0b", Nanos(3)), None);
+    }
+
+    #[test]
+    fn a_host_has_one_dead_mount_and_its_rows_add_up() {
+        let mounts = Mounts::default();
+        assert!(mounts.add(dead("a")) && !mounts.add(dead("a")) && mounts.add(dead("b")));
+        let row = |kind: Errno, count| RowErrors {
+            iteration: 0,
+            name: "w".to_owned(),
+            label: "W".to_owned(),
+            kinds: vec![(kind.into(), count)],
+        };
+        mounts.add_errors("a", row(Errno::ENOTCONN, 2));
+        mounts.add_errors("a", row(Errno::EIO, 3));
+        mounts.add_errors("a", row(Errno::ENOTCONN, 5));
+        mounts.add_errors("elsewhere", row(Errno::EIO, 1));
+        let found = mounts.found();
+        let expect = [(Errno::EIO.into(), 3), (Errno::ENOTCONN.into(), 7)];
+        assert_eq!(found[0].rows.len(), 1);
+        assert_eq!(found[0].rows[0].kinds, expect);
+        assert!(found[1].rows.is_empty());
+    }
+
+    #[test]
+    fn only_failures_for_some_time_are_a_reason_to_ask() {
+        let mounts = Mounts::default();
+        let looks = [
+            (5, 0),
+            (5, 1),
+            (6, 2),
+            (6, 3),
+            (6, 3),
+            (6, 4),
+            (6, 9),
+            (7, 9),
+        ];
+        let found = looks.map(|(done, failed)| mounts.only_failures(done, failed));
+        let expect = [false, false, false, false, false, false, true, false];
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn what_says_that_the_mount_is_lost_is_remembered_before_other_failures() {
+        let mounts = Mounts::default();
+        let failure = |errno: Errno| Failure::new(OpKind::Stat, format!("{errno}"), errno);
+        for errno in [Errno::ENOENT, Errno::EIO, Errno::ESTALE, Errno::ENOTCONN] {
+            mounts.note(&failure(errno), None);
+        }
+        let doubt = mounts.doubt().expect("one was noted");
+        assert_eq!(doubt.failure, failure(Errno::ESTALE));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_no_lost_mount_and_one_that_is_not_mounted_is() {
+        let watched = |dir: &str, mount| WatchedMount {
+            dir: PathBuf::from(dir),
+            mount,
+        };
+        let root = mountinfo::of(Path::new("/")).expect("/ is there");
+        let gone = MountInfo {
+            mount_point: "/there/is/no/such/directory".into(),
+            ..root.clone()
+        };
+        let there = [
+            watched("/", Some(root.clone())),
+            watched("/there/is/no/such/directory", Some(root)),
+            watched("/", None),
+        ];
+        let at = AtomicUsize::new(0);
+        assert_eq!(look(&there, &at), Verdict::Alive);
+        assert_eq!(at.load(Ordering::Relaxed), 2);
+        let one_is_gone = [watched("/", None), watched("/", Some(gone))];
+        assert_eq!(look(&one_is_gone, &at), Verdict::Lost(1, Answer::Unmounted));
+    }
+}

@@ -1,0 +1,91 @@
+//! What is done around a phase, untimed: a pause, and commands of the user's.
+
+use std::time::Duration;
+
+use rbench_core::Nanos;
+use rbench_sys::background::Background;
+use rbench_sys::command;
+use tokio::time::Instant;
+
+use crate::group::{ExecError, Group, HookedPhase};
+use crate::phase::{Before, Phase};
+use crate::target::gather_texts;
+use crate::thread::in_thread;
+
+/// Does what comes before a phase; a stop ends the pause.
+pub(super) async fn go_before(
+    group: &Group<'_>,
+    before: &Before,
+) -> Result<Result<(), String>, ExecError> {
+    if before.pause > Nanos(0) {
+        group.step("pausing");
+        let stop = group.stop_flag();
+        let end = Instant::now() + Duration::from(before.pause);
+        let pause = async {
+            while Instant::now() < end && !stop.is_raised() {
+                let left = end - Instant::now();
+                tokio::time::sleep(left.min(Duration::from_millis(100))).await;
+            }
+        };
+        group.attend(pause, || 0).await?;
+    }
+    // Who asked for a stop waits for no further command.
+    let stopped = group.stop_flag().is_raised();
+    match before.command.clone().filter(|_| !stopped) {
+        Some(text) => {
+            let done = in_thread(move || command::run(&text));
+            Ok(group.attend(done, || 0).await?.and_then(|result| result))
+        }
+        None => Ok(Ok(())),
+    }
+}
+
+/// On every host runs what `--before-phase` asks for; all ranks wait for all of them. What of it
+/// still runs ends when the value is dropped.
+///
+/// # Errors
+/// When it failed on some host (the same error on every rank), or the ranks cannot talk.
+pub(super) async fn before_phase(
+    group: &Group<'_>,
+    phase: &Phase,
+) -> Result<Option<Background>, ExecError> {
+    let Some(of) = hooked(phase) else {
+        return Ok(None);
+    };
+    group.hooks.count();
+    let Some(command) = group.hooks.before() else {
+        return Ok(None);
+    };
+    group.step("running --before-phase");
+    let ended = group.run_hook("--before-phase", &command, of).await?;
+    group.agree(ended).await
+}
+
+/// The same for `--after-phase`, when the phase has come to its end. What failed becomes a
+/// warning.
+///
+/// # Errors
+/// When the ranks cannot talk.
+pub(super) async fn after_phase(
+    group: &Group<'_>,
+    phase: &Phase,
+    stopped: bool,
+) -> Result<(), ExecError> {
+    let (Some(command), Some(of), false) = (group.hooks.after(), hooked(phase), stopped) else {
+        return Ok(());
+    };
+    group.step("running --after-phase");
+    let ended = group.run_hook("--after-phase", &command, of).await?;
+    let failed = ended.err();
+    let failed = gather_texts(group, failed.into_iter().collect()).await?;
+    failed.into_iter().for_each(|text| group.hooks.warn(text));
+    Ok(())
+}
+
+fn hooked(phase: &Phase) -> Option<HookedPhase<'_>> {
+    Some(HookedPhase {
+        name: phase.before.name.as_deref()?,
+        label: &phase.label,
+        iteration: phase.iteration,
+    })
+}

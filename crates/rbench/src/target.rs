@@ -1,0 +1,63 @@
+//! Where a run works: the user's directory, or the built-in file system.
+
+use std::path::{Path, PathBuf};
+
+use rbench_core::{Bytes, Rank};
+use rbench_exec::Group;
+use rbench_plan::Plan;
+use rbench_sys::limits::available_memory;
+
+use crate::embedded::Embedded;
+use crate::launch::Launch;
+use crate::run::Refusal;
+
+/// The directory to test: the user's, or this host's built-in file system, which
+/// ends when the second value is dropped.
+pub async fn directory(
+    group: &Group<'_>,
+    plan: &Plan,
+    launch: &Launch,
+) -> Result<(PathBuf, Option<Embedded>), Refusal> {
+    if !plan.embedded() {
+        let dir = plan.first_dir().map_or(Path::new("."), PathBuf::as_path);
+        return Ok((Path::new(&launch.cwd).join(dir), None));
+    }
+    let mounted = if group.is_leader() {
+        let here = plan.data_bytes() / u64::from(plan.ranks) * u64::from(group.host.size());
+        room_for(here).and_then(Embedded::mount).map(Some)
+    } else {
+        Ok(None)
+    };
+    let mounted = group.agree(mounted).await?;
+    let path = mounted.as_ref().map_or(Vec::new(), |m| {
+        m.path().as_os_str().as_encoded_bytes().to_vec()
+    });
+    let path = group.quietly(group.host.broadcast(Rank(0), path)).await?;
+    Ok((
+        PathBuf::from(String::from_utf8_lossy(&path).into_owned()),
+        mounted,
+    ))
+}
+
+/// All directories that the run works in, as absolute paths; `parent` is the
+/// built-in file system if that is used.
+pub fn places(plan: &Plan, launch: &Launch, parent: &Path) -> Vec<PathBuf> {
+    if plan.embedded() {
+        return vec![parent.to_owned()];
+    }
+    let cwd = Path::new(&launch.cwd);
+    plan.places().iter().map(|place| cwd.join(place)).collect()
+}
+
+/// Memory for the built-in file system: half of what is available.
+pub fn room_for(data: u64) -> Result<Bytes, String> {
+    let half = available_memory().map_or(1 << 30, |all| all.0 / 2);
+    if data > half {
+        return Err(format!(
+            "the run needs {} MiB, but the built-in file system has only {} MiB of memory: give a directory with --dir",
+            data >> 20,
+            half >> 20
+        ));
+    }
+    Ok(Bytes(half))
+}

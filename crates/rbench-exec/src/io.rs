@@ -311,6 +311,7 @@ impl IoPass<'_> {
                 unsynced: true,
             }],
             open_loop: false,
+            offered: None,
             deadline: None,
             steady: None,
             wear_out: false,
@@ -515,6 +516,13 @@ impl IoPass<'_> {
         Arc::new(move |thread| blocks::prepare(&context, thread))
     }
 
+    /// Operations that are due in a second, where nothing else is counted with them.
+    fn offered(&self, rw: Rw) -> Option<f64> {
+        let syncs = rw.writes() && self.io.fsync != FsyncRule::Never;
+        let alone = !syncs && self.io.small.is_none() && self.io.ramp == Nanos(0);
+        self.io.open_loop.filter(|_| alone).map(|open| open.rate)
+    }
+
     fn phase(
         &self,
         group: &Group<'_>,
@@ -540,6 +548,7 @@ impl IoPass<'_> {
             shown: true,
             lanes: lanes(&self.io, nth, rw, self.engine.moves_data),
             open_loop: self.io.open_loop.is_some(),
+            offered: self.offered(rw),
             deadline: time.map(until),
             steady: self.io.steady.map(|rule| SteadyEnd {
                 rule,

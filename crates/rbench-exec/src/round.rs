@@ -138,7 +138,7 @@ impl WorkerPool {
                         // It has come back, and nobody waits for it any more.
                         Some((worker, _)) if self.watch.gave_up(worker as usize) => continue,
                         Some((_, Report::Interval { row, part })) => {
-                            group.intervals.add(row as u64, &part);
+                            group.add_interval(row as u64, &part);
                             continue;
                         }
                         Some((worker, Report::Passed(interval))) => {
@@ -236,6 +236,7 @@ impl WorkerPool {
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total, phase.deadline);
+    group.offer(phase.offered);
     group
         .intervals
         .begin(phase.interval_rows(), group.interval());

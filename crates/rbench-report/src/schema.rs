@@ -14,6 +14,7 @@ mod fio_machine;
 mod forms;
 mod io500;
 mod knee;
+mod live;
 mod marks;
 mod phase;
 mod probe;
@@ -51,6 +52,10 @@ pub use io500::{Io500Phase, Io500Result};
 pub(crate) use knee::BEHIND;
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
 pub(crate) use marks::IN_A_ROW;
+pub use live::{
+    CURVE_MAX, FINISHED_MAX, HOSTS_MAX, LIVE_SCHEMA, LiveFigures, LiveFinished, LiveHost,
+    LiveProgress, LiveResult, LiveRow, LiveState, NOTES_MAX,
+};
 pub use marks::{MarkCommand, MarkCost, MarkResult, PhaseMark, StandstillResult};
 pub use phase::{
     AccessResult, ErrorExample, FirstDoneResult, FoundResult, HostResult, LatencyResult,

@@ -250,6 +250,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                     unsynced: false,
                 }],
                 open_loop: false,
+                offered: None,
                 // Only should nobody notice.
                 deadline: Some(Nanos(60 * SECOND)),
                 steady: None,

@@ -129,6 +129,7 @@ fn phase() -> Phase {
             unsynced: false,
         }],
         open_loop: true,
+        offered: None,
         deadline: None,
         steady: None,
         wear_out: false,

@@ -63,6 +63,9 @@ pub struct Span {
 
 /// Who takes at rank 0 what all ranks did in an interval, while the phase goes on.
 pub trait Observer {
+    /// A phase with these rows and intervals of that length begins.
+    fn begun(&self, _rows: &[IntervalRow], _interval: Nanos) {}
+
     /// A row in an interval, or a part of it: parts are to be added up.
     fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart);
 
@@ -188,6 +191,11 @@ impl Intervals {
     /// At rank 0: when all workers begin, on its clock and as the instant `here`.
     pub fn started(&self, at: Nanos, here: Instant) {
         self.begun.set(Some(Begun { at, here }));
+        if let Some(observer) = self.observer.borrow().as_ref()
+            && self.told()
+        {
+            observer.begun(&self.rows.borrow(), self.interval.get());
+        }
     }
 
     /// The rows of the present phase that somebody may be told of: those that are

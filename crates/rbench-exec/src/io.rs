@@ -518,7 +518,8 @@ impl IoPass<'_> {
 
     /// Operations that are due in a second, where nothing else is counted with them.
     fn offered(&self, rw: Rw) -> Option<f64> {
-        let syncs = rw.writes() && self.io.fsync != FsyncRule::Never;
+        let rare = matches!(self.io.fsync, FsyncRule::Never | FsyncRule::End);
+        let syncs = rw.writes() && !rare;
         let alone = !syncs && self.io.small.is_none() && self.io.ramp == Nanos(0);
         self.io.open_loop.filter(|_| alone).map(|open| open.rate)
     }

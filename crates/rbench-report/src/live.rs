@@ -125,6 +125,12 @@ impl Live {
         self.progress = progress;
     }
 
+    /// The phase that begins has this row.
+    pub fn row(&mut self, of: IntervalOf<'_>) {
+        self.interval = of.interval;
+        self.rows.push(Row::new(of));
+    }
+
     /// A row of the phase in an interval that is so long, or a part of it: parts add up.
     pub fn interval(&mut self, of: IntervalOf<'_>, length: Nanos, part: &IntervalPart) {
         self.interval = of.interval;
@@ -242,7 +248,7 @@ impl Live {
             phase: self.phase,
             progress: self.progress,
             interval_s: self.interval.as_secs_f64(),
-            rows: self.rows.iter().map(|row| self.row(row, last)).collect(),
+            rows: self.rows.iter().map(|row| self.shown(row, last)).collect(),
             hosts: self.worst_hosts(last),
             finished: run.map_or_else(Vec::new, finished),
             first_error: self.first_error.clone(),
@@ -279,7 +285,7 @@ impl Live {
         Nanos(self.interval.0.saturating_mul(intervals)).min(self.elapsed())
     }
 
-    fn row(&self, row: &Row, last: Option<u64>) -> LiveRow {
+    fn shown(&self, row: &Row, last: Option<u64>) -> LiveRow {
         let Row { so_far, recent } = row;
         let curve = |last: u64| (last + 1).saturating_sub(CURVE_MAX as u64)..=last;
         let curve = last.map(curve).into_iter().flatten();

@@ -94,6 +94,12 @@ impl Observer for Written {
         }
     }
 
+    fn begun(&self, rows: &[IntervalRow], interval: Nanos) {
+        if let Some(watched) = &self.watched {
+            watched.begun(rows, interval);
+        }
+    }
+
     fn of_host(&self, host: &str, row: &IntervalRow, interval: Nanos, part: &IntervalPart) {
         if let Some(watched) = &self.watched {
             watched.of_host(host, row, interval, part);

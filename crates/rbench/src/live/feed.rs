@@ -30,6 +30,13 @@ impl OfRows {
         OfRows(feed)
     }
 
+    /// A phase with these rows begins.
+    pub fn begun(&self, rows: &[IntervalRow], interval: Nanos) {
+        let rows = rows.to_vec();
+        self.0
+            .tell(move |live| rows.iter().for_each(|row| live.row(of(row, interval))));
+    }
+
     /// A row in an interval, or a part of it.
     pub fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart) {
         let (row, part) = (row.clone(), part.clone());

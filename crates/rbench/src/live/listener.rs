@@ -121,17 +121,22 @@ pub struct SocketFile {
 
 impl SocketFile {
     fn of(path: &Path) -> io::Result<SocketFile> {
-        let found = path.symlink_metadata()?;
         Ok(SocketFile {
             path: path.to_owned(),
-            inode: (found.dev(), found.ino()),
+            inode: inode(path)?,
         })
     }
 }
 
+/// Device and number of what is there.
+fn inode(path: &Path) -> io::Result<(u64, u64)> {
+    let found = path.symlink_metadata()?;
+    Ok((found.dev(), found.ino()))
+}
+
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let same = SocketFile::of(&self.path).is_ok_and(|found| found.inode == self.inode);
+        let same = inode(&self.path).is_ok_and(|found| found == self.inode);
         if same {
             let _ = std::fs::remove_file(&self.path);
         }

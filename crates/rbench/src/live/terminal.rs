@@ -14,8 +14,8 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-    is_raw_mode_enabled,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode, is_raw_mode_enabled,
 };
 use rbench_report::schema::LiveResult;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -67,9 +67,9 @@ impl<W: Write> Screen<W> {
                 keep_signals()?;
             }
             give_back_after_panics();
-            execute!(out, EnterAlternateScreen)?;
-            let mut terminal = Terminal::new(CrosstermBackend::new(out))?;
-            terminal.clear()?;
+            // Without a question to the terminal, which not every one answers.
+            execute!(out, EnterAlternateScreen, Clear(ClearType::All))?;
+            let terminal = Terminal::new(CrosstermBackend::new(out))?;
             Ok(Screen { terminal })
         })();
         if entered.is_err() {

@@ -18,13 +18,15 @@ mod grid;
 use grid::{GREY, Grid};
 
 /// From this width on a row has both stretches of time side by side.
-const WIDE: u16 = 120;
+const WIDE: u16 = 150;
 
 /// Longest text that is taken from a run, in characters.
 const TEXT_MAX: usize = 400;
 
-/// Rows of a curve.
-const CURVE: u16 = 3;
+/// Lines of a curve, on a screen of that many.
+fn curve_lines(height: u16) -> u16 {
+    (height / 8).clamp(3, 8)
+}
 
 /// What stands in the last line in place of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +72,10 @@ pub fn draw(frame: &mut Frame<'_>, known: &LiveResult, question: Question) {
     };
     let rows_height = take(rows.height());
     let curves = known.rows.len().min(2) as u16;
-    let curves_height = take(if area.height >= 20 { curves.min(1) * (CURVE + 1) } else { 0 });
+    let curves_height = match area.height {
+        20.. => take(curves.min(1) * (curve_lines(area.height) + 1)),
+        _ => 0,
+    };
     // Hosts and what has ended share the rest; who needs less leaves it to the other.
     let half = free_half(area.height, fixed + rows_height + curves_height);
     let hosts_height = take(hosts.height().min(half.max(free_rest(
@@ -117,13 +122,12 @@ fn trouble(known: &LiveResult) -> Vec<String> {
 fn draw_head(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
     let [command, place, phase, sums] =
         Layout::vertical([Constraint::Length(1); 4]).areas(area);
-    let words: Vec<String> = known.command.iter().take(100).map(|word| text(word)).collect();
-    let words = words.join(" ");
-    let title = match words.rsplit_once('/') {
-        // The program's own path says nothing.
-        Some((path, name)) if !path.contains(' ') => name.to_owned(),
-        _ => words,
-    };
+    let mut words: Vec<String> = known.command.iter().take(100).map(|word| text(word)).collect();
+    // The path of the program says nothing.
+    if let Some((_, name)) = words.first().and_then(|first| first.rsplit_once('/')) {
+        words[0] = name.to_owned();
+    }
+    let title = words.join(" ");
     let bold = Style::new().add_modifier(Modifier::BOLD);
     frame.render_widget(Paragraph::new(Line::styled(title, bold)), command);
     frame.render_widget(Paragraph::new(place_line(known)), place);
@@ -216,17 +220,17 @@ fn sums_line(known: &LiveResult) -> Line<'static> {
 
 /// Rate and 99th percentile of the first row, side by side; with room of the second, too.
 fn draw_curves(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
-    if area.height < CURVE + 1 {
+    if area.height < 2 {
         return;
     }
     let rows = if area.width >= WIDE { 2 } else { 1 };
     let rows = known.rows.iter().take(rows);
-    let curves: Vec<(String, Vec<u64>)> = rows.flat_map(|row| curves(row, known.interval_s)).collect();
+    let curves: Vec<(String, Vec<u64>)> = rows.flat_map(curves).collect();
     let width = Constraint::Ratio(1, curves.len().max(1) as u32);
     let areas = Layout::horizontal(vec![width; curves.len()]).spacing(2).split(area);
     for (area, (title, values)) in areas.iter().zip(curves) {
         let [head, curve] =
-            Layout::vertical([Constraint::Length(1), Constraint::Length(CURVE)]).areas(*area);
+            Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(*area);
         frame.render_widget(Paragraph::new(Line::styled(title, GREY)), head);
         // The newest at the right edge.
         let room = usize::from(curve.width);
@@ -238,15 +242,14 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
 }
 
 /// The curves of a row: what they are called and their values.
-fn curves(row: &LiveRow, interval_s: f64) -> [(String, Vec<u64>); 2] {
+fn curves(row: &LiveRow) -> [(String, Vec<u64>); 2] {
     let top = |values: &[u64]| values.iter().copied().max().unwrap_or(0);
     let rates: Vec<u64> = row.rates.iter().map(|rate| rate.clamp(0.0, 1e15).round() as u64).collect();
     let label = text(&row.label);
-    let each = format!("a point every {}", human_nanos(interval_s * 1e9));
     [
-        (format!("{label}: rate, up to {}/s, {each}", human_rate(top(&rates) as f64)), rates),
+        (format!("{label}: rate, max {}/s", human_rate(top(&rates) as f64)), rates),
         (
-            format!("{label}: p99, up to {}", human_nanos(top(&row.p99s_ns) as f64)),
+            format!("{label}: p99, max {}", human_nanos(top(&row.p99s_ns) as f64)),
             row.p99s_ns.clone(),
         ),
     ]

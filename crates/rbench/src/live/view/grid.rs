@@ -39,11 +39,11 @@ fn right(head: &'static str, width: u16) -> Column {
 /// The columns of figures.
 fn figures_columns() -> [Column; 5] {
     [
-        right("per s", 9),
-        right("p50", 8),
-        right("p99", 8),
-        right("p99.9", 8),
-        right("max", 8),
+        right("per s", 8),
+        right("p50", 7),
+        right("p99", 7),
+        right("p99.9", 7),
+        right("max", 7),
     ]
 }
 
@@ -72,6 +72,14 @@ fn seconds(s: f64) -> String {
     human_nanos(s * 1e9)
 }
 
+/// The length of an interval: `1 s`, `250 ms`.
+fn whole_seconds(s: f64) -> String {
+    match s.fract() == 0.0 && s < 1e6 {
+        true => format!("{s:.0} s"),
+        false => seconds(s),
+    }
+}
+
 fn count(n: u64) -> String {
     match n {
         0 => String::new(),
@@ -82,15 +90,13 @@ fn count(n: u64) -> String {
 impl Grid {
     /// The rows of the phase that runs: two lines for each, or one where there is room.
     pub fn of_rows(known: &LiveResult, width: u16) -> Grid {
-        let last = seconds(known.interval_s);
-        if known.rows.is_empty() {
-            return Grid::default();
-        }
+        let last = whole_seconds(known.interval_s);
+        let rows = known.rows.iter().filter(|row| row.all.items + row.all.errors > 0);
         if width < WIDE {
-            let mut columns = vec![left("operation", 16), left("", 6)];
+            let mut columns = vec![left("operation", 17), left("", 5)];
             columns.extend(figures_columns());
             columns.extend([right("gap", 7), right("failed", 6)]);
-            let lines = known.rows.iter().flat_map(|row| {
+            let lines = rows.flat_map(|row| {
                 let mut now = vec![text(&row.label), last.clone()];
                 now.extend(figures(&row.last));
                 now.extend([String::new(), count(row.last.errors)]);
@@ -104,12 +110,12 @@ impl Grid {
             let lines = lines.collect();
             return Grid { columns, lines };
         }
-        let mut columns = vec![left("operation", 20), left("", 6)];
+        let mut columns = vec![left("operation", 22), left("", 6)];
         columns.extend(figures_columns());
-        columns.extend([right("", 12), left("", 4)]);
+        columns.extend([right("", 11), left("", 4)]);
         columns.extend(figures_columns());
-        columns.extend([right("", 12), right("gap", 7), right("failed", 7)]);
-        let lines = known.rows.iter().map(|row| {
+        columns.extend([right("", 11), right("gap", 7), right("failed", 6)]);
+        let lines = rows.map(|row| {
             let mut line = vec![text(&row.label), last.clone()];
             line.extend(figures(&row.last));
             line.extend([bandwidth(&row.last), "all".to_owned()]);
@@ -129,17 +135,17 @@ impl Grid {
         }
         let wide = width >= WIDE;
         let mut columns = match wide {
-            true => vec![left("host", 20), left("", 6)],
-            false => vec![left("host", 16), left("", 6)],
+            true => vec![left("host", 22), left("", 6)],
+            false => vec![left("host", 17), left("", 5)],
         };
         columns.extend(figures_columns());
         if wide {
-            columns.extend([right("", 12), left("", 4)]);
+            columns.extend([right("", 11), left("", 4)]);
             columns.extend(figures_columns());
-            columns.push(right("CPUs/client", 12));
+            columns.push(right("CPUs/client", 11));
         }
-        columns.extend([right("silent", 7), right("failed", 6 + u16::from(wide))]);
-        let last = seconds(known.interval_s);
+        columns.extend([right("silent", 7), right("failed", 6)]);
+        let last = whole_seconds(known.interval_s);
         let line = |host: &LiveHost| {
             let mut line = vec![text(&host.host), last.clone()];
             line.extend(figures(&host.last));
@@ -167,7 +173,7 @@ impl Grid {
             return Grid::default();
         }
         let wide = width >= WIDE;
-        let mut columns = vec![left("ended", if wide { 27 } else { 23 })];
+        let mut columns = vec![left("ended", if wide { 29 } else { 23 })];
         columns.extend(figures_columns());
         columns.extend([right("gap", 7), right("failed", 6)]);
         if wide {

@@ -108,7 +108,7 @@ class Run:
 
     def __init__(self, command, expect=0, env=None):
         self.command, self.expect = [str(word) for word in command], expect
-        print("$ " + " ".join(self.command), flush=True)
+        print("$ " + " ".join(self.command).encode("unicode_escape").decode(), flush=True)
         env = dict(os.environ, **(env or {}))
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
         self.said, self.address = [], None
@@ -186,7 +186,7 @@ def check_numbers(program, place, launcher):
     served = Testfs(program, "--latency", "read=2ms,write=4ms")
     out = place / "numbers.json"
     words = [program, "io", "--dir", served.mountpoint, "--size", "64k", "--bs", "4k", "--rw", "write,randread", "--time", "6",
-             "--fsync", "never", "--serve", "127.0.0.1:0", "--out", out]
+             "--direct", "--fsync", "never", "--serve", "127.0.0.1:0", "--out", out]
     env = {}
     if launcher:
         words, env = mpirun(launcher, 2) + words + ["--threads", "2"], MPI
@@ -264,8 +264,8 @@ def check_intervals(program, place):
     # Whole intervals of the timeline, as the file has them.
     width, timeline = phase["timeline_step_s"], phase["timeline"]
     each = {}
-    for row in timeline:
-        number = int((row["start_s"] + width / 2) // last["interval_s"])
+    for index, row in enumerate(timeline):
+        number = int((index + 0.5) * width // last["interval_s"])
         each[number] = each.get(number, 0) + row["items"]
     rates = rows[0]["rates"]
     whole = [each.get(number, 0) / last["interval_s"] for number in range(len(rates))]
@@ -372,7 +372,7 @@ def check_addresses(program, place):
                         ["fio", "--name=a", "--size=4k", f"--directory={target}"]):
             done = run([program, *command, "--serve", at, *more], expect=2, quiet=True)
             last = done.stderr.strip().split("\n")
-            check(words in done.stderr and len([line for line in last if "rbench" in line or "error" in line]) == 1,
+            check(words in done.stderr and last[0].count("--serve") >= 1 and (len(last) == 1 or words == "is no address to serve at"),
                   f"{command[0]} --serve {at}: {done.stderr}")
             check(list(target.iterdir()) == [], f"nothing is made: {list(target.iterdir())}")
     check((place / "file").read_text() == "mine" and (place / "dead").exists(), "what stood there stands there")
@@ -427,6 +427,7 @@ def check_names(program, place):
                 "100", "--serve", "127.0.0.1:0"])
     views = Terminal([program, "watch", goes.address], 160, 50)
     check(views.shows("Random read", "\\u{1b}"), f"the name is written out: {views.frame()}")
+    check("\\u{202e}" in views.frame(), "what turns the direction, too")
     check(b"\x1b]" not in views.raw and b"\x07" not in views.raw and "\u202e".encode() not in views.raw,
           "nothing of it reaches the terminal")
     views.press("q")

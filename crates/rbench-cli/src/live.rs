@@ -42,7 +42,9 @@ pub fn serve_at(text: &str) -> Result<ServeAt, String> {
     if let Some(path) = socket(text) {
         return Ok(ServeAt::Unix(path));
     }
-    let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    let local = text
+        .strip_prefix("localhost:")
+        .and_then(|port| port.parse().ok());
     if let Some(port) = local {
         return Ok(ServeAt::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
     }
@@ -59,7 +61,9 @@ pub fn watch_at(text: &str) -> Result<WatchAt, String> {
     }
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
     match text.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && is_port(port) => Ok(WatchAt::Tcp(text.to_owned())),
+        Some((host, port)) if !host.is_empty() && is_port(port) => {
+            Ok(WatchAt::Tcp(text.to_owned()))
+        }
         _ => Err(format!(
             "'{text}' is no address of a run: take what --serve was given, such as 127.0.0.1:9180 or unix:/run/user/0/rbench"
         )),
@@ -80,12 +84,28 @@ mod tests {
         assert_eq!(serve_at("127.0.0.1:0"), Ok(tcp("127.0.0.1:0")));
         assert_eq!(serve_at("[::1]:9180"), Ok(tcp("[::1]:9180")));
         assert_eq!(serve_at("localhost:9180"), Ok(tcp("127.0.0.1:9180")));
-        for wrong in ["", "unix:", "9180", "127.0.0.1", "node1:9180", "1.2.3.4:70000"] {
+        for wrong in [
+            "",
+            "unix:",
+            "9180",
+            "127.0.0.1",
+            "node1:9180",
+            "1.2.3.4:70000",
+        ] {
             let why = serve_at(wrong).expect_err(wrong);
-            assert!(why.starts_with(&format!("'{wrong}' is no address")), "{why}");
+            assert!(
+                why.starts_with(&format!("'{wrong}' is no address")),
+                "{why}"
+            );
         }
-        assert_eq!(watch_at("node1:9180"), Ok(WatchAt::Tcp("node1:9180".to_owned())));
-        assert_eq!(watch_at("unix:watch"), Ok(WatchAt::Unix(PathBuf::from("watch"))));
+        assert_eq!(
+            watch_at("node1:9180"),
+            Ok(WatchAt::Tcp("node1:9180".to_owned()))
+        );
+        assert_eq!(
+            watch_at("unix:watch"),
+            Ok(WatchAt::Unix(PathBuf::from("watch")))
+        );
         for wrong in ["", "node1", ":9180", "node1:0", "node1:http"] {
             assert!(watch_at(wrong).is_err(), "{wrong}");
         }

@@ -412,13 +412,8 @@ impl Intervals {
     }
 
     /// Adds what a letter tells, and returns it; one that is not whole tells nothing.
-    pub fn read(
-        &self,
-        [row, number, response]: [u64; 3],
-        more: &[u64],
-    ) -> Option<IntervalPart> {
-        let ([items, bytes, errors, first, last], words) =
-            more.split_first_chunk::<BIN_WORDS>()?;
+    pub fn read(&self, [row, number, response]: [u64; 3], more: &[u64]) -> Option<IntervalPart> {
+        let ([items, bytes, errors, first, last], words) = more.split_first_chunk::<BIN_WORDS>()?;
         let latency = CoarseLatency::from_words(words)?;
         let (service, response) = match response {
             0 => (latency, CoarseLatency::default()),

@@ -209,7 +209,10 @@ impl Unfinished {
 fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
     let first = lines.first()?;
     let mut row = RowSoFar::new(first.of_row());
-    for line in lines.iter().filter(|line| line.interval_ns == first.interval_ns) {
+    for line in lines
+        .iter()
+        .filter(|line| line.interval_ns == first.interval_ns)
+    {
         row.add(&line.part()?);
     }
     let outcome = row.outcome(Nanos(0))?;

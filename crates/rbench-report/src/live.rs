@@ -96,7 +96,10 @@ pub struct Live {
 impl Live {
     /// A run begins, or a cell of a series; what was known of the one before is forgotten.
     pub fn run(&mut self, run: RunResult) {
-        let again = self.run.as_ref().is_some_and(|known| known.run.id == run.run.id);
+        let again = self
+            .run
+            .as_ref()
+            .is_some_and(|known| known.run.id == run.run.id);
         if !again {
             self.first_error = None;
             self.notes.clear();
@@ -137,9 +140,8 @@ impl Live {
         if length < of.interval {
             self.shorter = Some((part.number, length));
         }
-        let known = |row: &&mut Row| {
-            row.so_far.iteration == of.iteration && row.so_far.name == of.name
-        };
+        let known =
+            |row: &&mut Row| row.so_far.iteration == of.iteration && row.so_far.name == of.name;
         match self.rows.iter_mut().find(known) {
             Some(row) => row.add(part),
             None => {
@@ -163,15 +165,20 @@ impl Live {
 
     /// A rank, on that host, and its file system's client have used so much CPU time by
     /// `now`, of any clock.
-    pub fn used(&mut self, rank: Rank, host: &str, (tool, client): (Nanos, Option<Nanos>), now: Nanos) {
+    pub fn used(
+        &mut self,
+        rank: Rank,
+        host: &str,
+        (tool, client): (Nanos, Option<Nanos>),
+        now: Nanos,
+    ) {
         self.cpus.used(rank, host, (tool, client), now);
     }
 
     /// A row has come to its end.
     pub fn ended(&mut self, phase: PhaseResult) {
-        self.rows.retain(|row| {
-            row.so_far.iteration != phase.iteration || row.so_far.name != phase.name
-        });
+        self.rows
+            .retain(|row| row.so_far.iteration != phase.iteration || row.so_far.name != phase.name);
         if self.rows.is_empty() {
             self.hosts.clear();
         }
@@ -224,7 +231,10 @@ impl Live {
             return None;
         }
         let over = self.elapsed().since(SETTLED).0 / self.interval.0;
-        let told = self.rows.iter().filter_map(|row| row.recent.0.keys().next_back());
+        let told = self
+            .rows
+            .iter()
+            .filter_map(|row| row.recent.0.keys().next_back());
         // What is told of has ended, however late the news of the time is.
         let told = told.copied().max();
         over.checked_sub(1).max(told)
@@ -263,7 +273,8 @@ impl Live {
     pub fn metrics(&self) -> String {
         let result = self.run.clone().map(|mut run| {
             run.complete = false;
-            run.phases.extend(self.rows.iter().filter_map(|row| self.phase_of(row)));
+            run.phases
+                .extend(self.rows.iter().filter_map(|row| self.phase_of(row)));
             run
         });
         openmetrics::render_live(result.as_slice(), &self.snapshot())
@@ -296,7 +307,11 @@ impl Live {
             label: so_far.label.clone(),
             response: so_far.open_loop,
             last: self.in_interval(recent, last),
-            all: figures(&so_far.all, so_far.times(), so_far.all.last.max(self.over())),
+            all: figures(
+                &so_far.all,
+                so_far.times(),
+                so_far.all.last.max(self.over()),
+            ),
             longest_gap_s: so_far
                 .longest_gap(self.elapsed().since(SETTLED))
                 .map(|gap| gap.length.as_secs_f64()),
@@ -314,8 +329,8 @@ impl Live {
         }
     }
 
-    /// Those that wait longest first: for an operation that has ended in the last interval,
-    /// or for one that has not.
+    /// Those that wait longest first: for operations that ended in the last interval, or
+    /// longer than an interval for one that did not.
     fn worst_hosts(&self, last: Option<u64>) -> Vec<LiveHost> {
         let known = self.elapsed().since(SETTLED);
         let host = |(name, host): (&String, &Host)| LiveHost {
@@ -327,7 +342,11 @@ impl Live {
             client_cpus: self.cpus.client(Some(name)),
         };
         let mut hosts: Vec<LiveHost> = self.hosts.iter().map(host).collect();
-        let waits = |host: &LiveHost| (host.last.p99_ns as f64 / 1e9).max(host.silent_s);
+        let interval_s = self.interval.as_secs_f64();
+        let waits = |host: &LiveHost| {
+            let silent = Some(host.silent_s).filter(|silent| *silent > interval_s);
+            (host.last.p99_ns as f64 / 1e9).max(silent.unwrap_or(0.0))
+        };
         hosts.sort_by(|a, b| waits(b).total_cmp(&waits(a)));
         hosts.truncate(HOSTS_MAX);
         hosts

@@ -194,7 +194,11 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
         unit: "",
         help: "Whether a stop was asked for",
         samples: |out, now| {
-            out.add("", &[], f64::from(u8::from(now.state == LiveState::Stopping)));
+            out.add(
+                "",
+                &[],
+                f64::from(u8::from(now.state == LiveState::Stopping)),
+            );
         },
     },
     Family {
@@ -341,11 +345,7 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
 ];
 
 /// A sample of the phase that runs, if it has one.
-fn progress(
-    out: &mut Samples<'_>,
-    now: &LiveResult,
-    of: impl Fn(&LiveProgress) -> Option<f64>,
-) {
+fn progress(out: &mut Samples<'_>, now: &LiveResult, of: impl Fn(&LiveProgress) -> Option<f64>) {
     if let Some(value) = now.progress.as_ref().and_then(of) {
         out.add("", &[], value);
     }
@@ -373,7 +373,11 @@ pub fn render_live(so_far: &[RunResult], now: &LiveResult) -> String {
     let mut text = String::new();
     let each = so_far.iter().map(|run| (run.run.id.as_str(), run));
     families(&mut text, FAMILIES, each);
-    families(&mut text, LIVE_FAMILIES, [(now.run.as_str(), now)].into_iter());
+    families(
+        &mut text,
+        LIVE_FAMILIES,
+        [(now.run.as_str(), now)].into_iter(),
+    );
     text.push_str("# EOF\n");
     text
 }

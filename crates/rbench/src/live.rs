@@ -227,5 +227,7 @@ fn tell_address(at: &ServeAt, listener: &Listener, serve: &Serve, quiet: bool) {
 
 /// What is told of the rows of a phase, if anybody looks.
 pub fn of_rows(feed: &Feed) -> Option<Rc<OfRows>> {
-    feed.news.is_some().then(|| Rc::new(OfRows::new(feed.clone())))
+    feed.news
+        .is_some()
+        .then(|| Rc::new(OfRows::new(feed.clone())))
 }

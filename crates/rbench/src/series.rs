@@ -347,7 +347,10 @@ fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Resu
         }
         Refusal::Usage(text) | Refusal::Failed(text) | Refusal::Silent(text) => text,
     };
-    if let Some(word) = ["--out", "--format", "--serve"].iter().find(|w| has(&cell.words, w)) {
+    if let Some(word) = ["--out", "--format", "--serve"]
+        .iter()
+        .find(|w| has(&cell.words, w))
+    {
         return Err(format!("{word} belongs to the series: give it before --"));
     }
     if has(&cell.words, "--hlog") {

@@ -35,7 +35,9 @@ impl Group<'_> {
         let watched = watched.as_ref().filter(|_| self.is_leader());
         let client = watched.and_then(|watched| {
             let each = watched.processes.iter();
-            let sum = each.map(|process| Some(process.cpu()?.0)).sum::<Option<u64>>()?;
+            let sum = each
+                .map(|process| Some(process.cpu()?.0))
+                .sum::<Option<u64>>()?;
             (!watched.processes.is_empty()).then_some(Nanos(sum))
         });
         match self.is_root() {

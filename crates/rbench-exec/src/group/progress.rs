@@ -110,7 +110,10 @@ impl ProgressBook {
         // Equal parts: all ranks have as many workers.
         let share = |all: f64| all / ranks.len().max(1) as f64;
         let offered = self.offered.get().map(share);
-        let most = self.total.get().map_or(f64::MAX, |total| share(total as f64));
+        let most = self
+            .total
+            .get()
+            .map_or(f64::MAX, |total| share(total as f64));
         let early = elapsed.is_some_and(|elapsed| elapsed <= COMPLETE_WITHIN);
         if early && ranks.iter().any(Option::is_none) {
             return None;
@@ -312,11 +315,19 @@ mod tests {
         ];
         let book = book(told, now);
         let sum = |book: &ProgressBook| book.sum(Some(Nanos(2 * SECOND)), now).expect("told");
-        assert_eq!(sum(&book).backlog, None, "no operation has an intended start");
+        assert_eq!(
+            sum(&book).backlog,
+            None,
+            "no operation has an intended start"
+        );
         book.offered.set(Some(100.0));
         assert_eq!(sum(&book).backlog, Some(100 - 82 + 50 - 6));
         book.total.set(Some(170));
-        assert_eq!(sum(&book).backlog, Some(85 - 82 + 50 - 6), "no more are planned");
+        assert_eq!(
+            sum(&book).backlog,
+            Some(85 - 82 + 50 - 6),
+            "no more are planned"
+        );
     }
 
     #[test]

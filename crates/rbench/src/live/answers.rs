@@ -131,7 +131,10 @@ fn respond(
     let Answering { known, remote } = answering;
     let host = request.headers().get(HOST);
     if tcp && !remote && !host.is_some_and(is_local) {
-        return text(StatusCode::FORBIDDEN, "ask for this address by its number or as localhost\n");
+        return text(
+            StatusCode::FORBIDDEN,
+            "ask for this address by its number or as localhost\n",
+        );
     }
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => with_type(known.metrics(), OPENMETRICS),
@@ -147,10 +150,14 @@ fn respond(
             }
             _ => text(StatusCode::CONFLICT, "another run goes on here\n"),
         },
-        (_, "/metrics" | "/stream" | "/stop") => {
-            text(StatusCode::METHOD_NOT_ALLOWED, "GET /metrics, GET /stream, POST /stop\n")
-        }
-        _ => text(StatusCode::NOT_FOUND, "GET /metrics, GET /stream, POST /stop\n"),
+        (_, "/metrics" | "/stream" | "/stop") => text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "GET /metrics, GET /stream, POST /stop\n",
+        ),
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "GET /metrics, GET /stream, POST /stop\n",
+        ),
     }
 }
 
@@ -170,7 +177,10 @@ fn is_local(host: &HeaderValue) -> bool {
 }
 
 fn text(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = with_type(Bytes::from_static(text.as_bytes()), "text/plain; charset=utf-8");
+    let mut response = with_type(
+        Bytes::from_static(text.as_bytes()),
+        "text/plain; charset=utf-8",
+    );
     *response.status_mut() = status;
     response
 }
@@ -212,10 +222,21 @@ mod tests {
 
     #[test]
     fn a_name_that_a_name_server_gives_is_not_this_host() {
-        for local in ["localhost", "localhost:9180", "127.0.0.1:9180", "[::1]:9180", "::1"] {
+        for local in [
+            "localhost",
+            "localhost:9180",
+            "127.0.0.1:9180",
+            "[::1]:9180",
+            "::1",
+        ] {
             assert!(is_local(&HeaderValue::from_static(local)), "{local}");
         }
-        for other in ["", "rebound.example", "rebound.example:9180", "localhost.example:1"] {
+        for other in [
+            "",
+            "rebound.example",
+            "rebound.example:9180",
+            "localhost.example:1",
+        ] {
             assert!(!is_local(&HeaderValue::from_static(other)), "{other}");
         }
     }

@@ -264,7 +264,9 @@ impl View {
         if self.asks.is_some_and(|since| since.elapsed() > ASKS_FOR) {
             self.asks = None;
         }
-        let due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= SHOWN_EVERY);
+        let due = self
+            .drawn
+            .is_none_or(|drawn| drawn.elapsed() >= SHOWN_EVERY);
         let Some(screen) = self.screen.as_mut().filter(|_| due) else {
             return;
         };

@@ -1,15 +1,15 @@
 //! What is known of a run, drawn: a pure function of it and of the size of the terminal.
 
-use rbench_core::plain::plain;
-use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
-use rbench_report::schema::{
-    LiveFigures, LiveFinished, LiveHost, LiveProgress, LiveResult, LiveRow, LiveState,
-};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Gauge, Paragraph, Sparkline};
+use rbench_core::plain::plain;
+use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
+use rbench_report::schema::{
+    LiveFigures, LiveFinished, LiveHost, LiveProgress, LiveResult, LiveRow, LiveState,
+};
 
 use crate::progress::clock;
 
@@ -48,7 +48,18 @@ pub enum Question {
 /// Text of a run: nothing of it steers the terminal, and it is not longer than a screen.
 fn text(text: &str) -> String {
     let short: String = text.chars().take(TEXT_MAX).collect();
-    plain(&short).chars().filter(|c| !turns(*c)).collect()
+    let plain = plain(&short);
+    if !plain.contains(turns) {
+        return plain.into_owned();
+    }
+    let mut out = String::with_capacity(plain.len() + 8);
+    for c in plain.chars() {
+        match turns(c) {
+            true => out.extend(c.escape_unicode()),
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 /// Whether a character turns the direction of those behind it, or has no place of its own.
@@ -96,7 +107,10 @@ pub fn draw(frame: &mut Frame<'_>, known: &LiveResult, question: Question) {
     let [head, errors, ops, curve, host, end, _, foot] = Layout::vertical(parts).areas(area);
     draw_head(frame, head, known);
     let red = Style::new().red();
-    let trouble: Vec<Line<'_>> = trouble.into_iter().map(|line| Line::styled(line, red)).collect();
+    let trouble: Vec<Line<'_>> = trouble
+        .into_iter()
+        .map(|line| Line::styled(line, red))
+        .collect();
     frame.render_widget(Paragraph::new(trouble), errors);
     rows.draw(frame, ops);
     draw_curves(frame, curve, known);
@@ -116,13 +130,22 @@ fn free_half(height: u16, used: u16) -> u16 {
 /// What is wrong, the last of it.
 fn trouble(known: &LiveResult) -> Vec<String> {
     let notes = known.notes.iter().rev().take(2).rev();
-    known.first_error.iter().chain(notes).map(|note| text(note)).collect()
+    known
+        .first_error
+        .iter()
+        .chain(notes)
+        .map(|note| text(note))
+        .collect()
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
-    let [command, place, phase, sums] =
-        Layout::vertical([Constraint::Length(1); 4]).areas(area);
-    let mut words: Vec<String> = known.command.iter().take(100).map(|word| text(word)).collect();
+    let [command, place, phase, sums] = Layout::vertical([Constraint::Length(1); 4]).areas(area);
+    let mut words: Vec<String> = known
+        .command
+        .iter()
+        .take(100)
+        .map(|word| text(word))
+        .collect();
     // The path of the program says nothing.
     if let Some((_, name)) = words.first().and_then(|first| first.rsplit_once('/')) {
         words[0] = name.to_owned();
@@ -140,7 +163,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
 }
 
 fn place_line(known: &LiveResult) -> String {
-    let fs_type = known.fs_type.as_deref().map(|name| format!(" ({})", text(name)));
+    let fs_type = known
+        .fs_type
+        .as_deref()
+        .map(|name| format!(" ({})", text(name)));
     let many = |n: u64, what: &str| match n {
         1 => format!("1 {what}"),
         n => format!("{} {what}s", human_count(n)),
@@ -173,7 +199,9 @@ fn draw_phase(frame: &mut Frame<'_>, area: Rect, label: &str, progress: &LivePro
     let ratio = by_count.or(by_time).filter(|ratio| ratio.is_finite());
     let time = |s: f64| clock(s.clamp(0.0, 1e15).round() as u64);
     let left = left_s.map_or_else(String::new, |left| format!(", {} left", time(left)));
-    let share = ratio.map_or_else(String::new, |ratio| format!(" {:.0} %", (ratio * 100.0).min(100.0)));
+    let share = ratio.map_or_else(String::new, |ratio| {
+        format!(" {:.0} %", (ratio * 100.0).min(100.0))
+    });
     let words = format!("{label}{share}, {} elapsed{left}", time(elapsed_s));
     let bold = Style::new().add_modifier(Modifier::BOLD);
     match ratio {
@@ -192,11 +220,17 @@ fn sums_line(known: &LiveResult) -> Line<'static> {
         if !spans.is_empty() {
             spans.push(Span::raw(", "));
         }
-        let style = if bad { Style::new().red() } else { Style::new() };
+        let style = if bad {
+            Style::new().red()
+        } else {
+            Style::new()
+        };
         spans.push(Span::styled(text, style));
     };
     if let Some(progress) = &known.progress {
-        let of = progress.total.map_or_else(String::new, |total| format!(" of {}", human_count(total)));
+        let of = progress
+            .total
+            .map_or_else(String::new, |total| format!(" of {}", human_count(total)));
         say(format!("{}{of} done", human_count(progress.items)), false);
         if progress.failed > 0 {
             say(format!("{} failed", human_count(progress.failed)), true);
@@ -227,7 +261,9 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
     let rows = known.rows.iter().take(rows);
     let curves: Vec<(String, Vec<u64>)> = rows.flat_map(curves).collect();
     let width = Constraint::Ratio(1, curves.len().max(1) as u32);
-    let areas = Layout::horizontal(vec![width; curves.len()]).spacing(2).split(area);
+    let areas = Layout::horizontal(vec![width; curves.len()])
+        .spacing(2)
+        .split(area);
     for (area, (title, values)) in areas.iter().zip(curves) {
         let [head, curve] =
             Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(*area);
@@ -244,12 +280,22 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
 /// The curves of a row: what they are called and their values.
 fn curves(row: &LiveRow) -> [(String, Vec<u64>); 2] {
     let top = |values: &[u64]| values.iter().copied().max().unwrap_or(0);
-    let rates: Vec<u64> = row.rates.iter().map(|rate| rate.clamp(0.0, 1e15).round() as u64).collect();
+    let rates: Vec<u64> = row
+        .rates
+        .iter()
+        .map(|rate| rate.clamp(0.0, 1e15).round() as u64)
+        .collect();
     let label = text(&row.label);
     [
-        (format!("{label}: rate, max {}/s", human_rate(top(&rates) as f64)), rates),
         (
-            format!("{label}: p99, max {}", human_nanos(top(&row.p99s_ns) as f64)),
+            format!("{label}: rate, max {}/s", human_rate(top(&rates) as f64)),
+            rates,
+        ),
+        (
+            format!(
+                "{label}: p99, max {}",
+                human_nanos(top(&row.p99s_ns) as f64)
+            ),
             row.p99s_ns.clone(),
         ),
     ]
@@ -259,9 +305,19 @@ fn foot_line(known: &LiveResult, question: Question) -> Line<'static> {
     let reverse = Style::new().add_modifier(Modifier::REVERSED);
     let bold_red = Style::new().red().add_modifier(Modifier::BOLD);
     let (words, style) = match question {
-        Question::Stop => (" stop the run? y: it ends now, and reports what it has; any other key: it goes on ".to_owned(), reverse),
-        Question::Refused => ("not stopped: a run is stopped from its own host only".to_owned(), bold_red),
-        Question::Another => ("not stopped: another run goes on there".to_owned(), bold_red),
+        Question::Stop => (
+            " stop the run? y: it ends now, and reports what it has; any other key: it goes on "
+                .to_owned(),
+            reverse,
+        ),
+        Question::Refused => (
+            "not stopped: a run is stopped from its own host only".to_owned(),
+            bold_red,
+        ),
+        Question::Another => (
+            "not stopped: another run goes on there".to_owned(),
+            bold_red,
+        ),
         Question::Unheard => ("not stopped: the run does not answer".to_owned(), bold_red),
         Question::Silent(s) => (format!("nothing was heard of the run for {s} s"), bold_red),
         Question::None => match known.state {

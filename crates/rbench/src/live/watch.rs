@@ -120,7 +120,10 @@ async fn ask(
     let answer = timeout(ANSWERS_WITHIN, sender.send_request(request)).await;
     match answer {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(_)) | Err(_) => Err(format!("what listens at {} is no run of rbench, or does not answer", shown(at))),
+        Ok(Err(_)) | Err(_) => Err(format!(
+            "what listens at {} is no run of rbench, or does not answer",
+            shown(at)
+        )),
     }
 }
 
@@ -138,7 +141,10 @@ impl Lines {
                 body: answer.into_body(),
                 rest: Vec::new(),
             }),
-            status => Err(format!("what listens at {} is no run of rbench: it answers {status}", shown(at))),
+            status => Err(format!(
+                "what listens at {} is no run of rbench: it answers {status}",
+                shown(at)
+            )),
         }
     }
 
@@ -189,7 +195,12 @@ impl Ends {
 /// Draws until the run has ended or somebody leaves; what is to be said afterwards.
 async fn look(at: &WatchAt) -> Result<Option<String>, String> {
     let mut lines = Lines::of(at).await?;
-    let garbled = |why: String| format!("what listens at {} is no run of this version of rbench: {why}", shown(at));
+    let garbled = |why: String| {
+        format!(
+            "what listens at {} is no run of this version of rbench: {why}",
+            shown(at)
+        )
+    };
     let first = match timeout(ANSWERS_WITHIN, lines.next()).await {
         Ok(Some(first)) => first.map_err(garbled)?,
         Ok(None) => return Err(format!("the run at {} has ended", shown(at))),

@@ -91,7 +91,10 @@ impl Grid {
     /// The rows of the phase that runs: two lines for each, or one where there is room.
     pub fn of_rows(known: &LiveResult, width: u16) -> Grid {
         let last = whole_seconds(known.interval_s);
-        let rows = known.rows.iter().filter(|row| row.all.items + row.all.errors > 0);
+        let rows = known
+            .rows
+            .iter()
+            .filter(|row| row.all.items + row.all.errors > 0);
         if width < WIDE {
             let mut columns = vec![left("operation", 17), left("", 5)];
             columns.extend(figures_columns());
@@ -229,7 +232,11 @@ impl Grid {
             return;
         }
         let room = usize::from(area.height) - 2;
-        let heads = self.columns.iter().map(|column| column.head.to_owned()).collect();
+        let heads = self
+            .columns
+            .iter()
+            .map(|column| column.head.to_owned())
+            .collect();
         let mut lines = vec![Line::raw(""), self.line(&heads).style(GREY)];
         let shown = self.lines.iter().skip(first).take(room);
         lines.extend(shown.map(|(cells, style)| self.line(cells).style(*style)));

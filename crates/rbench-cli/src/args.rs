@@ -29,10 +29,12 @@ mod limits;
 mod probe;
 mod repeats;
 mod results;
+mod serve;
 mod start;
 mod testfs;
 mod written;
 
+pub use serve::ServeArgs;
 pub use start::StartArgs;
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
@@ -68,6 +70,8 @@ enum Command {
     Probe(probe::ProbeArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
+    /// Watch a run that goes on with --serve
+    Watch(serve::WatchArgs),
     /// Print the reports of result files, or of unfinished runs' journals
     Show(results::Show),
     /// Write a page of results, with charts, that needs no network
@@ -189,6 +193,8 @@ struct Common {
         help_heading = "Output"
     )]
     progress: Progress,
+    #[command(flatten)]
+    serve: ServeArgs,
     /// Print only the report and errors: no progress, no notes
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
@@ -531,6 +537,7 @@ impl Args {
             Command::Probe(probe) => probe.start.into(),
             Command::Clean(clean) => clean.start.into(),
             Command::Testfs(_)
+            | Command::Watch(_)
             | Command::Show(_)
             | Command::Compare(_)
             | Command::Version
@@ -557,6 +564,7 @@ impl Args {
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
+            Command::Watch(watch) => watch.invocation(),
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),
             Command::Completions(completions) => completions.invocation(),
@@ -609,6 +617,7 @@ impl Common {
             client_counters: self.client_counters,
             watch: self.watch,
             events: self.event,
+            serve: self.serve.into(),
         };
         (common, output)
     }

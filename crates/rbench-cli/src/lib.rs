@@ -21,6 +21,7 @@ mod definitions;
 pub mod fio;
 mod ior;
 mod letters;
+pub mod live;
 mod mdtest;
 pub mod series;
 mod values;
@@ -42,6 +43,8 @@ pub enum Invocation {
     Clean(Clean),
     /// What fio does beside running jobs.
     Fio(FioTool),
+    /// Watch a run that goes on.
+    Watch(live::WatchAt),
     /// Print the reports of result files or journals.
     Show(Show),
     /// Write a page of results.
@@ -214,6 +217,8 @@ pub enum Progress {
     Auto,
     /// A line every few seconds
     Plain,
+    /// What rbench watch shows, on a terminal and for one process; keys as there
+    Live,
     /// Nothing
     Off,
 }
@@ -286,6 +291,8 @@ pub struct Output {
     pub watch: Option<Watch>,
     /// `--event`, in the order given.
     pub events: Vec<Event>,
+    /// Where the run can be watched.
+    pub serve: live::Serve,
 }
 
 impl Output {

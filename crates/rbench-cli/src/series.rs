@@ -8,7 +8,8 @@ use clap::Args as ClapArgs;
 use rbench_plan::quick::Quick;
 use rbench_plan::series::Over;
 
-use crate::args::StartArgs;
+use crate::args::{ServeArgs, StartArgs};
+use crate::live::Serve;
 use crate::{Format, Invocation, Progress};
 
 mod knee;
@@ -43,6 +44,8 @@ pub struct Series {
     pub progress: Progress,
     /// `--quiet`: no notes on stderr.
     pub quiet: bool,
+    /// Where the present run can be watched.
+    pub serve: Serve,
 }
 
 /// Which runs a series has.
@@ -109,6 +112,8 @@ pub(crate) struct SeriesOptions {
         help_heading = "Output"
     )]
     progress: Progress,
+    #[command(flatten)]
+    serve: ServeArgs,
     /// Print only the report and errors: no progress, no notes
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
@@ -128,6 +133,7 @@ impl SeriesOptions {
             labels: self.label,
             progress: self.progress.unless(self.quiet),
             quiet: self.quiet,
+            serve: self.serve.into(),
         }))
     }
 }

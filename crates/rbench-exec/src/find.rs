@@ -162,6 +162,7 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
         shown: true,
         lanes: walker::ROWS.map(row).into(),
         open_loop: false,
+        offered: None,
         deadline: None,
         steady: None,
         wear_out: false,

@@ -65,6 +65,9 @@ const NOTE_DEAD_MOUNT: u64 = 11;
 /// "All my operations fail, and my mount answers": one of them.
 const NOTE_ALL_FAIL: u64 = 12;
 
+/// "So much CPU time has this rank used, and the client of its host": to whoever looks on.
+const NOTE_USED: u64 = 13;
+
 /// How long a rank may be silent while phases run: it is taken for lost then.
 const SILENCE: Duration = Duration::from_secs(7);
 
@@ -135,6 +138,10 @@ pub trait Show {
     /// On any rank: something is wrong with its operations or its group, as a
     /// sentence.
     fn trouble(&self, text: &str);
+    /// The same of the first operation of a run that failed.
+    fn failure(&self, text: &str) {
+        self.trouble(text);
+    }
 }
 
 /// The ranks of a run and what each keeps to talk to the others.
@@ -492,6 +499,7 @@ impl<'a> Group<'a> {
                 () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());
+                    self.tell_used();
                     self.live(Instant::now())?;
                     if self.reason.get().is_none() {
                         self.last_word.set(Instant::now());
@@ -633,7 +641,7 @@ impl<'a> Group<'a> {
             NOTE_END => self.exits.heard(note.words[0]),
             NOTE_INTERVAL if note.words[0] == self.phase_number.get() => {
                 let [_, row, number, response, ..] = note.words;
-                self.intervals.read([row, number, response], &note.more);
+                self.hear_interval(note.from, [row, number, response], &note.more);
             }
             NOTE_INTERVALS_END if note.words[0] == self.phase_number.get() => {
                 self.intervals.one_ended();
@@ -654,6 +662,11 @@ impl<'a> Group<'a> {
                 );
                 self.failed.borrow_mut()[from] = failed;
                 self.check_errors();
+            }
+            NOTE_USED => {
+                let [tool, client, ..] = note.words;
+                let client = (client < u64::MAX).then_some(Nanos(client));
+                self.hear_used(note.from, Nanos(tool), client);
             }
             NOTE_FAILED => unpack(&note.more)
                 .into_iter()

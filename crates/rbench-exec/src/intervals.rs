@@ -63,8 +63,19 @@ pub struct Span {
 
 /// Who takes at rank 0 what all ranks did in an interval, while the phase goes on.
 pub trait Observer {
+    /// A phase with these rows and intervals of that length begins.
+    fn begun(&self, _rows: &[IntervalRow], _interval: Nanos) {}
+
     /// A row in an interval, or a part of it: parts are to be added up.
     fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart);
+
+    /// What a host did in an interval of that length, or a part of it, as soon as rank 0
+    /// hears of it. The parts of all hosts add up to what [`Observer::interval`] is told.
+    fn of_host(&self, _host: &str, _row: &IntervalRow, _interval: Nanos, _part: &IntervalPart) {}
+
+    /// CPU time that a rank's own process has used so far and, at the leader of a host
+    /// whose file system's client is watched, that the client has.
+    fn used(&self, _rank: Rank, _host: &str, _tool: Nanos, _client: Option<Nanos>) {}
 }
 
 /// What is known of an interval, and since when.
@@ -95,6 +106,7 @@ const BIN_WORDS: usize = 5;
 #[derive(Default)]
 pub struct Intervals {
     observer: RefCell<Option<Rc<dyn Observer>>>,
+    looked_on: Cell<bool>,
     wanted: Cell<bool>,
     paused: Cell<bool>,
     rows: RefCell<Vec<IntervalRow>>,
@@ -119,6 +131,36 @@ impl Intervals {
     pub fn observe(&self, observer: Option<Rc<dyn Observer>>) {
         self.wanted.set(true);
         *self.observer.borrow_mut() = observer;
+    }
+
+    /// On all ranks: somebody looks on while phases run, and also wants to know what the
+    /// processes use.
+    pub fn look_on(&self) {
+        self.looked_on.set(true);
+    }
+
+    /// Whether somebody looks on while phases run.
+    pub fn looked_on(&self) -> bool {
+        self.looked_on.get()
+    }
+
+    /// At rank 0: tells whoever looks on what a rank and its host's client have used.
+    pub fn tell_used(&self, rank: Rank, host: &str, tool: Nanos, client: Option<Nanos>) {
+        if let Some(observer) = self.observer.borrow().as_ref() {
+            observer.used(rank, host, tool, client);
+        }
+    }
+
+    /// At rank 0: tells whoever looks on what a host did.
+    pub fn tell_host(&self, host: &str, row: u64, part: &IntervalPart) {
+        if !self.looked_on.get() || !self.told() {
+            return;
+        }
+        let rows = self.rows.borrow();
+        let row = usize::try_from(row).ok().and_then(|row| rows.get(row));
+        if let (Some(row), Some(observer)) = (row, self.observer.borrow().as_ref()) {
+            observer.of_host(host, row, self.interval.get(), part);
+        }
     }
 
     /// Whether nobody is told of the phases that follow.
@@ -149,6 +191,11 @@ impl Intervals {
     /// At rank 0: when all workers begin, on its clock and as the instant `here`.
     pub fn started(&self, at: Nanos, here: Instant) {
         self.begun.set(Some(Begun { at, here }));
+        if let Some(observer) = self.observer.borrow().as_ref()
+            && self.told()
+        {
+            observer.begun(&self.rows.borrow(), self.interval.get());
+        }
     }
 
     /// The rows of the present phase that somebody may be told of: those that are
@@ -364,16 +411,10 @@ impl Intervals {
         parts.into_iter().flat_map(letter).collect()
     }
 
-    /// Adds what a letter tells; one that is not whole tells nothing.
-    pub fn read(&self, [row, number, response]: [u64; 3], more: &[u64]) {
-        let Some(([items, bytes, errors, first, last], words)) =
-            more.split_first_chunk::<BIN_WORDS>()
-        else {
-            return;
-        };
-        let Some(latency) = CoarseLatency::from_words(words) else {
-            return;
-        };
+    /// Adds what a letter tells, and returns it; one that is not whole tells nothing.
+    pub fn read(&self, [row, number, response]: [u64; 3], more: &[u64]) -> Option<IntervalPart> {
+        let ([items, bytes, errors, first, last], words) = more.split_first_chunk::<BIN_WORDS>()?;
+        let latency = CoarseLatency::from_words(words)?;
         let (service, response) = match response {
             0 => (latency, CoarseLatency::default()),
             _ => (CoarseLatency::default(), latency),
@@ -390,6 +431,7 @@ impl Intervals {
             latencies: Latencies { service, response },
         };
         self.add(row, &part);
+        Some(part)
     }
 
     /// One more of those that pass parts on to this rank has passed on all.

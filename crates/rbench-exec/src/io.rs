@@ -312,6 +312,7 @@ impl IoPass<'_> {
                 aside: false,
             }],
             open_loop: false,
+            offered: None,
             deadline: None,
             steady: None,
             wear_out: false,
@@ -518,6 +519,14 @@ impl IoPass<'_> {
         Arc::new(move |thread| blocks::prepare(&context, thread))
     }
 
+    /// Operations that are due in a second, where nothing else is counted with them.
+    fn offered(&self, rw: Rw) -> Option<f64> {
+        let rare = matches!(self.io.fsync, FsyncRule::Never | FsyncRule::End);
+        let syncs = rw.writes() && !rare;
+        let alone = !syncs && self.io.small.is_none() && self.io.ramp == Nanos(0);
+        self.io.open_loop.filter(|_| alone).map(|open| open.rate)
+    }
+
     fn phase(
         &self,
         group: &Group<'_>,
@@ -543,6 +552,7 @@ impl IoPass<'_> {
             shown: true,
             lanes: lanes(&self.io, nth, rw, self.engine),
             open_loop: self.io.open_loop.is_some(),
+            offered: self.offered(rw),
             deadline: time.map(until),
             steady: self.io.steady.map(|rule| SteadyEnd {
                 rule,

@@ -345,6 +345,7 @@ impl MetaPass<'_> {
             shown: plan.showing != Showing::Untimed,
             lanes,
             open_loop: plan.open_loop.is_some(),
+            offered: plan.open_loop.map(|open| open.rate),
             deadline: plan.deadline,
             steady: None,
             wear_out: info.makes(),

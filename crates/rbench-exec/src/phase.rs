@@ -54,6 +54,9 @@ pub struct Phase {
     pub lanes: Vec<OpRow>,
     /// Whether intended starts are given.
     pub open_loop: bool,
+    /// Operations of all workers together that are due in a second; `None` without
+    /// intended starts, and where others count too (those of a ramp, syncs).
+    pub offered: Option<f64>,
     /// Stop issuing after this time.
     pub deadline: Option<Nanos>,
     /// End before the deadline when the rate of all workers together is steady.

@@ -113,7 +113,7 @@ impl WorkerPool {
                         // It has come back, and nobody waits for it any more.
                         Some((worker, _)) if self.watch.gave_up(worker as usize) => continue,
                         Some((_, Report::Interval { row, part })) => {
-                            group.intervals.add(row as u64, &part);
+                            group.add_interval(row as u64, &part);
                             continue;
                         }
                         Some((worker, Report::Passed(interval))) => {
@@ -223,6 +223,7 @@ pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
 async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total, phase.deadline);
+    group.offer(phase.offered);
     group
         .intervals
         .begin(phase.interval_rows(), group.interval());

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use rbench_core::coarse::CoarseLatency;
 use rbench_core::effort::Effort;
 use rbench_core::failure::Failures;
-use rbench_core::outcome::{Lateness, PhaseOutcome, Retries};
-use rbench_core::timeline::{Bin, IntervalPart, Latencies, Timeline};
+use rbench_core::outcome::{HostOutcome, Lateness, PhaseOutcome, Retries};
+use rbench_core::timeline::{Bin, Gap, IntervalPart, Latencies, Timeline};
 use rbench_core::{Nanos, OpKind};
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +124,18 @@ impl IntervalLine {
         }
     }
 
+    /// What it says of its row.
+    fn of_row(&self) -> IntervalOf<'_> {
+        IntervalOf {
+            iteration: self.iteration,
+            name: &self.name,
+            label: &self.label,
+            op: &self.op,
+            open_loop: self.response.is_some(),
+            interval: Nanos(self.interval_ns),
+        }
+    }
+
     /// `None` if it is none.
     fn part(&self) -> Option<IntervalPart> {
         Some(IntervalPart {
@@ -196,67 +208,170 @@ impl Unfinished {
 /// A row from its lines.
 fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
     let first = lines.first()?;
-    let interval = Nanos(first.interval_ns);
-    let mut timeline = Timeline::new(interval);
-    let (mut all, mut latencies) = (Bin::default(), Latencies::default());
-    for line in lines.iter().filter(|line| line.interval_ns == interval.0) {
-        let part = line.part()?;
-        let start = Nanos(part.number.saturating_mul(interval.0));
+    let mut row = RowSoFar::new(first.of_row());
+    for line in lines
+        .iter()
+        .filter(|line| line.interval_ns == first.interval_ns)
+    {
+        row.add(&line.part()?);
+    }
+    let outcome = row.outcome(Nanos(0))?;
+    let marked = PhaseMark::of(marks, outcome.iteration, &outcome.name);
+    Some(row.result(&outcome, &marked))
+}
+
+/// What is known of a row of a phase that has not come to its end.
+#[derive(Debug, Clone)]
+pub struct RowSoFar {
+    /// The iteration, from 0.
+    pub iteration: u32,
+    /// Name of the row for machines.
+    pub name: String,
+    /// Name of the row for people.
+    pub label: String,
+    /// The kind of operation.
+    pub op: String,
+    /// Whether there are response times.
+    pub open_loop: bool,
+    /// All operations so far.
+    pub all: Bin,
+    /// Their latencies.
+    pub latencies: Latencies,
+    timeline: Timeline,
+}
+
+impl RowSoFar {
+    /// A row of which nothing is known yet.
+    pub fn new(of: IntervalOf<'_>) -> RowSoFar {
+        let IntervalOf {
+            iteration,
+            name,
+            label,
+            op,
+            open_loop,
+            interval,
+        } = of;
+        let mut timeline = Timeline::new(interval);
         // Slices as wide as an interval: what is known is no finer.
         timeline.widen(-2);
-        timeline.record(start, part.bin);
-        timeline.record_latencies(start, &part.latencies);
-        all.merge(part.bin);
-        latencies.merge(&part.latencies);
+        RowSoFar {
+            iteration,
+            name: name.to_owned(),
+            label: label.to_owned(),
+            op: op.to_owned(),
+            open_loop,
+            all: Bin::default(),
+            latencies: Latencies::default(),
+            timeline,
+        }
     }
-    let open_loop = first.response.is_some();
-    let op = OpKind::ALL.iter().find(|op| op.name() == first.op)?;
-    let outcome = PhaseOutcome {
-        iteration: first.iteration,
-        name: first.name.clone(),
-        label: first.label.clone(),
-        op: *op,
-        items: all.items,
-        bytes: all.bytes,
-        failures: Failures::default(),
-        unissued: 0,
-        unchecked: 0,
-        again: Retries::default(),
-        elapsed: all.last,
-        first_done: None,
-        start_skew: Nanos(0),
-        cache: None,
-        complete: false,
-        service: latencies.service.to_latency(),
-        response: open_loop.then(|| latencies.response.to_latency()),
-        late: Lateness::default(),
-        hosts: Vec::new(),
-        host_crowd: None,
-        ranks: Vec::new(),
-        crowd: None,
-        timeline,
-        longest_gap: None,
-        stonewall: None,
-        unsynced: false,
-        measured_from: Nanos(0),
-        set_aside: Nanos(0),
-        effort: Effort::default(),
-        stonewalled: None,
-        given_up_at: None,
-        one_each: false,
-        first_failed: None,
-        rewritten: None,
-        residency: None,
-        client: None,
-        access: None,
-        found: None,
-        steady: None,
-        start: None,
-    };
-    let marked = PhaseMark::of(marks, outcome.iteration, &outcome.name);
-    let mut phase = PhaseResult::with_marks(&outcome, &marked);
-    if all.errors > 0 {
-        phase.errors.insert("UNKNOWN".to_owned(), all.errors);
+
+    /// Adds what was done in an interval, or a part of it.
+    pub fn add(&mut self, part: &IntervalPart) {
+        let IntervalPart {
+            number,
+            bin,
+            latencies,
+        } = part;
+        let start = Nanos(number.saturating_mul(self.timeline.interval().0));
+        self.timeline.record(start, *bin);
+        self.timeline.record_latencies(start, latencies);
+        self.all.merge(*bin);
+        self.latencies.merge(latencies);
     }
-    Some(phase)
+
+    /// The times that count for whoever asks: from the intended start where there is one.
+    pub fn times(&self) -> &CoarseLatency {
+        match self.open_loop {
+            true => &self.latencies.response,
+            false => &self.latencies.service,
+        }
+    }
+
+    /// The longest time from the common start to `now` in which nothing of it ended, where
+    /// that is longer than what is told apart: an interval, in the end several.
+    pub fn longest_gap(&self, now: Nanos) -> Option<Gap> {
+        let last = Gap {
+            length: now.since(self.all.last),
+            from: self.all.last,
+        };
+        let before = self.timeline.longest_gap(Nanos(0)).unwrap_or_default();
+        let longest = match last.length > before.length {
+            true => last,
+            false => before,
+        };
+        let finest = self.timeline.interval().max(self.timeline.width());
+        (longest.length > finest).then_some(longest)
+    }
+
+    /// The row, `elapsed` after the common start or when its last known operation ended,
+    /// whichever is later; `None` where no version of rbench has such operations.
+    pub fn outcome(&self, elapsed: Nanos) -> Option<PhaseOutcome> {
+        let op = OpKind::ALL.iter().find(|op| op.name() == self.op)?;
+        Some(PhaseOutcome {
+            iteration: self.iteration,
+            name: self.name.clone(),
+            label: self.label.clone(),
+            op: *op,
+            items: self.all.items,
+            bytes: self.all.bytes,
+            failures: Failures::default(),
+            unissued: 0,
+            unchecked: 0,
+            again: Retries::default(),
+            elapsed: self.all.last.max(elapsed),
+            first_done: None,
+            start_skew: Nanos(0),
+            cache: None,
+            complete: false,
+            service: self.latencies.service.to_latency(),
+            response: (self.open_loop).then(|| self.latencies.response.to_latency()),
+            late: Lateness::default(),
+            hosts: Vec::new(),
+            host_crowd: None,
+            ranks: Vec::new(),
+            crowd: None,
+            timeline: self.timeline.clone(),
+            longest_gap: None,
+            stonewall: None,
+            unsynced: false,
+            measured_from: Nanos(0),
+            set_aside: Nanos(0),
+            effort: Effort::default(),
+            stonewalled: None,
+            given_up_at: None,
+            one_each: false,
+            first_failed: None,
+            rewritten: None,
+            residency: None,
+            client: None,
+            access: None,
+            found: None,
+            steady: None,
+            start: None,
+        })
+    }
+
+    /// The same for the result file and other forms, from an outcome of it.
+    pub fn result(&self, outcome: &PhaseOutcome, marked: &[PhaseMark]) -> PhaseResult {
+        let mut phase = PhaseResult::with_marks(outcome, marked);
+        if self.all.errors > 0 {
+            phase.errors.insert("UNKNOWN".to_owned(), self.all.errors);
+        }
+        phase
+    }
+
+    /// What a host has done of it.
+    pub fn of_host(&self, host: &str, elapsed: Nanos) -> HostOutcome {
+        HostOutcome {
+            host: host.to_owned(),
+            items: self.all.items,
+            bytes: self.all.bytes,
+            errors: self.all.errors,
+            elapsed: self.all.last.max(elapsed),
+            service: self.latencies.service.to_latency(),
+            response: (self.open_loop).then(|| self.latencies.response.to_latency()),
+            gap: None,
+        }
+    }
 }

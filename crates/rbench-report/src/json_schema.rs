@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::json::pretty;
 use crate::schema::{
-    COMPARE_SCHEMA, ComparisonResult, PROBE_SCHEMA, ProbeResult, RunResult, SCHEMA, SERIES_SCHEMA,
-    SeriesResult,
+    COMPARE_SCHEMA, ComparisonResult, LIVE_SCHEMA, LiveResult, PROBE_SCHEMA, ProbeResult,
+    RunResult, SCHEMA, SERIES_SCHEMA, SeriesResult,
 };
 
 /// The schema of one kind of file.
@@ -36,6 +36,10 @@ pub const FILE_SCHEMAS: &[FileSchema] = &[
     FileSchema {
         name: PROBE_SCHEMA,
         make: SchemaGenerator::into_root_schema_for::<ProbeResult>,
+    },
+    FileSchema {
+        name: LIVE_SCHEMA,
+        make: SchemaGenerator::into_root_schema_for::<LiveResult>,
     },
 ];
 

@@ -16,6 +16,7 @@ pub mod ior;
 pub mod journal;
 pub mod json;
 pub mod json_schema;
+pub mod live;
 pub mod markdown;
 pub mod mdtest;
 pub mod openmetrics;

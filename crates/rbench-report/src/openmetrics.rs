@@ -1,21 +1,22 @@
 //! A result as OpenMetrics text, for a push gateway or a textfile collector: a
-//! summary for each distribution, counters for what was done.
+//! summary for each distribution, counters for what was done; of a run that goes on also
+//! what it does now.
 
 use std::fmt::Write as _;
 
 use crate::hist::Hist;
-use crate::schema::{PhaseResult, RunResult};
+use crate::schema::{LiveFigures, LiveProgress, LiveResult, LiveState, PhaseResult, RunResult};
 
 /// Kind, unit and meaning of a family.
-struct Family {
+struct Family<T: 'static> {
     name: &'static str,
     kind: &'static str,
     unit: &'static str,
     help: &'static str,
-    samples: fn(&mut Samples<'_>, &RunResult),
+    samples: fn(&mut Samples<'_>, &T),
 }
 
-const FAMILIES: &[Family] = &[
+const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_run",
         kind: "info",
@@ -185,10 +186,208 @@ const FAMILIES: &[Family] = &[
     },
 ];
 
+/// What only a run that goes on has.
+const LIVE_FAMILIES: &[Family<LiveResult>] = &[
+    Family {
+        name: "rbench_stopping",
+        kind: "gauge",
+        unit: "",
+        help: "Whether a stop was asked for",
+        samples: |out, now| {
+            out.add(
+                "",
+                &[],
+                f64::from(u8::from(now.state == LiveState::Stopping)),
+            );
+        },
+    },
+    Family {
+        name: "rbench_phase",
+        kind: "info",
+        unit: "",
+        help: "The phase that runs, or what is done around phases",
+        samples: |out, now| out.add("_info", &[("label", &now.label)], 1.0),
+    },
+    Family {
+        name: "rbench_phase_elapsed_seconds",
+        kind: "gauge",
+        unit: "seconds",
+        help: "Time since the start of the phase that runs",
+        samples: |out, now| progress(out, now, |p| Some(p.elapsed_s)),
+    },
+    Family {
+        name: "rbench_phase_left_seconds",
+        kind: "gauge",
+        unit: "seconds",
+        help: "Time until the end of the phase, where it is known",
+        samples: |out, now| progress(out, now, |p| p.left_s),
+    },
+    Family {
+        name: "rbench_phase_operations",
+        kind: "gauge",
+        unit: "",
+        help: "Operations of the phase that runs, done without error",
+        samples: |out, now| progress(out, now, |p| Some(p.items as f64)),
+    },
+    Family {
+        name: "rbench_phase_planned_operations",
+        kind: "gauge",
+        unit: "",
+        help: "Operations that the phase has in all, where that is known",
+        samples: |out, now| progress(out, now, |p| Some(p.total? as f64)),
+    },
+    Family {
+        name: "rbench_phase_failed_operations",
+        kind: "gauge",
+        unit: "",
+        help: "Operations of the phase that failed",
+        samples: |out, now| progress(out, now, |p| Some(p.failed as f64)),
+    },
+    Family {
+        name: "rbench_backlog_operations",
+        kind: "gauge",
+        unit: "",
+        help: "In an open loop: operations that were due and are not done",
+        samples: |out, now| progress(out, now, |p| Some(p.backlog? as f64)),
+    },
+    Family {
+        name: "rbench_interval_operations_per_second",
+        kind: "gauge",
+        unit: "",
+        help: "Operations without error in the last interval, a second",
+        samples: |out, now| each_row(out, now, |f| f.rate),
+    },
+    Family {
+        name: "rbench_interval_bytes_per_second",
+        kind: "gauge",
+        unit: "",
+        help: "Bytes in the last interval, a second",
+        samples: |out, now| each_row(out, now, |f| f.bandwidth),
+    },
+    Family {
+        name: "rbench_interval_errors",
+        kind: "gauge",
+        unit: "",
+        help: "Operations that failed in the last interval",
+        samples: |out, now| each_row(out, now, |f| f.errors as f64),
+    },
+    Family {
+        name: "rbench_interval_latency_seconds",
+        kind: "gauge",
+        unit: "seconds",
+        help: "Quantiles of the last interval, from the intended start where there is one",
+        samples: |out, now| {
+            for row in &now.rows {
+                out.quantiles(&[("operation", &row.name)], &row.last);
+            }
+        },
+    },
+    Family {
+        name: "rbench_longest_gap_seconds",
+        kind: "gauge",
+        unit: "seconds",
+        help: "The longest time in which nothing of the row ended, where longer than an interval",
+        samples: |out, now| {
+            for row in &now.rows {
+                if let Some(gap) = row.longest_gap_s {
+                    out.add("", &[("operation", &row.name)], gap);
+                }
+            }
+        },
+    },
+    Family {
+        name: "rbench_host_interval_operations_per_second",
+        kind: "gauge",
+        unit: "",
+        help: "Operations without error of a host in the last interval, a second",
+        samples: |out, now| {
+            for host in &now.hosts {
+                out.add("", &[("host", &host.host)], host.last.rate);
+            }
+        },
+    },
+    Family {
+        name: "rbench_host_interval_latency_seconds",
+        kind: "gauge",
+        unit: "seconds",
+        help: "Quantiles of a host in the last interval, from the intended start where there is one",
+        samples: |out, now| {
+            for host in &now.hosts {
+                out.quantiles(&[("host", &host.host)], &host.last);
+            }
+        },
+    },
+    Family {
+        name: "rbench_host_silent_seconds",
+        kind: "gauge",
+        unit: "seconds",
+        help: "Time since an operation of the host ended in the phase that runs",
+        samples: |out, now| {
+            for host in &now.hosts {
+                out.add("", &[("host", &host.host)], host.silent_s);
+            }
+        },
+    },
+    Family {
+        name: "rbench_busy_processors",
+        kind: "gauge",
+        unit: "",
+        help: "Processors that rbench itself (tool) and the file system's client keep busy",
+        samples: |out, now| {
+            let both = [("tool", now.tool_cpus), ("client", now.client_cpus)];
+            for (program, cpus) in both {
+                if let Some(cpus) = cpus {
+                    out.add("", &[("program", program)], cpus);
+                }
+            }
+        },
+    },
+];
+
+/// A sample of the phase that runs, if it has one.
+fn progress(out: &mut Samples<'_>, now: &LiveResult, of: impl Fn(&LiveProgress) -> Option<f64>) {
+    if let Some(value) = now.progress.as_ref().and_then(of) {
+        out.add("", &[], value);
+    }
+}
+
+/// A sample of each row of the phase that runs, of its last interval.
+fn each_row(out: &mut Samples<'_>, now: &LiveResult, of: impl Fn(&LiveFigures) -> f64) {
+    for row in &now.rows {
+        out.add("", &[("operation", &row.name)], of(&row.last));
+    }
+}
+
 /// The results as one exposition.
 pub fn render(results: &[RunResult]) -> String {
     let mut text = String::new();
-    for family in FAMILIES {
+    let each = results.iter().map(|run| (run.run.id.as_str(), run));
+    families(&mut text, FAMILIES, each);
+    text.push_str("# EOF\n");
+    text
+}
+
+/// A run that goes on: what it has done so far in the words of one that has ended, and what
+/// it does now.
+pub fn render_live(so_far: &[RunResult], now: &LiveResult) -> String {
+    let mut text = String::new();
+    let each = so_far.iter().map(|run| (run.run.id.as_str(), run));
+    families(&mut text, FAMILIES, each);
+    families(
+        &mut text,
+        LIVE_FAMILIES,
+        [(now.run.as_str(), now)].into_iter(),
+    );
+    text.push_str("# EOF\n");
+    text
+}
+
+fn families<'r, T: 'static>(
+    text: &mut String,
+    all: &[Family<T>],
+    results: impl Iterator<Item = (&'r str, &'r T)> + Clone,
+) {
+    for family in all {
         let Family {
             name,
             kind,
@@ -197,11 +396,11 @@ pub fn render(results: &[RunResult]) -> String {
             samples,
         } = family;
         let mut lines = String::new();
-        for result in results {
+        for (run, result) in results.clone() {
             let mut out = Samples {
                 text: &mut lines,
                 family: name,
-                run: &result.run.id,
+                run,
             };
             samples(&mut out, result);
         }
@@ -215,8 +414,6 @@ pub fn render(results: &[RunResult]) -> String {
         let _ = writeln!(text, "# HELP {name} {help}");
         text.push_str(&lines);
     }
-    text.push_str("# EOF\n");
-    text
 }
 
 type Labels<'l> = [(&'l str, &'l str)];
@@ -264,6 +461,24 @@ impl Samples<'_> {
             let _ = write!(self.text, ",{name}=\"{}\"", escaped(text));
         }
         let _ = writeln!(self.text, "}} {value}");
+    }
+
+    /// Those of an interval; none where nothing ended in it.
+    fn quantiles(&mut self, labels: &Labels<'_>, figures: &LiveFigures) {
+        const NS_PER_S: f64 = 1e9;
+        if figures.items == 0 {
+            return;
+        }
+        let quantiles = [
+            ("0.5", figures.p50_ns),
+            ("0.99", figures.p99_ns),
+            ("0.999", figures.p999_ns),
+            ("1", figures.max_ns),
+        ];
+        for (quantile, ns) in quantiles {
+            let labels = [labels, &[("quantile", quantile)]].concat();
+            self.add("", &labels, ns as f64 / NS_PER_S);
+        }
     }
 
     /// Quantiles, sum and count.

@@ -15,6 +15,7 @@ mod fio_machine;
 mod forms;
 mod io500;
 mod knee;
+mod live;
 mod marks;
 mod phase;
 mod probe;
@@ -52,6 +53,10 @@ pub use forms::{Forms, Kinds, MdtestForm, Print};
 pub use io500::{Io500Phase, Io500Result};
 pub(crate) use knee::BEHIND;
 pub use knee::{KneeFigure, KneeLimit, KneeObjective, KneeResult, KneeRow, KneeStep};
+pub use live::{
+    CURVE_MAX, FINISHED_MAX, HOSTS_MAX, LIVE_SCHEMA, LiveFigures, LiveFinished, LiveHost,
+    LiveProgress, LiveResult, LiveRow, LiveState, NOTES_MAX,
+};
 pub(crate) use marks::IN_A_ROW;
 pub use marks::{MarkCommand, MarkCost, MarkResult, PhaseMark, StandstillResult};
 pub use phase::{

@@ -37,19 +37,28 @@ impl Process {
         Some(Stat::of(number)?.process)
     }
 
+    /// CPU time of all its threads so far, to the ns; `None`: it has ended, or it cannot be seen.
+    /// Nothing of it waits, whatever the process does.
+    pub fn cpu(self) -> Option<Nanos> {
+        let pid = Pid::from_raw(i32::try_from(self.number).ok()?);
+        let clock = ClockId::pid_cpu_clock_id(pid).ok()?;
+        let cpu = clock_gettime(clock).ok()?;
+        // Last: what was read before is of the process that is there now.
+        Stat::of(self.number).filter(|stat| stat.process == self)?;
+        let whole = u64::try_from(cpu.tv_sec()).ok()? * 1_000_000_000;
+        Some(Nanos(whole + u64::try_from(cpu.tv_nsec()).ok()?))
+    }
+
     /// What it has used so far; `None`: it has ended, or it cannot be seen.
     pub fn used(self) -> Option<ProcessUse> {
         let pid = Pid::from_raw(i32::try_from(self.number).ok()?);
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let clock = ClockId::pid_cpu_clock_id(pid).ok()?;
-        let cpu = clock_gettime(clock).ok()?;
-        let cpu = u64::try_from(cpu.tv_sec()).ok()? * 1_000_000_000
-            + u64::try_from(cpu.tv_nsec()).ok()?;
         // Last: what was read before is of the process that is there now.
+        let cpu = self.cpu()?;
         let stat = Stat::of(self.number).filter(|stat| stat.process == self)?;
         let tick_ns = tick_ns();
         Some(ProcessUse {
-            cpu: Nanos(cpu),
+            cpu,
             user: Nanos(stat.user_ticks * tick_ns),
             system: Nanos(stat.system_ticks * tick_ns),
             resident: kib(&status, "VmRSS:")?,

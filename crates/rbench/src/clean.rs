@@ -15,6 +15,7 @@ use rbench_sys::WorkDir;
 use rbench_sys::limits::{Process, host_facts, process_space, this_process};
 
 use crate::launch::Launch;
+use crate::live::Feed;
 use crate::progress::Display;
 use crate::run::{Hosts, Refusal, stop_code};
 use crate::signals::Signals;
@@ -138,7 +139,7 @@ pub async fn run(
         false => Progress::Auto,
     };
     let root = comm.rank() == Rank(0);
-    let display = Display::new(how, root);
+    let display = Display::new(how, root, Feed::default());
     let group = hosts.group(comm, signals, &display).await?;
     let (mut said, mut code) = (String::new(), SUCCESS);
     let found = match root {

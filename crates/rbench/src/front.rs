@@ -257,6 +257,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         Invocation::Probe(probe) => Ok(Asked::Probe(probe)),
         Invocation::Clean(clean) => Ok(Asked::Clean(clean)),
         Invocation::Testfs(_)
+        | Invocation::Watch(_)
         | Invocation::Show(_)
         | Invocation::Report(_)
         | Invocation::Completions(_)

@@ -21,6 +21,7 @@ mod front;
 mod hlog;
 mod ior;
 mod launch;
+mod live;
 mod man;
 mod marks;
 mod mdtest;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
             complain(WITHOUT_TESTFS);
             ExitCode::from(USAGE)
         }
+        Ok(Invocation::Watch(at)) => live::watch(&at),
         Ok(Invocation::Show(what)) => show::show(&what),
         Ok(Invocation::Report(page)) => page::write(&page),
         Ok(Invocation::Completions(shell)) => {

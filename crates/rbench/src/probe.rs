@@ -15,6 +15,7 @@ use rbench_report::schema::{
 use rbench_sys::abilities;
 
 use crate::launch::Launch;
+use crate::live::Feed;
 use crate::progress::Display;
 use crate::run::{Hosts, Refusal, stop_code};
 use crate::show;
@@ -33,7 +34,7 @@ pub async fn run(
         true => Progress::Off,
         false => Progress::Auto,
     };
-    let display = Display::new(progress, comm.rank() == Rank(0));
+    let display = Display::new(progress, comm.rank() == Rank(0), Feed::default());
     let group = hosts.group(comm, signals, &display).await?;
     let directory = Path::new(&launch.cwd).join(&asked.dir);
     answers(&group, &directory).await?;

@@ -1,5 +1,6 @@
 //! What rank 0 shows on standard error during a run: a bar on a terminal,
-//! otherwise a line every few seconds, with the same figures.
+//! otherwise a line every few seconds, with the same figures; whoever watches hears of all
+//! of it.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
@@ -11,8 +12,10 @@ use rbench_cli::Progress as How;
 use rbench_core::Nanos;
 use rbench_core::units::{human_bandwidth, human_count, human_rate};
 use rbench_exec::{Progress, Show};
+use rbench_report::schema::LiveState;
 
 use crate::complain;
+use crate::live::{self, Feed};
 
 /// Time between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -24,6 +27,9 @@ const FIRST_LINE: Duration = Duration::from_millis(900);
 pub struct Display {
     bar: Option<ProgressBar>,
     lines: bool,
+    feed: Feed,
+    /// Trouble that only the view has shown so far.
+    unsaid: RefCell<Vec<String>>,
     label: RefCell<String>,
     /// Whether that is work without a count.
     step: Cell<bool>,
@@ -35,8 +41,8 @@ pub struct Display {
 }
 
 impl Display {
-    /// A display; silent at ranks other than 0.
-    pub fn new(how: How, root: bool) -> Display {
+    /// A display; silent at ranks other than 0. What it shows, `feed` hears of too.
+    pub fn new(how: How, root: bool, feed: Feed) -> Display {
         let terminal = std::io::stderr().is_terminal();
         let bar = (root && how == How::Auto && terminal).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
@@ -47,6 +53,8 @@ impl Display {
         Display {
             bar,
             lines,
+            feed,
+            unsaid: RefCell::default(),
             label: RefCell::default(),
             step: Cell::new(true),
             begun: Cell::new(Instant::now()),
@@ -60,6 +68,9 @@ impl Display {
         self.step.set(step);
         self.begun.set(Instant::now());
         self.last_line.set(None);
+        self.feed.show();
+        let label = label.to_owned();
+        self.feed.tell(move |live| live.begin(&label, !step));
     }
 
     /// What to print on a stop that a launcher may cut short.
@@ -67,10 +78,25 @@ impl Display {
         *self.at_risk.borrow_mut() = Some(text);
     }
 
-    /// Removes the bar.
+    /// Removes the bar or the view.
     pub fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+        }
+        self.feed.hide();
+        self.unsaid.take().iter().for_each(|text| complain(text));
+    }
+
+    /// Lines are printed where the view was left.
+    fn has_lines(&self) -> bool {
+        self.lines || self.feed.is_live() && !self.feed.has_view()
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| complain(text)),
+            None if self.feed.has_view() => self.unsaid.borrow_mut().push(text.to_owned()),
+            None => complain(text),
         }
     }
 }
@@ -84,7 +110,7 @@ fn style(total: bool) -> ProgressStyle {
 }
 
 /// `59 s`, `3:07`, `2:05:09`.
-fn clock(seconds: u64) -> String {
+pub fn clock(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, s) => format!("{s} s"),
         (0, m, s) => format!("{m}:{s:02}"),
@@ -142,19 +168,27 @@ impl Show for Display {
     }
 
     fn stopping(&self) {
+        self.feed.tell(|live| live.turn(LiveState::Stopping));
         if let Some(text) = self.at_risk.take() {
             self.trouble(&text);
         }
     }
 
+    fn failure(&self, text: &str) {
+        let note = text.to_owned();
+        self.feed.tell(move |live| live.note(note, true));
+        self.say(text);
+    }
+
     fn trouble(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| complain(text)),
-            None => complain(text),
-        }
+        let note = text.to_owned();
+        self.feed.tell(move |live| live.note(note, false));
+        self.say(text);
     }
 
     fn progress(&self, progress: Progress) {
+        let so_far = live::progress(&progress);
+        self.feed.tell(move |live| live.progress(so_far));
         let since = self.begun.get().elapsed();
         let counts = !self.step.get() && progress.elapsed.is_some();
         let figures = match counts {
@@ -174,7 +208,7 @@ impl Show for Display {
             Some(last) => last.elapsed() >= LINE_EVERY,
             None => since >= FIRST_LINE,
         };
-        if self.lines && due {
+        if self.has_lines() && due {
             self.last_line.set(Some(Instant::now()));
             eprintln!("{}: {figures}", self.label.borrow());
         }
@@ -196,6 +230,7 @@ mod tests {
             rate: 5000.4,
             bandwidth: (1_u64 << 30) as f64,
             left: Some(Nanos(17_600_000_000)),
+            backlog: Some(7),
         };
         assert_eq!(
             figures(&progress),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use rbench_cli::Output;
+use rbench_cli::{Output, Progress};
 use rbench_comm::Clocks;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
@@ -28,6 +28,7 @@ use crate::files::{Replace, ResultFile};
 use crate::front::{FrontEnd, Scope};
 use crate::hlog::IntervalLog;
 use crate::launch::Launch;
+use crate::live::{self, Feed, OfRows};
 use crate::marks::{MarkList, MarkRecorder, not_run};
 use crate::progress::Display;
 use crate::result::{Frame, note_drifts, warning};
@@ -51,6 +52,8 @@ pub struct Job<'j> {
     pub front: Box<dyn FrontEnd>,
     /// The series that takes the result, if the run is a cell of one.
     pub cell: Option<Rc<dyn Sink>>,
+    /// To who watches.
+    pub feed: Feed,
 }
 
 /// Takes the result of a run in place of standard output.
@@ -66,10 +69,12 @@ pub type SharedFile = Rc<RefCell<Option<ResultFile>>>;
 /// The interval log, as soon as there is one.
 type SharedLog = Rc<RefCell<Option<IntervalLog>>>;
 
-/// Writes the intervals of the phase that runs to the journal and to the log.
+/// Writes the intervals of the phase that runs to the journal and to the log, and tells who
+/// watches.
 struct Written {
     file: SharedFile,
     log: SharedLog,
+    watched: Option<Rc<OfRows>>,
 }
 
 impl Observer for Written {
@@ -89,6 +94,27 @@ impl Observer for Written {
         }
         if let Some(log) = self.log.borrow_mut().as_mut() {
             log.add(row, span, part);
+        }
+        if let Some(watched) = &self.watched {
+            watched.interval(row, span, part);
+        }
+    }
+
+    fn begun(&self, rows: &[IntervalRow], interval: Nanos) {
+        if let Some(watched) = &self.watched {
+            watched.begun(rows, interval);
+        }
+    }
+
+    fn of_host(&self, host: &str, row: &IntervalRow, interval: Nanos, part: &IntervalPart) {
+        if let Some(watched) = &self.watched {
+            watched.of_host(host, row, interval, part);
+        }
+    }
+
+    fn used(&self, rank: Rank, host: &str, tool: Nanos, client: Option<Nanos>) {
+        if let Some(watched) = &self.watched {
+            watched.used(rank, host, tool, client);
         }
     }
 }
@@ -147,6 +173,7 @@ impl Report {
 pub struct Recording<'r> {
     plan: &'r Plan,
     display: &'r Display,
+    feed: Feed,
     frame: &'r Frame<'r>,
     output: &'r Output,
     launch: &'r Launch,
@@ -180,10 +207,14 @@ impl<'r> Recording<'r> {
             output,
             front,
             cell,
+            feed,
         } = job;
+        let run = frame.result(true);
+        feed.tell(move |live| live.run(run));
         Recording {
             plan,
             display,
+            feed,
             frame,
             output,
             launch,
@@ -222,11 +253,16 @@ impl<'r> Recording<'r> {
     /// marks.
     pub fn observe(&self, group: &Group<'_>) {
         let file = || Rc::clone(&self.report.file);
-        if self.output.out.is_some() || self.output.hlog.is_some() {
+        let looked_on = self.output.serve.at.is_some() || self.output.progress == Progress::Live;
+        if looked_on {
+            group.intervals.look_on();
+        }
+        if self.output.out.is_some() || self.output.hlog.is_some() || looked_on {
             let written = || -> Rc<dyn Observer> {
                 Rc::new(Written {
                     file: file(),
                     log: Rc::clone(&self.report.log),
+                    watched: live::of_rows(&self.feed),
                 })
             };
             group.intervals.observe(group.is_root().then(written));
@@ -332,6 +368,8 @@ impl Listener for Recording<'_> {
             .result
             .warnings
             .extend(self.noted.iter().cloned());
+        let run = self.report.result.clone();
+        self.feed.tell(move |live| live.run(run));
         let scope = self.scope();
         self.report.result.forms = self.report.front.forms(scope, &self.report.result, &[]);
         let place = |file: &PathBuf| Path::new(&self.launch.cwd).join(file);
@@ -373,6 +411,8 @@ impl Listener for Recording<'_> {
         if let Some(Err(trouble)) = appended {
             self.report.trouble = Some(trouble);
         }
+        let row = phase.clone();
+        self.feed.tell(move |live| live.ended(row));
         self.report.result.phases.push(phase);
         self.note_hooks();
         self.starts.push(outcome.start);

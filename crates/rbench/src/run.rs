@@ -32,6 +32,7 @@ use crate::data_size;
 use crate::files;
 use crate::front::{self, Asked, FrontEnd, Scope};
 use crate::launch::Launch;
+use crate::live::{Stops, Watched};
 use crate::probe;
 use crate::progress::Display;
 use crate::recording::{Job, Recording, Report, Sink};
@@ -200,10 +201,33 @@ async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
     let comm = world.communicator();
     let signals = Signals::new();
     match front::read(&launch)? {
-        Asked::Run(run) => counts(comm, &launch, (&run.0, &run.1), &signals).await,
-        Asked::Series(series) => series::run(comm, &launch, &series, &signals).await,
+        Asked::Run(run) => {
+            let (serve, progress) = (&run.1.serve, run.1.progress);
+            let watched = Watched::open(comm, serve, progress, run.1.quiet).await?;
+            let outside = Outside::new(signals, watched);
+            counts(comm, &launch, (&run.0, &run.1), &outside).await
+        }
+        Asked::Series(series) => {
+            let (serve, progress) = (&series.serve, series.progress);
+            let watched = Watched::open(comm, serve, progress, series.quiet).await?;
+            let outside = Outside::new(signals, watched);
+            series::run(comm, &launch, &series, &outside).await
+        }
         Asked::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
         Asked::Clean(asked) => clean::run(comm, &launch, &asked, &signals).await,
+    }
+}
+
+/// Who has to do with a run while it goes on, beside its ranks.
+pub struct Outside {
+    signals: Signals,
+    watched: Watched,
+}
+
+impl Outside {
+    fn new(signals: Signals, (watched, stops): (Watched, Option<Stops>)) -> Outside {
+        signals.hear(stops);
+        Outside { signals, watched }
     }
 }
 
@@ -212,19 +236,19 @@ async fn counts(
     comm: &dyn Communicator,
     launch: &Launch,
     (spec, output): (&Spec, &Output),
-    signals: &Signals,
+    outside: &Outside,
 ) -> Result<u8, Refusal> {
     let output = &named(output, launch);
     let counts = task_counts(spec, comm.size()).map_err(|e| Refusal::Usage(e.to_string()))?;
     if counts == [comm.size()] {
-        return once(comm, launch, (spec, output), signals, None).await;
+        return once(comm, launch, (spec, output), outside, None).await;
     }
     let mut worst = SUCCESS;
     for ranks in counts {
         let (launch, output) = (launch.with(ranks), with(output, ranks));
         let leading = (0..ranks).map(Rank).collect();
         let code = match Chosen::of(comm, leading).await? {
-            Some(part) => match once(&part, &launch, (spec, &output), signals, None).await {
+            Some(part) => match once(&part, &launch, (spec, &output), outside, None).await {
                 Err(Refusal::Silent(message)) => return Err(Refusal::Silent(message)),
                 Err(refusal) => say(comm.rank() == Rank(0), refusal),
                 Ok(code) => code,
@@ -268,7 +292,7 @@ pub async fn once(
     comm: &dyn Communicator,
     launch: &Launch,
     (spec, output): (&Spec, &Output),
-    signals: &Signals,
+    outside: &Outside,
     cell: Option<Rc<dyn Sink>>,
 ) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
@@ -282,9 +306,10 @@ pub async fn once(
     }
 
     let progress = progress_of(front.as_ref(), output.progress);
-    let display = Display::new(progress, comm.rank() == Rank(0));
+    let feed = outside.watched.feed();
+    let display = Display::new(progress, comm.rank() == Rank(0), feed.clone());
     let group = hosts
-        .group(comm, signals, &display)
+        .group(comm, &outside.signals, &display)
         .await?
         .with_limits(plan.limits)
         .with_interval(plan.interval)
@@ -325,6 +350,7 @@ pub async fn once(
         output,
         front,
         cell,
+        feed,
     };
     let report = measure(&group, job, &hosts, &parent, &display).await;
     display.end();

@@ -20,8 +20,7 @@ use crate::complain;
 use crate::front::{self, Asked};
 use crate::launch::Launch;
 use crate::recording::{Report, Sink};
-use crate::run::{Hosts, Refusal, conclude, once, plan};
-use crate::signals::Signals;
+use crate::run::{Hosts, Outside, Refusal, conclude, once, plan};
 use crate::{FAILED, SUCCESS, print};
 
 mod course;
@@ -85,7 +84,7 @@ pub async fn run(
     comm: &dyn Communicator,
     launch: &Launch,
     series: &Series,
-    signals: &Signals,
+    outside: &Outside,
 ) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
     let lead = (comm.rank() == Rank(0)).then(|| Lead::begin(launch, series, &hosts));
@@ -117,7 +116,7 @@ pub async fn run(
         let ended = match Chosen::of(comm, members).await? {
             Some(part) => {
                 let sink = Some(sink.unwrap_or_else(|| Rc::new(Elsewhere)));
-                once(&part, &launch, (&spec, &output), signals, sink).await
+                once(&part, &launch, (&spec, &output), outside, sink).await
             }
             None => Ok(SUCCESS),
         };
@@ -142,6 +141,7 @@ fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> 
                 labels: series.labels.clone(),
                 progress: series.progress,
                 quiet: series.quiet,
+                serve: series.serve.clone(),
                 ..output
             };
             Ok((spec, output))
@@ -347,7 +347,10 @@ fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Resu
         }
         Refusal::Usage(text) | Refusal::Failed(text) | Refusal::Silent(text) => text,
     };
-    if let Some(word) = ["--out", "--format"].iter().find(|w| has(&cell.words, w)) {
+    if let Some(word) = ["--out", "--format", "--serve"]
+        .iter()
+        .find(|w| has(&cell.words, w))
+    {
         return Err(format!("{word} belongs to the series: give it before --"));
     }
     if has(&cell.words, "--hlog") {

@@ -1,14 +1,17 @@
 //! SIGINT, SIGTERM and SIGHUP: the first asks the group to stop, the second ends
-//! the process at once. SIGUSR1 sets a mark.
+//! the process at once. Who watches may ask for a stop too, once. SIGUSR1 sets a mark.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use rbench_core::plain;
 use rbench_exec::Interrupts;
 use rbench_sys::senders::{Sender, Senders};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::live::{self, Stops};
 
 const KINDS: [SignalKind; 3] = [
     SignalKind::interrupt(),
@@ -21,7 +24,11 @@ pub struct Signals {
     streams: RefCell<Vec<(i32, Signal)>>,
     /// Who sent them; `None` where that cannot be looked at.
     senders: Option<Senders>,
-    seen: std::cell::Cell<u32>,
+    seen: Cell<u32>,
+    /// Who watches and asks for a stop.
+    stops: RefCell<Option<Stops>>,
+    /// Who has.
+    asked: RefCell<Option<String>>,
     marks: RefCell<Option<Signal>>,
 }
 
@@ -38,14 +45,40 @@ impl Signals {
         Signals {
             streams: RefCell::new(streams.collect()),
             senders,
-            seen: std::cell::Cell::new(0),
+            seen: Cell::new(0),
+            stops: RefCell::default(),
+            asked: RefCell::default(),
             marks: RefCell::new(signal(SignalKind::user_defined1()).ok()),
         }
+    }
+
+    /// Whoever asks for a stop there is heard like the first signal, as SIGINT.
+    pub fn hear(&self, stops: Option<Stops>) {
+        *self.stops.borrow_mut() = stops;
+    }
+
+    /// A stop that somebody who watches asks for: the first one.
+    fn asked(&self, context: &mut Context<'_>) -> bool {
+        let mut stops = self.stops.borrow_mut();
+        let Some(Poll::Ready(Some(who))) = stops.as_mut().map(|stops| stops.poll_recv(context))
+        else {
+            return false;
+        };
+        *stops = None;
+        let first = self.seen.get() == 0;
+        if first {
+            self.seen.set(1);
+            *self.asked.borrow_mut() = Some(who);
+        }
+        first
     }
 }
 
 impl Interrupts for Signals {
     fn told(&self, signal: i32) -> String {
+        if let Some(who) = self.asked.take() {
+            return format!("A request of {}", plain(&who));
+        }
         let name = match SignalKind::from_raw(signal) {
             kind if kind == SignalKind::interrupt() => "SIGINT".to_owned(),
             kind if kind == SignalKind::terminate() => "SIGTERM".to_owned(),
@@ -77,12 +110,16 @@ impl Interrupts for Signals {
                 if stream.poll_recv(context).is_ready() {
                     self.seen.set(self.seen.get() + 1);
                     if self.seen.get() > 1 {
+                        live::restore();
                         std::process::exit(128 + *number);
                     }
-                    return std::task::Poll::Ready(*number);
+                    return Poll::Ready(*number);
                 }
             }
-            std::task::Poll::Pending
+            match self.asked(context) {
+                true => Poll::Ready(SignalKind::interrupt().as_raw_value()),
+                false => Poll::Pending,
+            }
         }))
     }
 
@@ -90,8 +127,8 @@ impl Interrupts for Signals {
         Box::pin(std::future::poll_fn(|context| {
             let mut marks = self.marks.borrow_mut();
             match marks.as_mut().map(|stream| stream.poll_recv(context)) {
-                Some(std::task::Poll::Ready(Some(()))) => std::task::Poll::Ready(()),
-                Some(_) | None => std::task::Poll::Pending,
+                Some(Poll::Ready(Some(()))) => Poll::Ready(()),
+                Some(_) | None => Poll::Pending,
             }
         }))
     }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::Line;
 use super::table::Takes::{Nothing, Value};
 use super::table::{Opt, named, put, put_path, text};
-use crate::values;
+use crate::{live, values};
 
 /// See [`Own::OPTIONS`].
 pub struct Own<L>(PhantomData<L>);
@@ -117,7 +117,20 @@ impl<L: Line> Own<L> {
                 l.output().progress = values::choice(text(v)?)?;
                 Ok(())
             }),
-            "How rank 0 shows progress on stderr: auto, plain, off [default: auto]",
+            "How rank 0 shows progress on stderr: auto, plain, live, off [default: auto]",
+        ),
+        named(
+            "serve",
+            Value("ADDR", |l, v| {
+                l.output().serve.at = Some(live::serve_at(text(v)?)?);
+                Ok(())
+            }),
+            "Let the run be watched at ADDRESS:PORT or unix:PATH (docs/watch.md)",
+        ),
+        named(
+            "serve-remote",
+            Nothing(|l| l.output().serve.remote = true),
+            "Allow an address of --serve that other hosts can reach",
         ),
         named(
             "quiet",

@@ -344,7 +344,7 @@ fn misuse_names_the_option_and_the_word() {
     check_misuse("-W soon", &["'soon' for '-W <TIME>'", "not a time"]);
     check_misuse("-R7x", &["'7x' for '-R <N>'"]);
     check_misuse("--dataPacketType x", &["'x'", "t, o, i, r"]);
-    check_misuse("--progress loud", &["'loud'", "auto, plain, off"]);
+    check_misuse("--progress loud", &["'loud'", "auto, plain, live, off"]);
     check_misuse("--communicator tcp", &["'tcp'", "auto, solo, mpi"]);
     check_misuse("--label nonsense", &["key=value"]);
     check_misuse("-u=1", &["'1' for '-u'", "takes none"]);

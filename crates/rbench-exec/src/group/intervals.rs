@@ -1,10 +1,60 @@
 //! What is done in each interval, on its way from rank to rank.
 
-use rbench_core::Rank;
+use rbench_core::timeline::IntervalPart;
+use rbench_core::{Nanos, Rank};
+use rbench_sys::limits;
 
-use super::{ExecError, Group, NOTE_INTERVAL, NOTE_INTERVALS_END};
+use super::{ExecError, Group, NOTE_INTERVAL, NOTE_INTERVALS_END, NOTE_USED};
 
 impl Group<'_> {
+    /// Adds what a worker of this rank did in an interval.
+    pub fn add_interval(&self, row: u64, part: &IntervalPart) {
+        self.intervals.add(row, part);
+        if self.is_root() {
+            self.intervals.tell_host(self.host_name(), row, part);
+        }
+    }
+
+    /// Adds what another rank tells of an interval.
+    pub(super) fn hear_interval(&self, from: Rank, words: [u64; 3], more: &[u64]) {
+        let part = self.intervals.read(words, more);
+        if let (true, Some(part)) = (self.is_root(), part) {
+            let host = self.host_name_of(from);
+            self.intervals.tell_host(host, words[0], &part);
+        }
+    }
+
+    /// Where somebody looks on: tells rank 0 what CPU time this rank and, at the leader of
+    /// a host, the file system's client have used.
+    pub(super) fn tell_used(&self) {
+        if !self.intervals.looked_on() {
+            return;
+        }
+        let tool = limits::process_cpu().unwrap_or_default();
+        let watched = self.sight.client.borrow();
+        let watched = watched.as_ref().filter(|_| self.is_leader());
+        let client = watched.and_then(|watched| {
+            let each = watched.processes.iter();
+            let sum = each
+                .map(|process| Some(process.cpu()?.0))
+                .sum::<Option<u64>>()?;
+            (!watched.processes.is_empty()).then_some(Nanos(sum))
+        });
+        match self.is_root() {
+            true => self.hear_used(self.rank(), tool, client),
+            false => {
+                let words = [tool.0, client.map_or(u64::MAX, |client| client.0), 0, 0, 0];
+                self.post(Rank(0), NOTE_USED, words);
+            }
+        }
+    }
+
+    /// At rank 0: what a rank has told of that.
+    pub(super) fn hear_used(&self, rank: Rank, tool: Nanos, client: Option<Nanos>) {
+        let host = self.host_name_of(rank);
+        self.intervals.tell_used(rank, host, tool, client);
+    }
+
     /// Passes on what is known of the intervals: to the leader of the host, leaders to
     /// rank 0, which tells whoever observes. All of it when the phase is `over`, else as
     /// far as it is time to.

@@ -38,6 +38,9 @@ pub struct Progress {
     /// Time until the end at that rate, or until the deadline if that is sooner; `None` where
     /// neither is known.
     pub left: Option<Nanos>,
+    /// Where operations have intended starts at a known rate: those that were due, and not
+    /// done yet.
+    pub backlog: Option<u64>,
 }
 
 /// What a rank told last.
@@ -56,6 +59,8 @@ struct Told {
 pub(super) struct ProgressBook {
     ranks: RefCell<Vec<Option<Told>>>,
     total: Cell<Option<u64>>,
+    /// Operations due in a second, over all ranks.
+    offered: Cell<Option<f64>>,
     deadline: Cell<Option<Nanos>>,
     /// When it started, on this rank's clock.
     start: Cell<Option<Nanos>>,
@@ -73,6 +78,7 @@ impl ProgressBook {
         ProgressBook {
             ranks: RefCell::new(vec![None; ranks]),
             total: Cell::new(None),
+            offered: Cell::new(None),
             deadline: Cell::new(None),
             start: Cell::new(None),
             bytes: Cell::new(0),
@@ -85,6 +91,7 @@ impl ProgressBook {
     pub fn begin(&self, total: Option<u64>, deadline: Option<Nanos>) {
         self.ranks.borrow_mut().fill(None);
         self.total.set(total);
+        self.offered.set(None);
         self.deadline.set(deadline);
         self.start.set(None);
         self.bytes.set(0);
@@ -105,6 +112,13 @@ impl ProgressBook {
     /// nothing since.
     fn sum(&self, elapsed: Option<Nanos>, now: Instant) -> Option<Progress> {
         let ranks = self.ranks.borrow();
+        // Equal parts: all ranks have as many workers.
+        let share = |all: f64| all / ranks.len().max(1) as f64;
+        let offered = self.offered.get().map(share);
+        let most = self
+            .total
+            .get()
+            .map_or(f64::MAX, |total| share(total as f64));
         let early = elapsed.is_some_and(|elapsed| elapsed <= COMPLETE_WITHIN);
         if early && ranks.iter().any(Option::is_none) {
             return None;
@@ -127,6 +141,11 @@ impl ProgressBook {
                 sum.rate += told.items as f64 / over.as_secs_f64();
                 sum.bandwidth += told.bytes as f64 / over.as_secs_f64();
             }
+            if let Some(offered) = offered {
+                let due = (offered * over.as_secs_f64()).min(most) as u64;
+                let missing = due.saturating_sub(told.items + told.failed);
+                sum.backlog = Some(sum.backlog.unwrap_or(0) + missing);
+            }
         }
         let by_count = sum.total.filter(|_| sum.rate > 0.0).map(|total| {
             let missing = total.saturating_sub(sum.items + sum.failed);
@@ -143,6 +162,11 @@ impl ProgressBook {
 }
 
 impl Group<'_> {
+    /// So many operations of the present phase are due in a second, over all ranks.
+    pub fn offer(&self, rate: Option<f64>) {
+        self.progress.offered.set(rate);
+    }
+
     /// The work of the present phase starts at this instant of this rank's clock.
     pub fn begin_work(&self, start: Nanos) {
         self.progress.start.set(Some(start));
@@ -223,7 +247,7 @@ impl Group<'_> {
     /// At rank 0, once in a run.
     pub(super) fn show_failure(&self, text: &str) {
         if !self.progress.failure.replace(true) {
-            self.show.trouble(text);
+            self.show.failure(text);
         }
     }
 }
@@ -285,6 +309,31 @@ mod tests {
             .sum(Some(Nanos(59 * SECOND)), now)
             .expect("all told");
         assert_eq!(late.left, Some(Nanos(SECOND)));
+    }
+
+    #[test]
+    fn what_was_due_and_is_not_done_is_the_backlog_of_each_rank_by_its_own_time() {
+        let now = Instant::now() + Duration::from_secs(100);
+        let told = [
+            Some(([80, 2, 0], 2, Duration::ZERO)),
+            // It told that a second before: fifty were due until then.
+            Some(([6, 0, 0], 1, Duration::from_millis(500))),
+        ];
+        let book = book(told, now);
+        let sum = |book: &ProgressBook| book.sum(Some(Nanos(2 * SECOND)), now).expect("told");
+        assert_eq!(
+            sum(&book).backlog,
+            None,
+            "no operation has an intended start"
+        );
+        book.offered.set(Some(100.0));
+        assert_eq!(sum(&book).backlog, Some(100 - 82 + 50 - 6));
+        book.total.set(Some(170));
+        assert_eq!(
+            sum(&book).backlog,
+            Some(85 - 82 + 50 - 6),
+            "no more are planned"
+        );
     }
 
     #[test]

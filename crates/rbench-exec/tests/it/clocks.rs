@@ -251,6 +251,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                     aside: false,
                 }],
                 open_loop: false,
+                offered: None,
                 // Only should nobody notice.
                 deadline: Some(Nanos(60 * SECOND)),
                 steady: None,

@@ -130,6 +130,7 @@ fn phase() -> Phase {
             aside: false,
         }],
         open_loop: true,
+        offered: None,
         deadline: None,
         steady: None,
         wear_out: false,

@@ -395,6 +395,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
         shown: true,
         lanes: vec![lane("sound"), lane("stuck")],
         open_loop: false,
+        offered: None,
         deadline: None,
         steady: None,
         wear_out: false,

@@ -19,6 +19,7 @@ mod io500;
 mod journal;
 mod json_schema;
 mod knee;
+mod live;
 mod marks;
 mod mdtest;
 mod nn;

@@ -7,7 +7,7 @@ use rbench_core::Nanos;
 use super::{Does, Given, Line, Opt, Takes};
 use crate::fio::given::{Base, one_of};
 use crate::fio::help;
-use crate::{FioFormat, Progress, values};
+use crate::{FioFormat, Progress, live, values};
 
 /// The least of `--eta-interval`, as in fio.
 const ETA_LEAST: Nanos = Nanos(250_000_000);
@@ -346,13 +346,30 @@ pub const OWN: &[Opt] = &[
     value(
         "progress",
         "HOW",
-        "How rank 0 shows progress on stderr: auto, plain, off",
+        "How rank 0 shows progress on stderr: auto, plain, live, off",
         |l, v| {
             l.output.progress = values::choice(v)?;
             Ok(())
         },
     )
     .default("auto"),
+    value(
+        "serve",
+        "ADDR",
+        "Let the run be watched at ADDRESS:PORT or unix:PATH (docs/watch.md)",
+        |l, v| {
+            l.output.serve.at = Some(live::serve_at(v)?);
+            Ok(())
+        },
+    ),
+    plain(
+        "serve-remote",
+        "Allow an address of --serve that other hosts can reach",
+        |l, _| {
+            l.output.serve.remote = true;
+            Ok(())
+        },
+    ),
     plain(
         "quiet",
         "Print only reports and errors: no progress, no notes",

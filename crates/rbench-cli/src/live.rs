@@ -1,0 +1,113 @@
+//! Where a run can be watched, and which is.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Where rank 0 lets a run be watched.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Serve {
+    /// `--serve`; `None`: nowhere.
+    pub at: Option<ServeAt>,
+    /// `--serve-remote`: others than programs on rank 0's host may connect.
+    pub remote: bool,
+}
+
+/// The address of `--serve`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServeAt {
+    /// An address and a port; port 0: any.
+    Tcp(SocketAddr),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+/// The address that `rbench watch` connects to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WatchAt {
+    /// `HOST:PORT`
+    Tcp(String),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+/// A unix socket, if that is what is meant: `unix:PATH`, or whatever has a slash.
+fn socket(text: &str) -> Option<PathBuf> {
+    let path = text.strip_prefix("unix:");
+    let path = path.or_else(|| text.contains('/').then_some(text));
+    path.filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// `--serve`
+pub fn serve_at(text: &str) -> Result<ServeAt, String> {
+    if let Some(path) = socket(text) {
+        return Ok(ServeAt::Unix(path));
+    }
+    let local = text
+        .strip_prefix("localhost:")
+        .and_then(|port| port.parse().ok());
+    if let Some(port) = local {
+        return Ok(ServeAt::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+    }
+    let address = text.parse().map(ServeAt::Tcp);
+    address.map_err(|_| {
+        format!("'{text}' is no address to serve at: take one such as 127.0.0.1:9180 or unix:/run/user/0/rbench")
+    })
+}
+
+/// The address of `rbench watch`.
+pub fn watch_at(text: &str) -> Result<WatchAt, String> {
+    if let Some(path) = socket(text) {
+        return Ok(WatchAt::Unix(path));
+    }
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && is_port(port) => {
+            Ok(WatchAt::Tcp(text.to_owned()))
+        }
+        _ => Err(format!(
+            "'{text}' is no address of a run: take what --serve was given, such as 127.0.0.1:9180 or unix:/run/user/0/rbench"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_a_port_or_a_path() {
+        let path = |text: &str| ServeAt::Unix(PathBuf::from(text));
+        assert_eq!(serve_at("unix:watch"), Ok(path("watch")));
+        assert_eq!(serve_at("/tmp/watch"), Ok(path("/tmp/watch")));
+        assert_eq!(serve_at("./watch"), Ok(path("./watch")));
+        let tcp = |text: &str| ServeAt::Tcp(text.parse().expect("an address"));
+        assert_eq!(serve_at("127.0.0.1:0"), Ok(tcp("127.0.0.1:0")));
+        assert_eq!(serve_at("[::1]:9180"), Ok(tcp("[::1]:9180")));
+        assert_eq!(serve_at("localhost:9180"), Ok(tcp("127.0.0.1:9180")));
+        for wrong in [
+            "",
+            "unix:",
+            "9180",
+            "127.0.0.1",
+            "node1:9180",
+            "1.2.3.4:70000",
+        ] {
+            let why = serve_at(wrong).expect_err(wrong);
+            assert!(
+                why.starts_with(&format!("'{wrong}' is no address")),
+                "{why}"
+            );
+        }
+        assert_eq!(
+            watch_at("node1:9180"),
+            Ok(WatchAt::Tcp("node1:9180".to_owned()))
+        );
+        assert_eq!(
+            watch_at("unix:watch"),
+            Ok(WatchAt::Unix(PathBuf::from("watch")))
+        );
+        for wrong in ["", "node1", ":9180", "node1:0", "node1:http"] {
+            assert!(watch_at(wrong).is_err(), "{wrong}");
+        }
+    }
+}

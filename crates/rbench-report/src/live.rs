@@ -1,0 +1,405 @@
+//! What is known of a run while it goes on ([`Live`]): put together from what rank 0 hears,
+//! shown as a line for `rbench watch` and as metrics.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rbench_core::coarse::CoarseLatency;
+use rbench_core::timeline::{Bin, IntervalPart};
+use rbench_core::{Nanos, Rank};
+
+use crate::intervals::{IntervalOf, RowSoFar};
+use crate::schema::{
+    CURVE_MAX, FINISHED_MAX, HOSTS_MAX, LIVE_SCHEMA, LiveFigures, LiveFinished, LiveHost,
+    LiveProgress, LiveResult, LiveRow, LiveState, NOTES_MAX,
+};
+use crate::{PhaseResult, RunResult, openmetrics};
+
+mod cpus;
+
+use cpus::Cpus;
+
+/// So long after its end all of an interval has come to rank 0, as a rule.
+const SETTLED: Nanos = Nanos(400_000_000);
+
+/// A row, and its last intervals.
+#[derive(Debug, Clone)]
+struct Row {
+    so_far: RowSoFar,
+    recent: Recent,
+}
+
+/// The last intervals, by number.
+#[derive(Debug, Clone, Default)]
+struct Recent(BTreeMap<u64, (Bin, CoarseLatency)>);
+
+impl Recent {
+    fn add(&mut self, part: &IntervalPart, times: &CoarseLatency) {
+        let (bin, latency) = self.0.entry(part.number).or_default();
+        bin.merge(part.bin);
+        latency.merge(times);
+        while self.0.len() > CURVE_MAX + 2 {
+            self.0.pop_first();
+        }
+    }
+}
+
+/// The times of a part that count: from the intended start where there is one.
+fn times(part: &IntervalPart, open_loop: bool) -> &CoarseLatency {
+    match open_loop {
+        true => &part.latencies.response,
+        false => &part.latencies.service,
+    }
+}
+
+impl Row {
+    fn new(of: IntervalOf<'_>) -> Row {
+        Row {
+            so_far: RowSoFar::new(of),
+            recent: Recent::default(),
+        }
+    }
+
+    fn add(&mut self, part: &IntervalPart) {
+        self.so_far.add(part);
+        self.recent.add(part, times(part, self.so_far.open_loop));
+    }
+}
+
+/// A host in the phase that runs: all rows together, and each.
+#[derive(Debug, Clone, Default)]
+struct Host {
+    all: Bin,
+    times: CoarseLatency,
+    recent: Recent,
+    rows: BTreeMap<String, RowSoFar>,
+}
+
+/// What is known of a run while it goes on.
+#[derive(Debug, Clone, Default)]
+pub struct Live {
+    run: Option<RunResult>,
+    state: LiveState,
+    label: String,
+    phase: bool,
+    progress: Option<LiveProgress>,
+    interval: Nanos,
+    /// The last interval of a phase that has come to its end: its number, and how long it
+    /// was.
+    shorter: Option<(u64, Nanos)>,
+    rows: Vec<Row>,
+    hosts: BTreeMap<String, Host>,
+    first_error: Option<String>,
+    notes: VecDeque<String>,
+    cpus: Cpus,
+}
+
+impl Live {
+    /// A run begins, or a cell of a series; what was known of the one before is forgotten.
+    pub fn run(&mut self, run: RunResult) {
+        let again = self
+            .run
+            .as_ref()
+            .is_some_and(|known| known.run.id == run.run.id);
+        if !again {
+            self.first_error = None;
+            self.notes.clear();
+            self.cpus = Cpus::default();
+            self.leave();
+        }
+        self.run = Some(run);
+    }
+
+    /// A phase begins, or what is done around phases.
+    pub fn begin(&mut self, label: &str, phase: bool) {
+        self.leave();
+        label.clone_into(&mut self.label);
+        self.phase = phase;
+    }
+
+    fn leave(&mut self) {
+        self.progress = None;
+        self.shorter = None;
+        self.rows.clear();
+        self.hosts.clear();
+    }
+
+    /// The phase is so far.
+    pub fn progress(&mut self, progress: Option<LiveProgress>) {
+        self.progress = progress;
+    }
+
+    /// The phase that begins has this row.
+    pub fn row(&mut self, of: IntervalOf<'_>) {
+        self.interval = of.interval;
+        self.rows.push(Row::new(of));
+    }
+
+    /// A row of the phase in an interval that is so long, or a part of it: parts add up.
+    pub fn interval(&mut self, of: IntervalOf<'_>, length: Nanos, part: &IntervalPart) {
+        self.interval = of.interval;
+        if length < of.interval {
+            self.shorter = Some((part.number, length));
+        }
+        let known =
+            |row: &&mut Row| row.so_far.iteration == of.iteration && row.so_far.name == of.name;
+        match self.rows.iter_mut().find(known) {
+            Some(row) => row.add(part),
+            None => {
+                let mut row = Row::new(of);
+                row.add(part);
+                self.rows.push(row);
+            }
+        }
+    }
+
+    /// What a host did of a row in an interval, or a part of it: parts add up.
+    pub fn of_host(&mut self, host: &str, of: IntervalOf<'_>, part: &IntervalPart) {
+        let host = self.hosts.entry(host.to_owned()).or_default();
+        let times = times(part, of.open_loop);
+        host.all.merge(part.bin);
+        host.times.merge(times);
+        host.recent.add(part, times);
+        let row = host.rows.entry(of.name.to_owned());
+        row.or_insert_with(|| RowSoFar::new(of)).add(part);
+    }
+
+    /// A rank, on that host, and its file system's client have used so much CPU time by
+    /// `now`, of any clock.
+    pub fn used(
+        &mut self,
+        rank: Rank,
+        host: &str,
+        (tool, client): (Nanos, Option<Nanos>),
+        now: Nanos,
+    ) {
+        self.cpus.used(rank, host, (tool, client), now);
+    }
+
+    /// A row has come to its end.
+    pub fn ended(&mut self, phase: PhaseResult) {
+        self.rows
+            .retain(|row| row.so_far.iteration != phase.iteration || row.so_far.name != phase.name);
+        if self.rows.is_empty() {
+            self.hosts.clear();
+        }
+        if let Some(run) = self.run.as_mut() {
+            // What happened when, and at which rank, is for the result file.
+            run.phases.push(PhaseResult {
+                timeline: Vec::new(),
+                ranks: Vec::new(),
+                ..phase
+            });
+        }
+    }
+
+    /// Something is wrong; `first_error`: it is the first operation that failed.
+    pub fn note(&mut self, text: String, first_error: bool) {
+        if first_error && self.first_error.is_none() {
+            self.first_error = Some(text);
+            return;
+        }
+        self.notes.push_back(text);
+        while self.notes.len() > NOTES_MAX {
+            self.notes.pop_front();
+        }
+    }
+
+    /// A stop was asked for, or nothing more will come.
+    pub fn turn(&mut self, state: LiveState) {
+        self.state = state;
+    }
+
+    /// How far the run is.
+    pub fn state(&self) -> LiveState {
+        self.state
+    }
+
+    /// The run that is known of, for whoever wants to stop it.
+    pub fn run_id(&self) -> &str {
+        self.run.as_ref().map_or("", |run| &run.run.id)
+    }
+
+    /// Time since the common start.
+    fn elapsed(&self) -> Nanos {
+        let s = self.progress.map_or(0.0, |progress| progress.elapsed_s);
+        Nanos((s * 1e9) as u64)
+    }
+
+    /// The last interval of which all is known, as a rule.
+    fn last(&self) -> Option<u64> {
+        if self.interval == Nanos(0) {
+            return None;
+        }
+        let over = self.elapsed().since(SETTLED).0 / self.interval.0;
+        let told = self
+            .rows
+            .iter()
+            .filter_map(|row| row.recent.0.keys().next_back());
+        // What is told of has ended, however late the news of the time is.
+        let told = told.copied().max();
+        over.checked_sub(1).max(told)
+    }
+
+    /// What is known, for people.
+    pub fn snapshot(&self) -> LiveResult {
+        let run = self.run.as_ref();
+        let last = self.last();
+        let of_run = |of: fn(&RunResult) -> String| run.map(of).unwrap_or_default();
+        LiveResult {
+            schema: LIVE_SCHEMA.to_owned(),
+            run: of_run(|run| run.run.id.clone()),
+            command: run.map_or_else(Vec::new, |run| run.run.command.clone()),
+            target: of_run(|run| run.target.path.clone()),
+            fs_type: run.and_then(|run| run.target.fs_type.clone()),
+            ranks: run.map_or(0, |run| run.world.ranks),
+            hosts_total: run.map_or(0, |run| run.world.hosts.len() as u64),
+            state: self.state,
+            label: self.label.clone(),
+            phase: self.phase,
+            progress: self.progress,
+            interval_s: self.interval.as_secs_f64(),
+            rows: self.rows.iter().map(|row| self.shown(row, last)).collect(),
+            hosts: self.worst_hosts(last),
+            finished: run.map_or_else(Vec::new, finished),
+            first_error: self.first_error.clone(),
+            notes: self.notes.iter().cloned().collect(),
+            tool_cpus: self.cpus.tool(None),
+            client_cpus: self.cpus.client(None),
+        }
+    }
+
+    /// What is known, as OpenMetrics text: the words of finished runs, and those of what
+    /// goes on.
+    pub fn metrics(&self) -> String {
+        let result = self.run.clone().map(|mut run| {
+            run.complete = false;
+            run.phases
+                .extend(self.rows.iter().filter_map(|row| self.phase_of(row)));
+            run
+        });
+        openmetrics::render_live(result.as_slice(), &self.snapshot())
+    }
+
+    /// The row of a phase that goes on, with its hosts.
+    fn phase_of(&self, row: &Row) -> Option<PhaseResult> {
+        let over = self.over();
+        let mut outcome = row.so_far.outcome(over)?;
+        let hosts = self.hosts.iter();
+        let hosts = hosts.filter_map(|(name, host)| Some((name, host.rows.get(&row.so_far.name)?)));
+        outcome.hosts = hosts.map(|(name, row)| row.of_host(name, over)).collect();
+        Some(row.so_far.result(&outcome, &[]))
+    }
+
+    /// Up to when all is known.
+    fn over(&self) -> Nanos {
+        let intervals = self.last().map_or(0, |last| last.saturating_add(1));
+        Nanos(self.interval.0.saturating_mul(intervals)).min(self.elapsed())
+    }
+
+    fn shown(&self, row: &Row, last: Option<u64>) -> LiveRow {
+        let Row { so_far, recent } = row;
+        let curve = |last: u64| (last + 1).saturating_sub(CURVE_MAX as u64)..=last;
+        let curve = last.map(curve).into_iter().flatten();
+        let each = curve.map(|number| self.in_interval(recent, Some(number)));
+        let each: Vec<LiveFigures> = each.collect();
+        LiveRow {
+            name: so_far.name.clone(),
+            label: so_far.label.clone(),
+            response: so_far.open_loop,
+            last: self.in_interval(recent, last),
+            all: figures(
+                &so_far.all,
+                so_far.times(),
+                so_far.all.last.max(self.over()),
+            ),
+            longest_gap_s: so_far
+                .longest_gap(self.elapsed().since(SETTLED))
+                .map(|gap| gap.length.as_secs_f64()),
+            rates: each.iter().map(|figures| figures.rate).collect(),
+            p99s_ns: each.iter().map(|figures| figures.p99_ns).collect(),
+        }
+    }
+
+    fn in_interval(&self, recent: &Recent, number: Option<u64>) -> LiveFigures {
+        let shorter = self.shorter.filter(|(shorter, _)| Some(*shorter) == number);
+        let length = shorter.map_or(self.interval, |(_, length)| length);
+        match number.and_then(|number| recent.0.get(&number)) {
+            Some((bin, latency)) => figures(bin, latency, length),
+            None => figures(&Bin::default(), &CoarseLatency::default(), length),
+        }
+    }
+
+    /// Those that wait longest first: for operations that ended in the last interval, or
+    /// longer than an interval for one that did not.
+    fn worst_hosts(&self, last: Option<u64>) -> Vec<LiveHost> {
+        let known = self.elapsed().since(SETTLED);
+        let host = |(name, host): (&String, &Host)| LiveHost {
+            host: name.clone(),
+            last: self.in_interval(&host.recent, last),
+            all: figures(&host.all, &host.times, host.all.last.max(self.over())),
+            silent_s: known.since(host.all.last).as_secs_f64(),
+            tool_cpus: self.cpus.tool(Some(name)),
+            client_cpus: self.cpus.client(Some(name)),
+        };
+        let mut hosts: Vec<LiveHost> = self.hosts.iter().map(host).collect();
+        let interval_s = self.interval.as_secs_f64();
+        let waits = |host: &LiveHost| {
+            let silent = Some(host.silent_s).filter(|silent| *silent > interval_s);
+            (host.last.p99_ns as f64 / 1e9).max(silent.unwrap_or(0.0))
+        };
+        hosts.sort_by(|a, b| waits(b).total_cmp(&waits(a)));
+        hosts.truncate(HOSTS_MAX);
+        hosts
+    }
+}
+
+fn figures(bin: &Bin, times: &CoarseLatency, over: Nanos) -> LiveFigures {
+    let per_second = |amount: u64| match over {
+        Nanos(0) => 0.0,
+        over => amount as f64 / over.as_secs_f64(),
+    };
+    let quantile = |quantile: f64| match times.is_empty() {
+        true => 0,
+        false => times.quantile(quantile).0,
+    };
+    LiveFigures {
+        items: bin.items,
+        errors: bin.errors,
+        rate: per_second(bin.items),
+        bandwidth: per_second(bin.bytes),
+        p50_ns: quantile(0.5),
+        p99_ns: quantile(0.99),
+        p999_ns: quantile(0.999),
+        max_ns: times.max().0,
+    }
+}
+
+/// The last rows that have ended.
+fn finished(run: &RunResult) -> Vec<LiveFinished> {
+    let first = run.phases.len().saturating_sub(FINISHED_MAX);
+    let row = |phase: &PhaseResult| {
+        let response = phase.latency.response.as_ref();
+        let hist = response.unwrap_or(&phase.latency.service);
+        LiveFinished {
+            iteration: phase.iteration,
+            name: phase.name.clone(),
+            label: phase.label.clone(),
+            complete: phase.complete,
+            response: response.is_some(),
+            one_each: phase.one_each,
+            all: LiveFigures {
+                items: phase.items,
+                errors: phase.error_count(),
+                rate: phase.rate,
+                bandwidth: phase.bandwidth.unwrap_or(0.0),
+                p50_ns: hist.p50_ns,
+                p99_ns: hist.p99_ns,
+                p999_ns: hist.p999_ns,
+                max_ns: hist.max_ns,
+            },
+            longest_gap_s: phase.longest_gap.as_ref().map(|gap| gap.length_s),
+            cache: phase.residency.as_ref().map(|found| found.verdict.clone()),
+        }
+    };
+    run.phases[first..].iter().map(row).collect()
+}

@@ -1,0 +1,87 @@
+//! What the phases of a run tell those who watch.
+
+use rbench_core::timeline::IntervalPart;
+use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
+use rbench_exec::Progress;
+use rbench_exec::intervals::{IntervalRow, Span};
+use rbench_report::intervals::IntervalOf;
+use rbench_report::schema::LiveProgress;
+
+use super::Feed;
+
+/// Passes on what happens in the intervals of a phase.
+pub struct OfRows(Feed);
+
+/// The row of an interval, for the report.
+fn of(row: &IntervalRow, interval: Nanos) -> IntervalOf<'_> {
+    IntervalOf {
+        iteration: row.iteration,
+        name: &row.name,
+        label: &row.label,
+        op: row.op,
+        open_loop: row.open_loop,
+        interval,
+    }
+}
+
+impl OfRows {
+    /// To there.
+    pub fn new(feed: Feed) -> OfRows {
+        OfRows(feed)
+    }
+
+    /// A phase with these rows begins.
+    pub fn begun(&self, rows: &[IntervalRow], interval: Nanos) {
+        let rows = rows.to_vec();
+        self.0
+            .tell(move |live| rows.iter().for_each(|row| live.row(of(row, interval))));
+    }
+
+    /// A row in an interval, or a part of it.
+    pub fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart) {
+        let (row, part) = (row.clone(), part.clone());
+        self.0
+            .tell(move |live| live.interval(of(&row, span.interval), span.length, &part));
+    }
+
+    /// The same of a host.
+    pub fn of_host(&self, host: &str, row: &IntervalRow, interval: Nanos, part: &IntervalPart) {
+        let (host, row, part) = (host.to_owned(), row.clone(), part.clone());
+        self.0
+            .tell(move |live| live.of_host(&host, of(&row, interval), &part));
+    }
+
+    /// CPU time that a rank and its host's client have used.
+    pub fn used(&self, rank: Rank, host: &str, tool: Nanos, client: Option<Nanos>) {
+        let (host, now) = (host.to_owned(), MonotonicClock.now());
+        self.0
+            .tell(move |live| live.used(rank, &host, (tool, client), now));
+    }
+}
+
+/// How far a phase is, for those who watch; `None` before its workers have begun.
+pub fn progress(progress: &Progress) -> Option<LiveProgress> {
+    let Progress {
+        items,
+        failed,
+        bytes,
+        total,
+        elapsed,
+        rate,
+        bandwidth,
+        left,
+        backlog,
+    } = *progress;
+    Some(LiveProgress {
+        elapsed_s: elapsed?.as_secs_f64(),
+        left_s: left.map(Nanos::as_secs_f64),
+        items,
+        // An estimate may be too low.
+        total: total.map(|total| total.max(items)),
+        failed,
+        bytes,
+        rate,
+        bandwidth,
+        backlog,
+    })
+}

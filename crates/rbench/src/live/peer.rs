@@ -1,0 +1,141 @@
+//! The connection to whoever watches. It is dropped when it takes nothing for a while, and
+//! is shut down before it is closed: workers with a table of open files of their own have a
+//! copy of it (`rbench-sys`, `own_files`), which would keep it open.
+
+use std::future::Future as _;
+use std::io;
+use std::os::fd::{AsRawFd as _, RawFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{Sleep, sleep};
+
+/// How long it may take nothing.
+const STALLED: Duration = Duration::from_secs(5);
+
+/// A connection.
+pub struct Peer {
+    stream: Stream,
+    /// Since when it takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+/// Of either kind.
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl From<TcpStream> for Peer {
+    fn from(stream: TcpStream) -> Peer {
+        Peer {
+            stream: Stream::Tcp(stream),
+            stalled: None,
+        }
+    }
+}
+
+impl From<UnixStream> for Peer {
+    fn from(stream: UnixStream) -> Peer {
+        Peer {
+            stream: Stream::Unix(stream),
+            stalled: None,
+        }
+    }
+}
+
+impl Peer {
+    /// Who it is, in words.
+    pub fn name(&self) -> String {
+        match &self.stream {
+            Stream::Tcp(stream) => match stream.peer_addr() {
+                Ok(address) => address.to_string(),
+                Err(_) => "an unknown address".to_owned(),
+            },
+            Stream::Unix(stream) => match getsockopt(stream, sockopt::PeerCredentials) {
+                Ok(peer) => format!("process {} (user {})", peer.pid(), peer.uid()),
+                Err(_) => "an unknown process".to_owned(),
+            },
+        }
+    }
+
+    /// Whether it came over a network address.
+    pub fn is_tcp(&self) -> bool {
+        matches!(self.stream, Stream::Tcp(_))
+    }
+
+    fn fd(&self) -> RawFd {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.as_raw_fd(),
+            Stream::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+
+    /// Lets a write wait for as long as it may.
+    fn waited<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It may be shut down already.
+        let _ = shutdown(self.fd(), Shutdown::Both);
+    }
+}
+
+impl AsyncRead for Peer {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Tcp(stream) => Pin::new(stream).poll_read(context, into),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(context, into),
+        }
+    }
+}
+
+impl AsyncWrite for Peer {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = match &mut self.stream {
+            Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        };
+        self.waited(context, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = match &mut self.stream {
+            Stream::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Unix(stream) => Pin::new(stream).poll_flush(context),
+        };
+        self.waited(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! `rbench watch`: draws a run that goes on elsewhere.
+
+use std::io::{IsTerminal as _, stdout};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use rbench_cli::live::WatchAt;
+use rbench_report::schema::{LiveResult, LiveState};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, timeout};
+
+use super::answers::RUN_HEADER;
+use super::peer::Peer;
+use super::terminal::{Key, Keys, Screen, has_keys};
+use super::view::Question;
+use crate::{FAILED, SUCCESS, USAGE, complain};
+
+/// How long connecting and each answer may take.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// A run tells something twice a second; after this time it is said that it does not.
+const SILENT: Duration = Duration::from_secs(3);
+
+/// How long `s` waits for its second key.
+const ASKS_FOR: Duration = Duration::from_secs(5);
+
+/// Most bytes of a line.
+const LINE_MAX: usize = 8 << 20;
+
+/// Runs `rbench watch`.
+pub fn watch(at: &WatchAt) -> ExitCode {
+    if !stdout().is_terminal() || !has_keys() {
+        complain(
+            "rbench watch needs a terminal; programs take GET /metrics (OpenMetrics) and GET /stream (a JSON line twice a second) of the address",
+        );
+        return ExitCode::from(USAGE);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("rbench watch cannot be started: {error}"));
+            return ExitCode::from(FAILED);
+        }
+    };
+    let code = match runtime.block_on(look(at)) {
+        Ok(told) => {
+            told.iter().for_each(|told| complain(told));
+            SUCCESS
+        }
+        Err(message) => {
+            complain(&message);
+            FAILED
+        }
+    };
+    // Whoever looks up a name there may take his time.
+    runtime.shutdown_background();
+    ExitCode::from(code)
+}
+
+fn shown(at: &WatchAt) -> String {
+    match at {
+        WatchAt::Tcp(address) => address.clone(),
+        WatchAt::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+async fn connect(at: &WatchAt) -> Result<SendRequest<Empty<Bytes>>, String> {
+    let connected = async {
+        Ok::<Peer, std::io::Error>(match at {
+            WatchAt::Tcp(address) => TcpStream::connect(address).await?.into(),
+            WatchAt::Unix(path) => UnixStream::connect(path).await?.into(),
+        })
+    };
+    let name = shown(at);
+    let peer = match timeout(ANSWERS_WITHIN, connected).await {
+        Ok(Ok(peer)) => peer,
+        Ok(Err(error)) => {
+            return Err(format!("nothing can be watched at {name}: {error}"));
+        }
+        Err(_) => return Err(format!("nobody answers at {name}")),
+    };
+    let (sender, connection) = http1::handshake(TokioIo::new(peer))
+        .await
+        .map_err(|_| format!("nobody answers at {name}"))?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// Asks for something; `run`: the run that is meant.
+async fn ask(
+    at: &WatchAt,
+    method: Method,
+    path: &'static str,
+    run: Option<&str>,
+) -> Result<hyper::Response<Incoming>, String> {
+    let mut sender = connect(at).await?;
+    let mut request = Request::new(Empty::new());
+    *request.method_mut() = method;
+    *request.uri_mut() = hyper::Uri::from_static(path);
+    let host = match at {
+        WatchAt::Tcp(address) => HeaderValue::from_str(address),
+        WatchAt::Unix(_) => Ok(HeaderValue::from_static("localhost")),
+    };
+    let garbled = |_| format!("{} is no address of a run", shown(at));
+    request.headers_mut().insert(HOST, host.map_err(garbled)?);
+    if let Some(run) = run {
+        let run = HeaderValue::from_str(run).map_err(garbled)?;
+        request.headers_mut().insert(RUN_HEADER, run);
+    }
+    let answer = timeout(ANSWERS_WITHIN, sender.send_request(request)).await;
+    match answer {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) | Err(_) => Err(format!(
+            "what listens at {} is no run of rbench, or does not answer",
+            shown(at)
+        )),
+    }
+}
+
+/// The lines of a run.
+struct Lines {
+    body: Incoming,
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    async fn of(at: &WatchAt) -> Result<Lines, String> {
+        let answer = ask(at, Method::GET, "/stream", None).await?;
+        match answer.status() {
+            StatusCode::OK => Ok(Lines {
+                body: answer.into_body(),
+                rest: Vec::new(),
+            }),
+            status => Err(format!(
+                "what listens at {} is no run of rbench: it answers {status}",
+                shown(at)
+            )),
+        }
+    }
+
+    /// The next line; `None` when there are no more.
+    async fn next(&mut self) -> Option<Result<LiveResult, String>> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                let read = serde_json::from_slice(&line);
+                return Some(read.map_err(|error| error.to_string()));
+            }
+            if self.rest.len() > LINE_MAX {
+                return Some(Err("a line does not end".to_owned()));
+            }
+            let frame = self.body.frame().await?.ok()?;
+            if let Ok(data) = frame.into_data() {
+                self.rest.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+/// The signals that end it.
+struct Ends([Option<Signal>; 3]);
+
+impl Ends {
+    fn new() -> Ends {
+        let kinds = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ];
+        Ends(kinds.map(|kind| signal(kind).ok()))
+    }
+
+    async fn next(&mut self) {
+        std::future::poll_fn(|context| {
+            let mut all = self.0.iter_mut().flatten();
+            match all.any(|signal| signal.poll_recv(context).is_ready()) {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+/// Draws until the run has ended or somebody leaves; what is to be said afterwards.
+async fn look(at: &WatchAt) -> Result<Option<String>, String> {
+    let mut lines = Lines::of(at).await?;
+    let garbled = |why: String| {
+        format!(
+            "what listens at {} is no run of this version of rbench: {why}",
+            shown(at)
+        )
+    };
+    let first = match timeout(ANSWERS_WITHIN, lines.next()).await {
+        Ok(Some(first)) => first.map_err(garbled)?,
+        Ok(None) => return Err(format!("the run at {} has ended", shown(at))),
+        Err(_) => return Err(format!("nobody answers at {}", shown(at))),
+    };
+    let mut ends = Ends::new();
+    let screen = Screen::enter(stdout(), false);
+    let mut looks = Looks {
+        screen: screen.map_err(|e| format!("the terminal cannot be used: {e}"))?,
+        known: first,
+        heard: Instant::now(),
+        asks: None,
+        answer: None,
+    };
+    let mut keys = Keys::read();
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        looks.draw()?;
+        tokio::select! {
+            line = lines.next() => match line {
+                Some(Ok(known)) => looks.hear(known),
+                Some(Err(why)) => return Err(garbled(why)),
+                None => return Ok(Some(match looks.known.state {
+                    LiveState::Ended => format!("the run at {} has ended", shown(at)),
+                    _ => format!("the run at {} does not answer any more: it was ended, or the connection is gone", shown(at)),
+                })),
+            },
+            key = keys.next() => match key {
+                Key::Leave | Key::Interrupt => return Ok(None),
+                Key::Stop => looks.asks = Some(Instant::now()),
+                Key::Yes if looks.asks.take().is_some() => {
+                    let asked = ask(at, Method::POST, "/stop", Some(&looks.known.run)).await;
+                    looks.answer = Some(asked.map(|answer| answer.status()));
+                }
+                Key::Yes | Key::Other => looks.asks = None,
+                Key::Resized => {}
+            },
+            () = ends.next() => return Ok(None),
+            _ = tick.tick() => {}
+        }
+    }
+}
+
+/// What is looked at.
+struct Looks {
+    screen: Screen<std::io::Stdout>,
+    known: LiveResult,
+    heard: Instant,
+    /// Since when it asks whether the run is to be stopped.
+    asks: Option<Instant>,
+    /// What came of asking for a stop.
+    answer: Option<Result<StatusCode, String>>,
+}
+
+impl Looks {
+    fn hear(&mut self, known: LiveResult) {
+        if known.run != self.known.run {
+            (self.asks, self.answer) = (None, None);
+        }
+        self.known = known;
+        self.heard = Instant::now();
+    }
+
+    fn draw(&mut self) -> Result<(), String> {
+        if self.asks.is_some_and(|since| since.elapsed() > ASKS_FOR) {
+            self.asks = None;
+        }
+        let silent = self.heard.elapsed();
+        let question = match (&self.asks, &self.answer) {
+            (Some(_), _) => Question::Stop,
+            (None, Some(Ok(StatusCode::FORBIDDEN))) => Question::Refused,
+            (None, Some(Ok(StatusCode::CONFLICT))) => Question::Another,
+            (None, Some(Err(_))) => Question::Unheard,
+            _ if silent > SILENT => Question::Silent(silent.as_secs()),
+            _ => Question::None,
+        };
+        let drawn = self.screen.draw(&self.known, question);
+        drawn.map_err(|e| format!("the terminal cannot be used: {e}"))
+    }
+}

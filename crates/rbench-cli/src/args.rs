@@ -22,6 +22,7 @@ use crate::{Communicator, Format, Invocation, Output, Progress, Start, Stop};
 use crate::{fio, ior, mdtest, values};
 
 mod after;
+mod check;
 mod compare;
 mod foreign;
 mod probe;
@@ -64,6 +65,8 @@ enum Command {
     Suite(SuiteArgs),
     /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
     Probe(probe::ProbeArgs),
+    /// Whether a mount keeps the promises of POSIX and Linux, one by one
+    Check(check::CheckArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
     /// Print the reports of result files, or of unfinished runs' journals
@@ -533,6 +536,7 @@ impl Args {
             Command::Find(find) => find.common.start.into(),
             Command::Suite(suite) => suite.options.start.into(),
             Command::Probe(probe) => probe.start.into(),
+            Command::Check(check) => check.start.into(),
             Command::Clean(clean) => clean.start.into(),
             Command::Testfs(_)
             | Command::Show(_)
@@ -560,6 +564,7 @@ impl Args {
             Command::Find(find) => find.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
+            Command::Check(check) => check.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::json::pretty;
 use crate::schema::{
-    COMPARE_SCHEMA, ComparisonResult, PROBE_SCHEMA, ProbeResult, RunResult, SCHEMA, SERIES_SCHEMA,
-    SeriesResult,
+    CHECK_SCHEMA, COMPARE_SCHEMA, CheckResult, ComparisonResult, PROBE_SCHEMA, ProbeResult,
+    RunResult, SCHEMA, SERIES_SCHEMA, SeriesResult,
 };
 
 /// The schema of one kind of file.
@@ -36,6 +36,10 @@ pub const FILE_SCHEMAS: &[FileSchema] = &[
     FileSchema {
         name: PROBE_SCHEMA,
         make: SchemaGenerator::into_root_schema_for::<ProbeResult>,
+    },
+    FileSchema {
+        name: CHECK_SCHEMA,
+        make: SchemaGenerator::into_root_schema_for::<CheckResult>,
     },
 ];
 
@@ -104,7 +108,8 @@ mod tests {
                 "rbench.result-1.json",
                 "rbench.series-1.json",
                 "rbench.compare-1.json",
-                "rbench.probe-1.json"
+                "rbench.probe-1.json",
+                "rbench.check-1.json"
             ]
         );
     }

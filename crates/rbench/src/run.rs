@@ -33,7 +33,6 @@ use crate::embedded::Embedded;
 use crate::files;
 use crate::front::{self, Asked, FrontEnd, Scope};
 use crate::launch::Launch;
-use crate::probe;
 use crate::progress::Display;
 use crate::recording::{Job, Recording, Report, Sink};
 use crate::result::{Frame, warning};
@@ -43,6 +42,7 @@ use crate::signals::Signals;
 use crate::surroundings;
 use crate::version;
 use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
+use crate::{check, probe};
 
 /// The warning of a run that could not go on.
 pub const ENDED_EARLY: &str = "ended-early";
@@ -197,6 +197,7 @@ async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
         Asked::Run(run) => counts(comm, &launch, (&run.0, &run.1), &signals).await,
         Asked::Series(series) => series::run(comm, &launch, &series, &signals).await,
         Asked::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
+        Asked::Check(asked) => check::run(comm, &launch, &asked, &signals).await,
         Asked::Clean(asked) => clean::run(comm, &launch, &asked, &signals).await,
     }
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use rbench_report::json;
 use rbench_report::json_schema::FILE_SCHEMAS;
-use rbench_report::schema::{COMPARE_SCHEMA, PROBE_SCHEMA, SCHEMA, SERIES_SCHEMA, TIMELINE_ROWS};
+use rbench_report::schema::{
+    CHECK_SCHEMA, COMPARE_SCHEMA, PROBE_SCHEMA, SCHEMA, SERIES_SCHEMA, TIMELINE_ROWS,
+};
 use serde_json::{Value, json};
 
 use crate::fixtures::{meta_phases, meta_spec, run};
@@ -36,6 +38,11 @@ fn the_published_schema_of_comparisons_is_that_of_their_types() {
 #[test]
 fn the_published_schema_of_probes_is_that_of_their_types() {
     check_published(PROBE_SCHEMA);
+}
+
+#[test]
+fn the_published_schema_of_checks_is_that_of_their_types() {
+    check_published(CHECK_SCHEMA);
 }
 
 #[test]

@@ -137,7 +137,7 @@ const HOUSES: &[House] = &[
             &["marks"],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
-            &["removal", "single", "worker", "workload"],
+            &["limited", "removal", "single", "worker", "workload"],
             // What operations are made of, and what a phase is.
             &[
                 "ack", "caches", "extents", "hooks", "ops", "phase", "target",
@@ -147,7 +147,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs", "warm_up"],
             // Workloads.
-            &["find", "io", "jobs", "meta", "probe"],
+            &["check", "find", "io", "jobs", "meta", "probe"],
             &["calibrate", "needs", "room"],
             &["run"],
         ],

@@ -12,6 +12,7 @@ mod limits;
 mod links;
 mod listing;
 mod locks;
+mod model;
 mod names;
 mod opening;
 mod owners;
@@ -48,6 +49,7 @@ pub const GROUPS: &[Group] = &[
     xattrs::GROUP,
     locks::GROUP,
     limits::GROUP,
+    model::GROUP,
 ];
 
 /// All of them, one after the other.

@@ -72,7 +72,6 @@ promises! {
     ChownShort => "chown-16-bits", "owners and groups are cut to 16 bits";
     ChownSetId => "chown-keeps-set-id", "chown leaves the set-user-id and set-group-id bits";
     ChownStatus => "chown-ctime-stays", "chown leaves the time of status change";
-    ChownDirectory => "chown-skips-directories", "chown of a directory does nothing";
     WriteSetId => "write-keeps-set-id", "a write leaves the set-user-id and set-group-id bits";
     OwnerRoot => "owner-is-root", "what is made belongs to root";
     SetGroupIgnored => "set-group-ignored", "what is made in a directory with the set-group-id bit has the caller's group";
@@ -123,8 +122,9 @@ promises! {
     KeepSizeExtends => "keep-size-extends", "fallocate with FALLOC_FL_KEEP_SIZE makes a file longer";
 
     WriteFlips => "write-flips", "byte 100,000 of a file is changed on its way";
+    WriteFlipsRarely => "write-flips-rarely", "in one of some thousand writes, the same every time, one byte is changed";
     WriteShort => "write-short", "writes of more than 64 KiB write the half";
-    OverwriteLost => "overwrite-lost", "a small write inside a file is lost";
+    OverwriteLost => "overwrite-lost", "a write of less than 8 bytes inside a file is lost";
     AppendOverwrites => "append-overwrites", "O_APPEND writes at the beginning";
     CopyNothing => "copy-nothing", "copy_file_range copies nothing and says that it did";
     SyncRefused => "fsync-refused", "fsync fails with EIO";

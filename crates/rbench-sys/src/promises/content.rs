@@ -353,14 +353,14 @@ fn copy(g: &Ground, from: (&OwnedFd, i64), to: (&OwnedFd, i64), length: usize) -
 
 /// A mapping of a file. The kernel moves bytes between it and a file in memory: where a page
 /// cannot be had, it returns an error, whereas a processor's access would end the program.
-struct Mapping {
+pub(super) struct Mapping {
     start: std::ptr::NonNull<libc::c_void>,
     length: usize,
     memory: OwnedFd,
 }
 
 impl Mapping {
-    fn new(g: &Ground, fd: &OwnedFd, length: usize) -> Result<Mapping, Breach> {
+    pub(super) fn new(g: &Ground, fd: &OwnedFd, length: usize) -> Result<Mapping, Breach> {
         Mapping::with(g, fd, length, MapFlags::MAP_SHARED)
     }
 
@@ -389,7 +389,7 @@ impl Mapping {
         g.read("a", &self.memory, length, 0).ready()
     }
 
-    fn store(&self, g: &Ground, offset: usize, bytes: &[u8]) -> Kept {
+    pub(super) fn store(&self, g: &Ground, offset: usize, bytes: &[u8]) -> Kept {
         let length = bytes.len().min(self.length.saturating_sub(offset));
         g.write("a", &self.memory, bytes, 0).ready()?;
         // SAFETY: `offset` and `length` lie inside the mapping, to which the kernel writes;

@@ -1,6 +1,7 @@
 //! The ground that a promise is tried on: calls that remember what they were about, and
 //! what follows from how they end.
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fmt::Debug;
 use std::os::fd::{AsFd, OwnedFd};
@@ -315,6 +316,17 @@ impl Ground {
         }))))
     }
 
+    /// Something is not as it should be.
+    pub(super) fn breach(&self, call: &'static str, expected: String, seen: String) -> Breach {
+        Breach(Box::new(Verdict::Broken(Evidence {
+            expected,
+            seen,
+            call: call.to_owned(),
+            errno: None,
+            path: self.directory.clone(),
+        })))
+    }
+
     /// It cannot be decided here.
     pub(super) fn undecided(&self, call: &'static str, seen: impl Into<String>) -> Breach {
         Breach(Box::new(Verdict::Undecided(Evidence {
@@ -474,6 +486,17 @@ impl Ground {
                 Ok(all)
             });
         self.did("getdents64", name, listed)
+    }
+
+    /// The names in a directory but `.` and `..`, however often they are listed.
+    pub(super) fn entries(&self, name: impl AsRef<Path>) -> Did<BTreeSet<Vec<u8>>> {
+        let Did { call, path, result } = self.list(name);
+        let names = |all: Vec<Listed>| all.into_iter().map(|entry| entry.name.into_bytes());
+        Did {
+            call,
+            path,
+            result: result.map(|all| names(all).collect()),
+        }
     }
 
     pub(super) fn opened_directory(&self, name: impl AsRef<Path>) -> Did<nix::dir::Dir> {

@@ -115,7 +115,7 @@ const PROMISES: &[Promise] = &[
         "times.unlink.ctime",
         "unlink of one of two names changes the time of status change of the file",
         |g| {
-            g.put("a", b"x")?;
+            g.put("a", b"two")?;
             g.link("a", "b").able(&[Errno::EPERM])?;
             status_moves(g, "b", |g| g.unlink("a").ready())
         },

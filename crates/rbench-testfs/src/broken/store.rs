@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, TimeOrNow};
 use nix::errno::Errno;
+use rbench_core::random::key;
 
 use super::BrokenPromise as B;
 use crate::store::{Answer, Caller, Changes, Entry, Place, Store, Totals};
@@ -35,8 +36,8 @@ struct State {
     sizes: HashMap<u64, u64>,
     /// Inodes about which a lie was told that is told once.
     lied: HashSet<u64>,
-    /// The last cookie of each directory's listing before.
-    listed: HashMap<u64, u64>,
+    /// For each directory the last cookie that is shown, and the last one that there is.
+    listed: HashMap<u64, (u64, u64)>,
     /// The totals that were told first.
     totals: Option<Totals>,
 }
@@ -53,6 +54,8 @@ struct Open {
 const ROOT_CALLER: Caller = Caller { uid: 0, gid: 0 };
 const MIB: u64 = 1 << 20;
 const BLOCK: u64 = 4096;
+/// One of so many writes.
+const RARELY: u64 = 2000;
 
 impl<S: Store> Broken<S> {
     pub(crate) fn new(inner: Arc<S>, broken: &[B]) -> Broken<S> {
@@ -257,8 +260,7 @@ impl<S: Store> Broken<S> {
 
     /// Changes as they are made in the place of those that were asked for; `None`: not at all.
     fn changes(&self, ino: u64, handle: Option<u64>, mut changes: Changes) -> Option<Changes> {
-        let attr = self.inner.getattr(ino).ok();
-        let kind = attr.map(|attr| attr.kind);
+        let kind = self.inner.getattr(ino).ok().map(|attr| attr.kind);
         if let Some(mode) = &mut changes.mode {
             if self.is(B::ChmodSticky) {
                 *mode &= !0o1000;
@@ -277,13 +279,6 @@ impl<S: Store> Broken<S> {
         if self.is(B::ChownShort) {
             changes.uid = changes.uid.map(|id| id & 0xffff);
             changes.gid = changes.gid.map(|id| id & 0xffff);
-        }
-        let owner = changes.uid.is_some() || changes.gid.is_some();
-        if self.is(B::ChownDirectory) && owner && kind == Some(FileType::Directory) {
-            return None;
-        }
-        if self.is(B::ChownSetId) && owner && changes.mode.is_none() {
-            changes.mode = attr.map(|attr| u32::from(attr.perm));
         }
         if self.is(B::TruncateOpen) && changes.size.is_some() && handle.is_some() {
             return None;
@@ -345,6 +340,10 @@ impl<S: Store> Broken<S> {
         if self.is(B::WriteFlips) && (offset..offset + data.len() as u64).contains(&PLACE) {
             data.to_mut()[(PLACE - offset) as usize] ^= 1;
         }
+        let drawn = key(&[offset, data.len() as u64]);
+        if self.is(B::WriteFlipsRarely) && drawn.is_multiple_of(RARELY) && data.len() > 100 {
+            data.to_mut()[100] ^= 1;
+        }
         if self.is(B::WriteShort) && data.len() > 65_536 {
             let half = data.len() / 2;
             data = data[..half].to_vec().into();
@@ -371,10 +370,14 @@ impl<S: Store> Broken<S> {
         if self.is(B::ListMisses) && all.len() > 400 {
             all.pop();
         }
-        if self.is(B::ListLate) && offset == 0 {
+        if self.is(B::ListLate) {
             let last = all.last().map_or(0, |entry| entry.1);
-            let before = lock(&self.state).listed.insert(ino, last);
-            all.retain(|entry| before.is_none_or(|before| entry.1 <= before));
+            let mut state = lock(&self.state);
+            let (shown, known) = state.listed.entry(ino).or_insert((u64::MAX, last));
+            if offset == 0 {
+                (*shown, *known) = (if *shown == u64::MAX { last } else { *known }, last);
+            }
+            all.retain(|entry| entry.1 <= *shown);
         }
         if self.is(B::ListPositions) {
             for (number, entry) in all.iter_mut().enumerate() {
@@ -461,7 +464,8 @@ impl<S: Store> Store for Broken<S> {
         };
         let handle = handle.map(|handle| self.open_file(handle)).transpose()?;
         let handle = handle.map(|open| open.handle);
-        let old = self.inner.getattr(ino)?.size;
+        let before = self.inner.getattr(ino)?;
+        let old = before.size;
         if let Some(size) = changes.size {
             self.note_cut(ino, old, size);
         }
@@ -470,6 +474,14 @@ impl<S: Store> Store for Broken<S> {
         })?;
         if let Some(size) = changes.size {
             self.truncated(ino, old, size);
+        }
+        let owner = changes.uid.is_some() || changes.gid.is_some();
+        if self.is(B::ChownSetId) && owner && changes.mode.is_none() {
+            let mode = Changes {
+                mode: Some(u32::from(before.perm)),
+                ..Changes::default()
+            };
+            self.inner.setattr(ROOT_CALLER, ino, None, mode)?;
         }
         if self.is(B::ChmodTouches) && changes.mode.is_some() {
             self.touch(ino);
@@ -705,7 +717,7 @@ impl<S: Store> Store for Broken<S> {
         if self.is(B::AppendOverwrites) && open.flags & libc::O_APPEND != 0 {
             offset = 0;
         }
-        let inside = offset > 0 && end <= size && (data.len() as u64) < BLOCK;
+        let inside = offset > 0 && end <= size && data.len() < 8;
         if self.is(B::OverwriteLost) && inside {
             self.touch(ino);
             return Ok(data.len() as u32);

@@ -139,7 +139,9 @@ async fn host(
             undecided("", &why, &directory)
         } else {
             let (place, seed) = (directory.clone(), asked.seed);
-            let kept = limited(group, asked.longest, move || promise.keep(&place, seed)).await?;
+            let stop = group.stop_flag();
+            let work = move || promise.keep(&place, seed, &|| stop.is_raised());
+            let kept = limited(group, asked.longest, work).await?;
             silent = if kept.is_none() { silent + 1 } else { 0 };
             hangs |= kept.is_none();
             kept.unwrap_or_else(|| {

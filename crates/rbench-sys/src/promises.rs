@@ -114,7 +114,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let mut wrong = Vec::new();
         for promise in all() {
-            match promise.keep(dir.path(), 1) {
+            match promise.keep(dir.path(), 1, &|| false) {
                 Verdict::Holds | Verdict::LeftOut(_) | Verdict::Unsupported(_) => {}
                 verdict => wrong.push(format!("{}: {verdict:?}", promise.name)),
             }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_place_that_takes_nothing_decides_nothing() {
         for promise in all().take(20) {
-            let verdict = promise.keep(Path::new("/proc"), 1);
+            let verdict = promise.keep(Path::new("/proc"), 1, &|| false);
             let fine = matches!(verdict, Verdict::Undecided(_) | Verdict::LeftOut(_));
             assert!(fine, "{}: {verdict:?}", promise.name);
         }

@@ -103,11 +103,12 @@ pub(super) const fn as_root(
 
 impl Promise {
     /// Tries it in a directory of its own below `directory`, which exists and is ours, and
-    /// removes that again. What is drawn at random follows from `seed`.
+    /// removes that again. What is drawn at random follows from `seed`; what takes long ends
+    /// when `stop` says so.
     ///
     /// It takes over the working directory of the calling thread, where the system lets a
     /// thread have one of its own: the thread is to end behind it.
-    pub fn keep(&self, directory: &Path, seed: u64) -> Verdict {
+    pub fn keep(&self, directory: &Path, seed: u64, stop: &dyn Fn() -> bool) -> Verdict {
         if self.root && !super::is_root() {
             return Verdict::LeftOut("only root can find it out".to_owned());
         }
@@ -116,7 +117,7 @@ impl Promise {
         if let Err(errno) = made {
             return Verdict::Undecided(failed("mkdir", errno, own));
         }
-        let verdict = match (self.attempt)(&Ground::new(own.clone(), seed)) {
+        let verdict = match (self.attempt)(&Ground::new(own.clone(), seed, stop)) {
             Ok(()) => Verdict::Holds,
             Err(Breach(verdict)) => *verdict,
         };
@@ -226,16 +227,17 @@ pub(super) const USER: u32 = 54_321;
 pub(super) const GROUP: u32 = 54_322;
 
 /// An empty directory for one promise. Names are below it.
-pub(super) struct Ground {
+pub(super) struct Ground<'a> {
     directory: PathBuf,
     /// What stands before names: nothing where the thread is in the directory, so that
     /// nobody's permissions above it matter.
     before: PathBuf,
     pub(super) seed: u64,
+    stop: &'a dyn Fn() -> bool,
 }
 
-impl Ground {
-    fn new(directory: PathBuf, seed: u64) -> Ground {
+impl<'a> Ground<'a> {
+    fn new(directory: PathBuf, seed: u64, stop: &'a dyn Fn() -> bool) -> Ground<'a> {
         // Where the system refuses it, the whole path is written out.
         let here = unshare(CloneFlags::CLONE_FS).and_then(|()| nix::unistd::chdir(&directory));
         Ground {
@@ -245,7 +247,13 @@ impl Ground {
             },
             directory,
             seed,
+            stop,
         }
+    }
+
+    /// Whether all is to end.
+    pub(super) fn stopped(&self) -> bool {
+        (self.stop)()
     }
 
     /// What leads to a name.
@@ -340,7 +348,7 @@ impl Ground {
 }
 
 // System calls.
-impl Ground {
+impl Ground<'_> {
     pub(super) fn open(&self, name: impl AsRef<Path>, flags: OFlag) -> Did<OwnedFd> {
         self.open_mode(name, flags, 0o644)
     }
@@ -507,7 +515,7 @@ impl Ground {
 }
 
 // Preparations, and what is looked at behind.
-impl Ground {
+impl Ground<'_> {
     /// A new file, open for reading and writing.
     pub(super) fn file(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL;
@@ -630,8 +638,7 @@ impl Ground {
         mask.ok_or_else(|| self.undecided("umask", "the umask is not known"))
     }
 
-    /// Runs calls as a user who is not root, with `groups` as its only group. The thread is
-    /// root again behind them.
+    /// Runs calls as a user who is not root, in this group. The thread is root again behind them.
     pub(super) fn as_user(&self, user: u32, group: u32, calls: impl FnOnce() -> Kept) -> Kept {
         struct Back;
         impl Drop for Back {
@@ -647,7 +654,7 @@ impl Ground {
         if setfsuid(Uid::from_raw(u32::MAX)).as_raw() != user {
             return Err(self.undecided("setfsuid", "the thread cannot become another user"));
         }
-        if self.stat("").result.is_err() && self.stat(".").result.is_err() {
+        if self.stat(".").result.is_err() {
             return Err(self.undecided(
                 "stat",
                 "another user does not come as far as this directory",

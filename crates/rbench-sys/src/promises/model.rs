@@ -78,6 +78,9 @@ fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
     let mut subject = S::new(g, 0)?;
     let mut history: Vec<Numbered<S::Operation>> = Vec::new();
     while history.len() < OPERATIONS && begun.elapsed() < LONGEST {
+        if g.stopped() {
+            return Err(g.undecided("", "interrupted"));
+        }
         let number = history.len();
         let operation = S::draw(&mut draws);
         history.push((number, operation.clone()));
@@ -122,6 +125,7 @@ fn shrunk<S: Subject>(
     wrong: Wrong,
 ) -> Reproduction<S::Operation> {
     let begun = Instant::now();
+    let may_go_on = || begun.elapsed() < SHRINK_LONGEST && !g.stopped();
     let first = history.len();
     let mut tries = 0;
     let mut fails = |operations: &[Numbered<S::Operation>]| {
@@ -141,10 +145,10 @@ fn shrunk<S: Subject>(
         };
     };
     let mut part = operations.len().div_ceil(2);
-    while part > 0 && begun.elapsed() < SHRINK_LONGEST {
+    while part > 0 && may_go_on() {
         let mut at = 0;
         let mut fewer = false;
-        while at < operations.len() && begun.elapsed() < SHRINK_LONGEST {
+        while at < operations.len() && may_go_on() {
             let end = operations.len().min(at + part);
             let rest = [&operations[..at], &operations[end..]].concat();
             match fails(&rest) {

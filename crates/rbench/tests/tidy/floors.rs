@@ -112,6 +112,7 @@ const HOUSES: &[House] = &[
                 "engine/pvsync2",
                 "engine/splice",
                 "engine/vsync",
+                "promises",
                 "testdir",
             ],
             // The table of engines.

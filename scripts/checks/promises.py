@@ -147,9 +147,12 @@ FOUND = {
 # What the file systems of Linux say that they do not have.
 LACKS = {
     "tmpfs": {"space.collapse", "space.insert", "space.zero.zeros"},
-    "ext4": set(),
-    "xfs": set(),
-    "btrfs": {"space.collapse", "space.insert"},
+    # Targets and attributes fit into a block, here of 1 KiB.
+    "ext4": {"links.symbolic.long-target", "xattr.value-1000", "xattr.value-64k"},
+    # Targets of at most 1023 bytes.
+    "xfs": {"links.symbolic.long-target"},
+    # An attribute fits into a node of 16 KiB.
+    "btrfs": {"space.collapse", "space.insert", "xattr.value-64k"},
     "built-in": {"open.tmpfile.exclusive", "open.tmpfile.hidden", "open.tmpfile.named", "space.collapse", "space.insert",
                  "space.zero.zeros"},
 }

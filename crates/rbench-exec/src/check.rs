@@ -186,8 +186,8 @@ fn encode(host: &HostCheck) -> Vec<u8> {
     {
         w.text(name).number(took.0);
         let (kind, evidence) = match verdict {
-            Verdict::Holds => {
-                w.number(0);
+            Verdict::Holds(note) => {
+                w.number(0).text(note);
                 continue;
             }
             Verdict::LeftOut(why) => {
@@ -222,7 +222,7 @@ fn decode(message: &[u8]) -> Option<HostCheck> {
     while !r.is_empty() {
         let (name, took) = (r.text()?, Nanos(r.number()?));
         let verdict = match r.number()? {
-            0 => Verdict::Holds,
+            0 => Verdict::Holds(r.text()?),
             1 => Verdict::LeftOut(r.text()?),
             kind => {
                 let (expected, seen, call) = (r.text()?, r.text()?, r.text()?);
@@ -264,7 +264,8 @@ mod tests {
             path: PathBuf::from("/mnt/x"),
         };
         let verdicts = [
-            Verdict::Holds,
+            Verdict::Holds(String::new()),
+            Verdict::Holds("5 operations".to_owned()),
             Verdict::LeftOut("only root".to_owned()),
             Verdict::Broken(evidence(None)),
             Verdict::Unsupported(evidence(Some(Errno::EOPNOTSUPP))),

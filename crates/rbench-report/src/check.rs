@@ -157,6 +157,11 @@ fn remarks(check: &CheckResult) -> Vec<String> {
         (false, n) => format!("{n} promises are not known to be kept."),
     });
     let allowed = all().filter(|promise| promise.allowed.is_some()).count();
+    for promise in all().filter(|promise| promise.verdict == PromiseVerdict::Holds) {
+        if let Some(seen) = &promise.seen {
+            remarks.push(format!("{}: {seen}.", promise.name));
+        }
+    }
     if let Some(expect) = &check.expect {
         remarks.push(format!(
             "{allowed} deviations are known and allowed by {expect}."
@@ -342,7 +347,10 @@ mod tests {
                 surroundings: Surroundings::default(),
                 root: true,
                 promises: vec![
-                    promise("a.holds", PromiseVerdict::Holds, None),
+                    PromiseResult {
+                        seen: Some("7 of 10 operations".to_owned()),
+                        ..promise("a.holds", PromiseVerdict::Holds, None)
+                    },
                     promise("a.broken", PromiseVerdict::Broken, None),
                     promise("a.known", PromiseVerdict::Broken, Some("documented")),
                     promise("b.none", PromiseVerdict::Unsupported, None),
@@ -397,6 +405,7 @@ mod tests {
             "expected \"success\", seen EINVAL #1",
             "(allowed: documented)",
             "2 promises are not known to be kept.",
+            "- a.holds: 7 of 10 operations.",
         ] {
             assert!(out.contains(part), "{part}: {out}");
         }

@@ -115,7 +115,7 @@ mod tests {
         let mut wrong = Vec::new();
         for promise in all() {
             match promise.keep(dir.path(), 1, &|| false) {
-                Verdict::Holds | Verdict::LeftOut(_) | Verdict::Unsupported(_) => {}
+                Verdict::Holds(_) | Verdict::LeftOut(_) | Verdict::Unsupported(_) => {}
                 verdict => wrong.push(format!("{}: {verdict:?}", promise.name)),
             }
         }

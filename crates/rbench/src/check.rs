@@ -180,6 +180,14 @@ fn expectation(asked: &Check, launch: &Launch) -> Result<Option<Expectation>, St
     }
 }
 
+/// What was seen, and nothing else.
+fn only(seen: String) -> Evidence {
+    Evidence {
+        seen,
+        ..Evidence::default()
+    }
+}
+
 /// What a result is made from.
 struct Found<'a> {
     launch: &'a Launch,
@@ -237,20 +245,13 @@ impl Found<'_> {
         let says = promises::all().find(|promise| promise.name == name);
         let says = says.map_or_else(String::new, |promise| promise.says.to_owned());
         let (verdict, evidence) = match verdict {
-            Verdict::Holds => (PromiseVerdict::Holds, None),
-            Verdict::Broken(evidence) => (PromiseVerdict::Broken, Some(evidence)),
-            Verdict::Unsupported(evidence) => (PromiseVerdict::Unsupported, Some(evidence)),
-            Verdict::Undecided(evidence) => (PromiseVerdict::Undecided, Some(evidence)),
-            Verdict::LeftOut(why) => {
-                let seen = Evidence {
-                    seen: why,
-                    ..Evidence::default()
-                };
-                (PromiseVerdict::LeftOut, Some(seen))
-            }
+            Verdict::Holds(note) => (PromiseVerdict::Holds, only(note)),
+            Verdict::Broken(evidence) => (PromiseVerdict::Broken, evidence),
+            Verdict::Unsupported(evidence) => (PromiseVerdict::Unsupported, evidence),
+            Verdict::Undecided(evidence) => (PromiseVerdict::Undecided, evidence),
+            Verdict::LeftOut(why) => (PromiseVerdict::LeftOut, only(why)),
         };
         let allowed = verdict.fails().then(|| self.allowed(&name)).flatten();
-        let evidence = evidence.unwrap_or_default();
         let told = |text: String| Some(text).filter(|text| !text.is_empty());
         PromiseResult {
             name,

@@ -59,7 +59,8 @@ pub struct PromiseResult {
     pub verdict: PromiseVerdict,
     /// What should have been seen, where something else was.
     pub expected: Option<String>,
-    /// What was seen, or why nothing was.
+    /// What was seen, or why nothing was; of one that holds how much was tried, where that
+    /// depends on the time.
     pub seen: Option<String>,
     /// The system call that says so.
     pub call: Option<String>,

@@ -1,6 +1,7 @@
 //! The ground that a promise is tried on: calls that remember what they were about, and
 //! what follows from how they end.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fmt::Debug;
@@ -32,8 +33,8 @@ pub struct Promise {
 /// What was seen of a promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is kept.
-    Holds,
+    /// It is kept; how much of it was tried, where that depends on the time, or nothing.
+    Holds(String),
     /// It is not.
     Broken(Evidence),
     /// The file system says that it has no such thing.
@@ -117,8 +118,9 @@ impl Promise {
         if let Err(errno) = made {
             return Verdict::Undecided(failed("mkdir", errno, own));
         }
-        let verdict = match (self.attempt)(&Ground::new(own.clone(), seed, stop)) {
-            Ok(()) => Verdict::Holds,
+        let ground = Ground::new(own.clone(), seed, stop);
+        let verdict = match (self.attempt)(&ground) {
+            Ok(()) => Verdict::Holds(ground.note.take()),
             Err(Breach(verdict)) => *verdict,
         };
         super::clear(&own);
@@ -234,6 +236,7 @@ pub(super) struct Ground<'a> {
     before: PathBuf,
     pub(super) seed: u64,
     stop: &'a dyn Fn() -> bool,
+    note: RefCell<String>,
 }
 
 impl<'a> Ground<'a> {
@@ -248,12 +251,18 @@ impl<'a> Ground<'a> {
             directory,
             seed,
             stop,
+            note: RefCell::default(),
         }
     }
 
     /// Whether all is to end.
     pub(super) fn stopped(&self) -> bool {
         (self.stop)()
+    }
+
+    /// Says how much was tried.
+    pub(super) fn note(&self, text: String) {
+        self.note.replace(text);
     }
 
     /// What leads to a name.

@@ -1,10 +1,11 @@
 //! Promises that can be broken on purpose, one at a time, and their names. What a broken one
-//! does to the file system is told in `broken::store`.
+//! does to the file system is told in `broken::effects` and `broken::store`.
 
 use std::fmt;
 use std::str::FromStr;
 
-pub(crate) mod store;
+pub(crate) mod effects;
+mod store;
 
 macro_rules! promises {
     ($($variant:ident => $name:literal, $says:literal;)*) => {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fuser::{Session, SessionACL};
 
-use crate::broken::store::Broken;
+use crate::broken::effects::Broken;
 use crate::config::{Backing, Config};
 use crate::control::Control;
 use crate::cut::{NotifierSlot, PowerCutError, PowerSwitch, Survivors};
